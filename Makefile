@@ -1,0 +1,42 @@
+# Everything a newcomer needs. Each target makes the virtual environment that it needs.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+SAMPLE := tests/data/reports/tour_full.ncu-rep
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench docs clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+demo: $(STAMP)  ## what is in a shipped report: no key, no GPU, no network
+	@$(BIN)/keet show $(SAMPLE)
+	@$(BIN)/keet hotspots $(SAMPLE) --launch 0 --top 5
+
+test: $(STAMP)  ## the whole test suite, types and style included
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q
+
+check: $(STAMP)  ## types and style alone
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)  ## speed, as ratios to yardsticks of the same run
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP)  ## write the generated pages again: docs/metrics.md
+	$(BIN)/python -m keet.catalog.page > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
+
+clean:  ## remove the environment and everything that was built
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,26 @@
+"""keet tells what limits a GPU kernel, from its Nsight Compute report.
+
+import keet
+profile = keet.read_profile("report.ncu-rep")
+profile.launches[0].get("duration")        # Quantity(value=69856.0, unit='ns')
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from keet.version import __version__
+
+if TYPE_CHECKING:
+    from keet.ingest import read_profile
+
+__all__ = ["__version__", "read_profile"]
+
+
+def __getattr__(name: str) -> Any:
+    """`keet --help` imports this package: the reader is loaded when it is first used."""
+    if name == "read_profile":
+        from keet.ingest import read_profile
+
+        return read_profile
+    raise AttributeError(f"module 'keet' has no attribute {name!r}")

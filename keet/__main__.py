@@ -1,0 +1,5 @@
+"""`python -m keet`"""
+
+from keet.cli import run
+
+run()

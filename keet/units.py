@@ -1,0 +1,182 @@
+"""Numbers that wear their units: parsed once, converted here and nowhere else.
+
+Nsight Compute spells one unit in several ways (`nsecond` and `ns`, `cycle/second` and `hz`,
+`sectors` and `sector`) and scales some values when it prints them (`Gbyte/s`, `Kbyte/block`; K is
+1000). Everything that comes into keet is brought to one spelling and to the base unit below.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+Number = int | float
+
+_PREFIXES = {"": 0, "n": -9, "u": -6, "m": -3, "K": 3, "M": 6, "G": 9, "T": 12}
+"""Powers of ten, kept as whole numbers so that going there and back is exact."""
+
+_SPELLINGS = {
+    "second": "s",
+    "sec": "s",
+    "nsecond": "ns",
+    "usecond": "us",
+    "msecond": "ms",
+    "B": "byte",
+    "bytes": "byte",
+    "Hz": "hz",
+    "kHz": "Khz",
+    "khz": "Khz",
+    "sectors": "sector",
+    "branches": "branch",
+    "insts": "inst",
+    "instruction": "inst",
+    "instructions": "inst",
+    "threads": "thread",
+    "warps": "warp",
+    "blocks": "block",
+    "cycles": "cycle",
+    "requests": "request",
+    "registers": "register",
+    "samples": "sample",
+    "percent": "%",
+}
+"""Other ways to write a unit or its part, after which prefixes are looked at."""
+
+_SCALED = {"s", "hz", "byte", "bit"}
+"""The only units that are written with a prefix; `M` before `inst` would be a word."""
+
+_BASE = {"s": "ns", "hz": "hz", "byte": "byte", "bit": "bit"}
+"""The prefix that values are kept in: what the report itself uses."""
+
+
+class UnitMismatch(ValueError):
+    """Two units that do not measure the same kind of thing."""
+
+    def __init__(self, have: str, want: str) -> None:
+        super().__init__(f"{have!r} does not measure what {want!r} does")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit taken apart: what it measures, and the power of ten it is scaled by."""
+
+    kind: str
+    power: int
+
+
+def _parse_part(text: str) -> Unit:
+    text = _SPELLINGS.get(text, text)
+    for name in _SCALED:
+        prefix = text.removesuffix(name)
+        if prefix != text and prefix in _PREFIXES:
+            return Unit(name, _PREFIXES[prefix])
+    return Unit(text, 0)
+
+
+@cache
+def parse_unit(text: str) -> Unit:
+    """Take `Gbyte/s` apart into what it measures (`byte/s`) and its power of ten (9)."""
+    parts = [_parse_part(part.strip()) for part in text.strip().split("/")]
+    power = parts[0].power - sum(part.power for part in parts[1:])
+    kind = "/".join(part.kind for part in parts)
+    return Unit("hz" if kind == "cycle/s" else kind, power)
+
+
+def _rescale(value: Number, power: int) -> Number:
+    if power == 0:
+        return value
+    return value * float(10**power) if power > 0 else value / float(10**-power)
+
+
+def base_unit(text: str) -> str:
+    """The unit that keet keeps such values in: `Gbyte/s` is kept as `byte/s`."""
+    kind = parse_unit(text).kind
+    return _BASE.get(kind, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number and its unit. `str()` is for people, `value` and `unit` are for programs."""
+
+    value: Number
+    unit: str
+
+    def to(self, unit: str) -> Quantity:
+        """The same amount in another unit; refuses to turn bytes into sectors."""
+        have, want = parse_unit(self.unit), parse_unit(unit)
+        if have.kind != want.kind:
+            raise UnitMismatch(self.unit, unit)
+        return Quantity(_rescale(self.value, have.power - want.power), unit)
+
+    def to_base(self) -> Quantity:
+        return self.to(base_unit(self.unit))
+
+    def __str__(self) -> str:
+        number, unit = self.parts()
+        return f"{number} {unit}".rstrip()
+
+    def parts(self) -> tuple[str, str]:
+        """The number and the unit as a person would write them: `69.9`, `us`."""
+        scaled = self.to(self.scaled_unit())
+        return format_number(scaled.value), symbol(scaled.unit)
+
+    def scaled_unit(self) -> str:
+        """The unit with the prefix that leaves one to three digits before the point."""
+        head, slash, rest = self.unit.partition("/")
+        steps = _STEPS.get(parse_unit(head).kind)
+        if steps is None or not math.isfinite(self.value) or self.value == 0:
+            return self.unit
+        best = steps[0] + slash + rest
+        for step in steps[1:]:
+            # 999.95 would be written as 1000: step up where rounding would.
+            if abs(self.to(best).value) < 999.5:
+                break
+            best = step + slash + rest
+        return best
+
+
+_STEPS = {
+    "s": ("ns", "us", "ms", "s"),
+    "hz": ("hz", "Khz", "Mhz", "Ghz"),
+    "byte": ("byte", "Kbyte", "Mbyte", "Gbyte", "Tbyte"),
+}
+_WRITTEN = {
+    "byte": "B",
+    "Kbyte": "kB",
+    "Mbyte": "MB",
+    "Gbyte": "GB",
+    "Tbyte": "TB",
+    "hz": "Hz",
+    "Khz": "kHz",
+    "Mhz": "MHz",
+    "Ghz": "GHz",
+}
+
+
+def symbol(unit: str) -> str:
+    """How people write a unit: `GB/s` for `Gbyte/s`."""
+    head, slash, rest = unit.partition("/")
+    return _WRITTEN.get(head, head) + slash + rest
+
+
+def format_number(value: Number) -> str:
+    """Whole numbers whole, others with the digits that a reader needs; never scientific."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "n/a" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    size = abs(value)
+    if size >= 1000 or (value == int(value) and size < 1e15):
+        return f"{value:,.0f}"
+    if size >= 100:
+        return f"{value:.1f}"
+    if size >= 1:
+        return f"{value:.2f}"
+    return _small(value)
+
+
+def _small(value: float) -> str:
+    """Three significant digits below one, without an exponent down to a millionth."""
+    if abs(value) < 1e-6:
+        return f"{value:.2e}"
+    digits = 2 - math.floor(math.log10(abs(value)))
+    return f"{value:.{digits}f}"
