@@ -1,0 +1,43 @@
+"""What keet knows about metrics, stalls, hardware and GPUs: data in TOML, and no opinions."""
+
+from keet.catalog.gpu_match import gpu_named
+from keet.catalog.loading import (
+    Capability,
+    Gpu,
+    HardwareUnit,
+    MetricSpec,
+    Section,
+    Stall,
+    Throughput,
+    capabilities,
+    gpus,
+    hardware_units,
+    metric_named,
+    metric_with_id,
+    metrics,
+    sections,
+    stalls,
+    throughputs,
+)
+from keet.catalog.unit_names import unit_of
+
+__all__ = [
+    "Capability",
+    "Gpu",
+    "HardwareUnit",
+    "MetricSpec",
+    "Section",
+    "Stall",
+    "Throughput",
+    "capabilities",
+    "gpu_named",
+    "gpus",
+    "hardware_units",
+    "metric_named",
+    "metric_with_id",
+    "metrics",
+    "sections",
+    "stalls",
+    "throughputs",
+    "unit_of",
+]

@@ -1,0 +1,48 @@
+"""The unit of any metric: from its catalog entry, or read off its name."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from keet.catalog.loading import metric_named, unit_nouns
+from keet.units import base_unit
+
+_PREFIX = re.compile(r"^(?:pmsampling:|breakdown:|group:|regex:|(?:[A-Z]\w*\.)?Triage\w*\.)")
+_ROLLUPS = {"sum", "avg", "min", "max"}
+
+
+@cache
+def unit_of(name: str) -> str:
+    """The unit of the value that the report stores under `name`; empty for a plain number."""
+    spec = metric_named(name)
+    if spec is not None:
+        return spec.unit
+    return _derived(_PREFIX.sub("", name))
+
+
+def _derived(name: str) -> str:
+    base, *suffixes = name.split(".")
+    if any(suffix.startswith("pct") for suffix in suffixes):
+        return "%"
+    if suffixes and suffixes[0] not in _ROLLUPS:
+        return ""  # .ratio, .max_rate: of what to what, only the catalog can say
+    noun = _noun(base)
+    rate = suffixes[1] if len(suffixes) > 1 else ""
+    if rate == "per_second":
+        return base_unit(f"{noun}/s") if noun else ""
+    if rate.startswith(("per_cycle", "peak_sustained")):
+        return f"{noun}/cycle" if noun and noun != "cycle" else ""
+    return noun
+
+
+@cache
+def _nouns() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(pattern), unit) for pattern, unit in unit_nouns())
+
+
+def _noun(base: str) -> str:
+    # Attributes, launch parameters and topology are settings: their names follow no vocabulary.
+    if base.startswith(("device__", "launch__", "nvlink__", "numa__", "c2clink__")):
+        return ""
+    return next((unit for pattern, unit in _nouns() if pattern.search(base)), "")
