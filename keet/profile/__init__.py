@@ -1,0 +1,50 @@
+"""What a report holds, as types: `Profile` → `Launch` → `Metric`."""
+
+from keet.profile.launch import (
+    Absent,
+    Device,
+    Dim3,
+    Launch,
+    LaunchData,
+    Location,
+    NvtxRange,
+    RawMetric,
+    Workload,
+)
+from keet.profile.metric import Instances, Metric, MetricId, Value
+from keet.profile.model import Profile, Provenance
+from keet.profile.names import KernelName, short_name
+from keet.profile.rules import (
+    FocusMetric,
+    RuleKind,
+    RuleResult,
+    SourceMarker,
+    SpeedupEstimate,
+    SpeedupScope,
+)
+
+__all__ = [
+    "Absent",
+    "Device",
+    "Dim3",
+    "FocusMetric",
+    "Instances",
+    "KernelName",
+    "Launch",
+    "LaunchData",
+    "Location",
+    "Metric",
+    "MetricId",
+    "NvtxRange",
+    "Profile",
+    "Provenance",
+    "RawMetric",
+    "RuleKind",
+    "RuleResult",
+    "SourceMarker",
+    "SpeedupEstimate",
+    "SpeedupScope",
+    "Value",
+    "Workload",
+    "short_name",
+]

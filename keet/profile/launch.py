@@ -1,0 +1,233 @@
+"""One profiled workload: a kernel launch, or a range or graph of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Protocol
+
+from keet.catalog import metric_with_id, unit_of
+from keet.errors import MetricNotCollected
+from keet.profile.metric import Instances, Metric, Value
+from keet.profile.names import KernelName
+from keet.profile.rules import RuleResult, SourceMarker
+from keet.units import Quantity
+
+Dim3 = tuple[int, int, int]
+
+
+class Workload(StrEnum):
+    """What was profiled as one."""
+
+    KERNEL = "kernel"
+    RANGE = "range"
+    CMDLIST = "cmdlist"
+    GRAPH = "graph"
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Something that the report can't tell: why, and what would make it tell."""
+
+    reason: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """The GPU of a launch, as far as the report tells. `None` is "not recorded"."""
+
+    name: str | None
+    compute_capability: str | None
+    sm_count: int | None
+    index: int | None = None
+    """Which of the machine's GPUs, where the report says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A line of source code, by the path that the compiler recorded."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class NvtxRange:
+    """An NVTX range that was open when the launch was made."""
+
+    domain: str
+    name: str
+    kind: str
+    """`push_pop` or `start_end`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawMetric:
+    """A metric as its reader found it: the unit only where the file itself states one."""
+
+    value: Value
+    unit: str | None = None
+
+
+class LaunchData(Protocol):
+    """What every reader can be asked about one launch. Nothing is read before it is asked for."""
+
+    def device(self) -> Device: ...
+
+    def metric_names(self) -> tuple[str, ...]: ...
+
+    def metric(self, name: str) -> RawMetric | None: ...
+
+    def instances(self, name: str) -> Instances | None: ...
+
+    def sections(self) -> tuple[str, ...]: ...
+
+    def rules(self) -> tuple[RuleResult, ...]: ...
+
+    def markers(self) -> tuple[SourceMarker, ...]: ...
+
+    def nvtx(self) -> tuple[NvtxRange, ...]: ...
+
+    def source_files(self) -> Mapping[str, str | None]: ...
+
+    def locations(self) -> Mapping[int, Location]: ...
+
+    def disassembly(self) -> Mapping[int, str] | Absent: ...
+
+
+class Launch:
+    """One launch of a profile, known by its number: names repeat, numbers do not.
+
+    Two ways to ask for a value, both honest about absence: `get` may answer `None`, `require`
+    raises with the section that would collect it.
+    """
+
+    def __init__(  # noqa: PLR0913 - the identity of a launch has this many parts
+        self,
+        *,
+        number: int,
+        name: KernelName,
+        workload: Workload,
+        grid: Dim3 | None,
+        block: Dim3 | None,
+        data: LaunchData,
+        process: str | None = None,
+        stream: int | None = None,
+        context: int | None = None,
+    ) -> None:
+        self.id = number
+        self.name = name
+        self.workload = workload
+        self.grid = grid
+        self.block = block
+        self.process = process
+        self.stream = stream
+        self.context = context
+        self.data = data
+        self.find_source: Callable[[str], str | None] | None = None
+        """Where else to look for source files that the report names and does not embed."""
+
+    def __repr__(self) -> str:
+        return f"Launch({self.id}, {self.kernel!r})"
+
+    @property
+    def kernel(self) -> str:
+        """The short stable name, for tables and for grouping."""
+        return self.name.short
+
+    @cached_property
+    def device(self) -> Device:
+        return self.data.device()
+
+    @cached_property
+    def cluster(self) -> Dim3 | None:
+        """Blocks a cluster, or `None` for a launch without clusters."""
+        axes = [self.get(f"cluster_dim_{axis}") for axis in "xyz"]
+        sizes = [int(axis.value) if axis else 0 for axis in axes]
+        return (sizes[0], sizes[1], sizes[2]) if all(sizes) else None
+
+    def metric_names(self) -> tuple[str, ...]:
+        return self.data.metric_names()
+
+    def metric(self, name: str) -> Metric | None:
+        """The metric under ncu's own name; `None` where the report does not name it."""
+        raw = self.data.metric(name)
+        if raw is None:
+            return None
+        if raw.unit is None:
+            return Metric(name, raw.value, unit_of(name))
+        return _in_base_unit(name, raw.value, raw.unit)
+
+    def find(self, metric_id: str) -> Metric | None:
+        """The metric with a catalog id, under whichever of its names this report has a value."""
+        for name in metric_with_id(metric_id).names:
+            found = self.metric(name)
+            if found is not None and found.value is not None:
+                return found
+        return None
+
+    def get(self, metric_id: str) -> Quantity | None:
+        """The number behind a catalog id, or `None` where it was not measured."""
+        found = self.find(metric_id)
+        return found.quantity if found else None
+
+    def require(self, metric_id: str) -> Quantity:
+        quantity = self.get(metric_id)
+        if quantity is None:
+            spec = metric_with_id(metric_id)
+            raise MetricNotCollected(spec.names[0], self.id, spec.section)
+        return quantity
+
+    def instances(self, name: str) -> Instances | None:
+        return self.data.instances(name)
+
+    @cached_property
+    def sections(self) -> tuple[str, ...]:
+        """Ids of the ncu sections that were collected."""
+        return self.data.sections()
+
+    @cached_property
+    def rules(self) -> tuple[RuleResult, ...]:
+        return self.data.rules()
+
+    @cached_property
+    def markers(self) -> tuple[SourceMarker, ...]:
+        return self.data.markers()
+
+    @cached_property
+    def nvtx(self) -> tuple[NvtxRange, ...]:
+        return self.data.nvtx()
+
+    @cached_property
+    def source_files(self) -> Mapping[str, str | None]:
+        """Source files of the kernel by path, with their text where it is embedded or was found."""
+        files = self.data.source_files()
+        if self.find_source is None:
+            return files
+        return {p: self.find_source(p) if text is None else text for p, text in files.items()}
+
+    @cached_property
+    def locations(self) -> Mapping[int, Location]:
+        """The source line of each instruction address, where the code has line information."""
+        return self.data.locations()
+
+    @cached_property
+    def disassembly(self) -> Mapping[int, str] | Absent:
+        """The SASS text of each instruction address."""
+        return self.data.disassembly()
+
+
+def _in_base_unit(name: str, value: Value, unit: str) -> Metric:
+    """Undo the scaling of an export: `1.98 Ghz` is kept as `1980000000 hz`.
+
+    The export's unit tells the scale; what is counted, the catalog knows better (ncu calls some
+    sectors bytes).
+    """
+    known = unit_of(name)
+    if value is None or isinstance(value, str) or not unit:
+        return Metric(name, value, known)
+    quantity = Quantity(value, unit).to_base()
+    return Metric(name, quantity.value, known or quantity.unit)

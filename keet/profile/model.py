@@ -1,0 +1,50 @@
+"""The waist of keet: every reader makes a `Profile`, everything after it reads one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from keet.profile.launch import Device, Launch
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a profile comes from, so that any number in it can be traced."""
+
+    path: str
+    format: str
+    """`ncu-rep`, `ncu-repz`, `ncu-csv` or `keet`."""
+    size: int
+    sha256: str
+    """Of the file's bytes as they were read."""
+    reader: str
+    """Which code turned the bytes into numbers: `keet 0.1.0`, `ncu-report 2026.3.1`."""
+    ncu_version: str | None = None
+    cuda_version: str | None = None
+    driver_version: str | None = None
+    command_line: str | None = None
+    """ncu's own command line, recorded since 2022.2."""
+    created: str | None = None
+    """When the profile was captured, ISO 8601 in UTC."""
+    snapshot: str | None = None
+    """The `.keet.json` that it was read from; everything else is about the report behind that."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the numbers must know: values rounded by an export, a session cut short."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What is in one report."""
+
+    launches: tuple[Launch, ...]
+    provenance: Provenance
+
+    def __post_init__(self) -> None:
+        if any(launch.id != index for index, launch in enumerate(self.launches)):
+            raise ValueError("launches are numbered from 0 in the order of the report")
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """Every GPU that a launch ran on, in the order of first use."""
+        return tuple(dict.fromkeys(launch.device for launch in self.launches))

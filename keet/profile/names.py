@@ -1,0 +1,97 @@
+"""Kernel names: three forms from the report, and a short one that people can live with.
+
+A demangled name can be 10 kB of templates, and the plain function name drops what tells two
+instantiations apart. The short name keeps the function and the template arguments that can be read
+at a glance, and folds the rest: `gemm<float, 128, Layout<…>>`. It depends on nothing but the name,
+so it is the same in every report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_FOLDED = "…"
+_MAX_ARGUMENTS = 40
+"""Characters of template arguments that a table column can bear."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelName:
+    """The forms under which one kernel is known."""
+
+    function: str
+    demangled: str
+    mangled: str
+
+    @property
+    def short(self) -> str:
+        return short_name(self.demangled or self.function)
+
+    @property
+    def full(self) -> str:
+        return self.demangled or self.function or self.mangled
+
+
+def short_name(demangled: str) -> str:
+    """Fold `void ns::tile<float, 32, Op<A, B>>(float *)` to `tile<float, 32, Op<…>>`."""
+    name = _without_parameters(demangled.strip())
+    path = _split(name, "::")
+    last = path[-1].strip()
+    if not last or not (last[0].isalnum() or last[0] == "_"):
+        return name  # lambdas and compiler-made names: the path is all there is to tell
+    head, bracket, rest = last.partition("<")
+    head = head.split(" ")[-1]  # the return type, where there was no namespace to drop it with
+    if not bracket:
+        return head
+    return head + _fold(rest.rsplit(">", 1)[0])
+
+
+def _without_parameters(name: str) -> str:
+    """Drop the parameter list: the last parenthesis that opens outside of template arguments."""
+    depth = 0
+    for index, char in enumerate(name):
+        if char == "<":
+            depth += 1
+        elif char == ">":
+            depth -= 1
+        elif char == "(" and depth == 0 and index > 0 and name[index - 1] not in " :<,":
+            return name[:index]
+    return name
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split where no bracket is open."""
+    parts, depth, start = [], 0, 0
+    for index, char in enumerate(text):
+        if char in "<([{":
+            depth += 1
+        elif char in ">)]}":
+            depth -= 1
+        elif depth == 0 and text.startswith(separator, index):
+            parts.append(text[start:index])
+            start = index + len(separator)
+    return [*parts, text[start:]]
+
+
+def _fold(arguments: str) -> str:
+    """Keep what can be read at a glance, in order, until the room is used up."""
+    kept: list[str] = []
+    used = 0
+    for argument in _split(arguments, ","):
+        short = _fold_argument(argument.strip())
+        used += len(short) + 2
+        # CUTLASS kernels are all `Kernel2<one long name>`: the first argument always stays.
+        if kept and used > _MAX_ARGUMENTS:
+            kept.append(_FOLDED)
+            break
+        kept.append(short)
+    return f"<{', '.join(kept)}>"
+
+
+def _fold_argument(argument: str) -> str:
+    # ncu writes integer arguments as `(int)32`: the number is what a reader looks for.
+    if argument.startswith("(") and ")" in argument and "<" not in argument:
+        return argument.partition(")")[2] or argument
+    head, bracket, _ = argument.partition("<")
+    head = _split(head, "::")[-1]
+    return f"{head}<{_FOLDED}>" if bracket else head

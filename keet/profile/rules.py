@@ -1,0 +1,67 @@
+"""What Nsight Compute's own rules said: a second opinion, kept word for word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RuleKind(StrEnum):
+    """What a rule's message is. Before ncu 2023.2, advice was filed under `warning`."""
+
+    NONE = "none"
+    OK = "ok"
+    OPTIMIZATION = "optimization"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class SpeedupScope(StrEnum):
+    """What NVIDIA's estimate is of: the whole launch, or a part of it that it does not name."""
+
+    UNKNOWN = "unknown"
+    LOCAL = "local"
+    GLOBAL = "global"
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedupEstimate:
+    scope: SpeedupScope
+    percent: float
+    """Share of the run time that would go, as NVIDIA estimates it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FocusMetric:
+    """A metric that the rule looked at, and what it wants of it."""
+
+    name: str
+    value: float
+    severity: str
+    """`default`, `low` or `high`."""
+    info: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    """One message of one rule; a rule may give several."""
+
+    rule: str
+    name: str
+    section: str
+    kind: RuleKind
+    title: str
+    message: str
+    speedup: SpeedupEstimate | None = None
+    focus: tuple[FocusMetric, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMarker:
+    """A rule's note on one instruction or source line."""
+
+    rule: str
+    message: str
+    address: int | None = None
+    file: str | None = None
+    line: int | None = None
