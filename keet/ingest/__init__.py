@@ -1,0 +1,170 @@
+"""From bytes to a `Profile`. `read_profile` is the one door in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from keet.errors import DamagedReport, EmptyReport, UnknownFormat, UnreadableFile
+from keet.ingest import container, zstd
+from keet.ingest.files import InputFile, open_input, sha256
+from keet.ingest.wire import Malformed
+from keet.profile import Profile, Provenance
+from keet.version import __version__
+
+__all__ = ["read_profile"]
+
+READER = f"keet {__version__}"
+StrPath = str | os.PathLike[str]
+
+
+def read_profile(path: StrPath, *, source: StrPath | None = None) -> Profile:
+    """Read a `.ncu-rep`, a `.ncu-repz`, an `ncu --csv --page raw` export or a keet snapshot.
+
+    What a file is, its bytes say, not its name. `source` is a folder with the sources, for reports
+    that do not embed them. Raises an `IngestError` that names the file, what is wrong and what to
+    do; a profile that is returned is whole.
+    """
+    profile = _read(Path(path))
+    if source is not None:
+        from keet.ingest.source_folder import SourceFolder
+
+        folder = SourceFolder(Path(source))
+        for launch in profile.launches:
+            launch.find_source = folder.text_of
+    return profile
+
+
+def _read(path: Path) -> Profile:
+    file = open_input(path)
+    if file.size == 0:
+        raise UnreadableFile(file.path, "the file is empty", "profile again, or copy it again")
+    profile = _reader_for(file)(file)
+    if not profile.launches:
+        raise EmptyReport(
+            file.path,
+            "it holds no launch",
+            "check that the profiled program launched a kernel that ncu's filters let through",
+        )
+    return profile
+
+
+def _reader_for(file: InputFile) -> Callable[[InputFile], Profile]:
+    if file.head.startswith(container.MAGIC):
+        return _read_report
+    if file.head.startswith(zstd.MAGIC):
+        return _read_compressed
+    _refuse_known_strangers(file)
+    return _read_text
+
+
+_STRANGERS = (
+    (b"version https://git-lfs", "this is a Git LFS pointer, not the report", "git lfs pull"),
+    (b"\x1f\x8b", "it is compressed with gzip", "unpack it first: gunzip FILE"),
+    (b"\xfd7zXZ\0", "it is compressed with xz", "unpack it first: unxz FILE"),
+    (b"PK\x03\x04", "it is a zip archive", "unpack it first: unzip FILE"),
+    (
+        b"SQLite format 3\0",
+        "this is a database, perhaps of Nsight Systems; keet reads Nsight Compute",
+        "profile the kernel with ncu",
+    ),
+)
+_ACCEPTED = "keet reads .ncu-rep, .ncu-repz, ncu --csv --page raw, and .keet.json"
+
+
+def _refuse_known_strangers(file: InputFile) -> None:
+    for start, problem, remedy in _STRANGERS:
+        if file.head.startswith(start):
+            raise UnknownFormat(file.path, problem, remedy)
+    if file.path.suffix in (".nsys-rep", ".qdrep"):
+        raise UnknownFormat(
+            file.path, "this is an Nsight Systems report", "profile the kernel with ncu instead"
+        )
+    if b"\0" in file.head:
+        raise UnknownFormat(file.path, "this is no Nsight Compute report", _ACCEPTED)
+
+
+def _read_report(file: InputFile) -> Profile:
+    with file.open() as stream:
+        blocks = container.read_blocks(stream, file.size, file.path)
+    data = file.read()
+    if len(data) != file.size:
+        raise DamagedReport(file.path, "the file changed while it was read", "try again")
+    return _from_container(file, data, blocks, "ncu-rep", sha256(data))
+
+
+def _read_compressed(file: InputFile) -> Profile:
+    with file.open() as stream:
+        data = zstd.decompress(stream, file.size, file.path)
+    blocks = container.blocks_of(data, file.path)
+    return _from_container(file, data, blocks, "ncu-repz", sha256(file.read()))
+
+
+def _from_container(
+    file: InputFile, data: bytes, blocks: list[container.Block], form: str, digest: str
+) -> Profile:
+    from keet.ingest.ncu_rep import Report
+
+    report = Report(file.path, data, blocks)
+    try:
+        launches = report.launches()
+        session = report.session
+    except Malformed as problem:
+        raise DamagedReport(
+            file.path,
+            f"the report is damaged: {problem}",
+            "copy the file again, or profile again: its bytes were changed",
+        ) from None
+    provenance = Provenance(
+        path=str(file.path),
+        format=form,
+        size=file.size,
+        sha256=digest,
+        reader=READER,
+        ncu_version=session.ncu_version,
+        cuda_version=session.cuda_version,
+        driver_version=session.driver_version,
+        command_line=session.command_line,
+        created=session.created,
+    )
+    return Profile(launches, provenance)
+
+
+def _read_text(file: InputFile) -> Profile:
+    from keet.ingest import csv_export, snapshot
+
+    data = file.read()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UnknownFormat(file.path, "this is no Nsight Compute report", _ACCEPTED) from None
+    if text.lstrip().startswith("{") and snapshot.MARK in text[:4096]:
+        return snapshot.read_snapshot(text, file.path)
+    if not csv_export.has_table(text):
+        raise _refused_text(file, text)
+    provenance = Provenance(
+        path=str(file.path),
+        format="ncu-csv",
+        size=file.size,
+        sha256=sha256(data),
+        reader=READER,
+        notes=(csv_export.ROUNDED,),
+    )
+    return Profile(csv_export.read_csv_launches(text, file.path), provenance)
+
+
+def _refused_text(file: InputFile, text: str) -> UnknownFormat:
+    from keet.ingest.csv_export import RAW_EXPORT
+
+    if file.path.name.endswith(".json"):
+        return UnknownFormat(file.path, "this JSON is no keet snapshot", _ACCEPTED)
+    if "==PROF==" in text or "Section: " in text:
+        return UnknownFormat(
+            file.path,
+            "this is what ncu prints for people, which names no metric",
+            f"save the report with -o, or export it: {RAW_EXPORT}",
+        )
+    if file.path.suffix == ".csv":
+        return UnknownFormat(file.path, "there is no ncu table in it", f"export one: {RAW_EXPORT}")
+    return UnknownFormat(file.path, "this is a text file and no report", _ACCEPTED)

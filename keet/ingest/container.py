@@ -1,0 +1,166 @@
+"""The container of a report: which entries it holds, and whether it is whole.
+
+NVIDIA documents the format in the Customization Guide ("Report File Format", version 7): `NVR\\0`,
+a file header, then blocks of a header and a payload of entries. Each length is written before what
+it measures, so a file that was cut short shows it: the last length points past the end. A file
+that was cut exactly between two blocks cannot be told from one that was closed there.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import BinaryIO
+
+from keet.errors import DamagedReport, UnsupportedVersion
+from keet.ingest.wire import Malformed, Message, u32
+
+MAGIC = b"NVR\0"
+VERSION = 7
+_MAX_HEADER = 64 << 20
+"""A block header holds names and a session: megabytes at the most. More is a damaged length."""
+
+_CUT_SHORT = (
+    "copy the file again, or profile again: it was cut short while it was written or copied"
+)
+_DAMAGED = "copy the file again, or profile again: its bytes were changed"
+
+
+class EntryKind(IntEnum):
+    """What an entry is: the number of the header's field that counts entries of its kind."""
+
+    SOURCE = 1
+    KERNEL = 2
+    RANGE = 7
+    CMDLIST = 8
+    GRAPH = 9
+    UNKNOWN = 10
+    """Counted by ncu 2026 and newer; no report with such an entry has been seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message of a payload, by its place in the file."""
+
+    kind: EntryKind
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block header with the entries that follow it."""
+
+    header: Message
+    entries: tuple[Entry, ...]
+
+
+class _Reader:
+    """Reads stretches of an open file and says which promise of the container was broken."""
+
+    def __init__(self, file: BinaryIO, size: int, path: Path) -> None:
+        self.file, self.size, self.path = file, size, path
+        self.at = 0
+
+    def take(self, length: int, what: str) -> bytes:
+        if length > self.size - self.at:
+            missing = length - (self.size - self.at)
+            raise DamagedReport(
+                self.path,
+                f"the report is cut short: {what} at byte {self.at:,} needs {missing:,} bytes more",
+                _CUT_SHORT,
+            )
+        self.file.seek(self.at)
+        data = self.file.read(length)
+        if len(data) != length:
+            raise DamagedReport(
+                self.path, "the file shrank while it was read", "wait until it is written"
+            )
+        self.at += length
+        return data
+
+    def length(self, what: str) -> int:
+        return u32(self.take(4, what), 0)
+
+    def damaged(self, problem: str) -> DamagedReport:
+        return DamagedReport(self.path, f"the report is damaged: {problem}", _DAMAGED)
+
+
+def read_blocks(file: BinaryIO, size: int, path: Path) -> list[Block]:
+    """Walk the whole container, entry by entry, without reading what the entries hold."""
+    reader = _Reader(file, size, path)
+    _check_file_header(reader)
+    blocks: list[Block] = []
+    while reader.at < size:
+        blocks.append(_read_block(reader, len(blocks)))
+    if not blocks:
+        raise DamagedReport(path, "the report is cut short after its file header", _CUT_SHORT)
+    return blocks
+
+
+def _check_file_header(reader: _Reader) -> None:
+    if reader.take(4, "the file's first word") != MAGIC:
+        raise reader.damaged("it does not start as a report does")
+    length = reader.length("the file header's length")
+    if length > _MAX_HEADER:
+        raise reader.damaged(f"its file header claims {length:,} bytes")
+    try:
+        version = Message(reader.take(length, "the file header")).number(1)
+    except Malformed as problem:
+        raise reader.damaged(f"its file header can't be read ({problem})") from None
+    if version != VERSION:
+        raise UnsupportedVersion(
+            reader.path,
+            f"the report has container version {version}, and keet reads version {VERSION}",
+            "update keet, or export it with: ncu --import FILE --page raw --csv",
+        )
+
+
+def _read_block(reader: _Reader, index: int) -> Block:
+    what = f"block {index}"
+    start = reader.at
+    length = reader.length(what)
+    # Zeros after the last block parse as endless empty blocks: a sparse or padded file.
+    if length == 0:
+        raise reader.damaged(f"there is no block at byte {start:,}, where {what} should start")
+    if length > _MAX_HEADER:
+        raise reader.damaged(f"{what} at byte {start:,} claims a header of {length:,} bytes")
+    try:
+        header = Message(reader.take(length, what))
+        payload = header.number(5) or 0
+        kinds = list(_entry_kinds(header, payload))
+    except Malformed as problem:
+        raise reader.damaged(f"the header of {what} can't be read ({problem})") from None
+    return Block(header, tuple(_read_entries(reader, kinds, payload, what)))
+
+
+def _entry_kinds(header: Message, payload: int) -> Iterator[EntryKind]:
+    for kind in EntryKind:
+        count = header.number(kind) or 0
+        if count * 4 > payload:
+            raise Malformed(f"{count:,} entries in {payload:,} bytes")
+        for _ in range(count):
+            yield kind
+
+
+def _read_entries(
+    reader: _Reader, kinds: list[EntryKind], payload: int, what: str
+) -> Iterator[Entry]:
+    end = reader.at + payload
+    if end > reader.size:
+        reader.take(payload, f"the payload of {what}")  # raises: it says how much is missing
+    for kind in kinds:
+        length = reader.length(f"an entry of {what}")
+        start, reader.at = reader.at, reader.at + length
+        if reader.at > end:
+            raise reader.damaged(f"an entry of {what} runs over the end of its block")
+        yield Entry(kind, start, reader.at)
+    if reader.at != end:
+        raise reader.damaged(f"the entries of {what} do not fill it")
+
+
+def blocks_of(data: bytes, path: Path) -> list[Block]:
+    return read_blocks(io.BytesIO(data), len(data), path)

@@ -1,0 +1,94 @@
+"""Opening what a user names: regular files only, and nothing that could hang or flood memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from keet.errors import UnreadableFile
+
+HEAD = 4096
+"""Bytes that are enough to tell every format from every other."""
+MAX_SIZE = 4 << 30
+"""No report near this size has been seen; what is larger is refused before it fills the memory."""
+
+_KINDS = (
+    (stat.S_ISDIR, "a directory", "name a report in it: keet show DIR/REPORT"),
+    (stat.S_ISFIFO, "a pipe", "save the report to a file first"),
+    (stat.S_ISCHR, "a device", "name a report file"),
+    (stat.S_ISBLK, "a device", "name a report file"),
+    (stat.S_ISSOCK, "a socket", "name a report file"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A regular file that could be opened: its size and how it starts."""
+
+    path: Path
+    size: int
+    head: bytes
+
+    def open(self) -> BinaryIO:
+        return _open(self.path)
+
+    def read(self) -> bytes:
+        """All of it; the size was checked when it was opened first."""
+        try:
+            with self.open() as file:
+                return file.read(MAX_SIZE + 1)
+        except OSError as problem:
+            raise UnreadableFile(self.path, _reason(problem), "check the disk") from None
+
+
+def open_input(path: Path) -> InputFile:
+    """Check a path and look at its first bytes. Raises `UnreadableFile`."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        raise UnreadableFile(path, "there is no such file", "check the path") from None
+    except (OSError, ValueError) as problem:
+        raise UnreadableFile(path, _reason(problem), "check the path") from None
+    _refuse_special(path, status.st_mode)
+    if status.st_size > MAX_SIZE:
+        raise UnreadableFile(
+            path,
+            f"{status.st_size / 1e9:.1f} GB is more than keet reads",
+            "profile fewer launches a report: ncu --launch-skip N --launch-count N",
+        )
+    with _open(path) as file:
+        return InputFile(path, status.st_size, file.read(HEAD))
+
+
+def _refuse_special(path: Path, mode: int) -> None:
+    for is_kind, what, remedy in _KINDS:
+        if is_kind(mode):
+            raise UnreadableFile(path, f"this is {what}, not a report", remedy)
+
+
+def _open(path: Path) -> BinaryIO:
+    """Open without ever waiting: the file may have become a pipe since it was looked at."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _binary())
+    except OSError as problem:
+        raise UnreadableFile(path, _reason(problem), "check the file's permissions") from None
+    _refuse_special(path, os.fstat(descriptor).st_mode)
+    return os.fdopen(descriptor, "rb")
+
+
+def _binary() -> int:
+    return int(getattr(os, "O_BINARY", 0))
+
+
+def _reason(problem: OSError | ValueError) -> str:
+    if isinstance(problem, OSError) and problem.strerror:
+        return f"it can't be opened ({problem.strerror.lower()})"
+    return f"it can't be opened ({problem})"
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

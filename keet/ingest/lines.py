@@ -1,0 +1,266 @@
+"""From instruction addresses to source lines: the DWARF line programs of a cubin.
+
+ptxas writes one sequence of rows a function. Its start is a relocation to the function's symbol
+(the report says where the driver put each), or, in reports before 2021, the address itself.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import struct
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from keet.ingest.elf import Elf
+from keet.ingest.wire import Malformed
+from keet.profile import Location
+
+_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _SET_COLUMN = 1, 2, 3, 4, 5
+_NEGATE, _BASIC_BLOCK, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 6, 7, 8, 9
+_END_SEQUENCE, _SET_ADDRESS, _DEFINE_FILE = 1, 2, 3
+_SUPPORTED = (2, 3, 4)
+
+
+@dataclass(slots=True)
+class Sequence:
+    """The rows of one function: where each starts, and the line it stands for."""
+
+    symbol: int | None
+    """Index of the symbol that addresses count from; `None`: they are absolute."""
+    starts: list[int] = field(default_factory=list)
+    locations: list[Location | None] = field(default_factory=list)
+    """`None` marks the end: what follows belongs to no line."""
+
+    def at(self, address: int) -> Location | None:
+        index = bisect_right(self.starts, address) - 1
+        return self.locations[index] if index >= 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class CodePlace:
+    """Where the driver put a function, as the report recorded it."""
+
+    symbol: str
+    address: int
+
+
+def locate(
+    cubin: bytes, places: Iterable[CodePlace], addresses: Iterable[int]
+) -> Mapping[int, Location]:
+    """The line of each address that has one."""
+    elf = Elf(cubin)
+    section = elf.section(".debug_line")
+    if section is None:
+        return {}
+    sequences = read_sequences(section, elf.relocations(".debug_line"))
+    symbols = elf.symbols()
+    by_name = {
+        symbols[s.symbol].name: s
+        for s in sequences
+        if s.symbol is not None and s.symbol < len(symbols)
+    }
+    sizes = {symbol.name: symbol.size for symbol in symbols}
+    functions = sorted((p.address, p.address + sizes.get(p.symbol, 0), p.symbol) for p in places)
+    absolute = [s for s in sequences if s.symbol is None]
+    return _locate_all(addresses, functions, by_name, absolute)
+
+
+def _locate_all(
+    addresses: Iterable[int],
+    functions: list[tuple[int, int, str]],
+    by_name: Mapping[str, Sequence],
+    absolute: list[Sequence],
+) -> dict[int, Location]:
+    starts = [start for start, _, _ in functions]
+    found: dict[int, Location] = {}
+    for address in addresses:
+        location = None
+        index = bisect_right(starts, address) - 1
+        if index >= 0 and address < functions[index][1]:
+            sequence = by_name.get(functions[index][2])
+            location = sequence.at(address - functions[index][0]) if sequence else None
+        if location is None:
+            location = next(filter(None, (s.at(address) for s in absolute)), None)
+        if location is not None:
+            found[address] = location
+    return found
+
+
+def read_sequences(section: bytes, relocations: Mapping[int, tuple[int, int]]) -> list[Sequence]:
+    """Run every line program of a `.debug_line` section."""
+    sequences: list[Sequence] = []
+    at = 0
+    while at + 4 <= len(section):
+        (length,) = struct.unpack_from("<I", section, at)
+        end = at + 4 + length
+        if end > len(section):
+            raise Malformed("a line program runs over its section")
+        sequences += _Program(section, at + 4, end, relocations).run()
+        at = end
+    return sequences
+
+
+class _Program:
+    """One line program: its header, then the machine that the rows come from."""
+
+    def __init__(
+        self, data: bytes, at: int, end: int, relocations: Mapping[int, tuple[int, int]]
+    ) -> None:
+        self.data, self.at, self.end, self.relocations = data, at, end, relocations
+        self.files: list[str] = [""]
+        self._read_header()
+
+    def _read_header(self) -> None:
+        version, header_length = struct.unpack_from("<HI", self.data, self.at)
+        if version not in _SUPPORTED:
+            raise Malformed(f"a line program of version {version}")
+        self.at += 6
+        body = self.at + header_length
+        self.min_length = self._byte()
+        if version >= 4:
+            self._byte()  # operations an instruction: GPUs have no VLIW
+        self._byte()  # default_is_stmt
+        self.line_base = int.from_bytes(bytes([self._byte()]), "little", signed=True)
+        self.line_range = self._byte()
+        self.opcode_base = self._byte()
+        self.operands = [self._byte() for _ in range(self.opcode_base - 1)]
+        if self.line_range == 0:
+            raise Malformed("a line program with a line range of zero")
+        self._read_files()
+        self.at = body
+
+    def _read_files(self) -> None:
+        folders = [""]
+        while folder := self._string():
+            folders.append(folder)
+        while name := self._string():
+            number = self._uleb()
+            self._uleb()  # time
+            self._uleb()  # size
+            parent = folders[number] if number < len(folders) else ""
+            self.files.append(_join(parent, name))
+
+    def run(self) -> list[Sequence]:
+        sequences: list[Sequence] = []
+        while self.at < self.end:
+            sequence = self._run_sequence()
+            if sequence.starts:
+                sequences.append(sequence)
+        return sequences
+
+    def _run_sequence(self) -> Sequence:
+        sequence = Sequence(symbol=None)
+        self.address, self.file, self.line = 0, 1, 1
+        while self.at < self.end:
+            opcode = self._byte()
+            if opcode >= self.opcode_base:
+                self._special(opcode, sequence)
+            elif opcode == 0:
+                if self._extended(sequence):
+                    return sequence
+            else:
+                self._standard(opcode, sequence)
+        return sequence
+
+    def _row(self, sequence: Sequence) -> None:
+        # Two rows at one address: the first counts, as on Nsight Compute's source page.
+        if sequence.starts and sequence.starts[-1] == self.address:
+            return
+        sequence.starts.append(self.address)
+        sequence.locations.append(self._location())
+
+    def _location(self) -> Location | None:
+        # Line 0 is DWARF's way to say that no line of the source is behind an instruction.
+        if self.line == 0 or not 0 < self.file < len(self.files):
+            return None
+        return Location(self.files[self.file], self.line)
+
+    def _special(self, opcode: int, sequence: Sequence) -> None:
+        adjusted = opcode - self.opcode_base
+        self.address += adjusted // self.line_range * self.min_length
+        self.line += self.line_base + adjusted % self.line_range
+        self._row(sequence)
+
+    def _standard(self, opcode: int, sequence: Sequence) -> None:
+        if opcode == _COPY:
+            self._row(sequence)
+        elif opcode == _ADVANCE_PC:
+            self.address += self._uleb() * self.min_length
+        elif opcode == _ADVANCE_LINE:
+            self.line += self._sleb()
+        elif opcode == _SET_FILE:
+            self.file = self._uleb()
+        elif opcode == _CONST_ADD_PC:
+            self.address += (255 - self.opcode_base) // self.line_range * self.min_length
+        elif opcode == _FIXED_ADVANCE_PC:
+            self.address += int.from_bytes(self._take(2), "little")
+        else:
+            for _ in range(self.operands[opcode - 1]):
+                self._uleb()
+
+    def _extended(self, sequence: Sequence) -> bool:
+        """True at the end of a sequence. What keet does not know is skipped by its length."""
+        length = self._uleb()
+        after = self.at + length
+        opcode = self._byte() if length else 0
+        if opcode == _SET_ADDRESS:
+            self._set_address(sequence, length - 1)
+        elif opcode == _END_SEQUENCE:
+            sequence.starts.append(self.address)
+            sequence.locations.append(None)
+        self.at = after
+        return opcode == _END_SEQUENCE
+
+    def _set_address(self, sequence: Sequence, size: int) -> None:
+        relocation = self.relocations.get(self.at)
+        value = int.from_bytes(self._take(size), "little")
+        if relocation is not None and value == 0:
+            sequence.symbol, self.address = relocation
+        else:
+            self.address = value
+
+    def _take(self, length: int) -> bytes:
+        if length < 0 or self.at + length > self.end:
+            raise Malformed("a line program is cut short")
+        taken = self.data[self.at : self.at + length]
+        self.at += length
+        return taken
+
+    def _byte(self) -> int:
+        return self._take(1)[0]
+
+    def _string(self) -> str:
+        end = self.data.find(b"\0", self.at, self.end)
+        if end < 0:
+            raise Malformed("a file name of a line program is cut short")
+        text = self.data[self.at : end].decode("utf-8", errors="backslashreplace")
+        self.at = end + 1
+        return text
+
+    def _uleb(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._byte()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    def _sleb(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._byte()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value - (1 << shift) if byte & 0x40 else value
+
+
+def _join(folder: str, name: str) -> str:
+    """A path as the compiler meant it: `/src/./layer/x.cu` is `/src/layer/x.cu`."""
+    if not folder or name.startswith("/") or name[1:3] in (":\\", ":/"):
+        return posixpath.normpath(name) if "\\" not in name else name
+    if "\\" in folder:
+        return f"{folder}\\{name}"
+    return posixpath.normpath(posixpath.join(folder, name))

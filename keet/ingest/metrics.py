@@ -1,0 +1,113 @@
+"""The metrics of one launch, read when asked for.
+
+A launch holds up to 2,500 metrics in 1.5 MB, of which a command wants a few hundred numbers. The
+index below touches the first bytes of each metric only; values and instances are decoded on demand.
+"""
+
+from __future__ import annotations
+
+from keet.ingest.wire import (
+    Malformed,
+    decode_text,
+    double_at,
+    fields,
+    float_at,
+    varint,
+)
+from keet.profile import Instances, MetricId, Value
+
+Span = tuple[int, int]
+
+_NAME, _VALUE, _INSTANCE = 1, 2, 3
+_ID, _ELEMENT = 1, 2
+_NAME_KEY = _NAME << 3  # field 1, varint: how every metric starts
+
+
+class MetricTable:
+    """The metrics of one result message, by name."""
+
+    def __init__(self, data: bytes, spans: list[Span], strings: tuple[str, ...]) -> None:
+        self._data = data
+        self._spans = _by_name(data, spans, strings)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._spans)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._spans
+
+    def value(self, name: str) -> Value:
+        """The value, or `None` where the metric has none. Raises KeyError where it is not named."""
+        start, stop = self._spans[name]
+        data = self._data
+        for number, at, end in fields(data, start, stop):
+            if number == _VALUE:
+                return _value(data, at, end)
+            if number == _INSTANCE:
+                break  # the value stands before its instances: there is none
+        return None
+
+    def instances(self, name: str) -> Instances | None:
+        span = self._spans.get(name)
+        if span is None:
+            return None
+        values: list[Value] = []
+        ids: list[MetricId] = []
+        for number, at, end in fields(self._data, *span):
+            if number == _INSTANCE:
+                part_id, value = _element(self._data, at, end)
+                values.append(value)
+                if part_id is not None:
+                    ids.append(part_id)
+        if not values:
+            return None
+        return Instances(tuple(values), tuple(ids) if len(ids) == len(values) else None)
+
+
+def _by_name(data: bytes, spans: list[Span], strings: tuple[str, ...]) -> dict[str, Span]:
+    """Where each metric lies. Of a name that occurs twice the last counts, as NVIDIA does it."""
+    found: dict[str, Span] = {}
+    for span in spans:
+        start, stop = span
+        if start >= stop or data[start] != _NAME_KEY:
+            raise Malformed("a metric does not start with its name")
+        number, _ = varint(data, start + 1)
+        try:
+            name = strings[number]
+        except IndexError:
+            raise Malformed(f"a metric names string {number} of {len(strings)}") from None
+        found[name] = span
+    return found
+
+
+def _element(data: bytes, start: int, stop: int) -> tuple[MetricId | None, Value]:
+    part_id: MetricId | None = None
+    value: Value = None
+    for number, at, end in fields(data, start, stop):
+        if number == _ID:
+            found = _value(data, at, end)
+            # Addresses and counters come as whole numbers, now and then stored as doubles.
+            part_id = int(found) if isinstance(found, float) and found.is_integer() else found  # type: ignore[assignment]
+        elif number == _ELEMENT:
+            value = _value(data, at, end)
+    return part_id, value
+
+
+def read_value(data: bytes) -> Value:
+    """A value message that stands alone, as device attributes have."""
+    return _value(data, 0, len(data))
+
+
+def _value(data: bytes, start: int, stop: int) -> Value:
+    """A value message: one of text, float, double, 32 or 64 bits."""
+    value: Value = None
+    for number, at, end in fields(data, start, stop):
+        if end == -1:
+            value = at
+        elif number == 1:
+            value = decode_text(data[at:end])
+        elif end - at == 8:
+            value = double_at(data, at)
+        elif end - at == 4:
+            value = float_at(data, at)
+    return value

@@ -1,0 +1,179 @@
+"""NVIDIA's `ncu-report` behind a process boundary.
+
+In the same process it leaks what it touches, crashes on damaged code, hangs on a fork and answers
+bad files with silence (docs/decisions/0002). So each question starts a short-lived child with a
+limit on time and memory, on a private copy of exactly the bytes that keet has checked.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from keet.errors import ReaderFailed
+from keet.ingest.session import ATTRIBUTE_PREFIX, DEVICE_ATTRIBUTES, device_from_attributes
+from keet.ingest.stored import StoredLaunch
+from keet.profile import (
+    Absent,
+    FocusMetric,
+    Instances,
+    KernelName,
+    Launch,
+    Location,
+    NvtxRange,
+    RawMetric,
+    RuleKind,
+    RuleResult,
+    SourceMarker,
+    SpeedupEstimate,
+    SpeedupScope,
+    Workload,
+)
+
+PACKAGE = "ncu-report"
+SECONDS = 120.0
+MEGABYTES = 4096
+_CHILD = Path(__file__).with_name("native_child.py")
+_UNKNOWN_CODE = "???"
+"""What NVIDIA's reader says for code of a GPU that it no longer disassembles."""
+
+
+def installed_version() -> str | None:
+    """The version of NVIDIA's reader, without loading it."""
+    try:
+        return version(PACKAGE)
+    except PackageNotFoundError:
+        return None
+
+
+def disassemble(data: bytes, launch: int, addresses: Iterable[int]) -> Mapping[int, str] | Absent:
+    """The SASS text at each address. Whatever goes wrong costs the text and nothing else."""
+    wanted = list(addresses)
+    if not wanted:
+        return Absent(
+            "the report has no numbers for single instructions",
+            "profile again with: ncu --section SourceCounters",
+        )
+    if find_spec("ncu_report") is None:
+        return Absent("NVIDIA's reader is not installed", f"pip install {PACKAGE}")
+    try:
+        answer = _ask(data, {"want": "disassembly", "launch": launch, "addresses": wanted})
+    except ReaderFailed as failure:
+        return Absent(failure.problem, failure.remedy)
+    known = {int(key): text.strip() for key, text in answer.items() if text != _UNKNOWN_CODE}
+    if not known:
+        return Absent(
+            f"{PACKAGE} {installed_version()} can't disassemble code of this GPU",
+            "an older one may: ncu-report 2025.3.1 still knows Volta",
+        )
+    return known
+
+
+def read_launch(data: bytes, launch: int, addresses: Iterable[int]) -> Launch:
+    """A whole launch through NVIDIA's reader: the reference that keet's own reader is held to."""
+    answer = _ask(data, {"want": "everything", "launch": launch, "addresses": list(addresses)})
+    metrics = {name: metric for name, metric in answer["metrics"].items() if metric is not None}
+    attributes = {
+        name: metrics[ATTRIBUTE_PREFIX + name]["value"]
+        for name in DEVICE_ATTRIBUTES
+        if ATTRIBUTE_PREFIX + name in metrics
+    }
+    stored = StoredLaunch(
+        stored_device=device_from_attributes(attributes),
+        metrics={name: RawMetric(metric["value"]) for name, metric in metrics.items()},
+        stored_instances={name: _instances(m) for name, m in metrics.items() if "values" in m},
+        stored_sections=tuple(answer["sections"]),
+        stored_rules=tuple(_rule(rule) for rule in answer["rules"]),
+        stored_markers=tuple(SourceMarker(**marker) for marker in answer["markers"]),
+        stored_nvtx=tuple(NvtxRange(**entry) for entry in answer["nvtx"]),
+        stored_files={path: text or None for path, text in answer["source_files"].items()},
+        stored_locations={int(pc): Location(*where) for pc, where in answer["locations"].items()},
+    )
+    return Launch(
+        number=launch,
+        name=KernelName(**{form: text or "" for form, text in answer["name"].items()}),
+        workload=Workload(answer["workload"]),
+        grid=None,
+        block=None,
+        data=stored,
+    )
+
+
+def count_launches(data: bytes) -> int:
+    return int(_ask(data, {"want": "count"})["launches"])
+
+
+def _instances(metric: Mapping[str, Any]) -> Instances:
+    ids = metric.get("ids")
+    return Instances(tuple(metric["values"]), None if ids is None else tuple(ids))
+
+
+def _rule(rule: dict[str, Any]) -> RuleResult:
+    estimate = rule.pop("speedup", None)
+    speedup = (
+        SpeedupEstimate(SpeedupScope(estimate["scope"]), estimate["percent"]) if estimate else None
+    )
+    return RuleResult(
+        **{
+            **rule,
+            "kind": RuleKind(rule["kind"]),
+            "focus": tuple(FocusMetric(**focus) for focus in rule["focus"]),
+            "speedup": speedup,
+        }
+    )
+
+
+def _ask(data: bytes, question: dict[str, Any]) -> Any:
+    """Put one question to a child; raises `ReaderFailed` for every way in which it can go wrong."""
+    with _private_copy(data) as path:
+        request = json.dumps({"path": str(path), "megabytes": MEGABYTES, **question})
+        try:
+            done = subprocess.run(
+                [sys.executable, "-I", str(_CHILD)],
+                input=request.encode(),
+                capture_output=True,
+                timeout=SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise _failed(f"it did not answer within {SECONDS:.0f} s") from None
+        except OSError as problem:
+            raise _failed(f"it could not be started ({problem})") from None
+    if done.returncode != 0:
+        raise _failed(_cause_of_death(done))
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        raise _failed("its answer could not be understood") from None
+
+
+def _cause_of_death(done: subprocess.CompletedProcess[bytes]) -> str:
+    if done.returncode < 0:
+        return f"it was killed by signal {-done.returncode}"
+    last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+    return f"it failed with {last[0]!r}" if last else f"it failed with code {done.returncode}"
+
+
+def _failed(problem: str) -> ReaderFailed:
+    return ReaderFailed(
+        "ncu-report",
+        f"NVIDIA's reader gave no answer: {problem}",
+        "the values are unaffected; for the code, open the report in Nsight Compute",
+    )
+
+
+@contextmanager
+def _private_copy(data: bytes) -> Iterator[Path]:
+    """The bytes as a file that nobody changes while the child reads it lazily by path."""
+    with tempfile.TemporaryDirectory(prefix="keet-") as folder:
+        path = Path(folder) / "report.ncu-rep"
+        path.write_bytes(data)
+        yield path

@@ -1,0 +1,297 @@
+"""keet's own reader of `.ncu-rep`: what is in the file, with no native code in the way.
+
+It gives everything but the SASS text, for which NVIDIA's reader is asked in a process of its own
+(`native.py`). A test holds the two readers equal, value by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from keet.errors import DamagedReport
+from keet.ingest import native
+from keet.ingest.container import Block, Entry, EntryKind
+from keet.ingest.lines import CodePlace, locate
+from keet.ingest.metrics import MetricTable
+from keet.ingest.nvtx import read_nvtx
+from keet.ingest.rules import read_markers, read_rules
+from keet.ingest.session import (
+    ATTRIBUTE_PREFIX,
+    DEVICE_ATTRIBUTES,
+    Session,
+    device_from_attributes,
+    read_session,
+)
+from keet.ingest.wire import Malformed, Message
+from keet.profile import (
+    Absent,
+    Device,
+    Dim3,
+    Instances,
+    KernelName,
+    Launch,
+    Location,
+    NvtxRange,
+    RawMetric,
+    RuleResult,
+    SourceMarker,
+    Workload,
+)
+
+_SESSION, _STRINGS, _PROCESS = 3, 4, 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """Field numbers of the four kinds of result, which hold the same things in other places."""
+
+    metrics: int
+    sections: int
+    rules: int
+    nvtx: int
+    context: int
+    sources: int
+    stream: int | None = None
+
+
+_FIELDS = {
+    EntryKind.KERNEL: _Fields(13, 17, 19, 21, 22, sources=15, stream=23),
+    EntryKind.RANGE: _Fields(4, 7, 20, 10, 11, sources=15),
+    EntryKind.CMDLIST: _Fields(4, 7, 21, 10, 11, sources=17, stream=12),
+    EntryKind.GRAPH: _Fields(4, 7, 22, 10, 11, sources=17, stream=12),
+}
+_WORKLOADS = {
+    EntryKind.KERNEL: Workload.KERNEL,
+    EntryKind.RANGE: Workload.RANGE,
+    EntryKind.CMDLIST: Workload.CMDLIST,
+    EntryKind.GRAPH: Workload.GRAPH,
+}
+
+SAMPLED_BY_ADDRESS = ("inst_executed", "smsp__pcsamp_sample_count")
+"""The metrics whose instances name every instruction address that a launch has data for."""
+
+
+class Report:
+    """The file behind a profile: its bytes, and what several launches share."""
+
+    def __init__(self, path: Path, data: bytes, blocks: list[Block]) -> None:
+        self.path = path
+        self.data = data
+        self.blocks = blocks
+
+    @cached_property
+    def strings(self) -> tuple[str, ...]:
+        """The names of metrics, which results refer to by number, over all blocks."""
+        found: list[str] = []
+        for block in self.blocks:
+            for table in block.header.messages(_STRINGS):
+                found += table.texts(1)
+        return tuple(found)
+
+    @cached_property
+    def session(self) -> Session:
+        pieces = [p for block in self.blocks for p in block.header.messages(_SESSION)]
+        return read_session(pieces)
+
+    @cached_property
+    def sources(self) -> Mapping[tuple[int, int], CodeObject]:
+        """Code by process and reference: two processes use the same reference for their own."""
+        found: dict[tuple[int, int], CodeObject] = {}
+        for block in self.blocks:
+            process = block.header.message(_PROCESS)
+            pid = (process.number(1) if process else None) or 0
+            for entry in block.entries:
+                if entry.kind is EntryKind.SOURCE:
+                    message = Message(self.data, entry.start, entry.stop)
+                    key = (pid, message.number(1) or 0)
+                    found.setdefault(key, CodeObject()).add(message)
+        return found
+
+    def launches(self) -> tuple[Launch, ...]:
+        """Raises `Malformed` where a result can't be taken apart."""
+        results = [
+            (block, entry)
+            for block in self.blocks
+            for entry in block.entries
+            if entry.kind in _FIELDS
+        ]
+        return tuple(
+            self._launch(number, block, entry) for number, (block, entry) in enumerate(results)
+        )
+
+    def _launch(self, number: int, block: Block, entry: Entry) -> Launch:
+        message = Message(self.data, entry.start, entry.stop)
+        where = _FIELDS[entry.kind]
+        process = block.header.message(_PROCESS)
+        data = FileLaunch(self, number, message, where, (process and process.number(1)) or 0)
+        is_kernel = entry.kind is EntryKind.KERNEL
+        return Launch(
+            number=number,
+            name=_kernel_name(message) if is_kernel else _workload_name(message, entry.kind),
+            workload=_WORKLOADS[entry.kind],
+            grid=_dim3(message.message(10)) if is_kernel else None,
+            block=_dim3(message.message(11)) if is_kernel else None,
+            data=data,
+            process=process.text(3) if process else None,
+            stream=message.number(where.stream) if where.stream else None,
+            context=message.number(where.context),
+        )
+
+
+def _kernel_name(message: Message) -> KernelName:
+    mangled, function, demangled = (message.text(number) or "" for number in (5, 6, 7))
+    if not (mangled or function or demangled):
+        raise Malformed("a kernel without a name")
+    # C and Triton kernels have nothing to demangle.
+    return KernelName(function=function, demangled=demangled or mangled, mangled=mangled)
+
+
+def _workload_name(message: Message, kind: EntryKind) -> KernelName:
+    shown = message.text(18) if kind is EntryKind.CMDLIST else None
+    name = shown or _WORKLOADS[kind].value
+    return KernelName(function=name, demangled=name, mangled=name)
+
+
+def _dim3(message: Message | None) -> Dim3 | None:
+    if message is None:
+        return None
+    x, y, z = (message.number(axis) for axis in (1, 2, 3))
+    return (x or 0, y or 0, z or 0)
+
+
+class CodeObject:
+    """A cubin with the sources embedded for it; ncu adds to one over several entries."""
+
+    def __init__(self) -> None:
+        self.cubin: bytes | None = None
+        self.places: list[CodePlace] = []
+        self.files: dict[str, str | None] = {}
+
+    def add(self, message: Message) -> None:
+        self.cubin = message.raw(4) or self.cubin
+        relocations = message.message(9)
+        for function in relocations.messages(1) if relocations else ():
+            self.places.append(CodePlace(function.text(1) or "", function.number(2) or 0))
+        files = message.message(8)
+        for file in files.messages(1) if files else ():
+            self.files[file.text(1) or ""] = file.text(2)
+
+
+class FileLaunch:
+    """One result of a report, decoded as far as it was asked for."""
+
+    def __init__(
+        self, report: Report, number: int, message: Message, where: _Fields, pid: int
+    ) -> None:
+        self._report = report
+        self._number = number
+        self._message = message
+        self._where = where
+        self._pid = pid
+
+    @cached_property
+    def _metrics(self) -> MetricTable:
+        spans = self._message.spans(self._where.metrics)
+        with self._damage_named():
+            return MetricTable(self._report.data, spans, self._report.strings)
+
+    @contextmanager
+    def _damage_named(self) -> Iterator[None]:
+        try:
+            yield
+        except Malformed as problem:
+            raise DamagedReport(
+                self._report.path,
+                f"the report is damaged: launch {self._number} can't be read ({problem})",
+                "copy the file again, or profile again: its bytes were changed",
+            ) from None
+
+    def device(self) -> Device:
+        metrics = self._metrics
+        attributes = {
+            name: metrics.value(ATTRIBUTE_PREFIX + name)
+            for name in DEVICE_ATTRIBUTES
+            if ATTRIBUTE_PREFIX + name in metrics
+        }
+        recorded = self._report.session.devices
+        found = device_from_attributes(attributes)
+        if found.name is None and len(recorded) == 1:
+            return recorded[0]  # before 2020.2 attributes were kept in the session alone
+        return found
+
+    def metric_names(self) -> tuple[str, ...]:
+        return self._metrics.names()
+
+    def metric(self, name: str) -> RawMetric | None:
+        if name not in self._metrics:
+            return None
+        with self._damage_named():
+            return RawMetric(self._metrics.value(name))
+
+    def instances(self, name: str) -> Instances | None:
+        with self._damage_named():
+            return self._metrics.instances(name)
+
+    def sections(self) -> tuple[str, ...]:
+        with self._damage_named():
+            sections = self._message.messages(self._where.sections)
+            return tuple(section.text(1) or "" for section in sections)
+
+    def rules(self) -> tuple[RuleResult, ...]:
+        with self._damage_named():
+            return read_rules(self._message.messages(self._where.rules))
+
+    def markers(self) -> tuple[SourceMarker, ...]:
+        with self._damage_named():
+            return read_markers(self._message.messages(self._where.rules))
+
+    def nvtx(self) -> tuple[NvtxRange, ...]:
+        with self._damage_named():
+            return read_nvtx(self._message.message(self._where.nvtx))
+
+    @cached_property
+    def _code(self) -> list[CodeObject]:
+        """The code that ran: one cubin for a kernel, several for a range or graph."""
+        where = self._where.sources
+        if self._message.spans(where):
+            references = [source.number(1) or 0 for source in self._message.messages(where)]
+        else:
+            references = self._message.numbers(where)
+        sources = self._report.sources
+        return [
+            sources[self._pid, reference]
+            for reference in references
+            if (self._pid, reference) in sources
+        ]
+
+    def source_files(self) -> Mapping[str, str | None]:
+        with self._damage_named():
+            embedded = {path: text for code in self._code for path, text in code.files.items()}
+        seen = {location.file: None for location in self.locations().values()}
+        return {**seen, **embedded}
+
+    def addresses(self) -> tuple[int, ...]:
+        """Every instruction address that the launch has numbers for."""
+        found: set[int] = set()
+        for name in SAMPLED_BY_ADDRESS:
+            instances = self.instances(name)
+            if instances is not None and instances.ids is not None:
+                found.update(part for part in instances.ids if isinstance(part, int))
+        return tuple(sorted(found))
+
+    def locations(self) -> Mapping[int, Location]:
+        """Damage in a cubin costs the line numbers, never the rest of the report."""
+        found: dict[int, Location] = {}
+        addresses = self.addresses()
+        for code in self._code:
+            if code.cubin:
+                with suppress(Malformed):
+                    found.update(locate(code.cubin, code.places, addresses))
+        return found
+
+    def disassembly(self) -> Mapping[int, str] | Absent:
+        return native.disassemble(self._report.data, self._number, self.addresses())

@@ -1,0 +1,103 @@
+"""The session of a report: which tools and driver made it, when, with which command.
+
+ncu writes it in pieces over several blocks. Host names, addresses and the environment are in there
+too; keet neither needs nor keeps them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from keet.ingest.metrics import read_value
+from keet.ingest.wire import Message
+from keet.profile import Device, Value
+
+ATTRIBUTE_PREFIX = "device__attribute_"
+DEVICE_ATTRIBUTES = (
+    "display_name",
+    "compute_capability_major",
+    "compute_capability_minor",
+    "multiprocessor_count",
+    "device_index",
+)
+
+_CREATED, _DEVICE, _VERSION, _COMMAND_LINE = 2, 6, 8, 11
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What the report says about its own making; `None` where it does not."""
+
+    ncu_version: str | None = None
+    cuda_version: str | None = None
+    driver_version: str | None = None
+    command_line: str | None = None
+    created: str | None = None
+    devices: tuple[Device, ...] = ()
+
+
+def read_session(pieces: Iterable[Message]) -> Session:
+    """Put the pieces of one session together; a later piece wins."""
+    versions: dict[str, str] = {}
+    devices: dict[int, Device] = {}
+    created: int | None = None
+    command_line: str | None = None
+    for piece in pieces:
+        created = piece.number(_CREATED) or created
+        command_line = piece.text(_COMMAND_LINE) or command_line
+        for version in piece.messages(_VERSION):
+            versions[version.text(1) or ""] = version.text(2) or ""
+        for attributes in piece.messages(_DEVICE):
+            device = _device(attributes)
+            devices[device.index or 0] = device
+    return Session(
+        ncu_version=_without_build(_first(versions, "Nsight Compute Target", "Nsight Compute")),
+        cuda_version=_first(versions, "CUDA Version", "CUDA"),
+        driver_version=_first(versions, "Driver Version", "Display Driver Version", "Driver"),
+        command_line=command_line,
+        created=datetime.fromtimestamp(created, UTC).isoformat() if created else None,
+        devices=tuple(devices[index] for index in sorted(devices)),
+    )
+
+
+def _first(versions: dict[str, str], *providers: str) -> str | None:
+    return next((versions[name] for name in providers if versions.get(name)), None)
+
+
+def _without_build(text: str | None) -> str | None:
+    """`2025.3.1.0 (build 36398880) (public-release)` is version 2025.3.1.0."""
+    return text.split(" ", 1)[0] if text else None
+
+
+def _device(message: Message) -> Device:
+    attributes: dict[str, Value] = {}
+    for attribute in message.messages(3):
+        value = attribute.raw(2)
+        name = (attribute.text(1) or "").removeprefix(ATTRIBUTE_PREFIX)
+        attributes[name] = read_value(value) if value is not None else None
+    return device_from_attributes(attributes, name=message.text(2), index=message.number(1))
+
+
+def device_from_attributes(
+    attributes: dict[str, Value], name: str | None = None, index: int | None = None
+) -> Device:
+    """A device from CUDA's attributes, named as in `device__attribute_*` without the prefix."""
+    major = _whole(attributes.get("compute_capability_major"))
+    minor = _whole(attributes.get("compute_capability_minor"))
+    display = attributes.get("display_name")
+    return Device(
+        name=display if isinstance(display, str) and display else name or None,
+        compute_capability=f"{major}.{minor}" if major is not None and minor is not None else None,
+        sm_count=_whole(attributes.get("multiprocessor_count")),
+        index=index if index is not None else _whole(attributes.get("device_index")),
+    )
+
+
+def _whole(value: Value) -> int | None:
+    """Counts are stored as doubles in some versions of ncu and as whole numbers in others."""
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return int(value)
+    return None

@@ -1,0 +1,264 @@
+"""`.keet.json`: a whole profile as text that a person can read, diff and keep in a repository.
+
+Lossless: what is read back equals what was written, metric by metric. Written for `diff`: names in
+order, a metric a line, the instances of a metric on one line, source text as lines.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from keet.errors import DamagedReport, UnsupportedVersion
+from keet.ingest.stored import StoredLaunch
+from keet.profile import (
+    Absent,
+    Device,
+    Dim3,
+    Instances,
+    KernelName,
+    Launch,
+    Location,
+    MetricId,
+    NvtxRange,
+    Profile,
+    Provenance,
+    RawMetric,
+    RuleResult,
+    SourceMarker,
+    Value,
+    Workload,
+)
+
+VERSION = 1
+MARK = "keet_snapshot"
+SUFFIX = ".keet.json"
+
+Cell = int | float | str | list[str] | None
+"""A value in JSON, which has no NaN and no infinity: those are written as ["nan"], ["inf"]."""
+
+
+def write_snapshot(profile: Profile, path: Path) -> None:
+    """Write the profile beside its final name first, so that a crash leaves no half of it."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            for piece in snapshot_text(profile):
+                file.write(piece)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def snapshot_text(profile: Profile) -> Iterator[str]:
+    """The snapshot, a piece at a time: a report with a thousand launches need not fit twice."""
+    provenance = asdict(replace(profile.provenance, snapshot=None))
+    yield f'{{\n "{MARK}": {VERSION},\n "provenance": {_indented(provenance, 1)},\n "launches": ['
+    for launch in profile.launches:
+        yield "," if launch.id else ""
+        yield "\n  " + _object(_launch_document(launch), 2)
+    yield "\n ]\n}\n"
+
+
+def _launch_document(launch: Launch) -> dict[str, Any]:
+    data = launch.data
+    names = sorted(launch.metric_names())
+    raw = {name: metric for name in names if (metric := data.metric(name)) is not None}
+    parts = {name: found for name in names if (found := data.instances(name)) is not None}
+    code = launch.disassembly
+    return {
+        "id": launch.id,
+        "name": asdict(launch.name),
+        "workload": launch.workload.value,
+        "grid": launch.grid,
+        "block": launch.block,
+        "process": launch.process,
+        "stream": launch.stream,
+        "context": launch.context,
+        "device": asdict(launch.device),
+        "sections": list(launch.sections),
+        "metrics": {name: _cell(metric.value) for name, metric in raw.items()},
+        "units": {name: metric.unit for name, metric in raw.items() if metric.unit is not None},
+        "instances": {name: _instances_document(found) for name, found in parts.items()},
+        "rules": [asdict(rule) for rule in launch.rules],
+        "markers": [asdict(marker) for marker in launch.markers],
+        "nvtx": [asdict(entry) for entry in launch.nvtx],
+        "source_files": {
+            path: None if text is None else text.split("\n")
+            for path, text in sorted(launch.source_files.items())
+        },
+        "locations": {
+            str(address): [where.file, where.line]
+            for address, where in sorted(launch.locations.items())
+        },
+        "disassembly": (
+            asdict(code)
+            if isinstance(code, Absent)
+            else {str(address): text for address, text in sorted(code.items())}
+        ),
+    }
+
+
+def _instances_document(instances: Instances) -> dict[str, Any]:
+    ids = None if instances.ids is None else list(instances.ids)
+    return {"ids": ids, "values": [_cell(value) for value in instances.values]}
+
+
+def _cell(value: Value) -> Cell:
+    if isinstance(value, float) and not math.isfinite(value):
+        return ["nan" if math.isnan(value) else "inf" if value > 0 else "-inf"]
+    return value
+
+
+def _object(document: Mapping[str, Any], depth: int) -> str:
+    """A JSON object with a line for each entry of its tables, and for each list's element."""
+    rows = [f"{json.dumps(key)}: {_indented(value, depth + 1)}" for key, value in document.items()]
+    pad = " " * (depth + 1)
+    return "{\n" + pad + f",\n{pad}".join(rows) + "\n" + " " * depth + "}"
+
+
+def _indented(value: Any, depth: int) -> str:
+    pad = "\n" + " " * (depth + 1)
+    if isinstance(value, dict) and value:
+        rows = (f"{json.dumps(key)}: {_row(entry, depth + 1)}" for key, entry in value.items())
+        return "{" + pad + f",{pad}".join(rows) + "\n" + " " * depth + "}"
+    if isinstance(value, list) and any(isinstance(entry, (dict, str)) for entry in value):
+        return (
+            "[" + pad + f",{pad}".join(_row(e, depth + 1) for e in value) + "\n" + " " * depth + "]"
+        )
+    return _compact(value)
+
+
+def _row(value: Any, depth: int) -> str:
+    """Source text stays one line a line; everything else on this level stays on its row."""
+    if isinstance(value, list) and len(value) > 1 and all(isinstance(e, str) for e in value):
+        return _indented(value, depth)
+    return _compact(value)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def read_snapshot(text: str, path: Path) -> Profile:
+    document = _parse(text, path)
+    version = document.get(MARK)
+    if version != VERSION:
+        raise UnsupportedVersion(
+            path,
+            f"the snapshot has version {version}, and this keet reads version {VERSION}",
+            "update keet, or make it again with: keet snapshot REPORT",
+        )
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        snapshot = TypeAdapter(_Snapshot).validate_python(document)
+        launches = tuple(_launch(stored) for stored in snapshot.launches)
+        return Profile(launches, replace(snapshot.provenance, snapshot=str(path)))
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise _damaged(path, f"{where}: {first['msg']}") from None
+    except ValueError as problem:
+        raise _damaged(path, str(problem)) from None
+
+
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise _damaged(path, str(problem)) from None
+    if not isinstance(document, dict):
+        raise _damaged(path, "it is no JSON object")
+    return document
+
+
+def _damaged(path: Path, problem: str) -> DamagedReport:
+    return DamagedReport(
+        path, f"the snapshot is damaged: {problem}", "make it again with: keet snapshot REPORT"
+    )
+
+
+@dataclass
+class _StoredInstances:
+    ids: list[MetricId] | None
+    values: list[Cell]
+
+
+@dataclass
+class _StoredLaunch:
+    id: int
+    name: KernelName
+    workload: Workload
+    grid: Dim3 | None
+    block: Dim3 | None
+    process: str | None
+    stream: int | None
+    context: int | None
+    device: Device
+    sections: list[str]
+    metrics: dict[str, Cell]
+    units: dict[str, str]
+    instances: dict[str, _StoredInstances]
+    rules: list[RuleResult]
+    markers: list[SourceMarker]
+    nvtx: list[NvtxRange]
+    source_files: dict[str, list[str] | None]
+    locations: dict[int, tuple[str, int]]
+    disassembly: Absent | dict[int, str]
+
+
+@dataclass
+class _Snapshot:
+    """The file, as pydantic checks it: what comes from disk is trusted no more than a report."""
+
+    provenance: Provenance
+    launches: list[_StoredLaunch]
+
+
+def _launch(stored: _StoredLaunch) -> Launch:
+    data = StoredLaunch(
+        stored_device=stored.device,
+        metrics={
+            name: RawMetric(_value(cell), stored.units.get(name))
+            for name, cell in stored.metrics.items()
+        },
+        stored_instances={
+            name: Instances(
+                tuple(_value(cell) for cell in found.values),
+                None if found.ids is None else tuple(found.ids),
+            )
+            for name, found in stored.instances.items()
+        },
+        stored_sections=tuple(stored.sections),
+        stored_rules=tuple(stored.rules),
+        stored_markers=tuple(stored.markers),
+        stored_nvtx=tuple(stored.nvtx),
+        stored_files={
+            path: None if lines is None else "\n".join(lines)
+            for path, lines in stored.source_files.items()
+        },
+        stored_locations={pc: Location(*where) for pc, where in stored.locations.items()},
+        stored_disassembly=stored.disassembly,
+    )
+    return Launch(
+        number=stored.id,
+        name=stored.name,
+        workload=stored.workload,
+        grid=stored.grid,
+        block=stored.block,
+        data=data,
+        process=stored.process,
+        stream=stored.stream,
+        context=stored.context,
+    )
+
+
+def _value(cell: Cell) -> Value:
+    if isinstance(cell, list):
+        return float(cell[0]) if len(cell) == 1 else None
+    return cell

@@ -1,0 +1,68 @@
+"""A launch whose data is all in memory: what exports, snapshots and NVIDIA's reader give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from keet.profile import (
+    Absent,
+    Device,
+    Instances,
+    Location,
+    NvtxRange,
+    RawMetric,
+    RuleResult,
+    SourceMarker,
+)
+
+
+@dataclass(frozen=True)
+class StoredLaunch:
+    """Implements `LaunchData` by holding every answer."""
+
+    stored_device: Device
+    metrics: Mapping[str, RawMetric]
+    stored_instances: Mapping[str, Instances] = field(default_factory=dict)
+    stored_sections: tuple[str, ...] = ()
+    stored_rules: tuple[RuleResult, ...] = ()
+    stored_markers: tuple[SourceMarker, ...] = ()
+    stored_nvtx: tuple[NvtxRange, ...] = ()
+    stored_files: Mapping[str, str | None] = field(default_factory=dict)
+    stored_locations: Mapping[int, Location] = field(default_factory=dict)
+    stored_disassembly: Mapping[int, str] | Absent = field(
+        default_factory=lambda: Absent("the file holds no code", "use the .ncu-rep itself")
+    )
+
+    def device(self) -> Device:
+        return self.stored_device
+
+    def metric_names(self) -> tuple[str, ...]:
+        return tuple(self.metrics)
+
+    def metric(self, name: str) -> RawMetric | None:
+        return self.metrics.get(name)
+
+    def instances(self, name: str) -> Instances | None:
+        return self.stored_instances.get(name)
+
+    def sections(self) -> tuple[str, ...]:
+        return self.stored_sections
+
+    def rules(self) -> tuple[RuleResult, ...]:
+        return self.stored_rules
+
+    def markers(self) -> tuple[SourceMarker, ...]:
+        return self.stored_markers
+
+    def nvtx(self) -> tuple[NvtxRange, ...]:
+        return self.stored_nvtx
+
+    def source_files(self) -> Mapping[str, str | None]:
+        return self.stored_files
+
+    def locations(self) -> Mapping[int, Location]:
+        return self.stored_locations
+
+    def disassembly(self) -> Mapping[int, str] | Absent:
+        return self.stored_disassembly

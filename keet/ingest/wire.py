@@ -1,0 +1,195 @@
+"""Protobuf's wire format, as far as a report needs it: numbers and lengths, no schema.
+
+A message is a run of fields: a key (field number and wire type), then a varint, four bytes, eight
+bytes, or a length and that many bytes. Everything here checks its bounds and raises `Malformed`,
+so that no byte of a damaged file can do more than make keet say so.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+
+_unpack_double = struct.Struct("<d").unpack_from
+_unpack_float = struct.Struct("<f").unpack_from
+_unpack_u32 = struct.Struct("<I").unpack_from
+
+
+class Malformed(Exception):
+    """The bytes are no protobuf message."""
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """The whole number at `at`, and where the next thing starts."""
+    value = shift = 0
+    while True:
+        try:
+            byte = data[at]
+        except IndexError:
+            raise Malformed("a number runs over the end") from None
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise Malformed("a number is longer than 64 bits")
+
+
+def fields(data: bytes, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int, int]]:
+    """Each field as (number, value or start, stop): `stop` is -1 where the value is a number.
+
+    Fixed-width values are given as the span of their bytes.
+    """
+    at = start
+    end = len(data) if stop is None else stop
+    while at < end:
+        key, at = varint(data, at)
+        number, kind = key >> 3, key & 7
+        if kind == VARINT:
+            value, at = varint(data, at)
+            yield number, value, -1
+            continue
+        if kind == BYTES:
+            length, at = varint(data, at)
+        elif kind == FIXED64:
+            length = 8
+        elif kind == FIXED32:
+            length = 4
+        else:
+            raise Malformed(f"wire type {kind}")
+        if at + length > end:
+            raise Malformed("a field runs over the end of its message")
+        yield number, at, at + length
+        at += length
+    if at != end:
+        raise Malformed("the last field runs over the end of its message")
+
+
+def _index(data: bytes, at: int, end: int) -> dict[int, list[tuple[int, int]]]:
+    """What `fields` yields, by field number.
+
+    The loop of `fields` written out: a result message has thousands of fields, and this is the one
+    place where their number is felt.
+    """
+    spans: dict[int, list[tuple[int, int]]] = {}
+    try:
+        while at < end:
+            key = data[at]
+            at += 1
+            if key >= 0x80:
+                key, at = varint(data, at - 1)
+            kind = key & 7
+            if kind == BYTES:
+                length = data[at]
+                at += 1
+                if length >= 0x80:
+                    length, at = varint(data, at - 1)
+                stop = at + length
+                span = (at, stop)
+                at = stop
+            elif kind == VARINT:
+                value, at = varint(data, at)
+                span = (value, -1)
+            elif kind in (FIXED64, FIXED32):
+                stop = at + (8 if kind == FIXED64 else 4)
+                span = (at, stop)
+                at = stop
+            else:
+                raise Malformed(f"wire type {kind}")
+            number = key >> 3
+            if number in spans:
+                spans[number].append(span)
+            else:
+                spans[number] = [span]
+    except IndexError:
+        raise Malformed("a field runs over the end") from None
+    if at != end:
+        raise Malformed("a field runs over the end of its message")
+    return spans
+
+
+class Message:
+    """A message taken apart at once: field number to the spans of its values, in order."""
+
+    __slots__ = ("_data", "_spans")
+
+    def __init__(self, data: bytes, start: int = 0, stop: int | None = None) -> None:
+        self._data = data
+        self._spans = _index(data, start, len(data) if stop is None else stop)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._spans
+
+    def _last(self, number: int) -> tuple[int, int] | None:
+        spans = self._spans.get(number)
+        return spans[-1] if spans else None
+
+    def number(self, number: int) -> int | None:
+        """A varint field; the last one counts, as protobuf says."""
+        last = self._last(number)
+        if last is None:
+            return None
+        if last[1] != -1:
+            raise Malformed(f"field {number} is no number")
+        return last[0]
+
+    def numbers(self, number: int) -> list[int]:
+        return [value for value, end in self._spans.get(number, ()) if end == -1]
+
+    def span(self, number: int) -> tuple[int, int] | None:
+        last = self._last(number)
+        if last is not None and last[1] == -1:
+            raise Malformed(f"field {number} is a number")
+        return last
+
+    def spans(self, number: int) -> list[tuple[int, int]]:
+        return [span for span in self._spans.get(number, ()) if span[1] != -1]
+
+    def raw(self, number: int) -> bytes | None:
+        span = self.span(number)
+        return None if span is None else self._data[span[0] : span[1]]
+
+    def text(self, number: int) -> str | None:
+        raw = self.raw(number)
+        return None if raw is None else decode_text(raw)
+
+    def texts(self, number: int) -> list[str]:
+        return [decode_text(self._data[start:stop]) for start, stop in self.spans(number)]
+
+    def double(self, number: int) -> float | None:
+        span = self.span(number)
+        if span is None:
+            return None
+        if span[1] - span[0] != 8:
+            raise Malformed(f"field {number} is no double")
+        return float(_unpack_double(self._data, span[0])[0])
+
+    def message(self, number: int) -> Message | None:
+        span = self.span(number)
+        return None if span is None else Message(self._data, *span)
+
+    def messages(self, number: int) -> Iterator[Message]:
+        for span in self.spans(number):
+            yield Message(self._data, *span)
+
+
+def decode_text(raw: bytes) -> str:
+    """Names are UTF-8 by rule and anything in practice: nothing is dropped in silence."""
+    return raw.decode("utf-8", errors="backslashreplace")
+
+
+def u32(data: bytes, at: int) -> int:
+    if at + 4 > len(data):
+        raise Malformed("a length runs over the end")
+    return int(_unpack_u32(data, at)[0])
+
+
+def double_at(data: bytes, at: int) -> float:
+    return float(_unpack_double(data, at)[0])
+
+
+def float_at(data: bytes, at: int) -> float:
+    return float(_unpack_float(data, at)[0])
