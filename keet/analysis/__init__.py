@@ -1,0 +1,1 @@
+"""From a `Profile` to what it says: pure functions, no files, no printing."""

@@ -1,0 +1,172 @@
+"""What a report can tell, what it can't, and the command that would change that."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from keet.catalog import capabilities
+from keet.profile import Launch, Profile, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something that keet could tell, had it been captured."""
+
+    id: str
+    label: str
+    gives: str
+    launches: tuple[int, ...]
+    """Which launches lack it."""
+    unavailable: bool = False
+    """It was asked for, and ncu gave no value: this GPU or kind of workload has none."""
+    section: str | None = None
+    """The ncu section to add."""
+    ncu_flag: str | None = None
+    """Another flag of ncu's to add."""
+    compile_flag: str | None = None
+    """What the program must be built with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What is in a report, over all its launches."""
+
+    present: tuple[str, ...]
+    """Labels of what every launch has."""
+    gaps: tuple[Gap, ...]
+    command: str | None
+    """The ncu command that would capture what is missing."""
+    build_hint: str | None
+    """What to compile with first."""
+
+
+def find_coverage(profile: Profile) -> Coverage:
+    launches = profile.launches
+    present: list[str] = []
+    gaps: list[Gap] = []
+    for capability in capabilities().values():
+        lacking = [launch for launch in launches if not _has_any(launch, capability.metrics)]
+        if lacking:
+            in_vain = _was_asked_for(profile, lacking, capability.section)
+            gaps.append(
+                Gap(
+                    capability.id,
+                    capability.label,
+                    capability.gives,
+                    _ids(lacking),
+                    unavailable=in_vain,
+                    section=None if in_vain else capability.section,
+                )
+            )
+        else:
+            present.append(capability.label)
+    source_present, source_gaps = _source_coverage(launches)
+    gaps += source_gaps
+    return Coverage(
+        present=(*present, *source_present),
+        gaps=tuple(gaps),
+        command=recapture_command(profile, gaps) if any(map(_can_be_had, gaps)) else None,
+        build_hint=next((gap.compile_flag for gap in gaps if gap.compile_flag), None),
+    )
+
+
+def _was_asked_for(profile: Profile, launches: Iterable[Launch], section: str) -> bool:
+    """Collected without a value, or named on the command line and left out by ncu itself."""
+    if re.search(rf"--section[\s=]{section}(\s|$)", ncu_arguments(profile) or ""):
+        return True
+    return all(section in launch.sections for launch in launches)
+
+
+def _can_be_had(gap: Gap) -> bool:
+    return bool(gap.section or gap.ncu_flag)
+
+
+def _has_any(launch: Launch, metric_ids: Iterable[str]) -> bool:
+    return any(launch.find(metric_id) is not None for metric_id in metric_ids)
+
+
+def _ids(launches: Iterable[Launch]) -> tuple[int, ...]:
+    return tuple(launch.id for launch in launches)
+
+
+def _source_coverage(launches: tuple[Launch, ...]) -> tuple[list[str], list[Gap]]:
+    """Lines and texts of the source. Ranges and graphs have none to give, so they lack none."""
+    kernels = [launch for launch in launches if launch.workload is Workload.KERNEL]
+    without_lines = [launch for launch in kernels if not launch.locations]
+    without_text = [
+        launch
+        for launch in kernels
+        if launch.locations and not any(text for text in launch.source_files.values())
+    ]
+    present, gaps = [], []
+    if without_lines:
+        gaps.append(
+            Gap(
+                "source_lines",
+                "source lines",
+                "which line of the source an instruction belongs to",
+                _ids(without_lines),
+                section="SourceCounters",
+                compile_flag="nvcc -lineinfo",
+            )
+        )
+    elif kernels:
+        present.append("source lines")
+    if without_lines or without_text:
+        gaps.append(
+            Gap(
+                "source_text",
+                "source text",
+                "the code itself, beside its numbers",
+                _ids([*without_lines, *without_text]),
+                ncu_flag="--import-source yes",
+            )
+        )
+    elif kernels:
+        present.append("source text")
+    return present, gaps
+
+
+def recapture_command(profile: Profile, gaps: Iterable[Gap]) -> str:
+    """An ncu command for a report that lacks nothing, built on the recorded one if there is one.
+
+    Naming a section turns ncu's default set off: unless the recorded command named its own, what
+    the report already holds has to be asked for again.
+    """
+    flags: dict[str, None] = {}
+    rest = ncu_arguments(profile)
+    if rest is None or not _ASKS_FOR_SECTIONS.search(rest):
+        flags.update((f"--section {c.section}", None) for c in capabilities().values())
+    for gap in gaps:
+        if gap.section:
+            flags[f"--section {gap.section}"] = None
+        if gap.ncu_flag:
+            flags[gap.ncu_flag] = None
+    if rest is None:
+        rest = f"-k {_kernel_filter(profile)} -o report ./your_program"
+    added = [flag for flag in flags if flag not in rest]
+    return " ".join(["ncu", *added, rest])
+
+
+_ASKS_FOR_SECTIONS = re.compile(r"(^|\s)--(set|section)[\s=]")
+_NCU = re.compile(r'^\s*(?:"[^"]*[\\/]ncu(?:\.exe)?"|\S*ncu(?:\.exe)?)\s+(?P<rest>.+)$', re.DOTALL)
+
+
+def ncu_arguments(profile: Profile) -> str | None:
+    """What followed the ncu executable: its options stand before the program, so more may too."""
+    match = _NCU.match(profile.provenance.command_line or "")
+    return match["rest"].strip() if match else None
+
+
+def _kernel_filter(profile: Profile) -> str:
+    names = dict.fromkeys(
+        launch.name.function
+        for launch in profile.launches
+        if launch.workload is Workload.KERNEL and launch.name.function
+    )
+    if len(names) > 3:
+        return "regex:."
+    return shlex.quote("regex:^(" + "|".join(re.escape(name) for name in names) + ")$")

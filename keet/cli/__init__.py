@@ -1,0 +1,151 @@
+"""The command line: `main` picks a command, and is the only code that turns errors into exit codes.
+
+A command is a module of this package with `configure(parser)` and `run(args)`. It is imported when
+it is called, so that `keet --help` and each command load only what they need.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import NamedTuple, NoReturn, TextIO
+
+from keet.errors import KeetError, UsageError, one_line
+from keet.version import __version__
+
+EXIT_BUG = 70
+EXIT_INTERRUPTED = 130
+
+
+class _Command(NamedTuple):
+    module: str
+    summary: str
+
+
+COMMANDS = {
+    "show": _Command("show", "what is in a report, what is missing, how to capture that"),
+    "hotspots": _Command("hotspots", "source lines ranked by samples, with stalls and traffic"),
+    "metrics": _Command("metrics", "the metric table, with units and meaning"),
+    "snapshot": _Command("snapshot", "a report as text to read, diff and keep (.keet.json)"),
+    "doctor": _Command("doctor", "what is installed and reachable, with remedies"),
+    "schema": _Command("schema", "the JSON Schema of every JSON output"),
+}
+
+_HELP = """\
+keet {version}: what limits a GPU kernel, from its Nsight Compute report.
+
+usage: keet COMMAND [options]
+
+{commands}
+
+A REPORT is a .ncu-rep, a .ncu-repz, an `ncu --csv --page raw` export or a keet
+snapshot (.keet.json). No GPU, no CUDA and no network are needed to read one.
+
+examples:
+  keet show report.ncu-rep
+  keet hotspots report.ncu-rep --launch 0 --source ./src
+  keet metrics report.ncu-rep dram --format csv
+  keet COMMAND --help       options and examples of one command
+
+exit codes: 0 done; 1 a check failed; 2 wrong usage; 3 something needed is not
+installed; 4 a report can't be read; 70 a bug in keet
+"""
+
+
+class _Parser(ArgumentParser):
+    """argparse with keet's manners: one line for an error, and where to read more."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see: {self.prog} --help")
+
+
+def run() -> NoReturn:
+    """The `keet` program."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that can't show a character gets a question mark, not a traceback.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    sys.exit(main())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+        return code
+    except KeetError as error:
+        _complain(f"keet: {error}")
+        return error.exit_code
+    except BrokenPipeError:
+        # `keet metrics ... | head` is no failure; nothing more can be written to stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        _complain("keet: interrupted")
+        return EXIT_INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last catcher: a bug gets its own message
+        return _report_bug(error)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        sys.stdout.write(help_text())
+        return 0
+    if arguments[0] in ("-V", "--version"):
+        sys.stdout.write(f"keet {__version__}\n")
+        return 0
+    name, *rest = arguments
+    command = COMMANDS.get(name)
+    if command is None:
+        raise UsageError(_unknown_command(name))
+    module = import_module(f"keet.cli.{command.module}")
+    parser = _Parser(
+        prog=f"keet {name}",
+        description=module.__doc__,
+        epilog=module.EXAMPLES,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    module.configure(parser)
+    try:
+        parsed = parser.parse_args(rest)
+    except SystemExit:  # --help was printed; errors are raised by `_Parser`
+        return 0
+    result: int | None = module.run(parsed)
+    return result or 0
+
+
+def help_text() -> str:
+    width = max(len(name) for name in COMMANDS)
+    rows = "\n".join(f"  {name:{width}}  {c.summary}" for name, c in COMMANDS.items())
+    return _HELP.format(version=__version__, commands=rows)
+
+
+def _unknown_command(name: str) -> str:
+    if name.startswith("-"):
+        return f"{one_line(name)} stands before the command; see: keet --help"
+    close = difflib.get_close_matches(name, COMMANDS, n=1)
+    hint = f"did you mean: keet {close[0]}" if close else "see: keet --help"
+    return f"there is no command {one_line(name)!r}; {hint}"
+
+
+def _complain(line: str, stream: TextIO | None = None) -> None:
+    with suppress(OSError):  # nobody is listening
+        (stream or sys.stderr).write(line + "\n")
+
+
+def _report_bug(error: Exception) -> int:
+    if os.environ.get("KEET_DEBUG"):
+        import traceback
+
+        traceback.print_exc()
+    _complain(
+        f"keet: this is a bug in keet: {type(error).__name__}: {one_line(str(error))}; "
+        "please report it with the traceback that KEET_DEBUG=1 gives"
+    )
+    return EXIT_BUG

@@ -1,0 +1,39 @@
+"""What is installed and reachable, and what to do about what is not.
+
+Exits with 3 when something is missing that keet can't do without."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+
+from keet.cli.arguments import Destination, add_output
+
+EXAMPLES = """\
+examples:
+  keet doctor
+  keet doctor --format json
+"""
+
+EXIT_NOT_THERE = 3
+
+
+def configure(parser: ArgumentParser) -> None:
+    add_output(parser, "terminal", "json")
+
+
+def run(args: Namespace) -> int:
+    from keet.cli.health import examine
+
+    checks = examine()
+    out = Destination(args.output, sys.stdout)
+    if args.format == "json":
+        from keet.render.documents import CheckDocument, DoctorDocument, json_text
+
+        rows = [CheckDocument(**check._asdict()) for check in checks]
+        out.write(json_text(DoctorDocument(checks=rows)))
+    else:
+        from keet.render.doctor import doctor_view
+
+        out.show(lambda _: doctor_view(checks))
+    return EXIT_NOT_THERE if any(c.needed and c.status != "ok" for c in checks) else 0

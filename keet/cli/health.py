@@ -1,0 +1,123 @@
+"""The checks of `keet doctor`: each looks at one thing and says what would mend it."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Literal, NamedTuple
+
+from keet.version import __version__
+
+_EXTRAS = {
+    "nsight-python": "collect",
+    "mcp": "mcp",
+    "distributed": "dask",
+}
+_PACKAGES = ("rich", "pydantic", "pandas", "duckdb")
+_SECONDS = 10
+
+
+class Check(NamedTuple):
+    """What was looked at and what was found."""
+
+    name: str
+    status: Literal["ok", "missing", "broken"]
+    needed: bool
+    found: str
+    remedy: str | None = None
+
+
+def examine() -> list[Check]:
+    return [
+        Check("keet", "ok", True, f"{__version__} on Python {platform.python_version()}"),
+        *(_package(name, needed=True, install=name) for name in _PACKAGES),
+        _zstd(),
+        _native_reader(),
+        _ncu(),
+        _gpu(),
+        *(
+            _package(name, needed=False, install=f"keet[{extra}]")
+            for name, extra in _EXTRAS.items()
+        ),
+        _encoding(),
+    ]
+
+
+def _package(name: str, *, needed: bool, install: str) -> Check:
+    try:
+        return Check(name, "ok", needed, version(name))
+    except PackageNotFoundError:
+        return Check(name, "missing", needed, "not installed", f"pip install '{install}'")
+
+
+def _zstd() -> Check:
+    try:
+        from keet.ingest.zstd import LIBRARY
+
+        return Check("zstd", "ok", True, LIBRARY)
+    except ImportError as problem:
+        remedy = "pip install backports.zstd"
+        return Check("zstd", "missing", True, f"no .ncu-repz ({problem})", remedy)
+
+
+def _native_reader() -> Check:
+    """Only the SASS text needs it, so a keet without it is whole but for that."""
+    from keet.ingest.native import PACKAGE, installed_version
+
+    installed = installed_version()
+    if installed is None:
+        return Check(PACKAGE, "missing", False, "no SASS text", f"pip install {PACKAGE}")
+    loaded = _first_line([sys.executable, "-I", "-c", "import ncu_report; print('loads')"])
+    if loaded != "loads":
+        remedy = f"pip install --force-reinstall {PACKAGE}"
+        return Check(PACKAGE, "broken", False, f"{installed} does not load ({loaded})", remedy)
+    return Check(PACKAGE, "ok", False, f"{installed}, used for SASS text in a process of its own")
+
+
+def _ncu() -> Check:
+    path = shutil.which("ncu")
+    if path is None:
+        remedy = (
+            "reports from elsewhere are read without it; to profile here, install Nsight Compute"
+        )
+        return Check("ncu", "missing", False, "not on the PATH", remedy)
+    told = _output([path, "--version"])
+    found = next((line for line in told.splitlines() if line.startswith("Version")), "")
+    if not found:
+        return Check("ncu", "broken", False, f"{path} does not run", "reinstall Nsight Compute")
+    return Check("ncu", "ok", False, f"{found.removeprefix('Version ')} at {path}")
+
+
+def _gpu() -> Check:
+    path = shutil.which("nvidia-smi")
+    query = ["--query-gpu=name,driver_version", "--format=csv,noheader"]
+    found = _first_line([path, *query]) if path else ""
+    if not found or "failed" in found.lower() or "error" in found.lower():
+        remedy = "only profiling needs one; reports are read anywhere"
+        return Check("GPU", "missing", False, found or "none found", remedy)
+    return Check("GPU", "ok", False, found)
+
+
+def _encoding() -> Check:
+    encoding = (sys.stdout.encoding or "").lower()
+    if encoding.replace("-", "") == "utf8":
+        return Check("terminal", "ok", False, "UTF-8")
+    remedy = "set PYTHONUTF8=1, or a UTF-8 locale"
+    return Check("terminal", "broken", False, f"{encoding or 'unknown'}: boxes look odd", remedy)
+
+
+def _output(command: list[str]) -> str:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=_SECONDS, check=False, text=True
+        )
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return str(problem)
+    return done.stdout or done.stderr
+
+
+def _first_line(command: list[str]) -> str:
+    return next(iter(_output(command).strip().splitlines()), "")

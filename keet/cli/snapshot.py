@@ -1,0 +1,56 @@
+"""A report as text: every metric, instance, rule result, source line and instruction, in an order
+that `diff` and a person can follow. Reading it back gives the same profile."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from keet.cli.arguments import add_report, add_source
+from keet.errors import UsageError
+
+EXAMPLES = """\
+examples:
+  keet snapshot report.ncu-rep                    writes report.keet.json
+  keet snapshot report.ncu-rep -o - | less
+  keet show report.keet.json                      a snapshot is as good as its report
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    add_report(parser)
+    add_source(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to (default: REPORT's name with .keet.json, here; - is stdout)",
+    )
+
+
+def run(args: Namespace) -> None:
+    from keet.ingest import read_profile
+    from keet.ingest.snapshot import SUFFIX, snapshot_text, write_snapshot
+
+    profile = read_profile(args.report, source=args.source)
+    if args.output == "-":
+        for piece in snapshot_text(profile):
+            sys.stdout.write(piece)
+        return
+    path = Path(args.output or _stem(args.report) + SUFFIX)
+    if path.exists() and path.samefile(args.report):
+        raise UsageError(f"{path}: that is the report itself; name another file with -o")
+    try:
+        write_snapshot(profile, path)
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise UsageError(f"{path}: it can't be written ({reason}); name another with -o") from None
+    sys.stderr.write(f"keet: wrote {path}\n")
+
+
+def _stem(report: Path) -> str:
+    for suffix in (".keet.json", ".ncu-repz", ".ncu-rep", ".csv"):
+        if report.name.endswith(suffix):
+            return report.name.removesuffix(suffix)
+    return report.name

@@ -1,0 +1,1 @@
+"""Many profiles as tables. For now: one table as a Parquet file."""

@@ -1,0 +1,214 @@
+"""The JSON that keet prints, as types: what is written is checked, and `keet schema` publishes it.
+
+Fields are only ever added; a change that breaks a reader raises `schema_version`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from keet.version import __version__
+
+SCHEMA_VERSION: Literal[1] = 1
+
+Number = int | float
+Dimensions = tuple[int, int, int]
+NonFinite = Literal["nan", "inf", "-inf"]
+"""Numbers that ncu reports and JSON does not have: their value is null."""
+
+
+class Document(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Producer(Document):
+    name: Literal["keet"] = "keet"
+    version: str = __version__
+
+
+class ReportDocument(Document):
+    path: str
+    sha256: str = Field(description="of the report's bytes, as they were read")
+    format: Literal["ncu-rep", "ncu-repz", "ncu-csv"]
+    size: int = Field(description="bytes")
+    reader: str = Field(description="the code that turned the bytes into numbers")
+    ncu_version: str | None
+    cuda_version: str | None
+    driver_version: str | None
+    command_line: str | None = Field(description="ncu's own, recorded since 2022.2")
+    created: str | None = Field(description="ISO 8601, UTC")
+    launch_count: int
+    snapshot: str | None = Field(None, description="the .keet.json that was read in its place")
+    notes: list[str] = []
+
+
+class DeviceDocument(Document):
+    name: str | None
+    compute_capability: str | None
+    sm_count: int | None
+    index: int | None = Field(None, description="which of the machine's GPUs, where recorded")
+
+
+class QuantityDocument(Document):
+    value: Number | None = Field(description="null: see `nonfinite`")
+    unit: str
+    nonfinite: NonFinite | None = None
+
+
+class GapDocument(Document):
+    id: str
+    label: str
+    gives: str = Field(description="what it would tell")
+    launches: list[int] = Field(description="which launches lack it")
+    unavailable: bool = Field(False, description="ncu was asked for it and gave no value")
+    section: str | None = Field(None, description="the ncu section that captures it")
+    ncu_flag: str | None = None
+    compile_flag: str | None = Field(None, description="what the program must be built with")
+
+
+class ShowLaunch(Document):
+    id: int
+    kernel: str = Field(description="short stable name")
+    kernel_full: str
+    kernel_function: str
+    kernel_mangled: str
+    workload: Literal["kernel", "range", "cmdlist", "graph"]
+    device: int = Field(description="index into `devices`")
+    grid: Dimensions | None
+    block: Dimensions | None
+    cluster: Dimensions | None
+    process: str | None
+    stream: int | None
+    context: int | None
+    nvtx: list[str] = Field(description="open NVTX ranges as DOMAIN/RANGE, outermost first")
+    metric_count: int
+    rule_results: int
+    sections: list[str]
+    values: dict[str, QuantityDocument] = Field(
+        description="by catalog id; what the report does not hold is left out"
+    )
+
+
+class ShowDocument(Document):
+    """`keet show --format json`"""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    producer: Producer = Producer()
+    report: ReportDocument
+    devices: list[DeviceDocument]
+    launches: list[ShowLaunch]
+    holds: list[str]
+    missing: list[GapDocument]
+    capture: str | None = Field(description="the ncu command that would capture what is missing")
+    build: str | None = Field(description="what to compile with first")
+
+
+class MetricDocument(Document):
+    name: str = Field(description="ncu's name")
+    id: str | None = Field(description="the catalog's id")
+    label: str | None
+    value: Number | str | None = Field(description="null: no value, or see `nonfinite`")
+    nonfinite: NonFinite | None = None
+    unit: str
+    section: str | None = None
+    meaning: str | None = None
+    instances: int = Field(0, description="how many parts the value has")
+
+
+class MetricsLaunch(Document):
+    id: int
+    kernel: str
+    metrics: list[MetricDocument]
+
+
+class MetricsDocument(Document):
+    """`keet metrics --format json`"""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    producer: Producer = Producer()
+    report: ReportDocument
+    launches: list[MetricsLaunch]
+
+
+class StallDocument(Document):
+    reason: str
+    samples: int
+
+
+class SpotDocument(Document):
+    file: str | None
+    line: int | None
+    source: str | None = Field(description="the line's text, where it is at hand")
+    address: int | None = Field(description="set where the row is one instruction")
+    sass: str | None
+    instructions: int = Field(description="machine instructions that the row sums up")
+    share: float | None = Field(description="of what the rows are ranked by, 0 to 1")
+    samples: int | None
+    stalls: list[StallDocument]
+    executed: int | None = Field(description="warp-level instructions executed")
+    threads_executed: int | None
+    sectors_global: int | None = Field(description="32-byte sectors asked of L2 if nothing hit L1")
+    sectors_global_excess: int | None = Field(description="more than packed addresses would need")
+    sectors_local: int | None
+    wavefronts_shared: int | None
+    wavefronts_shared_excess: int | None = Field(description="more than without bank conflicts")
+
+
+class SkippedDocument(Document):
+    check: str
+    reason: str
+    remedy: str
+
+
+class HotspotsLaunch(Document):
+    id: int
+    kernel: str
+    by: Literal["line", "instruction"] | None
+    ranked_by: Literal["samples", "executed"] | None
+    total: int | None = Field(description="what the shares are of, over the whole launch")
+    rows_total: int = Field(description="rows before --top cut them")
+    rows: list[SpotDocument]
+    skipped: list[SkippedDocument]
+
+
+class HotspotsDocument(Document):
+    """`keet hotspots --format json`"""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    producer: Producer = Producer()
+    report: ReportDocument
+    launches: list[HotspotsLaunch]
+
+
+class CheckDocument(Document):
+    name: str
+    status: Literal["ok", "missing", "broken"]
+    needed: bool = Field(description="false: only a part of keet does without it")
+    found: str
+    remedy: str | None = None
+
+
+class DoctorDocument(Document):
+    """`keet doctor --format json`"""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    producer: Producer = Producer()
+    checks: list[CheckDocument]
+
+
+DOCUMENTS: dict[str, type[Document]] = {
+    "show": ShowDocument,
+    "metrics": MetricsDocument,
+    "hotspots": HotspotsDocument,
+    "doctor": DoctorDocument,
+}
+
+
+def json_text(document: Document) -> str:
+    return document.model_dump_json(indent=1) + "\n"
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    return DOCUMENTS[name].model_json_schema(mode="serialization")
