@@ -32,8 +32,15 @@ def _derived(name: str) -> str:
     if rate == "per_second":
         return base_unit(f"{noun}/s") if noun else ""
     if rate.startswith(("per_cycle", "peak_sustained")):
-        return f"{noun}/cycle" if noun and noun != "cycle" else ""
+        return _per_cycle(noun)
     return noun
+
+
+def _per_cycle(noun: str) -> str:
+    """A rate over cycles. Warps are counted anew each cycle: their rate is a number of warps."""
+    if noun in ("", "cycle"):
+        return ""
+    return noun if noun == "warp" else f"{noun}/cycle"
 
 
 @cache

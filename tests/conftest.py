@@ -1,0 +1,91 @@
+"""What tests share: real reports, the corpus where it is at hand, goldens, and the program itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from keet.cli import main
+from keet.ingest import read_profile
+from keet.profile import Profile
+
+TESTS = Path(__file__).parent
+REPORTS = TESTS / "data" / "reports"
+CORPUS = TESTS.parent.parent / "shared" / "corpus"
+"""35 reports by strangers, beside the checkout of those who have them; never copied into it."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="write the golden files again")
+
+
+class Result(NamedTuple):
+    """What one run of `keet` did."""
+
+    code: int
+    out: str
+    err: str
+
+
+Keet = Callable[..., Result]
+
+
+@pytest.fixture
+def keet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Keet:
+    """Run a command in this process, in a terminal of `width` columns."""
+
+    def run(*arguments: object, width: int = 80) -> Result:
+        monkeypatch.setenv("COLUMNS", str(width))
+        monkeypatch.setenv("NO_COLOR", "1")
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare with `tests/golden/NAME`; `pytest --update` writes it, and the diff is the review."""
+
+    def check(name: str, text: str) -> None:
+        path = TESTS / "golden" / name
+        text = "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+        if request.config.getoption("--update"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8")
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def profile_of() -> Callable[[str], Profile]:
+    """A report of tests/data/reports, read once a session."""
+    read: dict[str, Profile] = {}
+
+    def get(name: str) -> Profile:
+        if name not in read:
+            read[name] = read_profile(REPORTS / name)
+        return read[name]
+
+    return get
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _stable_surroundings() -> None:
+    """The repository's root as the working folder, so that goldens name files the same way."""
+    os.chdir(TESTS.parent)
+
+
+def corpus_files() -> list[Path]:
+    if not CORPUS.is_dir():
+        return []
+    return sorted(path for path in CORPUS.iterdir() if path.name not in ("README.md", "index.csv"))
+
+
+needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")

@@ -1,0 +1,149 @@
+"""The container: whole reports are told from damaged ones, byte by byte."""
+
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keet.errors import DamagedReport, EmptyReport, IngestError, UnsupportedVersion
+from keet.ingest import read_profile
+from keet.ingest.container import EntryKind, blocks_of, read_blocks
+from tests import encode
+from tests.conftest import REPORTS
+
+SMALL = encode.report([encode.Kernel("a", {"gpu__time_duration.sum": 5.0})])
+REAL = (REPORTS / "range.ncu-rep").read_bytes()
+
+
+def write(folder: Path, data: bytes) -> Path:
+    path = folder / "report.ncu-rep"
+    path.write_bytes(data)
+    return path
+
+
+def test_entries_are_found() -> None:
+    kinds = [entry.kind for block in blocks_of(REAL, Path("x")) for entry in block.entries]
+    assert kinds == [EntryKind.SOURCE, EntryKind.RANGE]
+
+
+def test_every_cut_is_noticed(tmp_path: Path) -> None:
+    """Cut anywhere, a report is refused, or it ends where a block ends and says no launch."""
+    for length in range(len(SMALL)):
+        path = write(tmp_path, SMALL[:length])
+        with pytest.raises(IngestError) as caught:
+            read_profile(path)
+        assert caught.value.exit_code == 4
+        assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9, 0.999])
+def test_a_real_report_cut_short(share: float, tmp_path: Path) -> None:
+    data = (REPORTS / "tour_full.ncu-rep").read_bytes()
+    with pytest.raises(DamagedReport, match="cut short"):
+        read_profile(write(tmp_path, data[: int(len(data) * share)]))
+
+
+@pytest.mark.parametrize("tail", [b"\0", b"\0" * 4096, b"garbage", REAL[:50]])
+def test_bytes_after_the_end(tail: bytes, tmp_path: Path) -> None:
+    with pytest.raises(DamagedReport):
+        read_profile(write(tmp_path, SMALL + tail))
+
+
+def test_a_version_from_the_future(tmp_path: Path) -> None:
+    path = write(tmp_path, encode.report([encode.Kernel()], version=8))
+    with pytest.raises(UnsupportedVersion, match="container version 8.*update keet"):
+        read_profile(path)
+
+
+def test_a_report_without_launches(tmp_path: Path) -> None:
+    with pytest.raises(EmptyReport, match="no launch"):
+        read_profile(write(tmp_path, encode.report([])))
+
+
+def test_a_giant_of_zeros_is_refused_at_once() -> None:
+    """A sparse file that claims 3 GB must not be walked zero by zero."""
+
+    class Sparse(io.BytesIO):
+        reads = 0
+
+        def read(self, size: int | None = -1) -> bytes:
+            self.reads += 1
+            data = super().read(size)
+            return data + b"\0" * ((size or 0) - len(data))
+
+    file = Sparse(SMALL)
+    with pytest.raises(DamagedReport, match="no block"):
+        read_blocks(file, 3 << 30, Path("sparse"))
+    assert file.reads < 50
+
+
+@settings(max_examples=300)
+@given(st.integers(0, len(REAL) - 1), st.integers(1, 255))
+def test_a_changed_byte_never_escapes(position: int, change: int) -> None:
+    """Whatever byte is wrong: a launch with all its parts, or an error that names the file."""
+    data = bytearray(REAL)
+    data[position] ^= change
+    try:
+        blocks = blocks_of(bytes(data), Path("x.ncu-rep"))
+    except IngestError:
+        return
+    from keet.ingest.ncu_rep import Report
+    from keet.ingest.wire import Malformed
+
+    try:
+        for launch in Report(Path("x.ncu-rep"), bytes(data), blocks).launches():
+            touch(launch)
+    except (IngestError, Malformed):
+        pass
+
+
+def touch(launch) -> None:
+    """Read all of a launch."""
+    for name in launch.metric_names():
+        launch.metric(name)
+        launch.instances(name)
+    assert launch.rules is not None
+    assert launch.markers is not None
+    assert launch.nvtx is not None
+    assert launch.sections is not None
+    assert launch.source_files is not None
+
+
+values = st.one_of(
+    st.integers(0, 2**64 - 1), st.floats(allow_nan=False), st.text(max_size=20), st.none()
+)
+metric_names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(
+        st.builds(
+            encode.Kernel,
+            name=st.from_regex(r"[a-z]{1,8}", fullmatch=True),
+            metrics=st.dictionaries(metric_names, values, max_size=8),
+            instances=st.dictionaries(
+                metric_names,
+                st.lists(st.tuples(st.integers(0, 2**64 - 1), values), min_size=1, max_size=5),
+                max_size=3,
+            ),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_what_is_written_is_read(kernels: list[encode.Kernel]) -> None:
+    from keet.ingest.ncu_rep import Report
+
+    data = encode.report(kernels)
+    launches = Report(Path("x"), data, blocks_of(data, Path("x"))).launches()
+    assert len(launches) == len(kernels)
+    for launch, kernel in zip(launches, kernels, strict=True):
+        assert launch.name.function == kernel.name
+        assert set(launch.metric_names()) == set(kernel.metrics) | set(kernel.instances)
+        for name, value in kernel.metrics.items():
+            assert launch.metric(name).value == value
+        for name, parts in kernel.instances.items():
+            assert list(launch.instances(name).pairs()) == list(parts)

@@ -1,0 +1,87 @@
+"""What keet shows under a label of Nsight Compute's details page is the value shown there.
+
+The tables in tests/data/details were printed by ncu itself; their first line says by which version
+and from which file. Reports of strangers are compared where the corpus is at hand.
+"""
+
+import csv
+import math
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from keet.catalog import MetricSpec, metrics, sections
+from keet.ingest import read_profile
+from tests.conftest import CORPUS, REPORTS, TESTS
+
+TABLES = sorted((TESTS / "data" / "details").glob("*.csv"))
+
+
+class Row(NamedTuple):
+    launch: int
+    section: str
+    label: str
+    unit: str
+    value: str
+
+
+def read_table(path: Path) -> tuple[str, str, list[Row]]:
+    """The report's name, its sha256, and the rows."""
+    first, *lines = path.read_text(encoding="utf-8").splitlines()
+    _, name, _, digest, *_ = first.split(" ")
+    rows = [Row(int(r["launch"]), *list(r.values())[1:]) for r in csv.DictReader(lines)]
+    return name, digest.rstrip(":"), rows
+
+
+def spec_under(row: Row, counts: Counter[tuple[int, str]]) -> MetricSpec | None:
+    """The catalog's metric under that label: of the section, or under that label alone."""
+    titles = {section.title: section.id for section in sections().values()}
+    same_label = [s for s in metrics().values() if s.label.lower() == row.label.lower()]
+    of_section = [s for s in same_label if s.section == titles.get(row.section)]
+    if of_section:
+        return of_section[0]
+    alone = len(same_label) == 1 and counts[row.launch, row.label] == 1
+    return same_label[0] if alone else None
+
+
+def agrees(ours: object, printed: str) -> bool:
+    text = printed.replace(",", "")
+    if isinstance(ours, str) or ours is None:
+        return ours == printed
+    if text == "nan":
+        return isinstance(ours, float) and math.isnan(ours)
+    tolerance = 0.00501 if "." in text else 0.501  # half of the last digit that ncu printed
+    return abs(float(ours) - float(text)) <= tolerance + 1e-9 * abs(float(text))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda path: path.stem)
+def test_values_are_those_of_the_details_page(table: Path) -> None:
+    name, digest, rows = read_table(table)
+    path = REPORTS / name
+    if not path.exists():
+        path = CORPUS / name
+        if not path.exists():
+            pytest.skip("the corpus is not beside this checkout")
+    profile = read_profile(path)
+    assert profile.provenance.sha256 == digest
+    counts = Counter((row.launch, row.label) for row in rows)
+    compared, wrong = 0, []
+    for row in rows:
+        spec = spec_under(row, counts)
+        found = profile.launches[row.launch].find(spec.id) if spec and spec.total else None
+        if spec is None or found is None:
+            continue  # keet shows nothing under that label
+        compared += 1
+        if not agrees(found.value, row.value):
+            wrong.append((row, found))
+    assert wrong == []
+    assert compared >= 20
+
+
+def test_enough_gpus_are_compared() -> None:
+    """Six at least; ours are all of one GPU, so most need the corpus."""
+    own = {path.stem for path in TABLES if (REPORTS / read_table(path)[0]).exists()}
+    assert len({path.stem for path in TABLES} - own) >= 6
+    assert own

@@ -1,0 +1,110 @@
+"""Units: one spelling, one place that converts, and no number that loses its meaning."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.units import Quantity, UnitMismatch, base_unit, format_number, parse_unit
+
+SCALED = ["ns", "us", "ms", "s", "byte", "Kbyte", "Mbyte", "Gbyte/s", "byte/s", "hz", "Khz", "Ghz"]
+finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
+
+
+@pytest.mark.parametrize(
+    ("spelled", "kept"),
+    [
+        ("nsecond", "ns"),
+        ("usecond", "ns"),
+        ("cycle/second", "hz"),
+        ("cycle/nsecond", "hz"),
+        ("Ghz", "hz"),
+        ("byte/second", "byte/s"),
+        ("Gbyte/second", "byte/s"),
+        ("Kbyte/block", "byte/block"),
+        ("sectors", "sector"),
+        ("sector/ns", "sector/s"),
+        ("branches", "branch"),
+        ("%", "%"),
+        ("", ""),
+        ("register/thread", "register/thread"),
+    ],
+)
+def test_every_spelling_has_one_base(spelled: str, kept: str) -> None:
+    assert base_unit(spelled) == kept
+
+
+@pytest.mark.parametrize(
+    ("quantity", "unit", "value"),
+    [
+        (Quantity(69856, "ns"), "us", 69.856),
+        (Quantity(1.98, "cycle/nsecond"), "hz", 1.98e9),
+        (Quantity(4.8, "Tbyte/s"), "byte/s", 4.8e12),
+        (Quantity(8192, "byte/block"), "Kbyte/block", 8.192),
+        (Quantity(50, "%"), "%", 50),
+    ],
+)
+def test_conversion(quantity: Quantity, unit: str, value: float) -> None:
+    assert quantity.to(unit).value == pytest.approx(value, rel=1e-15)
+
+
+@pytest.mark.parametrize(("have", "want"), [("byte", "sector"), ("ns", "cycle"), ("%", "")])
+def test_kinds_do_not_mix(have: str, want: str) -> None:
+    with pytest.raises(UnitMismatch, match="does not measure"):
+        Quantity(1, have).to(want)
+
+
+@given(finite, st.sampled_from(SCALED), st.sampled_from(SCALED))
+def test_there_and_back(value: float, here: str, there: str) -> None:
+    if parse_unit(here).kind == parse_unit(there).kind:
+        back = Quantity(value, here).to(there).to(here)
+        assert back.value == pytest.approx(value, rel=1e-12, abs=1e-300)
+
+
+@given(finite, st.sampled_from(SCALED))
+def test_text_means_the_number(value: float, unit: str) -> None:
+    """What a person reads is the value, to the digits shown."""
+    quantity = Quantity(value, unit)
+    number, _ = quantity.parts()
+    shown = float(number.replace(",", ""))
+    scaled = quantity.to(quantity.scaled_unit()).value
+    assert shown == pytest.approx(scaled, rel=5.1e-3, abs=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "text"),
+    [
+        (Quantity(69856, "ns"), "69.86 us"),
+        (Quantity(999_600, "ns"), "1.000 ms"),
+        (Quantity(0, "ns"), "0 ns"),
+        (Quantity(4.02e12, "byte/s"), "4.02 TB/s"),
+        (Quantity(1_980_000_000, "hz"), "1.98 GHz"),
+        (Quantity(3_670_016, "sector"), "3,670,016 sector"),
+        (Quantity(0.1661, "inst/cycle"), "0.166 inst/cycle"),
+        (Quantity(84.6123, "%"), "84.61 %"),
+        (Quantity(15.5151, ""), "15.52"),
+        (Quantity(16384, "byte/cycle"), "16.38 kB/cycle"),
+    ],
+)
+def test_what_people_read(quantity: Quantity, text: str) -> None:
+    assert str(quantity) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (math.nan, "n/a"),
+        (math.inf, "inf"),
+        (-math.inf, "-inf"),
+        (0, "0"),
+        (1234567.89, "1,234,568"),
+        (0.000123, "0.000123"),
+        (1e-9, "1.00e-09"),
+        (-0.5, "-0.500"),
+        (123.456, "123.5"),
+        (2**63, "9,223,372,036,854,775,808"),
+    ],
+)
+def test_numbers(value: float, text: str) -> None:
+    assert format_number(value) == text
