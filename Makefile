@@ -35,7 +35,8 @@ check: $(STAMP)  ## types and style alone
 bench: $(STAMP)  ## speed, as ratios to yardsticks of the same run
 	$(BIN)/python -m benchmarks
 
-docs: $(STAMP)  ## write the generated pages again: docs/metrics.md
+docs: $(STAMP)  ## write what is generated again: the compiled catalog, docs/metrics.md
+	$(BIN)/python -m keet.catalog.compiling
 	$(BIN)/python -m keet.catalog.page > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
 
 clean:  ## remove the environment and everything that was built

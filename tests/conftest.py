@@ -88,4 +88,6 @@ def corpus_files() -> list[Path]:
     return sorted(path for path in CORPUS.iterdir() if path.name not in ("README.md", "index.csv"))
 
 
-needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
+needs_corpus = pytest.mark.skipif(
+    not CORPUS.is_dir(), reason="the corpus is not beside this checkout"
+)

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from keet.catalog import capabilities
+from keet.catalog import capabilities, exists_on, metric_with_id
 from keet.profile import Launch, Profile, Workload
 
 
@@ -21,7 +21,7 @@ class Gap:
     launches: tuple[int, ...]
     """Which launches lack it."""
     unavailable: bool = False
-    """It was asked for, and ncu gave no value: this GPU or kind of workload has none."""
+    """Asking again is in vain: this GPU or kind of workload has no such numbers."""
     section: str | None = None
     """The ncu section to add."""
     ncu_flag: str | None = None
@@ -50,7 +50,9 @@ def find_coverage(profile: Profile) -> Coverage:
     for capability in capabilities().values():
         lacking = [launch for launch in launches if not _has_any(launch, capability.metrics)]
         if lacking:
-            in_vain = _was_asked_for(profile, lacking, capability.section)
+            in_vain = _was_asked_for(profile, lacking, capability.section) or all(
+                _has_no_counter(launch, capability.metrics) for launch in lacking
+            )
             gaps.append(
                 Gap(
                     capability.id,
@@ -78,6 +80,12 @@ def _was_asked_for(profile: Profile, launches: Iterable[Launch], section: str) -
     if re.search(rf"--section[\s=]{section}(\s|$)", ncu_arguments(profile) or ""):
         return True
     return all(section in launch.sections for launch in launches)
+
+
+def _has_no_counter(launch: Launch, metric_ids: Iterable[str]) -> bool:
+    """The launch's GPU is known to lack every metric that would do."""
+    names = [name for metric_id in metric_ids for name in metric_with_id(metric_id).names]
+    return all(exists_on(name, launch.device.compute_capability) is False for name in names)
 
 
 def _can_be_had(gap: Gap) -> bool:

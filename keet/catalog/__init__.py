@@ -1,5 +1,6 @@
 """What keet knows about metrics, stalls, hardware and GPUs: data in TOML, and no opinions."""
 
+from keet.catalog.availability import chips_with, exists_on
 from keet.catalog.gpu_match import gpu_named
 from keet.catalog.loading import (
     Capability,
@@ -30,6 +31,8 @@ __all__ = [
     "Stall",
     "Throughput",
     "capabilities",
+    "chips_with",
+    "exists_on",
     "gpu_named",
     "gpus",
     "hardware_units",

@@ -13,7 +13,15 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 COMPILED = FOLDER / "compiled.json"
-_SINGLE_FILES = ("capabilities", "gpus", "hardware_units", "sections", "stalls", "units")
+_SINGLE_FILES = (
+    "availability",
+    "capabilities",
+    "gpus",
+    "hardware_units",
+    "sections",
+    "stalls",
+    "units",
+)
 
 
 def compiled_text() -> str:

@@ -182,6 +182,12 @@ def throughputs() -> Mapping[str, Throughput]:
     }
 
 
+def counter_tables() -> tuple[list[str], Mapping[str, str]]:
+    """Counters that every GPU has, and those that some have with the list of these."""
+    table = _tables()["availability"]
+    return table["everywhere"], table["only_on"]
+
+
 @cache
 def unit_nouns() -> tuple[tuple[str, str], ...]:
     """Patterns of base names with the unit that each stands for, the first match first."""

@@ -18,6 +18,7 @@ from typing import NamedTuple, NoReturn, TextIO
 from keet.errors import KeetError, UsageError, one_line
 from keet.version import __version__
 
+EXIT_NOT_THERE = 3
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
 
@@ -83,9 +84,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(f"keet: {error}")
         return error.exit_code
     except BrokenPipeError:
-        # `keet metrics ... | head` is no failure; nothing more can be written to stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()  # `keet metrics ... | head` is no failure
         return 0
+    except OSError as error:
+        # Readers turn theirs into an IngestError: this is the result that can't be written.
+        _give_up_stdout()
+        _complain(f"keet: the result can't be written ({error.strerror or error}); free the disk")
+        return EXIT_NOT_THERE
     except KeyboardInterrupt:
         _complain("keet: interrupted")
         return EXIT_INTERRUPTED
@@ -132,6 +137,12 @@ def _unknown_command(name: str) -> str:
     close = difflib.get_close_matches(name, COMMANDS, n=1)
     hint = f"did you mean: keet {close[0]}" if close else "see: keet --help"
     return f"there is no command {one_line(name)!r}; {hint}"
+
+
+def _give_up_stdout() -> None:
+    """Nothing more can be written there; Python would try again on its way out."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(line: str, stream: TextIO | None = None) -> None:

@@ -71,16 +71,12 @@ def _find_table(text: str, path: Path) -> _Table:
             f"export the raw page instead: {RAW_EXPORT}",
         )
     units = next(reader, None)
-    if units is None or len(units) != len(header) or not _is_units(units):
+    # The second row names no launch: its first cell is empty.
+    if units is None or len(units) != len(header) or units[0]:
         raise DamagedReport(
             path, "the table has no row of units under its header", f"export it again: {RAW_EXPORT}"
         )
     return _Table(header, units, list(_rows(reader, len(header), start + 1, path)))
-
-
-def _is_units(row: list[str]) -> bool:
-    """The second row names no launch: its first cells are empty."""
-    return row[0] == "" and any(row)
 
 
 def _rows(reader: Iterator[list[str]], width: int, offset: int, path: Path) -> Iterator[list[str]]:

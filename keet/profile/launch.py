@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Protocol
 
-from keet.catalog import metric_with_id, unit_of
+from keet.catalog import metric_named, metric_with_id, unit_of
 from keet.errors import MetricNotCollected
 from keet.profile.metric import Instances, Metric, Value
 from keet.profile.names import KernelName
@@ -230,4 +230,5 @@ def _in_base_unit(name: str, value: Value, unit: str) -> Metric:
     if value is None or isinstance(value, str) or not unit:
         return Metric(name, value, known)
     quantity = Quantity(value, unit).to_base()
-    return Metric(name, quantity.value, known or quantity.unit)
+    in_catalog = metric_named(name) is not None
+    return Metric(name, quantity.value, known if known or in_catalog else quantity.unit)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from keet.profile.launch import Device, Launch
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +53,9 @@ class Profile:
     def devices(self) -> tuple[Device, ...]:
         """Every GPU that a launch ran on, in the order of first use."""
         return tuple(dict.fromkeys(launch.device for launch in self.launches))
+
+    def to_pandas(self, metric_ids: Iterable[str] | None = None) -> pd.DataFrame:
+        """One row a launch, one column a metric; see `keet.profile.frames`."""
+        from keet.profile.frames import launches_frame
+
+        return launches_frame(self, metric_ids)

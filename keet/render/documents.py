@@ -62,7 +62,7 @@ class GapDocument(Document):
     label: str
     gives: str = Field(description="what it would tell")
     launches: list[int] = Field(description="which launches lack it")
-    unavailable: bool = Field(False, description="ncu was asked for it and gave no value")
+    unavailable: bool = Field(False, description="ncu has none of it for this GPU or workload")
     section: str | None = Field(None, description="the ncu section that captures it")
     ncu_flag: str | None = None
     compile_flag: str | None = Field(None, description="what the program must be built with")

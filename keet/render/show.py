@@ -197,6 +197,6 @@ def _shell_lines(command: str, width: int) -> list[str]:
 
 def _gap_line(gap: Gap) -> Text:
     line = Text(gap.label)
-    note = " (ncu was asked and gave no value)" if gap.unavailable else ""
+    note = " (ncu has none for it here)" if gap.unavailable else ""
     line.append(f": {gap.gives}{note}", style="dim")
     return line

@@ -9,6 +9,7 @@ import pytest
 
 from keet.catalog import (
     capabilities,
+    exists_on,
     gpu_named,
     gpus,
     hardware_units,
@@ -20,8 +21,10 @@ from keet.catalog import (
     unit_of,
 )
 from keet.catalog.compiling import COMPILED, compiled_text
+from keet.errors import IngestError
+from keet.ingest import read_profile
 from keet.units import base_unit
-from tests.conftest import TESTS
+from tests.conftest import TESTS, corpus_files, needs_corpus
 
 UNITS_BY_NCU = TESTS / "data" / "metric_units.csv"
 SPECS = list(metrics().values())
@@ -155,3 +158,34 @@ def test_files_stay_readable() -> None:
     folder = Path(COMPILED.parent)
     long = [p.name for p in folder.rglob("*.toml") if len(p.read_text().splitlines()) > 420]
     assert long == []
+
+
+@pytest.mark.parametrize(
+    ("name", "cc", "exists"),
+    [
+        ("dram__bytes_read.sum", "9.0", True),
+        ("dram__bytes_read.sum", "12.0", False),
+        ("dram__bytes_op_read.sum.per_second", "12.0", True),
+        ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "7.0", True),
+        ("dram__bytes_read.sum", "6.1", None),  # no list of that chip
+        ("launch__grid_size", "9.0", None),  # no hardware counter
+        ("pmsampling:smsp__warps_issue_stalled_wait.avg", "9.0", True),
+    ],
+)
+def test_which_gpus_have_a_counter(name: str, cc: str, exists: bool | None) -> None:
+    assert exists_on(name, cc) is exists
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:40])
+def test_no_report_has_what_its_gpu_lacks(path: Path) -> None:
+    try:
+        profile = read_profile(path)
+    except IngestError:
+        pytest.skip("no report")
+    for launch in profile.launches:
+        cc = launch.device.compute_capability
+        lacking = {name for name in launch.metric_names() if exists_on(name, cc) is False}
+        measured = {name for name in lacking if launch.metric(name).value}
+        # ncu 2024.2 writes 1 for the compression rate of a T4, which has no compression.
+        assert measured <= {"lts__average_gcomp_input_sector_success_rate.pct"}

@@ -53,7 +53,7 @@ def test_bytes_after_the_end(tail: bytes, tmp_path: Path) -> None:
 
 def test_a_version_from_the_future(tmp_path: Path) -> None:
     path = write(tmp_path, encode.report([encode.Kernel()], version=8))
-    with pytest.raises(UnsupportedVersion, match="container version 8.*update keet"):
+    with pytest.raises(UnsupportedVersion, match=r"container version 8.*update keet"):
         read_profile(path)
 
 
@@ -114,7 +114,9 @@ def touch(launch) -> None:
 values = st.one_of(
     st.integers(0, 2**64 - 1), st.floats(allow_nan=False), st.text(max_size=20), st.none()
 )
-metric_names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
+metric_names = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20
+)
 
 
 @settings(max_examples=100)

@@ -67,15 +67,23 @@ def test_python_lines(profile_of) -> None:
 def test_two_processes_keep_their_own_code(profile_of) -> None:
     """Both processes call their first cubin by the same number."""
     launches = profile_of("processes.ncu-rep").launches
-    assert [launch.name.function for launch in launches[:4]] == ["fill", "scale", "scale", "transpose_rows"]
+    assert [launch.name.function for launch in launches[:4]] == [
+        "fill",
+        "scale",
+        "scale",
+        "transpose_rows",
+    ]
     cubins = [launch.data._code[0].cubin for launch in launches]
     assert cubins[0] is cubins[1]
     assert cubins[0] != cubins[3]
 
 
-PROGRAM_HEADER = bytes(
-    [1, 1, 0xFB, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1]  # as ptxas writes it
-) + b"/src\0\0a.cu\0\x01\0\0\0"
+PROGRAM_HEADER = (
+    bytes(
+        [1, 1, 0xFB, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1]  # as ptxas writes it
+    )
+    + b"/src\0\0a.cu\0\x01\0\0\0"
+)
 
 
 def line_program(body: bytes) -> bytes:
@@ -92,7 +100,10 @@ def test_a_program_by_hand() -> None:
     """Line 11 from 0, line 12 from 16; the second row at one address does not count."""
     body = SET_ADDRESS_0 + bytes([3, 10, 1, 2, 16, 3, 1, 1, 3, 5, 1, 2, 16]) + END
     (sequence,) = read_sequences(line_program(body), {})
-    rows = [(at, where and (where.file, where.line)) for at, where in zip(sequence.starts, sequence.locations)]
+    rows = [
+        (at, where and (where.file, where.line))
+        for at, where in zip(sequence.starts, sequence.locations)
+    ]
     assert rows == [(0, ("/src/a.cu", 11)), (16, ("/src/a.cu", 12)), (32, None)]
     assert sequence.at(15) == sequence.at(0)
     assert sequence.at(32) is None
@@ -109,7 +120,9 @@ def test_a_cut_program_is_malformed_or_shorter(cut: int) -> None:
     assert len(program) - cut < 4  # not even a length is left
 
 
-@pytest.mark.parametrize("data", [b"", b"\x7fELF", b"\x7fELF\x02\x01" + bytes(58), bytes(64), b"\xff" * 200])
+@pytest.mark.parametrize(
+    "data", [b"", b"\x7fELF", b"\x7fELF\x02\x01" + bytes(58), bytes(64), b"\xff" * 200]
+)
 def test_what_is_no_cubin(data: bytes) -> None:
     with pytest.raises(Malformed):
         Elf(data)

@@ -17,10 +17,20 @@ def test_varints(value: int) -> None:
     assert varint(encoded, 0) == (value, len(encoded))
 
 
-@given(st.lists(st.tuples(st.integers(1, 500), st.one_of(u64, st.binary(max_size=300), st.floats(allow_nan=False)))))
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 500), st.one_of(u64, st.binary(max_size=300), st.floats(allow_nan=False))
+        )
+    )
+)
 def test_messages(content: list) -> None:
     encoded = b"".join(
-        number(n, v) if isinstance(v, int) else chunk(n, v) if isinstance(v, bytes) else double(n, v)
+        number(n, v)
+        if isinstance(v, int)
+        else chunk(n, v)
+        if isinstance(v, bytes)
+        else double(n, v)
         for n, v in content
     )
     message = Message(encoded)

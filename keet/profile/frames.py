@@ -1,0 +1,37 @@
+"""A profile as a pandas DataFrame, for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from keet.catalog import metrics
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from keet.profile.model import Profile
+
+
+def launches_frame(profile: Profile, metric_ids: Iterable[str] | None = None) -> pd.DataFrame:
+    """One row a launch, one column a metric by catalog id; the key metrics unless told others.
+
+    What a launch has no value for is missing (NaN or None), never zero. `frame.attrs["units"]` has
+    the unit of each column.
+    """
+    import pandas as pd
+
+    wanted = list(metric_ids or (spec.id for spec in metrics().values() if spec.key))
+    rows = []
+    units: dict[str, str] = {}
+    for launch in profile.launches:
+        row: dict[str, object] = {"id": launch.id, "kernel": launch.kernel}
+        for metric_id in wanted:
+            found = launch.find(metric_id)
+            row[metric_id] = found.value if found else None
+            if found:
+                units[metric_id] = found.unit
+        rows.append(row)
+    frame = pd.DataFrame(rows, columns=["id", "kernel", *wanted]).set_index("id")
+    frame.attrs["units"] = units
+    return frame

@@ -1,0 +1,132 @@
+"""Raw-page exports, as people keep them: tables with a terminal around them."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from keet.catalog import metric_named
+from keet.errors import DamagedReport, EmptyReport, UnknownFormat
+from keet.ingest import read_profile
+from tests.conftest import REPORTS
+
+HEADER = '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC"'
+UNITS = '"","","","","","","","","","",""'
+ROW = '"0","12","app","127.0.0.1","k<int, 4>(float *, int)","1","7","(32, 8, 1)","(64, 256, 1)","0","9.0"'
+
+
+def export(*columns: tuple[str, str, str]) -> str:
+    """A table with one launch and these metrics as (name, unit, cell)."""
+    lines = [HEADER, UNITS, ROW]
+    for index in range(3):
+        lines[index] += "".join(f',"{column[index]}"' for column in columns)
+    return "\n".join(lines) + "\n"
+
+
+def read(folder: Path, text: str):
+    path = folder / "export.csv"
+    path.write_text(text, encoding="utf-8")
+    return read_profile(path)
+
+
+def test_a_live_table_is_the_report(profile_of) -> None:
+    """Log lines, the program's own output and units that ncu scaled: the report's values."""
+    table = read_profile(REPORTS / "tour_lines.csv")
+    report = profile_of("tour_lines.ncu-rep")
+    assert [launch.kernel for launch in table.launches] == [x.kernel for x in report.launches]
+    compared = 0
+    for ours, theirs in zip(table.launches, report.launches, strict=True):
+        assert (ours.grid, ours.block) == (theirs.grid, theirs.block)
+        assert ours.device == theirs.device
+        for name in theirs.metric_names():
+            mine, other = ours.metric(name), theirs.metric(name)
+            if mine is None or mine.quantity is None or other is None or other.quantity is None:
+                continue
+            spec = metric_named(name)
+            if spec is not None and not spec.total:
+                continue  # a sum that means nothing, which ncu scales the wrong way besides
+            assert mine.unit == other.unit, name
+            if not other.quantity.value >= 0:
+                continue  # NaN; and differences of counters below zero, which ncu prints as 0
+            # Two decimals of the scaled unit: 1.98 Ghz for 1980468750 hz.
+            assert mine.quantity.value == pytest.approx(
+                other.quantity.value, rel=6e-3, abs=0.006
+            ), name
+            compared += 1
+    assert compared > 1000
+
+
+@pytest.mark.parametrize("name", ["tour_basic.live.csv", "nvtx.live.csv"])
+def test_a_terminal_around_the_table(name: str) -> None:
+    profile = read_profile(REPORTS / name)
+    assert profile.provenance.format == "ncu-csv"
+    assert "rounded" in profile.provenance.notes[0]
+    assert all(launch.get("duration") for launch in profile.launches)
+    assert profile.launches[0].device.name == "NVIDIA H200"
+
+
+@pytest.mark.parametrize(
+    ("unit", "cell", "value"),
+    [
+        ("us", "69.86", 69860),
+        ("ns", "1,234,567", 1234567),
+        ("ms", "0.50", 500000),
+        ("ns", "", None),
+        ("ns", "n/a", None),
+    ],
+)
+def test_cells(unit: str, cell: str, value: float | None, tmp_path: Path) -> None:
+    launch = read(tmp_path, export(("gpu__time_duration.sum", unit, cell))).launches[0]
+    metric = launch.metric("gpu__time_duration.sum")
+    assert metric is not None
+    assert metric.unit == "ns"
+    assert metric.value == (None if value is None else pytest.approx(value))
+
+
+def test_nan_is_nan_and_text_is_text(tmp_path: Path) -> None:
+    table = export(
+        ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", "nan"),
+        ("launch__func_cache_config", "", "CachePreferNone"),
+    )
+    launch = read(tmp_path, table).launches[0]
+    assert math.isnan(launch.get("sm_throughput_pct").value)
+    assert launch.metric("launch__func_cache_config").value == "CachePreferNone"
+    assert launch.get("func_cache_config") is None
+
+
+def test_a_name_with_commas_and_quotes(tmp_path: Path) -> None:
+    launch = read(tmp_path, export(("inst_executed", "inst", "5"))).launches[0]
+    assert launch.name.full == "k<int, 4>(float *, int)"
+    assert launch.kernel == "k<int, 4>"
+    assert (launch.grid, launch.block) == ((64, 256, 1), (32, 8, 1))
+
+
+def test_ncu_calls_some_sectors_bytes(tmp_path: Path) -> None:
+    name = "derived__memory_l2_theoretical_sectors_global_excessive"
+    metric = read(tmp_path, export((name, "Kbyte", "3.67"))).launches[0].metric(name)
+    assert metric is not None
+    assert (metric.value, metric.unit) == (pytest.approx(3670), "sector")
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "says"),
+    [
+        ("a,b\n1,2\n", UnknownFormat, "no ncu table"),
+        (export(("x__y.sum", "", "1")).replace(UNITS, ROW, 1), DamagedReport, "no row of units"),
+        (HEADER + "\n", DamagedReport, "no row of units"),
+        (export(("x__y.sum", "", "1")).rsplit(",", 2)[0] + "\n", DamagedReport, "cells where"),
+        ("\n".join([HEADER, UNITS.replace('""', '"%"', 2)]) + "\n", DamagedReport, "units"),
+        ('"ID","Section Name","Metric Name"\n"0","a","b"\n', UnknownFormat, "details page"),
+        ("==PROF== Connected\n  Section: Launch\n", UnknownFormat, "prints for people"),
+    ],
+)
+def test_tables_that_are_none(text: str, error: type, says: str, tmp_path: Path) -> None:
+    with pytest.raises(error, match=says) as caught:
+        read(tmp_path, text)
+    assert "page raw" in str(caught.value)
+
+
+def test_a_table_without_rows(tmp_path: Path) -> None:
+    table = export(("inst_executed", "inst", "5"))
+    with pytest.raises(EmptyReport):
+        read(tmp_path, "\n".join(table.splitlines()[:2]) + "\n")

@@ -1,0 +1,121 @@
+"""Snapshots: everything comes back, and a person can read the file."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.errors import DamagedReport, IngestError, UnsupportedVersion
+from keet.ingest import read_profile
+from keet.ingest.snapshot import read_snapshot, snapshot_text, write_snapshot
+from keet.ingest.stored import StoredLaunch
+from keet.profile import Device, KernelName, Launch, Profile, Provenance, RawMetric, Workload
+from tests.conftest import CORPUS, REPORTS, corpus_files, needs_corpus
+
+NAMES = ["tour_lines.ncu-rep", "nvtx.ncu-rep", "range.ncu-rep", "tour_lines.csv"]
+
+
+def facts(launch: Launch) -> dict[str, object]:
+    """All of a launch, in a form that compares (NaN is itself here)."""
+    return {
+        "identity": (launch.id, launch.name, launch.workload, launch.grid, launch.block),
+        "origin": (launch.process, launch.stream, launch.context, launch.device),
+        "metrics": {n: repr(launch.data.metric(n)) for n in sorted(launch.metric_names())},
+        "instances": {n: repr(launch.instances(n)) for n in sorted(launch.metric_names())},
+        "rules": repr(launch.rules),
+        "markers": launch.markers,
+        "nvtx": launch.nvtx,
+        "sections": launch.sections,
+        "source": (dict(launch.source_files), dict(launch.locations), launch.disassembly),
+    }
+
+
+def assert_round_trip(path: Path, folder: Path) -> None:
+    profile = read_profile(path)
+    target = folder / "out.keet.json"
+    write_snapshot(profile, target)
+    back = read_profile(target)
+    assert replace(back.provenance, snapshot=None) == profile.provenance
+    assert back.provenance.snapshot == str(target)
+    for before, after in zip(profile.launches, back.launches, strict=True):
+        assert facts(before) == facts(after)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_lost(name: str, tmp_path: Path) -> None:
+    assert_round_trip(REPORTS / name, tmp_path)
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    "name", ["thedavidchu__speedy_scan--profile.ncu-rep", "yzwang2000__cudaCode--profile.ncu-rep"]
+)
+def test_nothing_of_strangers_is_lost(name: str, tmp_path: Path) -> None:
+    assert CORPUS / name in corpus_files()
+    assert_round_trip(CORPUS / name, tmp_path)
+
+
+def test_one_metric_a_line() -> None:
+    """A changed metric is one changed line in a diff."""
+    text = "".join(snapshot_text(read_profile(REPORTS / "metrics_only.ncu-rep")))
+    lines = [line.strip() for line in text.splitlines()]
+    durations = [line for line in lines if line.startswith('"gpu__time_duration.sum":')]
+    assert len(durations) == 4
+    assert all(line.count(":") == 1 for line in durations)
+    assert max(len(line) for line in lines if "__attribute" in line) < 120
+
+
+def a_profile(value: object) -> Profile:
+    data = StoredLaunch(Device(None, None, None), {"m": RawMetric(value)})  # type: ignore[arg-type]
+    name = KernelName("k", "k()", "")
+    launch = Launch(number=0, name=name, workload=Workload.KERNEL, grid=None, block=None, data=data)
+    return Profile((launch,), Provenance("p", "ncu-rep", 1, "0" * 64, "keet"))
+
+
+@given(st.one_of(st.floats(), st.integers(-(2**64), 2**64), st.text(), st.none()))
+def test_every_value_survives(value: object) -> None:
+    text = "".join(snapshot_text(a_profile(value)))
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    back = read_snapshot(text, Path("x")).launches[0].data.metric("m").value
+    assert type(back) is type(value)
+    assert back == value or (isinstance(value, float) and math.isnan(value) and math.isnan(back))
+
+
+GOOD = "".join(snapshot_text(a_profile(1.5)))
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "says"),
+    [
+        (GOOD[:-5], DamagedReport, "damaged"),
+        (GOOD.replace('"keet_snapshot": 1', '"keet_snapshot": 2'), UnsupportedVersion, "version 2"),
+        (GOOD.replace('"workload": "kernel"', '"workload": "poem"'), DamagedReport, "workload"),
+        (GOOD.replace('"id": 0', '"id": 7'), DamagedReport, "numbered from 0"),
+        (GOOD.replace('"m": 1.5', '"m": {"x": 1}'), DamagedReport, "metrics"),
+        (GOOD.replace('"m": 1.5', '"m": ["nan", 3]'), DamagedReport, "metrics"),
+        ('{"keet_snapshot": 1}', DamagedReport, "provenance"),
+        ('{"keet_snapshot": 1, "a": ' + "[" * 100_000, DamagedReport, "damaged"),
+    ],
+)
+def test_damaged_snapshots(text: str, error: type, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.keet.json"
+    path.write_text(text)
+    with pytest.raises(error, match=says) as caught:
+        read_profile(path)
+    assert isinstance(caught.value, IngestError)
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    class Failing:
+        def __getattr__(self, name: str):
+            raise KeyboardInterrupt
+
+    profile = a_profile(1)
+    profile.launches[0].data = Failing()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        write_snapshot(profile, tmp_path / "x.keet.json")
+    assert list(tmp_path.iterdir()) == []

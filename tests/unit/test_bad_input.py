@@ -1,0 +1,201 @@
+"""Whatever a user names: one line that says what is wrong and what to do, and the right code."""
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import encode
+from tests.conftest import REPORTS, Keet, corpus_files, needs_corpus
+
+COMMANDS = ["show", "metrics", "hotspots", "snapshot"]
+
+
+def assert_refused(result, path: object, *says: str, code: int = 4) -> None:
+    assert result.code == code, result
+    assert result.out == ""
+    lines = result.err.splitlines()
+    assert len(lines) == 1, result.err
+    assert lines[0].startswith(f"keet: {path}: ")
+    assert "; " in lines[0], "what to do is missing"
+    for text in says:
+        assert text in lines[0]
+
+
+@pytest.fixture
+def bad(tmp_path: Path):
+    def write(name: str, data: bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(data)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_such_file(command: str, keet: Keet) -> None:
+    assert_refused(keet(command, "/no/such.ncu-rep"), "/no/such.ncu-rep", "no such file")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_directory(command: str, keet: Keet, tmp_path: Path) -> None:
+    assert_refused(keet(command, tmp_path), tmp_path, "directory")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("empty.ncu-rep", b"", "empty"),
+        ("empty.keet.json", b"", "empty"),
+        ("random.ncu-rep", bytes(range(256)) * 40, "no Nsight Compute report"),
+        ("text.ncu-rep", b"hello world\n", "text file"),
+        ("notes.csv", b"a,b\n1,2\n", "no ncu table"),
+        ("zeros.ncu-rep", bytes(10_000), "no Nsight Compute report"),
+        ("magic.ncu-rep", b"NVR\0", "cut short"),
+        ("latin1.csv", "naïve".encode("latin-1"), "no Nsight Compute report"),
+        ("other.json", b'{"a": 1}', "no keet snapshot"),
+        ("pointer.ncu-rep", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+        ("packed.ncu-rep", b"\x1f\x8b\x08rest", "gunzip"),
+        ("trace.nsys-rep", b"QDSTRM rest", "Nsight Systems"),
+        ("trace.sqlite", b"SQLite format 3\0rest", "Nsight Systems"),
+        ("cut.ncu-repz", b"\x28\xb5\x2f\xfd\x04", "cut short"),
+        ("bad.ncu-repz", b"\x28\xb5\x2f\xfd" + b"\xff" * 100, "damaged"),
+        ("new.ncu-rep", encode.report([encode.Kernel()], version=9), "update keet"),
+        ("none.ncu-rep", encode.report([]), "no launch"),
+    ],
+)
+def test_files_that_are_no_reports(name: str, data: bytes, says: str, keet: Keet, bad) -> None:
+    path = bad(name, data)
+    assert_refused(keet("show", path), path, says)
+
+
+@pytest.mark.parametrize("name", ["a b.ncu-rep", "π-größe.ncu-rep", "quote'\".ncu-rep"])
+def test_names_that_are_unusual(name: str, keet: Keet, bad) -> None:
+    path = bad(name, (REPORTS / "range.ncu-rep").read_bytes())
+    assert keet("show", path).code == 0
+    path = bad(name, b"hello")
+    assert_refused(keet("show", path), path)
+
+
+def test_a_name_that_would_break_the_line(keet: Keet, bad) -> None:
+    path = bad("two\nlines\x1b[31m.ncu-rep", b"hello")
+    result = keet("show", path)
+    assert result.code == 4
+    assert len(result.err.splitlines()) == 1
+    assert "\x1b" not in result.err
+
+
+def test_a_pipe_does_not_hang(keet: Keet, tmp_path: Path) -> None:
+    path = tmp_path / "pipe.ncu-rep"
+    os.mkfifo(path)
+    assert_refused(keet("show", path), path, "pipe")
+
+
+def test_a_socket_and_a_device(keet: Keet, tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        assert_refused(keet("show", path), path, "socket")
+    assert_refused(keet("show", "/dev/zero"), "/dev/zero", "device")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(keet: Keet, bad) -> None:
+    path = bad("secret.ncu-rep", b"NVR\0")
+    path.chmod(0)
+    assert_refused(keet("show", path), path, "permission")
+
+
+def test_an_unreadable_file_by_another_name(
+    keet: Keet, bad, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root reads everything, so the refusal is played."""
+    path = bad("secret.ncu-rep", b"NVR\0")
+
+    def refuse(*arguments: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("keet.ingest.files.os.open", refuse)
+    assert_refused(keet("show", path), path, "permission denied")
+
+
+def test_links_that_lead_nowhere(keet: Keet, tmp_path: Path) -> None:
+    dangling = tmp_path / "dangling"
+    dangling.symlink_to(tmp_path / "gone")
+    assert_refused(keet("show", dangling), dangling, "no such file")
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    assert_refused(keet("show", loop), loop)
+
+
+def test_a_sparse_giant(keet: Keet, tmp_path: Path) -> None:
+    path = tmp_path / "giant.ncu-rep"
+    with path.open("wb") as file:
+        file.write((REPORTS / "range.ncu-rep").read_bytes())
+        file.truncate(3 << 30)
+    assert_refused(keet("show", path), path, "damaged")
+    with path.open("r+b") as file:
+        file.truncate(9 << 30)
+    assert_refused(keet("show", path), path, "more than keet reads")
+    assert stat.S_ISREG(path.stat().st_mode)
+
+
+def test_a_compressed_bomb(keet: Keet, bad) -> None:
+    from keet.ingest.zstd import zstd
+
+    path = bad("bomb.ncu-repz", zstd.compress(b"NVR\0" + bytes(200 << 20), 19))
+    assert path.stat().st_size < 100_000
+    assert_refused(keet("show", path), path, "unpacks to more than")
+
+
+def test_content_decides_not_the_name(keet: Keet, bad) -> None:
+    plain = bad("plain.ncu-repz", (REPORTS / "range.ncu-rep").read_bytes())
+    packed = bad("packed.ncu-rep", (REPORTS / "zoo.ncu-repz").read_bytes())
+    assert keet("show", plain).code == 0
+    assert keet("show", packed).code == 0
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:40])
+def test_every_file_of_strangers_is_read_or_refused(path: Path, keet: Keet) -> None:
+    result = keet("show", path)
+    if "--export__" in path.name:  # details pages and printed text
+        assert_refused(result, path, "page raw")
+        return
+    assert result.code == 0, result.err
+    assert keet("metrics", path).code == 0
+    assert keet("hotspots", path, "--by", "line").code == 0
+
+
+def run_program(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "keet", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
+
+
+def test_the_real_program_ends_with_the_code() -> None:
+    done = run_program("show", "/no/such.ncu-rep")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr == "keet: /no/such.ncu-rep: there is no such file; check the path\n"
+
+
+def test_a_reader_that_leaves_early() -> None:
+    """`keet metrics REPORT --all | head -1`"""
+    command = f"{sys.executable} -m keet metrics {REPORTS / 'tour_full.ncu-rep'} --all | head -1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stdout
+    assert done.stderr == ""
+
+
+def test_a_full_disk() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "keet", "show", str(REPORTS / "range.ncu-rep")]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 3
+    assert len(done.stderr.splitlines()) == 1
+    assert "no space left" in done.stderr.lower()
