@@ -33,7 +33,7 @@ check: $(STAMP)  ## types and style alone
 	$(BIN)/mypy
 
 bench: $(STAMP)  ## speed, as ratios to yardsticks of the same run
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m tests.benchmarks
 
 docs: $(STAMP)  ## write what is generated again: the compiled catalog, docs/metrics.md
 	$(BIN)/python -m keet.catalog.compiling

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from keet.catalog import capabilities, exists_on, metric_with_id
 from keet.profile import Launch, Profile, Workload
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(NamedTuple):
     """Something that keet could tell, had it been captured."""
 
     id: str
@@ -30,8 +29,7 @@ class Gap:
     """What the program must be built with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(NamedTuple):
     """What is in a report, over all its launches."""
 
     present: tuple[str, ...]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _COMPILED = Path(__file__).with_name("compiled.json")
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSpec:
+class MetricSpec(NamedTuple):
     """What keet knows about a metric, whatever it is called on this GPU and by this ncu."""
 
     id: str
@@ -34,8 +32,7 @@ class MetricSpec:
     """False where the single value adds up what can't be added, and must not be shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stall:
+class Stall(NamedTuple):
     """A reason for which a warp could not issue its next instruction."""
 
     id: str
@@ -50,8 +47,7 @@ class Stall:
     """First compute capability that reports it, where it is not all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class HardwareUnit:
+class HardwareUnit(NamedTuple):
     """A part of the GPU that a kernel can press against its ceiling."""
 
     id: str
@@ -65,8 +61,7 @@ class HardwareUnit:
     does: str
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A section of `ncu --section`."""
 
     id: str
@@ -77,8 +72,7 @@ class Section:
     """Metrics whose presence shows that the section was collected."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(NamedTuple):
     """Peaks of a GPU from its data sheet, for reports that have none of their own."""
 
     match: str
@@ -90,8 +84,7 @@ class Gpu:
     boost_mhz: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Throughput:
+class Throughput(NamedTuple):
     """Results a cycle and SM of one compute capability, by kind of operation."""
 
     cc: str
@@ -99,8 +92,7 @@ class Throughput:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Capability:
+class Capability(NamedTuple):
     """Something that keet can tell from a report which holds one of its metrics."""
 
     id: str

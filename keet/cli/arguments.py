@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+_MAX_RANGE = 1_000_000
+"""Launches in one range: more than any report has."""
+
+
 def add_report(parser: ArgumentParser) -> None:
     parser.add_argument("report", type=Path, metavar="REPORT", help="a report, export or snapshot")
 
@@ -66,13 +70,10 @@ def _launch_numbers(text: str) -> frozenset[int]:
     numbers: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        if match is None:
+        span = range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
+        if not 0 < len(span) <= _MAX_RANGE:
             raise ArgumentTypeError(f"{text!r} is no launch number, list or range")
-        first = int(match[1])
-        last = int(match[2]) if match[2] else first
-        if last - first > 1_000_000:
-            raise ArgumentTypeError(f"{text!r} is too long a range")
-        numbers.update(range(first, last + 1))
+        numbers.update(span)
     return frozenset(numbers)
 
 

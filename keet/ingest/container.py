@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from keet.errors import DamagedReport, UnsupportedVersion
 from keet.ingest.wire import Malformed, Message, u32
@@ -41,8 +40,7 @@ class EntryKind(IntEnum):
     """Counted by ncu 2026 and newer; no report with such an entry has been seen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One message of a payload, by its place in the file."""
 
     kind: EntryKind
@@ -50,8 +48,7 @@ class Entry:
     stop: int
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """A block header with the entries that follow it."""
 
     header: Message

@@ -10,8 +10,8 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.errors import DamagedReport, UnknownFormat
 from keet.ingest.session import ATTRIBUTE_PREFIX, DEVICE_ATTRIBUTES, device_from_attributes
@@ -41,8 +41,7 @@ ROUNDED = "values are as ncu printed them: rounded to two decimals, without sour
 _NO_CODE = Absent("a CSV export holds no code", "use the .ncu-rep that it was exported from")
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(NamedTuple):
     header: list[str]
     units: list[str]
     rows: list[list[str]]

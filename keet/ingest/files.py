@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from keet.errors import UnreadableFile
 
@@ -25,8 +24,7 @@ _KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class InputFile:
+class InputFile(NamedTuple):
     """A regular file that could be opened: its size and how it starts."""
 
     path: Path

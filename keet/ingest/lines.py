@@ -11,6 +11,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from keet.ingest.elf import Elf
 from keet.ingest.wire import Malformed
@@ -37,8 +38,7 @@ class Sequence:
         return self.locations[index] if index >= 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class CodePlace:
+class CodePlace(NamedTuple):
     """Where the driver put a function, as the report recorded it."""
 
     symbol: str

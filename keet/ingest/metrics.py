@@ -6,27 +6,26 @@ index below touches the first bytes of each metric only; values and instances ar
 
 from __future__ import annotations
 
-from keet.ingest.wire import (
-    Malformed,
-    decode_text,
-    double_at,
-    fields,
-    float_at,
-    varint,
-)
+from collections.abc import Sequence
+from struct import Struct
+
+from keet.ingest.wire import Malformed, decode_text, double_at, fields, float_at, varint
 from keet.profile import Instances, MetricId, Value
 
 Span = tuple[int, int]
 
 _NAME, _VALUE, _INSTANCE = 1, 2, 3
 _ID, _ELEMENT = 1, 2
-_NAME_KEY = _NAME << 3  # field 1, varint: how every metric starts
+_NAME_KEY = _NAME << 3  # field 1, a varint: how every metric starts
+_VALUE_KEY = _VALUE << 3 | 2  # field 2, a message
+_DOUBLE = b"\x09\x19"  # nine bytes: field 3, a double. Nearly every value of a report.
+_unpack_double = Struct("<d").unpack_from
 
 
 class MetricTable:
-    """The metrics of one result message, by name."""
+    """The metrics of one result message, by name. Raises `Malformed` where they can't be read."""
 
-    def __init__(self, data: bytes, spans: list[Span], strings: tuple[str, ...]) -> None:
+    def __init__(self, data: bytes, spans: Sequence[Span], strings: Sequence[str]) -> None:
         self._data = data
         self._spans = _by_name(data, spans, strings)
 
@@ -40,11 +39,12 @@ class MetricTable:
         """The value, or `None` where the metric has none. Raises KeyError where it is not named."""
         start, stop = self._spans[name]
         data = self._data
+        at = _after_varint(data, start + 1)
+        if at + 11 <= stop and data[at] == _VALUE_KEY and data[at + 1 : at + 3] == _DOUBLE:
+            return float(_unpack_double(data, at + 3)[0])
         for number, at, end in fields(data, start, stop):
-            if number == _VALUE:
+            if number == _VALUE and end != -1:
                 return _value(data, at, end)
-            if number == _INSTANCE:
-                break  # the value stands before its instances: there is none
         return None
 
     def instances(self, name: str) -> Instances | None:
@@ -54,7 +54,7 @@ class MetricTable:
         values: list[Value] = []
         ids: list[MetricId] = []
         for number, at, end in fields(self._data, *span):
-            if number == _INSTANCE:
+            if number == _INSTANCE and end != -1:
                 part_id, value = _element(self._data, at, end)
                 values.append(value)
                 if part_id is not None:
@@ -64,32 +64,42 @@ class MetricTable:
         return Instances(tuple(values), tuple(ids) if len(ids) == len(values) else None)
 
 
-def _by_name(data: bytes, spans: list[Span], strings: tuple[str, ...]) -> dict[str, Span]:
+def _by_name(data: bytes, spans: Sequence[Span], strings: Sequence[str]) -> dict[str, Span]:
     """Where each metric lies. Of a name that occurs twice the last counts, as NVIDIA does it."""
     found: dict[str, Span] = {}
-    for span in spans:
-        start, stop = span
-        if start >= stop or data[start] != _NAME_KEY:
-            raise Malformed("a metric does not start with its name")
-        number, _ = varint(data, start + 1)
-        try:
-            name = strings[number]
-        except IndexError:
-            raise Malformed(f"a metric names string {number} of {len(strings)}") from None
-        found[name] = span
+    try:
+        for span in spans:
+            start = span[0]
+            if data[start] != _NAME_KEY:
+                raise Malformed("a metric does not start with its name")
+            number = data[start + 1]
+            if number >= 0x80:
+                number, _ = varint(data, start + 1)
+            found[strings[number]] = span
+    except IndexError:
+        raise Malformed(f"a metric names string {number} of {len(strings)}") from None
     return found
 
 
+def _after_varint(data: bytes, at: int) -> int:
+    while data[at] >= 0x80:
+        at += 1
+    return at + 1
+
+
 def _element(data: bytes, start: int, stop: int) -> tuple[MetricId | None, Value]:
-    part_id: MetricId | None = None
+    part_id: Value = None
     value: Value = None
     for number, at, end in fields(data, start, stop):
+        if end == -1:
+            raise Malformed("an instance is a plain number")
         if number == _ID:
-            found = _value(data, at, end)
-            # Addresses and counters come as whole numbers, now and then stored as doubles.
-            part_id = int(found) if isinstance(found, float) and found.is_integer() else found  # type: ignore[assignment]
+            part_id = _value(data, at, end)
         elif number == _ELEMENT:
             value = _value(data, at, end)
+    # Addresses and counters are whole numbers, now and then stored as doubles.
+    if isinstance(part_id, float):
+        part_id = int(part_id) if part_id.is_integer() else str(part_id)
     return part_id, value
 
 

@@ -8,15 +8,12 @@ limit on time and memory, on a private copy of exactly the bytes that keet has c
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keet.errors import ReaderFailed
 from keet.ingest.session import ATTRIBUTE_PREFIX, DEVICE_ATTRIBUTES, device_from_attributes
@@ -38,6 +35,9 @@ from keet.profile import (
     Workload,
 )
 
+if TYPE_CHECKING:
+    import subprocess
+
 PACKAGE = "ncu-report"
 SECONDS = 120.0
 MEGABYTES = 4096
@@ -48,6 +48,8 @@ _UNKNOWN_CODE = "???"
 
 def installed_version() -> str | None:
     """The version of NVIDIA's reader, without loading it."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(PACKAGE)
     except PackageNotFoundError:
@@ -133,6 +135,8 @@ def _rule(rule: dict[str, Any]) -> RuleResult:
 
 def _ask(data: bytes, question: dict[str, Any]) -> Any:
     """Put one question to a child; raises `ReaderFailed` for every way in which it can go wrong."""
+    import subprocess
+
     with _private_copy(data) as path:
         request = json.dumps({"path": str(path), "megabytes": MEGABYTES, **question})
         try:
@@ -173,6 +177,8 @@ def _failed(problem: str) -> ReaderFailed:
 @contextmanager
 def _private_copy(data: bytes) -> Iterator[Path]:
     """The bytes as a file that nobody changes while the child reads it lazily by path."""
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="keet-") as folder:
         path = Path(folder) / "report.ncu-rep"
         path.write_bytes(data)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from keet.errors import DamagedReport
 from keet.ingest import native
@@ -45,8 +45,7 @@ from keet.profile import (
 _SESSION, _STRINGS, _PROCESS = 3, 4, 6
 
 
-@dataclass(frozen=True, slots=True)
-class _Fields:
+class _Fields(NamedTuple):
     """Field numbers of the four kinds of result, which hold the same things in other places."""
 
     metrics: int
@@ -204,11 +203,14 @@ class FileLaunch:
         try:
             yield
         except Malformed as problem:
-            raise DamagedReport(
-                self._report.path,
-                f"the report is damaged: launch {self._number} can't be read ({problem})",
-                "copy the file again, or profile again: its bytes were changed",
-            ) from None
+            raise self._damaged(problem) from None
+
+    def _damaged(self, problem: Malformed) -> DamagedReport:
+        return DamagedReport(
+            self._report.path,
+            f"the report is damaged: launch {self._number} can't be read ({problem})",
+            "copy the file again, or profile again: its bytes were changed",
+        )
 
     def device(self) -> Device:
         metrics = self._metrics
@@ -227,10 +229,13 @@ class FileLaunch:
         return self._metrics.names()
 
     def metric(self, name: str) -> RawMetric | None:
-        if name not in self._metrics:
-            return None
-        with self._damage_named():
+        # Asked for hundreds of times a launch: the context manager would be most of the cost.
+        try:
             return RawMetric(self._metrics.value(name))
+        except KeyError:
+            return None
+        except Malformed as problem:
+            raise self._damaged(problem) from None
 
     def instances(self, name: str) -> Instances | None:
         with self._damage_named():

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from keet.ingest.metrics import read_value
 from keet.ingest.wire import Message
@@ -27,8 +27,7 @@ DEVICE_ATTRIBUTES = (
 _CREATED, _DEVICE, _VERSION, _COMMAND_LINE = 2, 6, 8, 11
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(NamedTuple):
     """What the report says about its own making; `None` where it does not."""
 
     ncu_version: str | None = None

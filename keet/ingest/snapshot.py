@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ def write_snapshot(profile: Profile, path: Path) -> None:
 
 def snapshot_text(profile: Profile) -> Iterator[str]:
     """The snapshot, a piece at a time: a report with a thousand launches need not fit twice."""
-    provenance = asdict(replace(profile.provenance, snapshot=None))
+    provenance = profile.provenance._replace(snapshot=None)._asdict()
     yield f'{{\n "{MARK}": {VERSION},\n "provenance": {_indented(provenance, 1)},\n "launches": ['
     for launch in profile.launches:
         yield "," if launch.id else ""
@@ -72,7 +72,7 @@ def _launch_document(launch: Launch) -> dict[str, Any]:
     code = launch.disassembly
     return {
         "id": launch.id,
-        "name": asdict(launch.name),
+        "name": launch.name._asdict(),
         "workload": launch.workload.value,
         "grid": launch.grid,
         "block": launch.block,
@@ -84,9 +84,9 @@ def _launch_document(launch: Launch) -> dict[str, Any]:
         "metrics": {name: _cell(metric.value) for name, metric in raw.items()},
         "units": {name: metric.unit for name, metric in raw.items() if metric.unit is not None},
         "instances": {name: _instances_document(found) for name, found in parts.items()},
-        "rules": [asdict(rule) for rule in launch.rules],
-        "markers": [asdict(marker) for marker in launch.markers],
-        "nvtx": [asdict(entry) for entry in launch.nvtx],
+        "rules": [_rule_document(rule) for rule in launch.rules],
+        "markers": [marker._asdict() for marker in launch.markers],
+        "nvtx": [entry._asdict() for entry in launch.nvtx],
         "source_files": {
             path: None if text is None else text.split("\n")
             for path, text in sorted(launch.source_files.items())
@@ -96,10 +96,18 @@ def _launch_document(launch: Launch) -> dict[str, Any]:
             for address, where in sorted(launch.locations.items())
         },
         "disassembly": (
-            asdict(code)
+            code._asdict()
             if isinstance(code, Absent)
             else {str(address): text for address, text in sorted(code.items())}
         ),
+    }
+
+
+def _rule_document(rule: RuleResult) -> dict[str, Any]:
+    return {
+        **rule._asdict(),
+        "speedup": rule.speedup and rule.speedup._asdict(),
+        "focus": [focus._asdict() for focus in rule.focus],
     }
 
 
@@ -158,7 +166,7 @@ def read_snapshot(text: str, path: Path) -> Profile:
     try:
         snapshot = TypeAdapter(_Snapshot).validate_python(document)
         launches = tuple(_launch(stored) for stored in snapshot.launches)
-        return Profile(launches, replace(snapshot.provenance, snapshot=str(path)))
+        return Profile(launches, snapshot.provenance._replace(snapshot=str(path)))
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from keet.catalog import metric_named, metric_with_id, unit_of
 from keet.errors import MetricNotCollected
@@ -27,8 +27,7 @@ class Workload(StrEnum):
     GRAPH = "graph"
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(NamedTuple):
     """Something that the report can't tell: why, and what would make it tell."""
 
     reason: str
@@ -46,16 +45,14 @@ class Device:
     """Which of the machine's GPUs, where the report says."""
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(NamedTuple):
     """A line of source code, by the path that the compiler recorded."""
 
     file: str
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class NvtxRange:
+class NvtxRange(NamedTuple):
     """An NVTX range that was open when the launch was made."""
 
     domain: str
@@ -64,8 +61,7 @@ class NvtxRange:
     """`push_pop` or `start_end`."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawMetric:
+class RawMetric(NamedTuple):
     """A metric as its reader found it: the unit only where the file itself states one."""
 
     value: Value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from keet.units import Number, Quantity
 
@@ -15,8 +16,7 @@ MetricId = int | str
 """What an instance belongs to: an instruction address, an opcode, a pass, a launch parameter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(NamedTuple):
     """A metric of one launch, in the unit that keet keeps such values in."""
 
     name: str

@@ -8,15 +8,14 @@ so it is the same in every report.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _FOLDED = "…"
 _MAX_ARGUMENTS = 40
 """Characters of template arguments that a table column can bear."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelName:
+class KernelName(NamedTuple):
     """The forms under which one kernel is known."""
 
     function: str

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class RuleKind(StrEnum):
@@ -24,15 +24,13 @@ class SpeedupScope(StrEnum):
     GLOBAL = "global"
 
 
-@dataclass(frozen=True, slots=True)
-class SpeedupEstimate:
+class SpeedupEstimate(NamedTuple):
     scope: SpeedupScope
     percent: float
     """Share of the run time that would go, as NVIDIA estimates it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FocusMetric:
+class FocusMetric(NamedTuple):
     """A metric that the rule looked at, and what it wants of it."""
 
     name: str
@@ -42,8 +40,7 @@ class FocusMetric:
     info: str
 
 
-@dataclass(frozen=True, slots=True)
-class RuleResult:
+class RuleResult(NamedTuple):
     """One message of one rule; a rule may give several."""
 
     rule: str
@@ -56,8 +53,7 @@ class RuleResult:
     focus: tuple[FocusMetric, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SourceMarker:
+class SourceMarker(NamedTuple):
     """A rule's note on one instruction or source line."""
 
     rule: str

@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from keet.analysis.metric_table import Row
@@ -50,10 +49,11 @@ def metrics_view(
         Text.assemble((f"#{launch.id} ", "dim"), (launch.kernel, "bold"))
         for launch in launches[:shown]
     ]
-    parts.append(_table(lines, launches[:shown], explain=explain, names=names))
-    if shown < len(launches):
-        left = f"{len(launches) - shown} more launches do not fit: --launch N, or --format csv"
-        parts.append(Text(left, style="dim"))
+    parts += _table(lines, launches[:shown], width, explain=explain, names=names)
+    left = len(launches) - shown
+    if left:
+        noun = "launch does" if left == 1 else "launches do"
+        parts.append(Text(f"{left} more {noun} not fit: --launch N, --format csv", style="dim"))
     return Group(*parts)
 
 
@@ -86,42 +86,54 @@ def _section(line: _Line) -> str:
 
 
 def _launches_that_fit(lines: Sequence[_Line], count: int, width: int) -> int:
-    room = width - _LABEL_WIDTH - max((len(line.unit) for line in lines), default=0) - 4
+    room = width - _LABEL_WIDTH - 2 - max((len(line.unit) for line in lines), default=0)
     for column in range(count):
-        room -= 2 + max((len(line.cells[column]) for line in lines), default=0)
+        room -= _column_width(lines, column) + 2
         if room < 0:
             return max(1, column)
     return count
 
 
+def _column_width(lines: Sequence[_Line], column: int) -> int:
+    return max((len(line.cells[column]) for line in lines), default=0)
+
+
 def _table(
-    lines: Sequence[_Line], launches: Sequence[Launch], *, explain: bool, names: bool
-) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("Metric", overflow="fold")
-    for launch in launches:
-        table.add_column(f"#{launch.id}", justify="right", no_wrap=True)
-    table.add_column("Unit", no_wrap=True)
+    lines: Sequence[_Line], launches: Sequence[Launch], width: int, *, explain: bool, names: bool
+) -> list[Text]:
+    """Rows of a label and its values, under which names and meanings get the whole width."""
+    cells = [max(_column_width(lines, c), len(f"#{x.id}")) for c, x in enumerate(launches)]
+    units = max((len(line.unit) for line in lines), default=0)
+    room = width - sum(cells) - 2 * len(cells) - 2 - units
+    label = min(room, max((len(_name(line)) for line in lines), default=0) + 2)
+    heading = "".join(f"  {f'#{x.id}':>{size}}" for x, size in zip(launches, cells))
+    rows = [Text(""), Text(f"{'':{label}}{heading}", style="dim")]
     section = None
     for line in lines:
         if _section(line) != section:
             section = _section(line)
-            table.add_row(Text(section, style="bold cyan"))
-        table.add_row(
-            _label(line, explain=explain, names=names), *line.cells[: len(launches)], line.unit
-        )
-    return table
+            rows.append(Text(section, style="bold cyan"))
+        values = "".join(f"  {cell:>{size}}" for cell, size in zip(line.cells, cells))
+        first, *rest = textwrap.wrap(_name(line), label - 2) or [""]
+        rows.append(Text(f"  {first:{label - 2}}{values}  {line.unit}".rstrip()))
+        rows += [Text(f"    {part}") for part in rest]
+        rows += _notes(line, width, explain=explain, names=names)
+    return rows
 
 
-def _label(line: _Line, *, explain: bool, names: bool) -> Text:
+def _name(line: _Line) -> str:
+    return line.spec.label if line.spec else line.name
+
+
+def _notes(line: _Line, width: int, *, explain: bool, names: bool) -> list[Text]:
+    """ncu's name and what the metric means, under its row."""
     if line.spec is None:
-        return Text(f"  {line.name}")
-    label = Text(f"  {line.spec.label}")
-    if names or explain:
-        label.append(f"\n  {line.name}", style="dim")
+        return []
+    notes = [Text(f"    {line.name}", style="dim")] if names or explain else []
     if explain:
-        label.append(f"\n  {line.spec.meaning}", style="italic dim")
-    return label
+        wrapped = textwrap.wrap(line.spec.meaning, max(20, width - 4))
+        notes += [Text(f"    {part}", style="italic dim") for part in wrapped]
+    return notes
 
 
 def _aligned(spec: MetricSpec | None, found: list[Metric | None]) -> tuple[tuple[str, ...], str]:

@@ -28,7 +28,7 @@ _PEAKS = (
 
 def show_view(profile: Profile, coverage: Coverage, width: int, *, everything: bool) -> Group:
     limit = None if everything else MAX_ROWS
-    parts: list[RenderableType] = [_heading(profile), "", _launch_table(profile, width, limit)]
+    parts: list[RenderableType] = [_heading(profile), _launch_table(profile, width, limit)]
     parts += [Text(line, style="dim") for line in _footnotes(profile, limit)]
     parts += ["", *_coverage(coverage, width)]
     return Group(*parts)

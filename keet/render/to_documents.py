@@ -49,7 +49,7 @@ SHOWN_VALUES = (
 
 
 def report_document(profile: Profile) -> ReportDocument:
-    provenance = asdict(profile.provenance)
+    provenance = profile.provenance._asdict()
     notes = list(provenance.pop("notes"))
     return ReportDocument(**provenance, notes=notes, launch_count=len(profile.launches))
 
@@ -78,7 +78,8 @@ def show_document(profile: Profile, coverage: Coverage) -> ShowDocument:
         launches=[_show_launch(profile, launch) for launch in profile.launches],
         holds=list(coverage.present),
         missing=[
-            GapDocument(**{**asdict(gap), "launches": list(gap.launches)}) for gap in coverage.gaps
+            GapDocument(**{**gap._asdict(), "launches": list(gap.launches)})
+            for gap in coverage.gaps
         ],
         capture=coverage.command,
         build=coverage.build_hint,

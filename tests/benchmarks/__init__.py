@@ -1,0 +1,1 @@
+"""Speed, as ratios to yardsticks that ran a moment before and after: machines differ and wander."""

@@ -1,0 +1,255 @@
+"""The commands, as people see them: goldens named by what was typed, and what JSON promises."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from keet.cli import COMMANDS
+from keet.render.documents import DOCUMENTS
+from tests.conftest import REPORTS, Keet
+
+GOLDENS = [
+    ("show", "tour_full.ncu-rep", 80),
+    ("show", "tour_full.ncu-rep", 160),
+    ("show", "tour_basic.ncu-rep", 80),
+    ("show", "zoo.ncu-repz", 160),
+    ("show", "nvtx.ncu-rep", 80),
+    ("show", "range.ncu-rep", 80),
+    ("show", "tour_basic.live.csv", 80),
+    ("show", "metrics_only.ncu-rep", 80),
+    ("metrics", "tour_full.ncu-rep", 80),
+    ("metrics", "tour_full.ncu-rep", 160),
+    ("metrics", "tour_full.ncu-rep l2.*hit", 80),
+    ("hotspots", "tour_full.ncu-rep", 80),
+    ("hotspots", "tour_full.ncu-rep", 160),
+    ("hotspots", "triton.ncu-rep", 80),
+    ("hotspots", "tour_basic.ncu-rep", 80),
+    ("hotspots", "tour_full.ncu-rep --launch 0 --format csv", 80),
+]
+
+
+@pytest.mark.parametrize(("command", "rest", "width"), GOLDENS, ids=str)
+def test_output(command: str, rest: str, width: int, keet: Keet, golden) -> None:
+    name, *options = rest.split(" ")
+    result = keet(command, f"tests/data/reports/{name}", *options, width=width)
+    assert result.code == 0
+    assert result.err == ""
+    safe = re.sub(r"[^\w.-]+", "_", rest)
+    golden(f"{command}.{safe}.{width}.txt", result.out)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in REPORTS.iterdir()))
+@pytest.mark.parametrize("command", ["show", "metrics", "hotspots"])
+def test_nothing_is_cut_at_80_columns(command: str, name: str, keet: Keet) -> None:
+    out = keet(command, REPORTS / name).out
+    assert max(len(line) for line in out.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("command", ["show", "metrics", "hotspots", "doctor"])
+def test_json_is_what_the_schema_says(command: str, keet: Keet) -> None:
+    arguments = [] if command == "doctor" else [REPORTS / "tour_full.ncu-rep"]
+    result = keet(command, *arguments, "--format", "json")
+    assert result.code == 0
+    document = json.loads(result.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    DOCUMENTS[command].model_validate(document)
+    assert document["schema_version"] == 1
+    assert document["producer"]["name"] == "keet"
+
+
+def test_show_json(keet: Keet) -> None:
+    document = json.loads(keet("show", REPORTS / "tour_full.ncu-rep", "--format", "json").out)
+    assert document["report"]["launch_count"] == 3
+    assert document["devices"] == [
+        {"name": "NVIDIA H200", "compute_capability": "9.0", "sm_count": 132, "index": 0}
+    ]
+    launch = document["launches"][1]
+    assert launch["kernel"] == "transpose_tiles<float, 32>"
+    assert (
+        launch["kernel_full"] == "void tour::transpose_tiles<float, (int)32>(const T1 *, T1 *, int)"
+    )
+    assert launch["grid"] == [64, 64, 1]
+    assert launch["values"]["duration"]["unit"] == "ns"
+
+
+def test_clusters_and_nvtx(keet: Keet) -> None:
+    zoo = json.loads(keet("show", REPORTS / "zoo.ncu-repz", "--format", "json").out)
+    assert [launch["cluster"] for launch in zoo["launches"]] == [None] * 7 + [[4, 1, 1]]
+    nvtx = json.loads(keet("show", REPORTS / "nvtx.ncu-rep", "--format", "json").out)
+    assert nvtx["launches"][0]["nvtx"] == [
+        "<default domain>/setup",
+        '<default domain>/fill, "quoted"',
+    ]
+    assert nvtx["launches"][1]["nvtx"] == ["solver/iteration 1", "solver/iteration 1"]
+
+
+def test_workloads(keet: Keet) -> None:
+    for name in ("range", "graph"):
+        document = json.loads(keet("show", REPORTS / f"{name}.ncu-rep", "--format", "json").out)
+        assert document["launches"][0]["workload"] == name
+        assert document["launches"][0]["grid"] is None
+
+
+def test_metrics_csv(keet: Keet) -> None:
+    out = keet("metrics", REPORTS / "tour_full.ncu-rep", "--all", "--format", "csv").out
+    rows = list(csv.DictReader(io.StringIO(out)))
+    durations = [row for row in rows if row["metric"] == "gpu__time_duration.sum"]
+    assert [row["launch"] for row in durations] == ["0", "1", "2"]
+    assert {row["unit"] for row in durations} == {"ns"}
+    assert len(rows) > 3000
+
+
+def test_metrics_parquet(keet: Keet, tmp_path: Path) -> None:
+    import duckdb
+
+    target = tmp_path / "it's.parquet"
+    assert (
+        keet(
+            "metrics", REPORTS / "tour_full.ncu-rep", "--all", "--format", "parquet", "-o", target
+        ).code
+        == 0
+    )
+    with duckdb.connect() as connection:
+        count, slowest, text = connection.execute(
+            "select count(*), max(number) filter (metric = 'gpu__time_duration.sum'),"
+            f" any_value(text) filter (metric = 'launch__func_cache_config') from read_parquet('{target.parent}/*.parquet')"
+        ).fetchone()
+    assert count > 3000
+    assert slowest == pytest.approx(69344)
+    assert text == "CachePreferNone"
+    assert keet("metrics", REPORTS / "tour_full.ncu-rep", "--format", "parquet").code == 2
+
+
+def test_hotspots_with_sass(keet: Keet) -> None:
+    out = keet("hotspots", REPORTS / "tour_nolines.ncu-rep", "--launch", 0, "--format", "json").out
+    (launch,) = json.loads(out)["launches"]
+    assert launch["by"] == "instruction"
+    assert launch["rows"][0]["sass"]
+    assert sum(row["samples"] for row in launch["rows"]) == launch["total"]
+
+
+def test_output_to_a_file(keet: Keet, tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    result = keet("show", REPORTS / "range.ncu-rep", "-o", target)
+    assert (result.code, result.out) == (0, "")
+    assert "1 launch on NVIDIA H200" in target.read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+    missing = keet("show", REPORTS / "range.ncu-rep", "-o", tmp_path / "no" / "out.txt")
+    assert missing.code == 2
+    assert "can't be written" in missing.err
+
+
+def test_snapshot_and_back(keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = REPORTS / "nvtx.ncu-rep"
+    monkeypatch.chdir(tmp_path)
+    result = keet("snapshot", report)
+    assert (result.code, result.out, result.err) == (0, "", "keet: wrote nvtx.keet.json\n")
+    shown = keet("show", "nvtx.keet.json").out
+    assert "snapshot of" in shown
+    direct = keet("show", report).out
+    assert (
+        shown.splitlines()[4:] == direct.splitlines()[3:]
+        or shown.split("\n\n")[1:] == direct.split("\n\n")[1:]
+    )
+    assert keet("snapshot", "nvtx.keet.json").code == 2  # it would write over itself
+    assert keet("snapshot", report, "-o", "-").out == (tmp_path / "nvtx.keet.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["frobnicate"], "there is no command"),
+        (["shwo"], "did you mean: keet show"),
+        (["--fast", "show"], "before the command"),
+        (["show"], "required: REPORT"),
+        (["show", "a", "b"], "unrecognized"),
+        (["metrics", "REPORT", "("], "no regular expression"),
+        (["metrics", "REPORT", "no_such_metric_at_all"], "no metric matches"),
+        (["metrics", "REPORT", "--kernel", "nothing_like_it"], "matches no launch"),
+        (["hotspots", "REPORT", "--launch", "99"], "launches 0 to 2"),
+        (["hotspots", "REPORT", "--launch", "x"], "no launch number"),
+        (["hotspots", "REPORT", "--launch", "3-1"], "no launch number"),
+        (["hotspots", "REPORT", "--top", "0"], "no positive whole number"),
+        (["show", "REPORT", "--format", "yaml"], "invalid choice"),
+        (["schema", "poem"], "prints no JSON"),
+        (["hotspots", "REPORT", "--source", "/no/such/dir"], "no such folder"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], says: str, keet: Keet) -> None:
+    report = str(REPORTS / "tour_full.ncu-rep")
+    result = keet(*(report if argument == "REPORT" else argument for argument in arguments))
+    assert (result.code, result.out) == (2, "")
+    assert len(result.err.splitlines()) == 1
+    assert says in result.err
+
+
+@pytest.mark.parametrize(("selection", "ids"), [("0", [0]), ("0,2", [0, 2]), ("1-2", [1, 2])])
+def test_selection(selection: str, ids: list[int], keet: Keet) -> None:
+    report = REPORTS / "tour_full.ncu-rep"
+    out = keet("metrics", report, "duration", "--launch", selection, "--format", "json").out
+    assert [launch["id"] for launch in json.loads(out)["launches"]] == ids
+
+
+def test_a_kernel_is_found_under_any_of_its_names(keet: Keet) -> None:
+    report = REPORTS / "tour_full.ncu-rep"
+    for pattern in ("^transpose_tiles$", "_ZN4tour15", "tour::trans", r"tiles<float, 32>"):
+        out = keet("metrics", report, "--kernel", pattern, "--format", "json").out
+        assert [launch["id"] for launch in json.loads(out)["launches"]] == [1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples(command: str, keet: Keet) -> None:
+    result = keet(command, "--help")
+    assert result.code == 0
+    assert f"keet {command}" in result.out
+    assert "examples:" in result.out
+
+
+def test_help_and_version(keet: Keet) -> None:
+    for arguments in ((), ("--help",), ("help",)):
+        result = keet(*arguments)
+        assert result.code == 0
+        assert all(command in result.out for command in COMMANDS)
+        assert max(len(line) for line in result.out.splitlines()) <= 80
+    assert keet("--version").out.startswith("keet ")
+
+
+def test_schema(keet: Keet) -> None:
+    everything = json.loads(keet("schema").out)
+    assert set(everything) == set(DOCUMENTS)
+    assert json.loads(keet("schema", "show").out) == everything["show"]
+    assert everything["show"]["properties"]["schema_version"]["const"] == 1
+
+
+def test_doctor(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert keet("doctor").code == 0
+    monkeypatch.setattr("keet.cli.health._PACKAGES", ("rich", "surely-not-installed"))
+    result = keet("doctor")
+    assert result.code == 3
+    assert "can't work without: surely-not-installed" in result.out
+    assert "pip install 'surely-not-installed'" in result.out
+
+
+def test_a_bug_is_not_a_traceback(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object, **options: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("keet.ingest.read_profile", broken)
+    result = keet("show", REPORTS / "range.ncu-rep")
+    assert result.code == 70
+    assert result.err.startswith("keet: this is a bug in keet: ZeroDivisionError: oops;")
+    assert len(result.err.splitlines()) == 1
+    monkeypatch.setenv("KEET_DEBUG", "1")
+    assert "Traceback" in keet("show", REPORTS / "range.ncu-rep").err
+
+
+def test_ctrl_c(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keet.ingest.read_profile", interrupted)
+    result = keet("show", REPORTS / "range.ncu-rep")
+    assert (result.code, result.err) == (130, "keet: interrupted\n")

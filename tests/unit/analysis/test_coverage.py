@@ -1,0 +1,100 @@
+"""What a report lacks, and a command that really captures it.
+
+The commands of these tests were run on an H200: the reports that they made lack nothing.
+"""
+
+import pytest
+
+from keet.analysis.coverage import find_coverage
+from keet.ingest import read_profile
+from keet.profile import Profile, Provenance
+from tests.conftest import REPORTS
+
+
+def gaps_of(profile: Profile) -> set[str]:
+    return {gap.id for gap in find_coverage(profile).gaps}
+
+
+def test_a_full_report_lacks_nothing(profile_of) -> None:
+    coverage = find_coverage(profile_of("tour_full.ncu-rep"))
+    assert coverage.gaps == ()
+    assert coverage.command is None
+    assert "source text" in coverage.present
+
+
+def test_a_basic_report_lacks_most(profile_of) -> None:
+    coverage = find_coverage(profile_of("tour_basic.ncu-rep"))
+    assert set(coverage.present) == {"speed of light", "occupancy", "launch"}
+    assert coverage.build_hint == "nvcc -lineinfo"
+    assert coverage.command == (
+        "ncu --section SourceCounters --section MemoryWorkloadAnalysis"
+        " --section MemoryWorkloadAnalysis_Tables --section SpeedOfLight_RooflineChart"
+        " --section SchedulerStats --section WarpStateStats --section ComputeWorkloadAnalysis"
+        " --section InstructionStats --import-source yes"
+        " --clock-control none -f -o /tmp/keet-out/tour_basic --set basic"
+        " /tmp/keet-reports/tour_plain"
+    )
+
+
+def test_lines_without_text(profile_of) -> None:
+    """zoo was built with -lineinfo and captured without --import-source."""
+    assert gaps_of(profile_of("zoo.ncu-repz")) == {"source_text"}
+    coverage = find_coverage(profile_of("zoo.ncu-repz"))
+    assert coverage.command.startswith("ncu --import-source yes --clock-control none")
+    assert coverage.build_hint is None
+
+
+def test_the_source_folder_fills_the_gap() -> None:
+    profile = read_profile(REPORTS / "zoo.ncu-repz", source="tests/data/programs")
+    assert gaps_of(profile) == set()
+
+
+@pytest.mark.parametrize("name", ["range.ncu-rep", "graph.ncu-rep"])
+def test_ranges_and_graphs_have_no_source_to_lack(name: str, profile_of) -> None:
+    """ncu refuses --import-source for them, so it must not be advised."""
+    assert {"source_lines", "source_text"}.isdisjoint(gaps_of(profile_of(name)))
+    assert "--import-source" not in find_coverage(profile_of(name)).command
+
+
+def with_command(profile: Profile, command: str | None) -> Profile:
+    origin = profile.provenance
+    made = Provenance(origin.path, "ncu-rep", 1, origin.sha256, "keet", command_line=command)
+    return Profile(profile.launches, made)
+
+
+def test_what_was_asked_for_in_vain_is_not_asked_again(profile_of) -> None:
+    """As the roofline of a CUDA graph: named on the command line, and ncu gave no value."""
+    recorded = "ncu --set basic --section SchedulerStats ./app"
+    coverage = find_coverage(with_command(profile_of("tour_basic.ncu-rep"), recorded))
+    unavailable = {gap.id for gap in coverage.gaps if gap.unavailable}
+    assert unavailable == {"scheduler"}
+    assert coverage.command.count("SchedulerStats") == 1
+
+
+def test_no_recorded_command(profile_of) -> None:
+    profile = with_command(profile_of("metrics_only.ncu-rep"), None)
+    command = find_coverage(profile).command
+    assert "--section SpeedOfLight " in command
+    assert command.endswith(
+        "-k 'regex:^(transpose_rows|transpose_tiles|normalise)$' -o report ./your_program"
+    )
+
+
+@pytest.mark.parametrize(
+    ("recorded", "asks_for_basic"),
+    [
+        ("/opt/ncu -o x ./app", True),
+        ('"C:\\Program Files\\NVIDIA\\ncu.exe" --metrics a,b app.exe', True),
+        ("ncu --set basic ./app", False),
+        ("ncu --section=LaunchStats ./app --set", False),
+    ],
+)
+def test_naming_a_section_turns_the_default_off(
+    recorded: str, asks_for_basic: bool, profile_of
+) -> None:
+    """So what the default set captured has to be named too."""
+    profile = with_command(profile_of("tour_basic.ncu-rep"), recorded)
+    command = find_coverage(profile).command
+    assert command.startswith("ncu --section ")
+    assert ("--section Occupancy" in command) == asks_for_basic
+    assert command.endswith(recorded.split("ncu", 1)[1].removeprefix('.exe"').strip())
