@@ -24,7 +24,10 @@ def test_the_metrics_page_is_that_of_the_catalog() -> None:
 
 def test_the_readme_begins_with_the_two_commands() -> None:
     first = README.split("```")[1]
-    assert [line.split("#")[0].strip() for line in first.strip().splitlines()] == ["make demo", "make test"]
+    assert [line.split("#")[0].strip() for line in first.strip().splitlines()] == [
+        "make demo",
+        "make test",
+    ]
 
 
 def test_the_readme_names_every_command() -> None:
@@ -44,7 +47,9 @@ def test_the_changelog_has_this_version() -> None:
     assert f"## {__version__}" in CHANGELOG
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))])
+@pytest.mark.parametrize(
+    "page", ["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+)
 def test_links_lead_somewhere(page: str) -> None:
     path = ROOT / page
     for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):

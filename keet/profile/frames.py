@@ -1,4 +1,4 @@
-"""A profile as a pandas DataFrame, for notebooks."""
+"""Launches as a pandas DataFrame, for notebooks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from keet.catalog import metrics
 if TYPE_CHECKING:
     import pandas as pd
 
-    from keet.profile.model import Profile
+    from keet.profile.launch import Launch
 
 
-def launches_frame(profile: Profile, metric_ids: Iterable[str] | None = None) -> pd.DataFrame:
+def launches_frame(
+    launches: Iterable[Launch], metric_ids: Iterable[str] | None = None
+) -> pd.DataFrame:
     """One row a launch, one column a metric by catalog id; the key metrics unless told others.
 
     What a launch has no value for is missing (NaN or None), never zero. `frame.attrs["units"]` has
@@ -24,7 +26,7 @@ def launches_frame(profile: Profile, metric_ids: Iterable[str] | None = None) ->
     wanted = list(metric_ids or (spec.id for spec in metrics().values() if spec.key))
     rows = []
     units: dict[str, str] = {}
-    for launch in profile.launches:
+    for launch in launches:
         row: dict[str, object] = {"id": launch.id, "kernel": launch.kernel}
         for metric_id in wanted:
             found = launch.find(metric_id)

@@ -57,4 +57,4 @@ class Profile:
         """One row a launch, one column a metric; see `keet.profile.frames`."""
         from keet.profile.frames import launches_frame
 
-        return launches_frame(self, metric_ids)
+        return launches_frame(self.launches, metric_ids)
