@@ -115,6 +115,10 @@ class InstructionTable:
         return self.samples or self.costs["executed"] or {}
 
     @cached_property
+    def total(self) -> int:
+        return sum(self.weight.values())
+
+    @cached_property
     def addresses(self) -> list[int]:
         return sorted({*(self.samples or ()), *(self.costs["executed"] or ())})
 
@@ -137,7 +141,6 @@ class InstructionTable:
 
     def spot(self, location: Location | None, members: Sequence[int], address: int | None) -> Spot:
         """The sum of some instructions."""
-        total = sum(self.weight.values())
         reasons = Counter(
             {r: n for r, column in self.stall_samples.items() if (n := _sum(column, members))}
         )
@@ -146,7 +149,9 @@ class InstructionTable:
             address=address,
             instructions=len(members),
             samples=_sum(self.samples, members),
-            share=sum(self.weight.get(pc, 0) for pc in members) / total if total else None,
+            share=sum(self.weight.get(pc, 0) for pc in members) / self.total
+            if self.total
+            else None,
             stalls=tuple(reasons.most_common()),
             **{name: _sum(column, members) for name, column in self.costs.items()},
         )
@@ -166,7 +171,7 @@ def find_hotspots(launch: Launch, by: Grouping | None = None) -> Hotspots | Abse
     # Equal weights keep the order of the code, so that the same report always prints the same.
     spots.sort(key=lambda spot: -(spot.share or 0.0))
     ranked_by: Literal["samples", "executed"] = "samples" if table.samples else "executed"
-    return Hotspots(launch.id, by, ranked_by, sum(table.weight.values()), tuple(spots))
+    return Hotspots(launch.id, by, ranked_by, table.total, tuple(spots))
 
 
 def _by_line(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from keet.errors import DamagedReport, EmptyReport, UnknownFormat, UnreadableFile
-from keet.ingest import container, zstd
+from keet.ingest import container
 from keet.ingest.files import InputFile, open_input, sha256
 from keet.ingest.wire import Malformed
 from keet.profile import Profile, Provenance
@@ -17,6 +17,7 @@ __all__ = ["read_profile"]
 
 READER = f"keet {__version__}"
 StrPath = str | os.PathLike[str]
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 def read_profile(path: StrPath, *, source: StrPath | None = None) -> Profile:
@@ -53,7 +54,7 @@ def _read(path: Path) -> Profile:
 def _reader_for(file: InputFile) -> Callable[[InputFile], Profile]:
     if file.head.startswith(container.MAGIC):
         return _read_report
-    if file.head.startswith(zstd.MAGIC):
+    if file.head.startswith(_ZSTD_MAGIC):
         return _read_compressed
     _refuse_known_strangers(file)
     return _read_text
@@ -95,6 +96,8 @@ def _read_report(file: InputFile) -> Profile:
 
 
 def _read_compressed(file: InputFile) -> Profile:
+    from keet.ingest import zstd
+
     with file.open() as stream:
         data = zstd.decompress(stream, file.size, file.path)
     blocks = container.blocks_of(data, file.path)

@@ -23,7 +23,7 @@ _END_SEQUENCE, _SET_ADDRESS, _DEFINE_FILE = 1, 2, 3
 _SUPPORTED = (2, 3, 4)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Sequence:
     """The rows of one function: where each starts, and the line it stands for."""
 
@@ -45,46 +45,37 @@ class CodePlace(NamedTuple):
     address: int
 
 
-def locate(
-    cubin: bytes, places: Iterable[CodePlace], addresses: Iterable[int]
-) -> Mapping[int, Location]:
-    """The line of each address that has one."""
-    elf = Elf(cubin)
-    section = elf.section(".debug_line")
-    if section is None:
-        return {}
-    sequences = read_sequences(section, elf.relocations(".debug_line"))
-    symbols = elf.symbols()
-    by_name = {
-        symbols[s.symbol].name: s
-        for s in sequences
-        if s.symbol is not None and s.symbol < len(symbols)
-    }
-    sizes = {symbol.name: symbol.size for symbol in symbols}
-    functions = sorted((p.address, p.address + sizes.get(p.symbol, 0), p.symbol) for p in places)
-    absolute = [s for s in sequences if s.symbol is None]
-    return _locate_all(addresses, functions, by_name, absolute)
+class LineTable:
+    """The lines of a cubin's functions, at the addresses where the driver put them."""
 
+    def __init__(self, cubin: bytes, places: Iterable[CodePlace]) -> None:
+        elf = Elf(cubin)
+        section = elf.section(".debug_line") or b""
+        sequences = read_sequences(section, elf.relocations(".debug_line"))
+        symbols = elf.symbols()
+        named = [s for s in sequences if s.symbol is not None and s.symbol < len(symbols)]
+        by_name = {symbols[s.symbol or 0].name: s for s in named}
+        sizes = {symbol.name: symbol.size for symbol in symbols}
+        self._functions = sorted(
+            (place.address, place.address + sizes.get(place.symbol, 0), by_name[place.symbol])
+            for place in places
+            if place.symbol in by_name
+        )
+        self._starts = [start for start, _, _ in self._functions]
+        self._absolute = [s for s in sequences if s.symbol is None]
 
-def _locate_all(
-    addresses: Iterable[int],
-    functions: list[tuple[int, int, str]],
-    by_name: Mapping[str, Sequence],
-    absolute: list[Sequence],
-) -> dict[int, Location]:
-    starts = [start for start, _, _ in functions]
-    found: dict[int, Location] = {}
-    for address in addresses:
-        location = None
-        index = bisect_right(starts, address) - 1
-        if index >= 0 and address < functions[index][1]:
-            sequence = by_name.get(functions[index][2])
-            location = sequence.at(address - functions[index][0]) if sequence else None
-        if location is None:
-            location = next(filter(None, (s.at(address) for s in absolute)), None)
-        if location is not None:
-            found[address] = location
-    return found
+    def locate(self, addresses: Iterable[int]) -> dict[int, Location]:
+        """The line of each address that has one."""
+        found = ((address, self._at(address)) for address in addresses)
+        return {address: where for address, where in found if where is not None}
+
+    def _at(self, address: int) -> Location | None:
+        index = bisect_right(self._starts, address) - 1
+        if index >= 0:
+            start, stop, sequence = self._functions[index]
+            if address < stop:
+                return sequence.at(address - start)
+        return next(filter(None, (sequence.at(address) for sequence in self._absolute)), None)
 
 
 def read_sequences(section: bytes, relocations: Mapping[int, tuple[int, int]]) -> list[Sequence]:
@@ -238,23 +229,22 @@ class _Program:
         self.at = end + 1
         return text
 
-    def _uleb(self) -> int:
-        value = shift = 0
+    def _leb(self) -> tuple[int, int]:
+        """A number of seven bits a byte, and how many bits that was."""
+        value = bits = 0
         while True:
             byte = self._byte()
-            value |= (byte & 0x7F) << shift
-            shift += 7
+            value |= (byte & 0x7F) << bits
+            bits += 7
             if byte < 0x80:
-                return value
+                return value, bits
+
+    def _uleb(self) -> int:
+        return self._leb()[0]
 
     def _sleb(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._byte()
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value - (1 << shift) if byte & 0x40 else value
+        value, bits = self._leb()
+        return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def _join(folder: str, name: str) -> str:

@@ -18,6 +18,7 @@ _NAME, _VALUE, _INSTANCE = 1, 2, 3
 _ID, _ELEMENT = 1, 2
 _NAME_KEY = _NAME << 3  # field 1, a varint: how every metric starts
 _VALUE_KEY = _VALUE << 3 | 2  # field 2, a message
+_ID_KEY, _ELEMENT_KEY = _ID << 3 | 2, _ELEMENT << 3 | 2
 _DOUBLE = b"\x09\x19"  # nine bytes: field 3, a double. Nearly every value of a report.
 _unpack_double = Struct("<d").unpack_from
 
@@ -28,6 +29,7 @@ class MetricTable:
     def __init__(self, data: bytes, spans: Sequence[Span], strings: Sequence[str]) -> None:
         self._data = data
         self._spans = _by_name(data, spans, strings)
+        self._seen: dict[bytes, Value] = {}
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._spans)
@@ -56,12 +58,28 @@ class MetricTable:
         for number, at, end in fields(self._data, *span):
             if number == _INSTANCE and end != -1:
                 part_id, value = _element(self._data, at, end)
-                values.append(value)
+                values.append(self._decoded(value))
                 if part_id is not None:
-                    ids.append(part_id)
+                    ids.append(self._identity(part_id))
         if not values:
             return None
         return Instances(tuple(values), tuple(ids) if len(ids) == len(values) else None)
+
+    def _decoded(self, raw: bytes) -> Value:
+        """A value message. Most are the same few: the addresses of the code, small counts, zero."""
+        try:
+            return self._seen[raw]
+        except KeyError:
+            value = self._seen[raw] = read_value(raw)
+            return value
+
+    def _identity(self, raw: bytes) -> MetricId:
+        """Addresses and counters are whole numbers, now and then stored as doubles."""
+        found = self._decoded(raw)
+        if isinstance(found, int):
+            return found
+        whole = isinstance(found, float) and found.is_integer()
+        return int(found) if whole else str(found)  # type: ignore[arg-type]
 
 
 def _by_name(data: bytes, spans: Sequence[Span], strings: Sequence[str]) -> dict[str, Span]:
@@ -87,19 +105,27 @@ def _after_varint(data: bytes, at: int) -> int:
     return at + 1
 
 
-def _element(data: bytes, start: int, stop: int) -> tuple[MetricId | None, Value]:
-    part_id: Value = None
-    value: Value = None
+def _element(data: bytes, start: int, stop: int) -> tuple[bytes | None, bytes]:
+    """An instance as its two messages: what it belongs to, if that is said, and the value."""
+    part_id: bytes | None = None
+    value = b""
+    at = start
+    while at + 2 <= stop and data[at + 1] < 0x80:  # a short field, as all are
+        end = at + 2 + data[at + 1]
+        if data[at] == _ID_KEY:
+            part_id = data[at + 2 : end]
+        elif data[at] == _ELEMENT_KEY:
+            value = data[at + 2 : end]
+        else:
+            break
+        at = end
+    if at == stop:
+        return part_id, value
     for number, at, end in fields(data, start, stop):
-        if end == -1:
-            raise Malformed("an instance is a plain number")
-        if number == _ID:
-            part_id = _value(data, at, end)
-        elif number == _ELEMENT:
-            value = _value(data, at, end)
-    # Addresses and counters are whole numbers, now and then stored as doubles.
-    if isinstance(part_id, float):
-        part_id = int(part_id) if part_id.is_integer() else str(part_id)
+        if number == _ID and end != -1:
+            part_id = data[at:end]
+        elif number == _ELEMENT and end != -1:
+            value = data[at:end]
     return part_id, value
 
 

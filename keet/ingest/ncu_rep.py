@@ -7,7 +7,7 @@ It gives everything but the SASS text, for which NVIDIA's reader is asked in a p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from keet.errors import DamagedReport
 from keet.ingest import native
 from keet.ingest.container import Block, Entry, EntryKind
-from keet.ingest.lines import CodePlace, locate
+from keet.ingest.lines import CodePlace, LineTable
 from keet.ingest.metrics import MetricTable
 from keet.ingest.nvtx import read_nvtx
 from keet.ingest.rules import read_markers, read_rules
@@ -179,6 +179,14 @@ class CodeObject:
         for file in files.messages(1) if files else ():
             self.files[file.text(1) or ""] = file.text(2)
 
+    @cached_property
+    def lines(self) -> LineTable | None:
+        """Damage in a cubin costs the line numbers, never the rest of the report."""
+        try:
+            return LineTable(self.cubin, self.places) if self.cubin else None
+        except Malformed:
+            return None
+
 
 class FileLaunch:
     """One result of a report, decoded as far as it was asked for."""
@@ -289,13 +297,11 @@ class FileLaunch:
         return tuple(sorted(found))
 
     def locations(self) -> Mapping[int, Location]:
-        """Damage in a cubin costs the line numbers, never the rest of the report."""
         found: dict[int, Location] = {}
         addresses = self.addresses()
         for code in self._code:
-            if code.cubin:
-                with suppress(Malformed):
-                    found.update(locate(code.cubin, code.places, addresses))
+            if code.lines is not None:
+                found.update(code.lines.locate(addresses))
         return found
 
     def disassembly(self) -> Mapping[int, str] | Absent:

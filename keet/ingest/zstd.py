@@ -14,7 +14,6 @@ else:
     from backports import zstd
 
 LIBRARY = str(zstd.__name__)
-MAGIC = b"\x28\xb5\x2f\xfd"
 _CHUNK = 1 << 20
 _MIN_LIMIT = 64 << 20
 _MAX_RATIO = 400

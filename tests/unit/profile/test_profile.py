@@ -1,0 +1,82 @@
+"""Profiles: several devices, absence, and numbers by launch."""
+
+from pathlib import Path
+
+import pytest
+
+from keet.errors import MetricNotCollected
+from keet.ingest import read_profile
+from keet.profile import Profile, Workload
+from tests import encode
+from tests.conftest import Keet
+
+
+def on_device(name: str, index: int, **metrics: object) -> encode.Kernel:
+    attributes = {
+        "display_name": name,
+        "compute_capability_major": 9,
+        "compute_capability_minor": 0,
+        "multiprocessor_count": 132.0,  # a double in some versions of ncu
+        "device_index": index,
+    }
+    found = {f"device__attribute_{key}": value for key, value in attributes.items()}
+    return encode.Kernel("k", {**found, **metrics})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def two_gpus(tmp_path: Path) -> Path:
+    kernels = [on_device("GPU A", 0), on_device("GPU B", 1), on_device("GPU A", 0)]
+    path = tmp_path / "two.ncu-rep"
+    path.write_bytes(encode.report(kernels))
+    return path
+
+
+def test_several_devices(two_gpus: Path, keet: Keet) -> None:
+    profile = read_profile(two_gpus)
+    assert [device.name for device in profile.devices] == ["GPU A", "GPU B"]
+    assert [launch.device.index for launch in profile.launches] == [0, 1, 0]
+    out = keet("show", two_gpus).out
+    assert "GPU A (cc 9.0, 132 SMs), GPU B (cc 9.0, 132 SMs)" in out.replace("\n", " ")
+    assert "several GPUs" in out
+
+
+def test_absence_is_said_with_a_remedy(two_gpus: Path) -> None:
+    launch = read_profile(two_gpus).launches[1]
+    assert launch.get("duration") is None
+    with pytest.raises(MetricNotCollected, match="launch 1 .*--section SpeedOfLight"):
+        launch.require("duration")
+    with pytest.raises(KeyError):
+        launch.get("a_metric_that_nobody_knows")
+
+
+def test_a_metric_without_a_value_is_not_zero(tmp_path: Path) -> None:
+    path = tmp_path / "x.ncu-rep"
+    path.write_bytes(encode.report([encode.Kernel("k", {"gpu__time_duration.sum": None})]))
+    launch = read_profile(path).launches[0]
+    metric = launch.metric("gpu__time_duration.sum")
+    assert metric is not None
+    assert metric.value is None
+    assert launch.get("duration") is None
+
+
+def test_an_alias_stands_in(tmp_path: Path) -> None:
+    """Blackwell calls the bytes read from DRAM something else."""
+    path = tmp_path / "x.ncu-rep"
+    path.write_bytes(encode.report([encode.Kernel("k", {"dram__bytes_op_read.sum": 64.0})]))
+    launch = read_profile(path).launches[0]
+    assert launch.require("dram_bytes_read").to("Kbyte").value == pytest.approx(0.064)
+
+
+def test_launches_are_numbered(two_gpus: Path) -> None:
+    profile = read_profile(two_gpus)
+    assert [launch.id for launch in profile.launches] == [0, 1, 2]
+    assert {launch.workload for launch in profile.launches} == {Workload.KERNEL}
+    with pytest.raises(ValueError, match="numbered from 0"):
+        Profile(profile.launches[1:], profile.provenance)
+
+
+def test_a_frame_has_units_and_gaps(two_gpus: Path, profile_of) -> None:
+    frame = profile_of("tour_full.ncu-rep").to_pandas(["duration", "dram_throughput_pct"])
+    assert list(frame["duration"]) == [69344.0, 12256.0, 14688.0]
+    assert frame.attrs["units"] == {"duration": "ns", "dram_throughput_pct": "%"}
+    assert read_profile(two_gpus).to_pandas(["duration"])["duration"].isna().all()
