@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "read_profile"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     """`keet --help` imports this package: the reader is loaded when it is first used."""
     if name == "read_profile":

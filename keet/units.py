@@ -27,6 +27,13 @@ _SPELLINGS = {
     "Hz": "hz",
     "kHz": "Khz",
     "khz": "Khz",
+    "MHz": "Mhz",
+    "GHz": "Ghz",
+    "kB": "Kbyte",
+    "KB": "Kbyte",
+    "MB": "Mbyte",
+    "GB": "Gbyte",
+    "TB": "Tbyte",
     "sectors": "sector",
     "branches": "branch",
     "insts": "inst",
@@ -125,7 +132,8 @@ class Quantity:
         """The unit with the prefix that leaves one to three digits before the point."""
         head, slash, rest = self.unit.partition("/")
         steps = _STEPS.get(parse_unit(head).kind)
-        if steps is None or not math.isfinite(self.value) or self.value == 0:
+        chosen = self.unit != base_unit(self.unit)  # somebody asked for that unit
+        if chosen or steps is None or not math.isfinite(self.value) or self.value == 0:
             return self.unit
         best = steps[0] + slash + rest
         for step in steps[1:]:
@@ -142,6 +150,7 @@ _STEPS = {
     "byte": ("byte", "Kbyte", "Mbyte", "Gbyte", "Tbyte"),
 }
 _WRITTEN = {
+    "register": "reg",
     "byte": "B",
     "Kbyte": "kB",
     "Mbyte": "MB",

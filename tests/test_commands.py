@@ -253,3 +253,70 @@ def test_ctrl_c(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keet.ingest.read_profile", interrupted)
     result = keet("show", REPORTS / "range.ncu-rep")
     assert (result.code, result.err) == (130, "keet: interrupted\n")
+
+
+@pytest.mark.parametrize("width", range(60, 200, 7))
+def test_no_number_is_ever_cut(width: int, keet: Keet) -> None:
+    """Whatever the width: shares, counts and places are there as the JSON has them."""
+    report = REPORTS / "tour_full.ncu-rep"
+    out = keet("hotspots", report, "--launch", "0-2", width=width).out
+    for launch in json.loads(keet("hotspots", report, "--format", "json").out)["launches"]:
+        for row in launch["rows"][:10]:
+            assert f"{row['share']:.1%}" in out
+            assert f"{row['samples']:,}" in out
+            assert f"{Path(row['file']).name}:{row['line']}" in out
+
+
+def test_options_may_stand_before_the_pattern(keet: Keet) -> None:
+    report = REPORTS / "tour_full.ncu-rep"
+    mixed = keet("metrics", report, "--launch", 1, "dram_bytes").out
+    assert mixed == keet("metrics", report, "dram_bytes", "--launch", 1).out
+
+
+def test_a_snapshot_is_as_good_as_its_report(keet: Keet, tmp_path: Path) -> None:
+    report, snapshot = REPORTS / "tour_lines.ncu-rep", tmp_path / "x.keet.json"
+    keet("snapshot", report, "-o", snapshot)
+    for command in (["metrics", "--all", "--format", "csv"], ["metrics", "dram"], ["hotspots"]):
+        name, *rest = command
+        assert keet(name, snapshot, *rest).out == keet(name, report, *rest).out
+
+
+def test_curves_are_points_and_never_a_sum(keet: Keet) -> None:
+    report = REPORTS / "tour_full.ncu-rep"
+    out = keet("metrics", report, "Occupancy Per Register", "--launch", 0, "--format", "json").out
+    (metric,) = json.loads(out)["launches"][0]["metrics"]
+    assert metric["value"] is None
+    assert {"at": 16, "value": 100} in metric["points"]
+    assert len(metric["points"]) == metric["instances"]
+    rows = keet("metrics", report, "Occupancy Per Register", "--format", "csv").out.splitlines()
+    assert rows[1].endswith(",,%,Occupancy")
+    assert "257 points" in keet("metrics", report, "Occupancy Per Register").out
+
+
+def test_the_command_can_be_pasted(keet: Keet, tmp_path: Path) -> None:
+    """Run by a shell whose ncu prints its arguments: what is shown is what JSON has."""
+    import os
+    import shlex
+    import subprocess
+
+    fake = tmp_path / "ncu"
+    fake.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    fake.chmod(0o755)
+    report = REPORTS / "tour_basic.live.csv"  # a kernel filter in quotes
+    for width in (40, 80, 160):
+        shown = keet("show", report, width=width).out
+        command = shown[shown.index("  ncu ") :]
+        path = f"{tmp_path}:{os.environ['PATH']}"
+        done = subprocess.run(
+            ["sh", "-c", command], env={"PATH": path}, capture_output=True, text=True, check=True
+        )
+        wanted = json.loads(keet("show", report, "--format", "json").out)["capture"]
+        assert done.stdout.splitlines() == shlex.split(wanted)[1:]
+
+
+def test_longest_first(keet: Keet) -> None:
+    report = REPORTS / "tour_basic.ncu-rep"
+    out = json.loads(keet("show", report, "--sort", "time", "--format", "json").out)
+    assert [launch["id"] for launch in out["launches"]] == [0, 2, 1, 3]
+    only = json.loads(keet("show", report, "--kernel", "norm", "--format", "json").out)
+    assert [launch["id"] for launch in only["launches"]] == [2, 3]

@@ -39,6 +39,15 @@ class Coverage(NamedTuple):
     """The ncu command that would capture what is missing."""
     build_hint: str | None
     """What to compile with first."""
+    obstacle: str | None = None
+    """Why there is no such command, though something is missing."""
+
+
+_TOO_OLD = "Nsight Compute profiles GPUs from compute capability 7.0 on since 2020.1"
+
+
+def _is_too_old(compute_capability: str | None) -> bool:
+    return compute_capability is not None and compute_capability.startswith(("5.", "6."))
 
 
 def find_coverage(profile: Profile) -> Coverage:
@@ -65,11 +74,14 @@ def find_coverage(profile: Profile) -> Coverage:
             present.append(capability.label)
     source_present, source_gaps = _source_coverage(launches)
     gaps += source_gaps
+    too_old = any(_is_too_old(device.compute_capability) for device in profile.devices)
+    possible = not too_old and any(map(_can_be_had, gaps))
     return Coverage(
         present=(*present, *source_present),
         gaps=tuple(gaps),
-        command=recapture_command(profile, gaps) if any(map(_can_be_had, gaps)) else None,
+        command=recapture_command(profile, gaps) if possible else None,
         build_hint=next((gap.compile_flag for gap in gaps if gap.compile_flag), None),
+        obstacle=_TOO_OLD if too_old and gaps else None,
     )
 
 
@@ -143,22 +155,32 @@ def recapture_command(profile: Profile, gaps: Iterable[Gap]) -> str:
     the report already holds has to be asked for again.
     """
     flags: dict[str, None] = {}
-    rest = ncu_arguments(profile)
-    if rest is None or not _ASKS_FOR_SECTIONS.search(rest):
+    recorded = ncu_arguments(profile)
+    if recorded is None or not _ASKS_FOR_SECTIONS.search(recorded):
         flags.update((f"--section {c.section}", None) for c in capabilities().values())
     for gap in gaps:
         if gap.section:
             flags[f"--section {gap.section}"] = None
         if gap.ncu_flag:
             flags[gap.ncu_flag] = None
-    if rest is None:
+    if recorded is None:
         rest = f"-k {_kernel_filter(profile)} -o report ./your_program"
-    added = [flag for flag in flags if flag not in rest]
-    return " ".join(["ncu", *added, rest])
+    else:
+        rest = _OUTPUT.sub(_under_another_name, _SOURCE_IMPORT.sub("", recorded))
+    return " ".join(["ncu", *(flag for flag in flags if flag not in rest), rest])
 
 
 _ASKS_FOR_SECTIONS = re.compile(r"(^|\s)--(set|section)[\s=]")
+_SOURCE_IMPORT = re.compile(r"(?<!\S)--import-source(?:[\s=]+\S+)\s*")
+_OUTPUT = re.compile(r"""(?<!\S)(?P<flag>(?:-o|--export)[\s=]+)(?P<name>"[^"]*"|'[^']*'|\S+)""")
 _NCU = re.compile(r'^\s*(?:"[^"]*[\\/]ncu(?:\.exe)?"|\S*ncu(?:\.exe)?)\s+(?P<rest>.+)$', re.DOTALL)
+
+
+def _under_another_name(match: re.Match[str]) -> str:
+    """`-o x` becomes `-o x_more`: the report at hand must not be written over."""
+    quote = match["name"][0] if match["name"][0] in "\"'" else ""
+    stem, suffix, _ = match["name"].strip("\"'").partition(".ncu-rep")
+    return f"{match['flag']}{quote}{stem}_more{suffix}{quote}"
 
 
 def ncu_arguments(profile: Profile) -> str | None:

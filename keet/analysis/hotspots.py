@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from keet.analysis.sampling import PartialSampling, partial_sampling
 from keet.catalog import metric_with_id, stalls
 from keet.profile import Absent, Launch, Location
 
@@ -74,6 +75,8 @@ class Hotspots:
     total: int
     """What the shares are of."""
     spots: tuple[Spot, ...]
+    partial: PartialSampling | None = None
+    """Set where the samples are those of a part of the launch."""
 
 
 class InstructionTable:
@@ -131,7 +134,11 @@ class InstructionTable:
 
     def _named(self, name: str) -> Mapping[int, int] | None:
         instances = self._launch.instances(name)
-        if instances is None or instances.ids is None:
+        if instances is None:
+            # ncu stores no parts of a zero: every instruction has none of it.
+            metric = self._launch.metric(name)
+            return {} if metric is not None and metric.value == 0 else None
+        if instances.ids is None:
             return None
         return {
             address: int(value)
@@ -171,7 +178,8 @@ def find_hotspots(launch: Launch, by: Grouping | None = None) -> Hotspots | Abse
     # Equal weights keep the order of the code, so that the same report always prints the same.
     spots.sort(key=lambda spot: -(spot.share or 0.0))
     ranked_by: Literal["samples", "executed"] = "samples" if table.samples else "executed"
-    return Hotspots(launch.id, by, ranked_by, table.total, tuple(spots))
+    partial = partial_sampling(launch, table.total) if table.samples else None
+    return Hotspots(launch.id, by, ranked_by, table.total, tuple(spots), partial)
 
 
 def _by_line(

@@ -31,5 +31,6 @@ def metric_rows(
         if metric is not None and any(search(text) for text in texts):
             rows.append((metric, spec))
     order = {spec_id: index for index, spec_id in enumerate(metrics())}
-    rows.sort(key=lambda row: order[row[1].id] if row[1] else len(order))
+    # By name where the catalog has no order: a snapshot lists metrics as its report does.
+    rows.sort(key=lambda row: (order[row[1].id] if row[1] else len(order), row[0].name))
     return rows

@@ -130,7 +130,13 @@ def _metric_ids() -> Mapping[str, str]:
 
 def metric_with_id(metric_id: str) -> MetricSpec:
     """The entry of an id; an unknown id is a bug of the caller, hence the KeyError."""
-    return metrics()[metric_id]
+    try:
+        return metrics()[metric_id]
+    except KeyError:
+        from difflib import get_close_matches
+
+        close = ", ".join(get_close_matches(metric_id, metrics())) or "see docs/metrics.md"
+        raise KeyError(f"{metric_id!r} is no metric of the catalog; close: {close}") from None
 
 
 def metric_named(name: str) -> MetricSpec | None:

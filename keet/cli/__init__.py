@@ -38,7 +38,7 @@ COMMANDS = {
 }
 
 _HELP = """\
-keet {version}: what limits a GPU kernel, from its Nsight Compute report.
+keet {version}: reads Nsight Compute reports and says what is in them.
 
 usage: keet COMMAND [options]
 
@@ -118,7 +118,7 @@ def _dispatch(arguments: list[str]) -> int:
     )
     module.configure(parser)
     try:
-        parsed = parser.parse_args(rest)
+        parsed = parser.parse_intermixed_args(rest)
     except SystemExit:  # --help was printed; errors are raised by `_Parser`
         return 0
     result: int | None = module.run(parsed)

@@ -146,4 +146,4 @@ class Destination:
             self.write(to_text(view(width), width))
             return
         console = make_console(self._stdout)
-        console.print(view(console.width))
+        console.print(view(console.width), crop=False)

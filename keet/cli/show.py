@@ -5,12 +5,25 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 
-from keet.cli.arguments import Destination, add_output, add_report, add_source
+from keet.cli.arguments import (
+    Destination,
+    add_output,
+    add_report,
+    add_selection,
+    add_source,
+    selected_launches,
+)
+from keet.profile import Launch
+
+MAX_ROWS = 40
+"""Launches listed unless --all: a report may hold thousands."""
 
 EXAMPLES = """\
 examples:
   keet show report.ncu-rep
+  keet show report.ncu-rep --sort time            longest launch first
   keet show report.ncu-rep --format json | jq '.launches[].kernel'
   COLUMNS=160 keet show report.ncu-repz      one row a launch, with its shape
 """
@@ -19,6 +32,10 @@ examples:
 def configure(parser: ArgumentParser) -> None:
     add_report(parser)
     add_source(parser)
+    add_selection(parser)
+    parser.add_argument(
+        "--sort", choices=("launch", "time"), default="launch", help="by number, or longest first"
+    )
     parser.add_argument("--all", action="store_true", help="list every launch, however many")
     add_output(parser, "terminal", "json")
 
@@ -28,14 +45,27 @@ def run(args: Namespace) -> None:
     from keet.ingest import read_profile
 
     profile = read_profile(args.report, source=args.source)
+    launches = _listed(selected_launches(profile, args), args)
     coverage = find_coverage(profile)
     out = Destination(args.output, sys.stdout)
     if args.format == "json":
         from keet.render.documents import json_text
         from keet.render.to_documents import show_document
 
-        out.write(json_text(show_document(profile, coverage)))
+        out.write(json_text(show_document(profile, coverage, launches)))
         return
     from keet.render.show import show_view
 
-    out.show(lambda width: show_view(profile, coverage, width, everything=args.all))
+    out.show(lambda width: show_view(profile, coverage, launches, width))
+
+
+def _listed(launches: Sequence[Launch], args: Namespace) -> Sequence[Launch]:
+    """In the order asked for; of very many, the longest ones."""
+    by_time = sorted(launches, key=lambda launch: -_time(launch))
+    shown = by_time if args.all else by_time[:MAX_ROWS]
+    return shown if args.sort == "time" else sorted(shown, key=lambda launch: launch.id)
+
+
+def _time(launch: Launch) -> float:
+    duration = launch.get("duration")
+    return duration.value if duration and duration.value > 0 else 0.0

@@ -6,6 +6,7 @@ It gives everything but the SASS text, for which NVIDIA's reader is asked in a p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -70,8 +71,9 @@ _WORKLOADS = {
     EntryKind.GRAPH: Workload.GRAPH,
 }
 
-SAMPLED_BY_ADDRESS = ("inst_executed", "smsp__pcsamp_sample_count")
-"""The metrics whose instances name every instruction address that a launch has data for."""
+_EXECUTED, _SAMPLES = "inst_executed", "smsp__pcsamp_sample_count"
+_SAMPLES_BY_REASON = "smsp__pcsamp_warps_issue_stalled_"
+"""Metrics whose instances are instruction addresses."""
 
 
 class Report:
@@ -122,6 +124,18 @@ class Report:
             self._launch(number, block, entry) for number, (block, entry) in enumerate(results)
         )
 
+    def _grid(self, message: Message, data: FileLaunch) -> Dim3 | None:
+        """The grid in blocks; up to ncu 2020.2 the file has it in threads."""
+        grid, block = _dim3(message.message(10)), _dim3(message.message(11))
+        if grid is None or block is None or not all(block):
+            return grid
+        if _is_older_than(self.session.ncu_version, 2020, 3):
+            blocks = tuple(size // step for size, step in zip(grid, block))
+            count = data.metric("launch__grid_size")
+            if count is None or count.value == math.prod(blocks):
+                return (blocks[0], blocks[1], blocks[2])
+        return grid
+
     def _launch(self, number: int, block: Block, entry: Entry) -> Launch:
         message = Message(self.data, entry.start, entry.stop)
         where = _FIELDS[entry.kind]
@@ -132,13 +146,19 @@ class Report:
             number=number,
             name=_kernel_name(message) if is_kernel else _workload_name(message, entry.kind),
             workload=_WORKLOADS[entry.kind],
-            grid=_dim3(message.message(10)) if is_kernel else None,
+            grid=self._grid(message, data) if is_kernel else None,
             block=_dim3(message.message(11)) if is_kernel else None,
             data=data,
             process=process.text(3) if process else None,
             stream=message.number(where.stream) if where.stream else None,
             context=message.number(where.context),
         )
+
+
+def _is_older_than(version: str | None, year: int, release: int) -> bool:
+    """Whether a version like `2020.2.0.0` is; reports from before 2020.1 record none."""
+    parts = (version or "0.0").split(".")
+    return tuple(int(part) for part in parts[:2] if part.isdigit()) < (year, release)
 
 
 def _kernel_name(message: Message) -> KernelName:
@@ -289,8 +309,11 @@ class FileLaunch:
 
     def addresses(self) -> tuple[int, ...]:
         """Every instruction address that the launch has numbers for."""
+        names = [_EXECUTED, _SAMPLES]
+        if _SAMPLES not in self._metrics:  # before ncu 2021.2 there was only the split by reason
+            names += [name for name in self._metrics.names() if name.startswith(_SAMPLES_BY_REASON)]
         found: set[int] = set()
-        for name in SAMPLED_BY_ADDRESS:
+        for name in names:
             instances = self.instances(name)
             if instances is not None and instances.ids is not None:
                 found.update(part for part in instances.ids if isinstance(part, int))

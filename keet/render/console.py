@@ -40,5 +40,5 @@ def to_text(renderable: RenderableType, width: int) -> str:
         emoji=False,
         legacy_windows=False,
     )
-    console.print(renderable)
+    console.print(renderable, crop=False)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

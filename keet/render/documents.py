@@ -103,6 +103,12 @@ class ShowDocument(Document):
     missing: list[GapDocument]
     capture: str | None = Field(description="the ncu command that would capture what is missing")
     build: str | None = Field(description="what to compile with first")
+    obstacle: str | None = Field(default=None, description="why nothing more can be captured")
+
+
+class PointDocument(Document):
+    at: int | str = Field(description="what the point belongs to: registers, bytes, an opcode")
+    value: Number | str | None
 
 
 class MetricDocument(Document):
@@ -114,7 +120,10 @@ class MetricDocument(Document):
     unit: str
     section: str | None = None
     meaning: str | None = None
-    instances: int = Field(0, description="how many parts the value has")
+    instances: int = Field(default=0, description="how many parts the value has")
+    points: list[PointDocument] | None = Field(
+        default=None, description="the parts, where they are the value: what-if curves"
+    )
 
 
 class MetricsLaunch(Document):
@@ -168,6 +177,9 @@ class HotspotsLaunch(Document):
     by: Literal["line", "instruction"] | None
     ranked_by: Literal["samples", "executed"] | None
     total: int | None = Field(description="what the shares are of, over the whole launch")
+    sampled_share: float | None = Field(
+        default=None, description="share of the launch that the samples cover, where not all"
+    )
     rows_total: int = Field(description="rows before --top cut them")
     rows: list[SpotDocument]
     skipped: list[SkippedDocument]

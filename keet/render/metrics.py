@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
@@ -67,13 +67,40 @@ def _lines(tables: Sequence[LaunchRows]) -> list[_Line]:
             if key in found and launch.id in found[key][2]:
                 key = metric.name
             found.setdefault(key, (metric.name, spec, {}))[2][launch.id] = metric
-    ids = [launch.id for launch, _ in tables]
     lines = [
-        _Line(name, spec, *_aligned(spec, [values.get(number) for number in ids]))
+        _Line(name, spec, *_cells(tables, name, spec, values))
         for name, spec, values in found.values()
+        if not name.startswith(_INTERNAL)
     ]
     order = list(dict.fromkeys(_section(line) for line in lines))
     return sorted(lines, key=lambda line: order.index(_section(line)))
+
+
+_INTERNAL = ("group:", "breakdown:", "regex:", "derived_tempMetric")
+"""Lists and scratch values of ncu's section files: in csv and json, and of no use to the eye."""
+
+
+def _cells(
+    tables: Sequence[LaunchRows],
+    name: str,
+    spec: MetricSpec | None,
+    values: Mapping[int, Metric],
+) -> tuple[tuple[str, ...], str]:
+    """A row's cells and their unit. A metric that is nothing but its parts shows their number."""
+    found = [values.get(launch.id) for launch, _ in tables]
+    if spec is not None and not spec.total:
+        return tuple(_points(launch, name) for launch, _ in tables), ""
+    cells, unit = _aligned(found)
+    missing = [metric is not None and metric.value is None for metric in found]
+    if any(missing):
+        shown = zip(cells, missing, tables)
+        cells = tuple(_points(t[0], name) if empty else cell for cell, empty, t in shown)
+    return cells, unit
+
+
+def _points(launch: Launch, name: str) -> str:
+    instances = launch.instances(name)
+    return f"{len(instances)} points" if instances else "-"
 
 
 def _section(line: _Line) -> str:
@@ -114,7 +141,10 @@ def _table(
             section = _section(line)
             rows.append(Text(section, style="bold cyan"))
         values = "".join(f"  {cell:>{size}}" for cell, size in zip(line.cells, cells))
-        first, *rest = textwrap.wrap(_name(line), label - 2) or [""]
+        first, *rest = textwrap.wrap(_name(line), label - 2, break_long_words=False) or [""]
+        if len(first) > label - 2:  # a name that must stay whole to be copied
+            rows.append(Text(f"  {first}", no_wrap=True, overflow="ignore"))
+            first = ""
         rows.append(Text(f"  {first:{label - 2}}{values}  {line.unit}".rstrip()))
         rows += [Text(f"    {part}") for part in rest]
         rows += _notes(line, width, explain=explain, names=names)
@@ -136,11 +166,16 @@ def _notes(line: _Line, width: int, *, explain: bool, names: bool) -> list[Text]
     return notes
 
 
-def _aligned(spec: MetricSpec | None, found: list[Metric | None]) -> tuple[tuple[str, ...], str]:
+_SPREAD = 1e4
+"""Values further apart than this get a unit each: 0.00000595 s is no way to write 5.95 us."""
+
+
+def _aligned(found: list[Metric | None]) -> tuple[tuple[str, ...], str]:
     """The values of one row in one unit, so that they can be compared by eye."""
-    if spec is not None and not spec.total:
-        return tuple("-" if metric is None else "see json" for metric in found), ""
     quantities = [metric.quantity if metric else None for metric in found]
+    sizes = [abs(q.value) for q in quantities if q and math.isfinite(q.value) and q.value]
+    if sizes and max(sizes) > _SPREAD * min(sizes):
+        return tuple(str(q) if q else _text(m) for m, q in zip(found, quantities)), ""
     finite = [q for q in quantities if q and math.isfinite(q.value)]
     largest = max(finite, key=lambda q: abs(q.value), default=None)
     unit = largest.scaled_unit() if largest else ""
@@ -149,12 +184,16 @@ def _aligned(spec: MetricSpec | None, found: list[Metric | None]) -> tuple[tuple
 
 
 def _cell(metric: Metric | None, quantity: Quantity | None, unit: str) -> str:
+    if quantity is None:
+        return _text(metric)
+    return format_number(quantity.to(unit).value if unit else quantity.value)
+
+
+def _text(metric: Metric | None) -> str:
     if metric is None or metric.value is None:
         return "-"
-    if quantity is None:
-        text = str(metric.value)
-        return text if len(text) <= _TEXT_WIDTH else text[: _TEXT_WIDTH - 1] + "…"
-    return format_number(quantity.to(unit).value if unit else quantity.value)
+    text = str(metric.value)
+    return text if len(text) <= _TEXT_WIDTH else text[: _TEXT_WIDTH - 1] + "…"
 
 
 CSV_HEADER = ("launch", "kernel", "metric", "id", "label", "value", "unit", "section")
@@ -178,7 +217,7 @@ def long_rows(tables: Sequence[LaunchRows]) -> list[tuple[object, ...]]:
             metric.name,
             spec.id if spec else None,
             spec.label if spec else None,
-            metric.value,
+            None if spec and not spec.total else metric.value,
             metric.unit,
             spec.section if spec else None,
         )

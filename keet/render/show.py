@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -15,21 +16,22 @@ from keet.units import Quantity, format_number
 
 WIDE = 120
 """Columns from which a launch gets one row with its shape beside it."""
-MAX_ROWS = 40
-"""Launches listed unless --all: a report may hold thousands."""
 
-_PEAKS = (
-    ("SM", "sm_throughput_pct"),
-    ("L1", "l1tex_throughput_pct"),
-    ("L2", "l2_throughput_pct"),
-    ("DRAM", "dram_throughput_pct"),
-)
+_PEAKS = {
+    "SM": ("sm_throughput_pct",),
+    "L1": ("l1tex_throughput_pct", "l1tex_throughput_pascal_pct"),
+    "L2": ("l2_throughput_pct",),
+    "DRAM": ("dram_throughput_pct", "fb_throughput_pascal_pct"),
+}
+"""Columns and their metrics, by catalog id: Pascal's of 2019 have names of their own."""
 
 
-def show_view(profile: Profile, coverage: Coverage, width: int, *, everything: bool) -> Group:
-    limit = None if everything else MAX_ROWS
-    parts: list[RenderableType] = [_heading(profile), _launch_table(profile, width, limit)]
-    parts += [Text(line, style="dim") for line in _footnotes(profile, limit)]
+def show_view(
+    profile: Profile, coverage: Coverage, launches: Sequence[Launch], width: int
+) -> Group:
+    """The report, and a table of those launches in the order given."""
+    parts: list[RenderableType] = [_heading(profile), _launch_table(launches, width)]
+    parts += [Text(line, style="dim") for line in _footnotes(profile, launches, width)]
     parts += ["", *_coverage(coverage, width)]
     return Group(*parts)
 
@@ -69,7 +71,7 @@ def describe_device(device: Device) -> str:
     return f"{name} ({known})" if known else name
 
 
-def _launch_table(profile: Profile, width: int, limit: int | None) -> Table:
+def _launch_table(launches: Iterable[Launch], width: int) -> Table:
     wide = width >= WIDE
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
     table.add_column("#", justify="right", style="dim", no_wrap=True)
@@ -79,9 +81,9 @@ def _launch_table(profile: Profile, width: int, limit: int | None) -> Table:
             table.add_column(heading, justify="right", no_wrap=True)
         table.add_column("Occ. %", justify="right", no_wrap=True)
     table.add_column("Time", justify="right", no_wrap=True)
-    for heading, _ in _PEAKS:
+    for heading in _PEAKS:
         table.add_column(f"{heading} %", justify="right", no_wrap=True)
-    for launch in profile.launches[:limit]:
+    for launch in launches:
         table.add_row(*_launch_row(launch, wide=wide))
     return table
 
@@ -105,8 +107,12 @@ def _launch_row(launch: Launch, *, wide: bool) -> list[RenderableType]:
         kernel,
         *shape,
         str(duration) if duration else "-",
-        *(_one_decimal(launch.get(metric_id)) for _, metric_id in _PEAKS),
+        *(_one_decimal(_first(launch, metric_ids)) for metric_ids in _PEAKS.values()),
     ]
+
+
+def _first(launch: Launch, metric_ids: Iterable[str]) -> Quantity | None:
+    return next(filter(None, map(launch.get, metric_ids)), None)
 
 
 def _shape_line(launch: Launch) -> str:
@@ -146,11 +152,14 @@ def _one_decimal(quantity: Quantity | None) -> str:
     return f"{quantity.value:.1f}" if quantity.value == quantity.value else "n/a"
 
 
-def _footnotes(profile: Profile, limit: int | None) -> list[str]:
+def _footnotes(profile: Profile, launches: Sequence[Launch], width: int) -> list[str]:
     lines = ["% of peak, over elapsed cycles (L1: over its active cycles); - is not measured"]
-    hidden = len(profile.launches) - (limit or len(profile.launches))
+    if width < WIDE:
+        lines.append(f"from {WIDE} columns on: shared memory and occupancy too")
+    lines += _totals(profile)
+    hidden = len(profile.launches) - len(launches)
     if hidden > 0:
-        lines.append(f"{hidden:,} more launches: keet show --all")
+        lines.append(f"{hidden:,} more launches: --all, --launch N, --kernel REGEX, --sort time")
     if len(profile.devices) > 1:
         lines.append("several GPUs: keet show --format json says which launch ran on which")
     ranges = sorted({f"{r.domain}/{r.name}" for launch in profile.launches for r in launch.nvtx})
@@ -158,6 +167,18 @@ def _footnotes(profile: Profile, limit: int | None) -> list[str]:
         shown = ", ".join(ranges[:4]) + (", …" if len(ranges) > 4 else "")
         lines.append(f"NVTX ranges: {shown}")
     return lines
+
+
+def _totals(profile: Profile) -> list[str]:
+    """The time of all launches, and which takes most of it."""
+    known = [(d.value, x) for x in profile.launches if (d := x.get("duration")) and d.value > 0]
+    if len(known) < 2:
+        return []
+    total = sum(time for time, _ in known)
+    longest, launch = max(known, key=lambda pair: pair[0])
+    share = f"{longest / total:.0%}"
+    whole = str(Quantity(total, "ns"))
+    return [f"{whole} in all, of which #{launch.id} takes {share}"]
 
 
 def _coverage(coverage: Coverage, width: int) -> list[RenderableType]:
@@ -172,13 +193,18 @@ def _coverage(coverage: Coverage, width: int) -> list[RenderableType]:
         grid.add_row("Lacks", "nothing that keet can use")
         return [grid]
     if coverage.command is None:
-        return [grid]
+        obstacle = [Text(coverage.obstacle, style="yellow")] if coverage.obstacle else []
+        return [grid, *obstacle]
     parts: list[RenderableType] = [grid, ""]
     if coverage.build_hint:
         parts.append(Text(f"To capture what is missing, build with {coverage.build_hint} and run:"))
     else:
         parts.append(Text("To capture what is missing:"))
-    parts += [Text(line, style="cyan") for line in _shell_lines(coverage.command, width)]
+    # A word longer than the terminal stays whole: the terminal folds it, and it can be copied.
+    parts += [
+        Text(line, style="cyan", no_wrap=True, overflow="ignore")
+        for line in _shell_lines(coverage.command, width)
+    ]
     return parts
 
 
@@ -186,13 +212,16 @@ def _shell_lines(command: str, width: int) -> list[str]:
     """A long command broken where a shell can be told to read on, so that it can be copied."""
     lines: list[str] = []
     line = " "
-    # An option stays with its value: `--section X` is not torn apart.
-    for word in re.findall(r"--section \S+|\S+", command):
+    for word in _WORD.findall(command):
         if len(line) + 1 + len(word) > width - 2 and line.strip():
             lines.append(f"{line} \\")
             line = "     "
         line += f" {word}"
     return [*lines, line]
+
+
+_WORD = re.compile(r"""--section\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+""", re.VERBOSE)
+"""A word of a command: quotes hold it together, and an option keeps its value."""
 
 
 def _gap_line(gap: Gap) -> Text:

@@ -20,6 +20,7 @@ from keet.render.documents import (
     MetricsLaunch,
     NonFinite,
     Number,
+    PointDocument,
     QuantityDocument,
     ReportDocument,
     ShowDocument,
@@ -71,11 +72,11 @@ def _finite(value: Number) -> tuple[Number | None, NonFinite | None]:
     return None, "inf" if value > 0 else "-inf"
 
 
-def show_document(profile: Profile, coverage: Coverage) -> ShowDocument:
+def show_document(profile: Profile, coverage: Coverage, launches: Iterable[Launch]) -> ShowDocument:
     return ShowDocument(
         report=report_document(profile),
         devices=[device_document(device) for device in profile.devices],
-        launches=[_show_launch(profile, launch) for launch in profile.launches],
+        launches=[_show_launch(profile, launch) for launch in launches],
         holds=list(coverage.present),
         missing=[
             GapDocument(**{**gap._asdict(), "launches": list(gap.launches)})
@@ -83,6 +84,7 @@ def show_document(profile: Profile, coverage: Coverage) -> ShowDocument:
         ],
         capture=coverage.command,
         build=coverage.build_hint,
+        obstacle=coverage.obstacle,
     )
 
 
@@ -128,7 +130,11 @@ def metrics_document(
 
 def _metric_document(launch: Launch, metric: Metric, spec: MetricSpec | None) -> MetricDocument:
     instances = launch.instances(metric.name)
+    points = None
     value: Value = metric.value
+    if spec is not None and not spec.total and instances is not None:
+        value = None  # a sum of what can't be added
+        points = [PointDocument(at=at, value=part) for at, part in instances.pairs()]
     nonfinite: NonFinite | None = None
     if isinstance(value, float):
         value, nonfinite = _finite(value)
@@ -142,6 +148,7 @@ def _metric_document(launch: Launch, metric: Metric, spec: MetricSpec | None) ->
         section=spec.section if spec else None,
         meaning=spec.meaning if spec else None,
         instances=len(instances) if instances else 0,
+        points=points,
     )
 
 
@@ -171,6 +178,9 @@ def _hotspots_launch(launch: Launch, found: Hotspots | Absent, top: int | None) 
     if isinstance(code, Absent):
         skipped.append(SkippedDocument(check="disassembly", reason=code.reason, remedy=code.remedy))
         code = {}
+    if found.partial:
+        remedy = found.partial.remedy
+        skipped.append(SkippedDocument(check="sampling", reason=str(found.partial), remedy=remedy))
     lines = source_lines(launch)
     return HotspotsLaunch(
         id=launch.id,
@@ -178,6 +188,7 @@ def _hotspots_launch(launch: Launch, found: Hotspots | Absent, top: int | None) 
         by=found.by,
         ranked_by=found.ranked_by,
         total=found.total,
+        sampled_share=found.partial.share if found.partial else None,
         rows_total=len(found.spots),
         rows=[_spot_document(spot, lines, code) for spot in found.spots[:top]],
         skipped=skipped,

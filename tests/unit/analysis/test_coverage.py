@@ -8,7 +8,7 @@ import pytest
 from keet.analysis.coverage import find_coverage
 from keet.ingest import read_profile
 from keet.profile import Profile, Provenance
-from tests.conftest import REPORTS
+from tests.conftest import CORPUS, REPORTS, needs_corpus
 
 
 def gaps_of(profile: Profile) -> set[str]:
@@ -31,7 +31,7 @@ def test_a_basic_report_lacks_most(profile_of) -> None:
         " --section MemoryWorkloadAnalysis_Tables --section SpeedOfLight_RooflineChart"
         " --section SchedulerStats --section WarpStateStats --section ComputeWorkloadAnalysis"
         " --section InstructionStats --import-source yes"
-        " --clock-control none -f -o /tmp/keet-out/tour_basic --set basic"
+        " --clock-control none -f -o /tmp/keet-out/tour_basic_more --set basic"
         " /tmp/keet-reports/tour_plain"
     )
 
@@ -83,7 +83,7 @@ def test_no_recorded_command(profile_of) -> None:
 @pytest.mark.parametrize(
     ("recorded", "asks_for_basic"),
     [
-        ("/opt/ncu -o x ./app", True),
+        ("/opt/ncu ./app", True),
         ('"C:\\Program Files\\NVIDIA\\ncu.exe" --metrics a,b app.exe', True),
         ("ncu --set basic ./app", False),
         ("ncu --section=LaunchStats ./app --set", False),
@@ -98,3 +98,30 @@ def test_naming_a_section_turns_the_default_off(
     assert command.startswith("ncu --section ")
     assert ("--section Occupancy" in command) == asks_for_basic
     assert command.endswith(recorded.split("ncu", 1)[1].removeprefix('.exe"').strip())
+
+
+@pytest.mark.parametrize(
+    ("recorded", "becomes"),
+    [
+        ("ncu --set basic -o x ./app", "--set basic -o x_more ./app"),
+        (
+            "ncu --set basic --export=a/x.ncu-rep ./app",
+            "--set basic --export=a/x_more.ncu-rep ./app",
+        ),
+        ('ncu --set basic -o "C:/a b/x" app', '--set basic -o "C:/a b/x_more" app'),
+        ("ncu --set basic --import-source no ./app -o y", "--set basic ./app -o y_more"),
+    ],
+)
+def test_the_report_at_hand_is_not_written_over(recorded: str, becomes: str, profile_of) -> None:
+    command = find_coverage(with_command(profile_of("tour_basic.ncu-rep"), recorded)).command
+    assert command.endswith(f"--import-source yes {becomes}")
+    assert command.count("--import-source") == 1
+
+
+@needs_corpus
+def test_a_gpu_that_ncu_no_longer_profiles() -> None:
+    profile = read_profile(CORPUS / "BrennenTaylor__Twisty--profile.nsight-cuprof-report")
+    coverage = find_coverage(profile)
+    assert coverage.gaps
+    assert coverage.command is None
+    assert "7.0" in coverage.obstacle

@@ -5,10 +5,13 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.hotspots import Hotspots, find_hotspots
+from keet.errors import IngestError
+from keet.ingest import read_profile
 from keet.ingest.container import blocks_of
 from keet.ingest.ncu_rep import Report
 from keet.profile import Absent, Launch
 from tests import encode
+from tests.conftest import corpus_files, needs_corpus
 
 
 def launch_with(**instances: list[tuple[int, int]]) -> Launch:
@@ -69,3 +72,71 @@ def test_instructions_without_a_line_are_a_row(profile_of) -> None:
     assert len(found.spots) == 1
     assert found.spots[0].location is None
     assert found.spots[0].share == pytest.approx(1)
+
+
+def test_a_column_that_is_zero_is_not_missing(profile_of) -> None:
+    """ncu stores no instances of a metric whose total is zero."""
+    launch = profile_of("tour_full.ncu-rep").launches[0]
+    assert launch.metric("memory_l1_wavefronts_shared").value == 0
+    assert launch.instances("memory_l1_wavefronts_shared") is None
+    found = find_hotspots(launch)
+    assert isinstance(found, Hotspots)
+    assert {spot.wavefronts_shared for spot in found.spots} == {0}
+
+
+def sampled(samples: int, *, interval: float = 1024, cycles: float = 1e6, sms: int = 10) -> Launch:
+    kernel = encode.Kernel(
+        "k",
+        {
+            "smsp__pcsamp_interval_cycles": interval,
+            "sm__cycles_active.avg": cycles,
+            "device__attribute_multiprocessor_count": sms,
+        },
+        {"smsp__pcsamp_sample_count": [(16, samples)]},
+    )
+    data = encode.report([kernel])
+    return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
+
+
+@pytest.mark.parametrize(
+    ("samples", "share", "setting"),
+    [
+        (9766, None, None),  # 10 SMs, 1e6 cycles, one sample in 1024: all of it
+        (9000, None, None),
+        (8000, 0.8192, 6),
+        (2500, 0.256, 7),
+        (500, None, None),  # too few to have filled a buffer
+    ],
+)
+def test_samples_that_stop_early(samples: int, share: float | None, setting: int | None) -> None:
+    found = find_hotspots(sampled(samples))
+    assert isinstance(found, Hotspots)
+    if share is None:
+        assert found.partial is None
+    else:
+        assert found.partial is not None
+        assert found.partial.share == pytest.approx(share)
+        assert found.partial.remedy.endswith(f"--warp-sampling-interval {setting}")
+
+
+@needs_corpus
+def test_samples_of_strangers() -> None:
+    """Four reports of the corpus have samples of a part of the launch; the others are whole."""
+    partial = {}
+    for path in corpus_files():
+        try:
+            launches = read_profile(path).launches
+        except IngestError:
+            continue
+        found = [
+            spots for launch in launches if isinstance(spots := find_hotspots(launch), Hotspots)
+        ]
+        shares = [spots.partial.share for spots in found if spots.partial]
+        if shares:
+            partial[path.name.split("__")[0]] = min(shares)
+    assert {name: round(share, 3) for name, share in partial.items()} == {
+        "bwd29": 0.006,
+        "chia7": 0.25,
+        "suhithr": 0.305,
+        "ScalingIntelligence": 0.516,
+    }

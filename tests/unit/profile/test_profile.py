@@ -1,5 +1,6 @@
 """Profiles: several devices, absence, and numbers by launch."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from keet.errors import MetricNotCollected
 from keet.ingest import read_profile
 from keet.profile import Profile, Workload
 from tests import encode
-from tests.conftest import Keet
+from tests.conftest import CORPUS, Keet, needs_corpus
 
 
 def on_device(name: str, index: int, **metrics: object) -> encode.Kernel:
@@ -43,7 +44,7 @@ def test_several_devices(two_gpus: Path, keet: Keet) -> None:
 def test_absence_is_said_with_a_remedy(two_gpus: Path) -> None:
     launch = read_profile(two_gpus).launches[1]
     assert launch.get("duration") is None
-    with pytest.raises(MetricNotCollected, match="launch 1 .*--section SpeedOfLight"):
+    with pytest.raises(MetricNotCollected, match=r"launch 1 .*--section SpeedOfLight"):
         launch.require("duration")
     with pytest.raises(KeyError):
         launch.get("a_metric_that_nobody_knows")
@@ -80,3 +81,24 @@ def test_a_frame_has_units_and_gaps(two_gpus: Path, profile_of) -> None:
     assert list(frame["duration"]) == [69344.0, 12256.0, 14688.0]
     assert frame.attrs["units"] == {"duration": "ns", "dram_throughput_pct": "%"}
     assert read_profile(two_gpus).to_pandas(["duration"])["duration"].isna().all()
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("name", "launch", "grid"),
+    [
+        ("skycs97__darknet--profile.nsight-cuprof-report", 0, (9216, 1, 1)),
+        ("BrennenTaylor__Twisty--profile.nsight-cuprof-report", 1, (10, 1, 1)),
+        ("chia7__ece408_project--analysis_file.ncu-rep", 1, (4, 9, 1)),
+        ("lk-spec__CUDA-Convulutional-Layer--analysis_file.ncu-rep", 5, (10000, 4, 25)),
+        ("thedavidchu__speedy_scan--profile.ncu-rep", 0, None),  # 2020.3: in blocks already
+    ],
+)
+def test_grids_are_in_blocks(name: str, launch: int, grid: tuple[int, int, int] | None) -> None:
+    """Up to ncu 2020.2 the file has them in threads."""
+    found = read_profile(CORPUS / name).launches[launch]
+    assert found.grid is not None
+    count = found.metric("launch__grid_size")
+    assert count is not None
+    assert math.prod(found.grid) == count.value
+    assert grid in (None, found.grid)

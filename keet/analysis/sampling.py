@@ -1,0 +1,50 @@
+"""How much of a launch its warp samples cover.
+
+The sampler of each SM takes one sample every interval while the SM is active, so samples times
+interval over SMs times active cycles is 1. In 46 reports it is 0.98 to 1.06 for each launch with a
+thousand samples or more, except where the sample buffer ran full: there it is 0.006 to 0.52, the
+samples are those of the launch's beginning, and nothing else in the report says so.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from keet.profile import Launch
+
+_WHOLE = 0.9
+"""Below this, samples are missing; the formula itself is right to a few percent."""
+_FEWEST = 1000
+"""With fewer samples the launch is too short for its buffer to be full."""
+_MAX_INTERVAL = 31
+
+
+class PartialSampling(NamedTuple):
+    """Samples that stop before the launch does."""
+
+    share: float
+    """Of the launch that they cover, 0 to 1."""
+    remedy: str
+
+    def __str__(self) -> str:
+        share = f"{self.share:.1%}"
+        return f"the samples cover only the first {share} of the launch: their buffer ran full"
+
+
+def partial_sampling(launch: Launch, samples: int) -> PartialSampling | None:
+    """What is wrong with the samples; `None` where they are whole or nothing can be said."""
+    interval = launch.get("sampling_interval_cycles")
+    active = launch.get("sm_active_cycles")
+    sms = launch.device.sm_count
+    if interval is None or active is None or not sms or samples < _FEWEST:
+        return None
+    if not (interval.value > 0 and active.value > 0):
+        return None
+    share = samples * interval.value / (sms * active.value)
+    if share >= _WHOLE:
+        return None
+    # The option's value n stands for 2 ** (5 + n) cycles.
+    setting = round(math.log2(interval.value)) - 5 + math.ceil(math.log2(1 / share))
+    remedy = f"profile again with: ncu --warp-sampling-interval {min(setting, _MAX_INTERVAL)}"
+    return PartialSampling(share, remedy)
