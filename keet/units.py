@@ -170,10 +170,12 @@ def symbol(unit: str) -> str:
 
 
 def format_number(value: Number) -> str:
-    """Whole numbers whole, others with the digits that a reader needs; never scientific."""
+    """Whole numbers whole, others with the digits that a reader needs."""
     if isinstance(value, float) and not math.isfinite(value):
         return "n/a" if math.isnan(value) else ("inf" if value > 0 else "-inf")
     size = abs(value)
+    if size >= 1e20:
+        return f"{value:.2e}"
     if size >= 1000 or (value == int(value) and size < 1e15):
         return f"{value:,.0f}"
     if size >= 100:

@@ -92,9 +92,6 @@ def report(kernels: Iterable[Kernel], version: int = 7, sources: Iterable[bytes]
     results = [kernel.encode(strings) for kernel in kernels]
     table = chunk(4, b"".join(chunk(1, text) for text in strings))
     session = chunk(3, number(2, 1_700_000_000))
-    return (
-        b"NVR\0"
-        + sized(number(1, version))
-        + block({1: list(sources)})
-        + block({2: results}, table + session)
-    )
+    code = list(sources)
+    blocks = block({1: code}) if code else b""
+    return b"NVR\0" + sized(number(1, version)) + blocks + block({2: results}, table + session)

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LAYERS = [
-    {"units", "errors", "version"},
+    {"units", "errors", "files", "version"},
     {"catalog"},
     {"profile", "evidence"},
     {"ingest", "analysis"},

@@ -6,6 +6,7 @@ without a line in a row of their own), so the rows add up to the launch's totals
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -143,7 +144,7 @@ class InstructionTable:
         return {
             address: int(value)
             for address, value in instances.pairs()
-            if isinstance(address, int) and isinstance(value, (int, float))
+            if isinstance(address, int) and isinstance(value, (int, float)) and math.isfinite(value)
         }
 
     def spot(self, location: Location | None, members: Sequence[int], address: int | None) -> Spot:

@@ -67,9 +67,12 @@ class _Parser(ArgumentParser):
 
 def run() -> NoReturn:
     """The `keet` program."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that can't show a character gets a question mark, not a traceback.
-        if hasattr(stream, "reconfigure"):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller: nobody listens
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+        elif hasattr(stream, "reconfigure"):
+            # A terminal that can't show a character gets a question mark, not a traceback.
             stream.reconfigure(errors="replace")
     sys.exit(main())
 
@@ -81,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except KeetError as error:
-        _complain(f"keet: {error}")
+        _complain(one_line(f"keet: {error}"))
         return error.exit_code
     except BrokenPipeError:
         _give_up_stdout()  # `keet metrics ... | head` is no failure

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from keet.errors import UsageError
+from keet.files import replacing
 from keet.profile import Launch, Profile
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def add_selection(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kernel",
-        type=_pattern,
+        type=pattern,
         metavar="REGEX",
         help="only launches whose kernel name matches (any of its forms)",
     )
@@ -61,7 +62,7 @@ def add_source(parser: ArgumentParser) -> None:
 
 def positive(text: str) -> int:
     """A count on the command line."""
-    if not text.isdigit() or int(text) == 0:
+    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) == 0:
         raise ArgumentTypeError(f"{text!r} is no positive whole number")
     return int(text)
 
@@ -77,11 +78,11 @@ def _launch_numbers(text: str) -> frozenset[int]:
     return frozenset(numbers)
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
-    except re.error as problem:
-        raise ArgumentTypeError(f"{text!r} is no regular expression ({problem})") from None
+    except (re.error, RecursionError, OverflowError) as problem:
+        raise ArgumentTypeError(f"{text[:80]!r} is no regular expression ({problem})") from None
 
 
 def selected_launches(profile: Profile, args: Namespace) -> tuple[Launch, ...]:
@@ -113,37 +114,51 @@ def _matches(launch: Launch, pattern: re.Pattern[str]) -> bool:
     )
 
 
+def check_output(path: Path, report: Path | None) -> None:
+    """Refuse what can't be meant: a folder, or the report that is being read."""
+    if path.is_dir():
+        raise UsageError(f"{path}: this is a folder; name a file in it with -o")
+    with suppress(OSError):
+        if report is not None and path.samefile(report):
+            raise UsageError(f"{path}: that is the report itself; name another file with -o")
+
+
+@contextmanager
+def output_errors(path: Path) -> Iterator[None]:
+    """Say of a file that can't be written why, in one line."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise UsageError(f"{path}: it can't be written ({reason}); name another with -o") from None
+
+
 class Destination:
     """Where a result goes: stdout, or a file that appears whole or not at all."""
 
-    def __init__(self, path: Path | None, stdout: TextIO) -> None:
-        self._path = path
+    def __init__(self, args: Namespace, stdout: TextIO) -> None:
+        self._path: Path | None = args.output
         self._stdout = stdout
+        report: Path | None = getattr(args, "report", None)
+        if self._path is not None:
+            check_output(self._path, report)
 
     def write(self, text: str) -> None:
         if self._path is None:
             self._stdout.write(text)
             return
-        partial = self._path.with_name(self._path.name + ".partial")
-        try:
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(self._path)
-        except OSError as problem:
-            reason = (problem.strerror or str(problem)).lower()
-            raise UsageError(
-                f"{self._path}: it can't be written ({reason}); name another"
-            ) from None
-        finally:
-            with suppress(OSError):
-                partial.unlink()
+        with output_errors(self._path), replacing(self._path) as file:
+            file.write(text.encode("utf-8", errors="backslashreplace"))
 
     def show(self, view: Callable[[int], RenderableType]) -> None:
         """Print a view that is laid out for the width it gets."""
-        from keet.render.console import console_width, make_console, to_text
+        from keet.render.console import Harmless, console_width, make_console, to_text
 
         if self._path is not None:
             width = console_width(io.StringIO())
             self.write(to_text(view(width), width))
             return
         console = make_console(self._stdout)
-        console.print(view(console.width), crop=False)
+        console.print(Harmless(view(console.width)), crop=False)

@@ -26,7 +26,7 @@ def run(args: Namespace) -> int:
     from keet.cli.health import examine
 
     checks = examine()
-    out = Destination(args.output, sys.stdout)
+    out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.render.documents import CheckDocument, DoctorDocument, json_text
 

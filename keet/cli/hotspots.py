@@ -51,7 +51,7 @@ def run(args: Namespace) -> None:
     found = [
         (launch, find_hotspots(launch, args.by)) for launch in selected_launches(profile, args)
     ]
-    out = Destination(args.output, sys.stdout)
+    out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.render.documents import json_text
         from keet.render.to_documents import hotspots_document

@@ -5,15 +5,16 @@ label matches it."""
 
 from __future__ import annotations
 
-import re
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 
 from keet.cli.arguments import (
     Destination,
     add_output,
     add_report,
     add_selection,
+    output_errors,
+    pattern,
     selected_launches,
 )
 from keet.errors import UsageError
@@ -30,7 +31,7 @@ examples:
 def configure(parser: ArgumentParser) -> None:
     add_report(parser)
     parser.add_argument(
-        "pattern", nargs="?", type=_regex, metavar="PATTERN", help="regex, any case"
+        "pattern", nargs="?", type=pattern, metavar="PATTERN", help="regex, any case"
     )
     parser.add_argument("--all", action="store_true", help="every metric of the report")
     parser.add_argument("--names", action="store_true", help="ncu's name under each label")
@@ -44,28 +45,21 @@ def configure(parser: ArgumentParser) -> None:
     add_output(parser, "terminal", "json", "csv", "parquet")
 
 
-def _regex(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as problem:
-        raise ArgumentTypeError(f"{text!r} is no regular expression ({problem})") from None
-    return text
-
-
 def run(args: Namespace) -> None:
     from keet.analysis.metric_table import metric_rows
     from keet.ingest import read_profile
 
     profile = read_profile(args.report)
+    wanted = args.pattern.pattern if args.pattern else None
     tables = [
-        (launch, metric_rows(launch, args.pattern, everything=args.all))
+        (launch, metric_rows(launch, wanted, everything=args.all))
         for launch in selected_launches(profile, args)
     ]
-    if args.pattern and not any(rows for _, rows in tables):
+    if wanted and not any(rows for _, rows in tables):
         raise UsageError(
-            f"no metric matches {args.pattern!r}; list them with: keet metrics {args.report} --all"
+            f"no metric matches {wanted!r}; list them with: keet metrics {args.report} --all"
         )
-    out = Destination(args.output, sys.stdout)
+    out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.render.documents import json_text
         from keet.render.to_documents import metrics_document
@@ -89,4 +83,5 @@ def _write_parquet(tables: list, args: Namespace) -> None:  # type: ignore[type-
 
     if args.output is None:
         raise UsageError("--format parquet is a binary file; name it with: -o FILE")
-    write_parquet(args.output, CSV_HEADER, long_rows(tables))
+    with output_errors(args.output):
+        write_parquet(args.output, CSV_HEADER, long_rows(tables))

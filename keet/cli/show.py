@@ -47,7 +47,7 @@ def run(args: Namespace) -> None:
     profile = read_profile(args.report, source=args.source)
     launches = _listed(selected_launches(profile, args), args)
     coverage = find_coverage(profile)
-    out = Destination(args.output, sys.stdout)
+    out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.render.documents import json_text
         from keet.render.to_documents import show_document

@@ -7,8 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from keet.cli.arguments import add_report, add_source
-from keet.errors import UsageError
+from keet.cli.arguments import add_report, add_source, check_output, output_errors
 
 EXAMPLES = """\
 examples:
@@ -39,13 +38,9 @@ def run(args: Namespace) -> None:
             sys.stdout.write(piece)
         return
     path = Path(args.output or _stem(args.report) + SUFFIX)
-    if path.exists() and path.samefile(args.report):
-        raise UsageError(f"{path}: that is the report itself; name another file with -o")
-    try:
+    check_output(path, args.report)
+    with output_errors(path):
         write_snapshot(profile, path)
-    except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise UsageError(f"{path}: it can't be written ({reason}); name another with -o") from None
     sys.stderr.write(f"keet: wrote {path}\n")
 
 

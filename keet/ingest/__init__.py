@@ -8,9 +8,9 @@ from pathlib import Path
 
 from keet.errors import DamagedReport, EmptyReport, UnknownFormat, UnreadableFile
 from keet.ingest import container
-from keet.ingest.files import InputFile, open_input, sha256
+from keet.ingest.files import MAX_TEXT, InputFile, open_input, printable_path, sha256
 from keet.ingest.wire import Malformed
-from keet.profile import Profile, Provenance
+from keet.profile import Profile, Provenance, ReportFormat
 from keet.version import __version__
 
 __all__ = ["read_profile"]
@@ -98,14 +98,17 @@ def _read_report(file: InputFile) -> Profile:
 def _read_compressed(file: InputFile) -> Profile:
     from keet.ingest import zstd
 
-    with file.open() as stream:
-        data = zstd.decompress(stream, file.size, file.path)
-    blocks = container.blocks_of(data, file.path)
-    return _from_container(file, data, blocks, "ncu-repz", sha256(file.read()))
+    packed = file.read()
+    size = zstd.unpacked_size(packed, file.path)
+    with zstd.unpacked(packed) as stream:
+        blocks = container.read_blocks(stream, size, file.path)
+    with zstd.unpacked(packed) as stream:
+        data = stream.read()
+    return _from_container(file, data, blocks, "ncu-repz", sha256(packed))
 
 
 def _from_container(
-    file: InputFile, data: bytes, blocks: list[container.Block], form: str, digest: str
+    file: InputFile, data: bytes, blocks: list[container.Block], form: ReportFormat, digest: str
 ) -> Profile:
     from keet.ingest.ncu_rep import Report
 
@@ -120,7 +123,7 @@ def _from_container(
             "copy the file again, or profile again: its bytes were changed",
         ) from None
     provenance = Provenance(
-        path=str(file.path),
+        path=printable_path(file.path),
         format=form,
         size=file.size,
         sha256=digest,
@@ -130,6 +133,7 @@ def _from_container(
         driver_version=session.driver_version,
         command_line=session.command_line,
         created=session.created,
+        notes=report.notes,
     )
     return Profile(launches, provenance)
 
@@ -137,6 +141,12 @@ def _from_container(
 def _read_text(file: InputFile) -> Profile:
     from keet.ingest import csv_export, snapshot
 
+    if file.size > MAX_TEXT:
+        raise UnreadableFile(
+            file.path,
+            f"{file.size / 1e6:.0f} MB of text is more than keet reads",
+            "use the .ncu-rep that it was made from",
+        )
     data = file.read()
     try:
         text = data.decode("utf-8-sig")
@@ -147,7 +157,7 @@ def _read_text(file: InputFile) -> Profile:
     if not csv_export.has_table(text):
         raise _refused_text(file, text)
     provenance = Provenance(
-        path=str(file.path),
+        path=printable_path(file.path),
         format="ncu-csv",
         size=file.size,
         sha256=sha256(data),

@@ -17,6 +17,9 @@ from typing import BinaryIO, NamedTuple
 from keet.errors import DamagedReport, UnsupportedVersion
 from keet.ingest.wire import Malformed, Message, u32
 
+SESSION, STRINGS, _PAYLOAD, PROCESS = 3, 4, 5, 6
+"""Fields of a block's header, besides the counts of its entries."""
+
 MAGIC = b"NVR\0"
 VERSION = 7
 _MAX_HEADER = 64 << 20
@@ -127,10 +130,14 @@ def _read_block(reader: _Reader, index: int) -> Block:
         raise reader.damaged(f"{what} at byte {start:,} claims a header of {length:,} bytes")
     try:
         header = Message(reader.take(length, what))
-        payload = header.number(5) or 0
+        payload = header.number(_PAYLOAD) or 0
+        if payload > reader.size - reader.at:
+            reader.take(payload, f"the payload of {what}")  # raises: it says how much is missing
         kinds = list(_entry_kinds(header, payload))
     except Malformed as problem:
         raise reader.damaged(f"the header of {what} can't be read ({problem})") from None
+    if not kinds and not any(header.spans(number) for number in (SESSION, STRINGS)):
+        raise reader.damaged(f"{what} at byte {start:,} holds nothing")
     return Block(header, tuple(_read_entries(reader, kinds, payload, what)))
 
 
@@ -147,10 +154,10 @@ def _read_entries(
     reader: _Reader, kinds: list[EntryKind], payload: int, what: str
 ) -> Iterator[Entry]:
     end = reader.at + payload
-    if end > reader.size:
-        reader.take(payload, f"the payload of {what}")  # raises: it says how much is missing
     for kind in kinds:
         length = reader.length(f"an entry of {what}")
+        if length == 0:
+            raise reader.damaged(f"an entry of {what} holds nothing")
         start, reader.at = reader.at, reader.at + length
         if reader.at > end:
             raise reader.damaged(f"an entry of {what} runs over the end of its block")

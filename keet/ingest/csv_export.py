@@ -7,9 +7,8 @@ output in between. The table is found by its header; rows are trusted only at it
 from __future__ import annotations
 
 import csv
-import io
 import re
-from collections.abc import Iterator
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,11 +26,16 @@ from keet.profile import (
     Workload,
 )
 
-_HEADER = re.compile(r'^"?ID"?,')
+_HEADER = re.compile(r'^"?ID"?,', re.MULTILINE)
+_ROW = re.compile(r'^("\d+"|\d+),')
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _IDENTITY = {"ID", "Context", "Stream", "Device", "CC"}
 """Columns that are no metrics; the others of that kind have a space in their name."""
 _DETAILS_COLUMN = "Metric Name"
-_NUMBER = re.compile(r"^-?[\d,]*\.?\d+(e[+-]?\d+)?$", re.IGNORECASE)
+_NUMBER = re.compile(r"-?((\d{1,3}(,\d{3})+|\d+)(\.\d+)?|\.\d+)(e[+-]?\d+)?", re.I | re.A)
+_LIKE_A_NUMBER = re.compile(r"-?[\d.,]+", re.A)
+_LONGEST_NUMBER = 40
+"""Characters: ncu prints 64-bit numbers with separators in less."""
 _DIM3 = re.compile(r"\(?\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\)?")
 _WORKLOAD_NAMES = {"range": Workload.RANGE, "graph": Workload.GRAPH, "cmdlist": Workload.CMDLIST}
 
@@ -44,61 +48,86 @@ _NO_CODE = Absent("a CSV export holds no code", "use the .ncu-rep that it was ex
 class _Table(NamedTuple):
     header: list[str]
     units: list[str]
-    rows: list[list[str]]
 
 
 def has_table(text: str) -> bool:
-    return any(_HEADER.match(line) for line in text.splitlines())
+    return _HEADER.search(text) is not None
 
 
 def read_csv_launches(text: str, path: Path) -> tuple[Launch, ...]:
-    table = _find_table(text, path)
-    return tuple(_launch(number, row, table) for number, row in enumerate(table.rows))
+    """The launches of every table: a log may hold several runs, each with columns of its own."""
+    launches: list[Launch] = []
+    table: _Table | None = None
+    lines = enumerate(_LINE_BREAK.split(text), start=1)
+    for number, line in lines:
+        if _HEADER.match(line):
+            table = _read_header(line, next(lines, (number, ""))[1], path)
+        elif table is not None:
+            row = _read_row(line, number, table, path)
+            if row is not None:
+                launches.append(_launch(len(launches), row, table, path, number))
+    return tuple(launches)
 
 
-def _find_table(text: str, path: Path) -> _Table:
-    lines = text.splitlines(keepends=True)
-    start = next((i for i, line in enumerate(lines) if _HEADER.match(line)), None)
-    if start is None:
-        raise UnknownFormat(path, "there is no table in it", f"export one with: {RAW_EXPORT}")
-    reader = csv.reader(io.StringIO("".join(lines[start:])))
-    header = next(reader)
+def _read_header(line: str, below: str, path: Path) -> _Table:
+    header = _cells(line)
     if _DETAILS_COLUMN in header:
         raise UnknownFormat(
             path,
             "this is the details page, which names metrics by label and rounds them",
             f"export the raw page instead: {RAW_EXPORT}",
         )
-    units = next(reader, None)
+    units = _cells(below)
     # The second row names no launch: its first cell is empty.
-    if units is None or len(units) != len(header) or units[0]:
-        raise DamagedReport(
-            path, "the table has no row of units under its header", f"export it again: {RAW_EXPORT}"
-        )
-    return _Table(header, units, list(_rows(reader, len(header), start + 1, path)))
+    if len(units) != len(header) or units[0]:
+        raise _edited(path, "the table has no row of units under its header")
+    twice = [name for name, count in Counter(header).items() if count > 1]
+    if twice:
+        raise _edited(path, f"the table has the column {twice[0]!r} twice")
+    return _Table(header, units)
 
 
-def _rows(reader: Iterator[list[str]], width: int, offset: int, path: Path) -> Iterator[list[str]]:
-    for row in reader:
-        if not row or not row[0].isdigit():
-            continue  # ncu's log and the program's output after the table
-        if len(row) != width:
-            line = offset + getattr(reader, "line_num", 0)
-            raise DamagedReport(
-                path,
-                f"line {line} has {len(row)} cells where the table has {width}",
-                f"the export was cut short or edited; export it again: {RAW_EXPORT}",
-            )
-        yield row
+def _read_row(line: str, number: int, table: _Table, path: Path) -> list[str] | None:
+    """The cells of a launch, or `None` for ncu's log and the program's own output."""
+    row = _cells(line)
+    if len(row) == len(table.header):
+        if not _is_count(row[0]):
+            raise _edited(path, f"line {number} has no number of a launch")
+        if line.startswith('"') and not line.rstrip().endswith('"'):
+            raise _edited(path, f"line {number} is cut short")
+        return row
+    if _ROW.match(line):
+        cells = f"{len(row)} cells where the table has {len(table.header)}"
+        raise _edited(path, f"line {number} has {cells}")
+    return None
 
 
-def _launch(number: int, row: list[str], table: _Table) -> Launch:
+def _cells(line: str) -> list[str]:
+    """One line as cells: a row never spans lines, and a stray quote must not swallow the next."""
+    previous = csv.field_size_limit(max(len(line) + 1, 131_072))
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []
+    finally:
+        csv.field_size_limit(previous)
+
+
+def _edited(path: Path, problem: str) -> DamagedReport:
+    return DamagedReport(path, problem, f"it was cut short or edited; export again: {RAW_EXPORT}")
+
+
+def _launch(number: int, row: list[str], table: _Table, path: Path, line: int) -> Launch:
     cells = dict(zip(table.header, row))
-    metrics = {
-        name: RawMetric(_value(cell), unit)
-        for name, unit, cell in zip(table.header, table.units, row)
-        if name not in _IDENTITY and " " not in name
-    }
+    metrics: dict[str, RawMetric] = {}
+    for name, unit, cell in zip(table.header, table.units, row):
+        if name in _IDENTITY or " " in name:
+            continue
+        value = _value(cell)
+        if unit and isinstance(value, str) and _LIKE_A_NUMBER.fullmatch(value.strip()):
+            # A decimal comma, most likely: 1,5 must not become 15.
+            raise _edited(path, f"line {line}: {value[:40]!r} under {name} is no number of ncu's")
+        metrics[name] = RawMetric(value, unit)
     name = cells.get("Kernel Name", "")
     function = re.split(r"[<(]", name, maxsplit=1)[0].split("::")[-1].split(" ")[-1]
     data = StoredLaunch(_device(cells, metrics), metrics, stored_disassembly=_NO_CODE)
@@ -136,10 +165,10 @@ def _value(cell: str) -> Value:
         return float("nan")
     if text.lower() in ("inf", "-inf"):
         return float(text)
-    if not _NUMBER.match(text):
+    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
         return cell
     plain = text.replace(",", "")
-    return int(plain) if plain.lstrip("-").isdigit() else float(plain)
+    return int(plain) if _is_count(plain.removeprefix("-")) else float(plain)
 
 
 def _dim3(text: str) -> Dim3 | None:
@@ -148,4 +177,8 @@ def _dim3(text: str) -> Dim3 | None:
 
 
 def _whole(text: str | None) -> int | None:
-    return int(text) if text and text.isdigit() else None
+    return int(text) if text and len(text) < _LONGEST_NUMBER and _is_count(text) else None
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit()

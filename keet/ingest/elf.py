@@ -13,6 +13,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _REL = struct.Struct("<QQ")
 _RELA = struct.Struct("<QQq")
 _NOBITS = 8
+_MAX_NAMES = 64 << 20
 
 
 class Symbol(NamedTuple):
@@ -39,7 +40,7 @@ class Elf:
             if header[0][:6] != b"\x7fELF\x02\x01":
                 raise Malformed("the cubin is no 64-bit ELF file")
             self._sections = self._read_sections(header[6], header[12], header[13])
-        except struct.error as problem:
+        except (struct.error, OverflowError) as problem:
             raise Malformed(f"the cubin is cut short ({problem})") from None
 
     def _read_sections(self, table: int, count: int, names_index: int) -> list[_Section]:
@@ -47,9 +48,8 @@ class Elf:
         if names_index >= len(rows):
             raise Malformed("the cubin has no section names")
         names = self._bytes(rows[names_index][4], rows[names_index][5])
-        return [
-            _Section(_string(names, row[0]), row[1], row[4], row[5], row[6], row[7]) for row in rows
-        ]
+        read = _Strings(names)
+        return [_Section(read.at(row[0]), row[1], row[4], row[5], row[6], row[7]) for row in rows]
 
     def _bytes(self, offset: int, size: int) -> bytes:
         if offset + size > len(self._data):
@@ -72,10 +72,9 @@ class Elf:
                 names = self._bytes(strings.offset, strings.size) if strings else b""
                 table = self._bytes(section.offset, section.size)
                 usable = len(table) - len(table) % _SYMBOL.size
-                return [
-                    Symbol(_string(names, row[0]), row[5])
-                    for row in _SYMBOL.iter_unpack(table[:usable])
-                ]
+                read = _Strings(names)
+                rows = _SYMBOL.iter_unpack(table[:usable])
+                return [Symbol(read.at(row[0]), row[5]) for row in rows]
         return []
 
     def relocations(self, name: str) -> dict[int, tuple[int, int]]:
@@ -92,6 +91,17 @@ class Elf:
         return found
 
 
-def _string(table: bytes, at: int) -> str:
-    end = table.find(b"\0", at)
-    return decode_text(table[at : end if end >= 0 else len(table)])
+class _Strings:
+    """A string table. Names may overlap in it, so what is read in all has a bound of its own."""
+
+    def __init__(self, table: bytes) -> None:
+        self._table = table
+        self._room = _MAX_NAMES
+
+    def at(self, offset: int) -> str:
+        end = self._table.find(b"\0", offset)
+        raw = self._table[offset : end if end >= 0 else len(self._table)]
+        self._room -= len(raw)
+        if self._room < 0:
+            raise Malformed(f"the cubin's names take more than {_MAX_NAMES:,} bytes")
+        return decode_text(raw)

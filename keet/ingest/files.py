@@ -14,6 +14,8 @@ HEAD = 4096
 """Bytes that are enough to tell every format from every other."""
 MAX_SIZE = 4 << 30
 """No report near this size has been seen; what is larger is refused before it fills the memory."""
+MAX_TEXT = 256 << 20
+"""The same for exports and snapshots, which take several times their size when they are parsed."""
 
 _KINDS = (
     (stat.S_ISDIR, "a directory", "name a report in it: keet show DIR/REPORT"),
@@ -35,10 +37,10 @@ class InputFile(NamedTuple):
         return _open(self.path)
 
     def read(self) -> bytes:
-        """All of it; the size was checked when it was opened first."""
+        """All of it; one byte more than there should be shows that it has grown."""
         try:
             with self.open() as file:
-                return file.read(MAX_SIZE + 1)
+                return file.read(self.size + 1)
         except OSError as problem:
             raise UnreadableFile(self.path, _reason(problem), "check the disk") from None
 
@@ -58,8 +60,11 @@ def open_input(path: Path) -> InputFile:
             f"{status.st_size / 1e9:.1f} GB is more than keet reads",
             "profile fewer launches a report: ncu --launch-skip N --launch-count N",
         )
-    with _open(path) as file:
-        return InputFile(path, status.st_size, file.read(HEAD))
+    try:
+        with _open(path) as file:
+            return InputFile(path, status.st_size, file.read(HEAD))
+    except OSError as problem:
+        raise UnreadableFile(path, _reason(problem), "name a report file") from None
 
 
 def _refuse_special(path: Path, mode: int) -> None:
@@ -86,6 +91,11 @@ def _reason(problem: OSError | ValueError) -> str:
     if isinstance(problem, OSError) and problem.strerror:
         return f"it can't be opened ({problem.strerror.lower()})"
     return f"it can't be opened ({problem})"
+
+
+def printable_path(path: Path) -> str:
+    """A path as text: names on disk are bytes, and need not be UTF-8."""
+    return os.fsencode(path).decode("utf-8", errors="backslashreplace")
 
 
 def sha256(data: bytes) -> str:

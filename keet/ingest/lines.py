@@ -21,6 +21,10 @@ _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _SET_COLUMN = 1, 2, 3, 4, 5
 _NEGATE, _BASIC_BLOCK, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 6, 7, 8, 9
 _END_SEQUENCE, _SET_ADDRESS, _DEFINE_FILE = 1, 2, 3
 _SUPPORTED = (2, 3, 4)
+_MAX_ROWS = 4_000_000
+_MAX_LINE = 1 << 31
+_MAX_PATH = 32_768
+"""Beyond these a line program is damaged or a trap, and costs its lines."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +49,15 @@ class CodePlace(NamedTuple):
     address: int
 
 
+class _Function(NamedTuple):
+    """A stretch of code and its rows, whose addresses count from `base`."""
+
+    start: int
+    stop: int
+    base: int
+    sequence: Sequence
+
+
 class LineTable:
     """The lines of a cubin's functions, at the addresses where the driver put them."""
 
@@ -56,13 +69,16 @@ class LineTable:
         named = [s for s in sequences if s.symbol is not None and s.symbol < len(symbols)]
         by_name = {symbols[s.symbol or 0].name: s for s in named}
         sizes = {symbol.name: symbol.size for symbol in symbols}
-        self._functions = sorted(
-            (place.address, place.address + sizes.get(place.symbol, 0), by_name[place.symbol])
+        placed = [
+            _Function(place.address, place.address + sizes.get(place.symbol, 0), place.address, s)
             for place in places
-            if place.symbol in by_name
-        )
-        self._starts = [start for start, _, _ in self._functions]
-        self._absolute = [s for s in sequences if s.symbol is None]
+            if (s := by_name.get(place.symbol))
+        ]
+        absolute = [
+            _Function(s.starts[0], s.starts[-1], 0, s) for s in sequences if s.symbol is None
+        ]
+        self._functions = sorted([*absolute, *placed], key=lambda function: function.start)
+        self._starts = [function.start for function in self._functions]
 
     def locate(self, addresses: Iterable[int]) -> dict[int, Location]:
         """The line of each address that has one."""
@@ -71,23 +87,24 @@ class LineTable:
 
     def _at(self, address: int) -> Location | None:
         index = bisect_right(self._starts, address) - 1
-        if index >= 0:
-            start, stop, sequence = self._functions[index]
-            if address < stop:
-                return sequence.at(address - start)
-        return next(filter(None, (sequence.at(address) for sequence in self._absolute)), None)
+        if index < 0 or address >= self._functions[index].stop:
+            return None
+        function = self._functions[index]
+        return function.sequence.at(address - function.base)
 
 
 def read_sequences(section: bytes, relocations: Mapping[int, tuple[int, int]]) -> list[Sequence]:
     """Run every line program of a `.debug_line` section."""
     sequences: list[Sequence] = []
-    at = 0
+    at = rows = 0
     while at + 4 <= len(section):
         (length,) = struct.unpack_from("<I", section, at)
         end = at + 4 + length
         if end > len(section):
             raise Malformed("a line program runs over its section")
-        sequences += _Program(section, at + 4, end, relocations).run()
+        program = _Program(section, at + 4, end, relocations, _MAX_ROWS - rows)
+        sequences += program.run()
+        rows = _MAX_ROWS - program.room
         at = end
     return sequences
 
@@ -96,17 +113,18 @@ class _Program:
     """One line program: its header, then the machine that the rows come from."""
 
     def __init__(
-        self, data: bytes, at: int, end: int, relocations: Mapping[int, tuple[int, int]]
+        self, data: bytes, at: int, end: int, relocations: Mapping[int, tuple[int, int]], room: int
     ) -> None:
         self.data, self.at, self.end, self.relocations = data, at, end, relocations
+        self.room = room
+        """Rows that may still be made."""
         self.files: list[str] = [""]
         self._read_header()
 
     def _read_header(self) -> None:
-        version, header_length = struct.unpack_from("<HI", self.data, self.at)
+        version, header_length = struct.unpack("<HI", self._take(6))
         if version not in _SUPPORTED:
             raise Malformed(f"a line program of version {version}")
-        self.at += 6
         body = self.at + header_length
         self.min_length = self._byte()
         if version >= 4:
@@ -130,13 +148,15 @@ class _Program:
             self._uleb()  # time
             self._uleb()  # size
             parent = folders[number] if number < len(folders) else ""
+            if len(parent) + len(name) > _MAX_PATH:
+                raise Malformed("a path of a line program is too long")
             self.files.append(_join(parent, name))
 
     def run(self) -> list[Sequence]:
         sequences: list[Sequence] = []
         while self.at < self.end:
             sequence = self._run_sequence()
-            if sequence.starts:
+            if len(sequence.starts) > 1:  # a row and the end of it
                 sequences.append(sequence)
         return sequences
 
@@ -155,6 +175,9 @@ class _Program:
         return sequence
 
     def _row(self, sequence: Sequence) -> None:
+        self.room -= 1
+        if self.room < 0:
+            raise Malformed(f"more than {_MAX_ROWS:,} rows of line numbers")
         # Two rows at one address: the first counts, as on Nsight Compute's source page.
         if sequence.starts and sequence.starts[-1] == self.address:
             return
@@ -163,7 +186,7 @@ class _Program:
 
     def _location(self) -> Location | None:
         # Line 0 is DWARF's way to say that no line of the source is behind an instruction.
-        if self.line == 0 or not 0 < self.file < len(self.files):
+        if not (0 < self.line < _MAX_LINE and 0 < self.file < len(self.files)):
             return None
         return Location(self.files[self.file], self.line)
 
@@ -238,6 +261,8 @@ class _Program:
             bits += 7
             if byte < 0x80:
                 return value, bits
+            if bits > 63:
+                raise Malformed("a number of a line program is longer than 64 bits")
 
     def _uleb(self) -> int:
         return self._leb()[0]

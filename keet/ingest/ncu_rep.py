@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from keet.errors import DamagedReport
 from keet.ingest import native
-from keet.ingest.container import Block, Entry, EntryKind
+from keet.ingest.container import PROCESS, SESSION, STRINGS, Block, Entry, EntryKind
 from keet.ingest.lines import CodePlace, LineTable
 from keet.ingest.metrics import MetricTable
 from keet.ingest.nvtx import read_nvtx
@@ -42,8 +42,6 @@ from keet.profile import (
     SourceMarker,
     Workload,
 )
-
-_SESSION, _STRINGS, _PROCESS = 3, 4, 6
 
 
 class _Fields(NamedTuple):
@@ -89,13 +87,13 @@ class Report:
         """The names of metrics, which results refer to by number, over all blocks."""
         found: list[str] = []
         for block in self.blocks:
-            for table in block.header.messages(_STRINGS):
+            for table in block.header.messages(STRINGS):
                 found += table.texts(1)
         return tuple(found)
 
     @cached_property
     def session(self) -> Session:
-        pieces = [p for block in self.blocks for p in block.header.messages(_SESSION)]
+        pieces = [p for block in self.blocks for p in block.header.messages(SESSION)]
         return read_session(pieces)
 
     @cached_property
@@ -103,7 +101,7 @@ class Report:
         """Code by process and reference: two processes use the same reference for their own."""
         found: dict[tuple[int, int], CodeObject] = {}
         for block in self.blocks:
-            process = block.header.message(_PROCESS)
+            process = block.header.message(PROCESS)
             pid = (process.number(1) if process else None) or 0
             for entry in block.entries:
                 if entry.kind is EntryKind.SOURCE:
@@ -111,6 +109,15 @@ class Report:
                     key = (pid, message.number(1) or 0)
                     found.setdefault(key, CodeObject()).add(message)
         return found
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the numbers must know: a newer ncu may store what keet can't read."""
+        kinds = [entry.kind for block in self.blocks for entry in block.entries]
+        unknown = kinds.count(EntryKind.UNKNOWN)
+        if not unknown:
+            return ()
+        return (f"{unknown} results of a kind that this keet does not know are left out",)
 
     def launches(self) -> tuple[Launch, ...]:
         """Raises `Malformed` where a result can't be taken apart."""
@@ -139,7 +146,7 @@ class Report:
     def _launch(self, number: int, block: Block, entry: Entry) -> Launch:
         message = Message(self.data, entry.start, entry.stop)
         where = _FIELDS[entry.kind]
-        process = block.header.message(_PROCESS)
+        process = block.header.message(PROCESS)
         data = FileLaunch(self, number, message, where, (process and process.number(1)) or 0)
         is_kernel = entry.kind is EntryKind.KERNEL
         return Launch(
@@ -242,11 +249,12 @@ class FileLaunch:
 
     def device(self) -> Device:
         metrics = self._metrics
-        attributes = {
-            name: metrics.value(ATTRIBUTE_PREFIX + name)
-            for name in DEVICE_ATTRIBUTES
-            if ATTRIBUTE_PREFIX + name in metrics
-        }
+        with self._damage_named():
+            attributes = {
+                name: metrics.value(ATTRIBUTE_PREFIX + name)
+                for name in DEVICE_ATTRIBUTES
+                if ATTRIBUTE_PREFIX + name in metrics
+            }
         recorded = self._report.session.devices
         found = device_from_attributes(attributes)
         if found.name is None and len(recorded) == 1:
@@ -290,11 +298,12 @@ class FileLaunch:
     def _code(self) -> list[CodeObject]:
         """The code that ran: one cubin for a kernel, several for a range or graph."""
         where = self._where.sources
-        if self._message.spans(where):
-            references = [source.number(1) or 0 for source in self._message.messages(where)]
-        else:
-            references = self._message.numbers(where)
-        sources = self._report.sources
+        with self._damage_named():
+            if self._message.spans(where):
+                references = [source.number(1) or 0 for source in self._message.messages(where)]
+            else:
+                references = self._message.numbers(where)
+            sources = self._report.sources
         return [
             sources[self._pid, reference]
             for reference in references
@@ -302,8 +311,7 @@ class FileLaunch:
         ]
 
     def source_files(self) -> Mapping[str, str | None]:
-        with self._damage_named():
-            embedded = {path: text for code in self._code for path, text in code.files.items()}
+        embedded = {path: text for code in self._code for path, text in code.files.items()}
         seen = {location.file: None for location in self.locations().values()}
         return {**seen, **embedded}
 

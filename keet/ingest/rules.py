@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from keet.ingest.wire import Message
@@ -57,7 +58,7 @@ def _speedup(message: Message | None) -> SpeedupEstimate | None:
     if message is None:
         return None
     percent = message.double(2)
-    if percent is None:
+    if percent is None or not math.isfinite(percent):
         return None
     scope = message.number(1) or 0
     return SpeedupEstimate(
@@ -70,7 +71,7 @@ def _focus(message: Message) -> FocusMetric:
     value = message.double(3)
     return FocusMetric(
         name=message.text(2) or "",
-        value=float("nan") if value is None else value,
+        value=value if value is not None and math.isfinite(value) else None,
         severity=_SEVERITIES[severity] if severity < len(_SEVERITIES) else "default",
         info=message.text(5) or "",
     )

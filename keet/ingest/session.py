@@ -57,13 +57,21 @@ def read_session(pieces: Iterable[Message]) -> Session:
         cuda_version=_first(versions, "CUDA Version", "CUDA"),
         driver_version=_first(versions, "Driver Version", "Display Driver Version", "Driver"),
         command_line=command_line,
-        created=datetime.fromtimestamp(created, UTC).isoformat() if created else None,
+        created=_moment(created) if created else None,
         devices=tuple(devices[index] for index in sorted(devices)),
     )
 
 
 def _first(versions: dict[str, str], *providers: str) -> str | None:
     return next((versions[name] for name in providers if versions.get(name)), None)
+
+
+def _moment(seconds: int) -> str | None:
+    """Seconds since 1970 as ISO 8601; `None` for a number that is no time."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _without_build(text: str | None) -> str | None:

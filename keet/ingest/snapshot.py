@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from keet.errors import DamagedReport, UnsupportedVersion
+from keet.files import replacing
 from keet.ingest.stored import StoredLaunch
 from keet.profile import (
     Absent,
@@ -43,15 +44,10 @@ Cell = int | float | str | list[str] | None
 
 
 def write_snapshot(profile: Profile, path: Path) -> None:
-    """Write the profile beside its final name first, so that a crash leaves no half of it."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            for piece in snapshot_text(profile):
-                file.write(piece)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    """Write the profile so that a crash leaves no half of it."""
+    with replacing(path) as file:
+        for piece in snapshot_text(profile):
+            file.write(piece.encode())
 
 
 def snapshot_text(profile: Profile) -> Iterator[str]:
@@ -155,7 +151,7 @@ def _compact(value: Any) -> str:
 def read_snapshot(text: str, path: Path) -> Profile:
     document = _parse(text, path)
     version = document.get(MARK)
-    if version != VERSION:
+    if version is True or version != VERSION:
         raise UnsupportedVersion(
             path,
             f"the snapshot has version {version}, and this keet reads version {VERSION}",
@@ -177,12 +173,29 @@ def read_snapshot(text: str, path: Path) -> Profile:
 
 def _parse(text: str, path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_int=_whole_number, parse_constant=_refuse_constant)
+        if _ESCAPED_SURROGATE in text.lower():
+            json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as problem:
-        raise _damaged(path, str(problem)) from None
+        raise _damaged(path, str(problem).splitlines()[0]) from None
     if not isinstance(document, dict):
         raise _damaged(path, "it is no JSON object")
     return document
+
+
+_ESCAPED_SURROGATE = "\\ud"
+"""How JSON can hold half a character, which no file can."""
+
+
+def _whole_number(digits: str) -> int:
+    """Counters have 64 bits; more digits are damage, and slow to boot."""
+    if len(digits) > 21:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _damaged(path: Path, problem: str) -> DamagedReport:

@@ -10,6 +10,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+_MAX_FIELDS = 2_000_000
+"""In one message that is indexed: a launch has some thousands. More would be memory for nothing."""
+
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 _unpack_double = struct.Struct("<d").unpack_from
@@ -75,6 +78,7 @@ def _index(data: bytes, at: int, end: int) -> dict[int, list[tuple[int, int]]]:
     place where their number is felt.
     """
     spans: dict[int, list[tuple[int, int]]] = {}
+    room = _MAX_FIELDS
     try:
         while at < end:
             key = data[at]
@@ -104,6 +108,9 @@ def _index(data: bytes, at: int, end: int) -> dict[int, list[tuple[int, int]]]:
                 spans[number].append(span)
             else:
                 spans[number] = [span]
+            room -= 1
+            if not room:
+                raise Malformed(f"more than {_MAX_FIELDS:,} fields in one message")
     except IndexError:
         raise Malformed("a field runs over the end") from None
     if at != end:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from keet.errors import DamagedReport
 
@@ -16,18 +17,21 @@ else:
 LIBRARY = str(zstd.__name__)
 _CHUNK = 1 << 20
 _MIN_LIMIT = 64 << 20
-_MAX_RATIO = 400
-"""Reports compress 10 to 50 times. Beyond this it is no report, and may be a trap."""
+_MAX_RATIO = 200
+"""Reports compress 10 to 65 times. Beyond this it is no report, and may be a trap."""
 
 
-def decompress(file: BinaryIO, size: int, path: Path) -> bytes:
-    limit = max(_MIN_LIMIT, size * _MAX_RATIO)
-    parts: list[bytes] = []
+def unpacked(data: bytes) -> BinaryIO:
+    return cast("BinaryIO", zstd.open(io.BytesIO(data), "rb"))
+
+
+def unpacked_size(data: bytes, path: Path) -> int:
+    """How much it unpacks to, found without keeping it; raises where it can't or must not be."""
+    limit = max(_MIN_LIMIT, len(data) * _MAX_RATIO)
     total = 0
     try:
-        with zstd.open(file, "rb") as stream:
+        with unpacked(data) as stream:
             while chunk := stream.read(_CHUNK):
-                parts.append(chunk)
                 total += len(chunk)
                 if total > limit:
                     raise DamagedReport(
@@ -45,4 +49,4 @@ def decompress(file: BinaryIO, size: int, path: Path) -> bytes:
             f"the compressed report is damaged ({problem})",
             "copy the file again, or profile again",
         ) from None
-    return b"".join(parts)
+    return total

@@ -12,7 +12,7 @@ from keet.profile.launch import (
     Workload,
 )
 from keet.profile.metric import Instances, Metric, MetricId, Value
-from keet.profile.model import Profile, Provenance
+from keet.profile.model import Profile, Provenance, ReportFormat
 from keet.profile.names import KernelName, short_name
 from keet.profile.rules import (
     FocusMetric,
@@ -39,6 +39,7 @@ __all__ = [
     "Profile",
     "Provenance",
     "RawMetric",
+    "ReportFormat",
     "RuleKind",
     "RuleResult",
     "SourceMarker",

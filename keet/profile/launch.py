@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -142,7 +143,7 @@ class Launch:
     def cluster(self) -> Dim3 | None:
         """Blocks a cluster, or `None` for a launch without clusters."""
         axes = [self.get(f"cluster_dim_{axis}") for axis in "xyz"]
-        sizes = [int(axis.value) if axis else 0 for axis in axes]
+        sizes = [int(axis.value) if axis and math.isfinite(axis.value) else 0 for axis in axes]
         return (sizes[0], sizes[1], sizes[2]) if all(sizes) else None
 
     def metric_names(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.profile.launch import Device, Launch
 
@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+ReportFormat = Literal["ncu-rep", "ncu-repz", "ncu-csv"]
+
+
 class Provenance(NamedTuple):
     """Where a profile comes from, so that any number in it can be traced."""
 
     path: str
-    format: str
-    """`ncu-rep`, `ncu-repz`, `ncu-csv` or `keet`."""
+    format: ReportFormat
     size: int
     sha256: str
     """Of the file's bytes as they were read."""

@@ -34,7 +34,7 @@ class FocusMetric(NamedTuple):
     """A metric that the rule looked at, and what it wants of it."""
 
     name: str
-    value: float
+    value: float | None
     severity: str
     """`default`, `low` or `high`."""
     info: str

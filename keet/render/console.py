@@ -7,8 +7,12 @@ import os
 import shutil
 from typing import TextIO
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
 
+from keet.errors import one_line
+
+_MAX_WIDTH = 10_000
 _PIPED_WIDTH = 120
 """Wide enough that nothing is folded away from `grep`, narrow enough for a pager."""
 
@@ -16,16 +20,40 @@ _PIPED_WIDTH = 120
 def console_width(file: TextIO) -> int:
     """COLUMNS where it is set, else the terminal's width, else room for a pipe."""
     columns = os.environ.get("COLUMNS", "")
-    if columns.isdigit() and int(columns) > 0:
+    if columns.isascii() and columns.isdigit() and 0 < int(columns[:6]) <= _MAX_WIDTH:
         return int(columns)
     if not file.isatty():
         return _PIPED_WIDTH
     return shutil.get_terminal_size().columns
 
 
+class _Console(Console):
+    """A console that leaves a broken pipe to `main`, which knows what it means."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+class Harmless:
+    """What names and sources in a report could do to a terminal, undone: escapes are shown."""
+
+    def __init__(self, renderable: RenderableType) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                lines = "\n".join(one_line(line) for line in segment.text.split("\n"))
+                yield Segment(lines, segment.style)
+
+
 def make_console(file: TextIO) -> Console:
     """Colour only on a terminal and not under NO_COLOR, as rich decides; names are never markup."""
-    return Console(file=file, width=console_width(file), highlight=False, markup=False, emoji=False)
+    return _Console(
+        file=file, width=console_width(file), highlight=False, markup=False, emoji=False
+    )
 
 
 def to_text(renderable: RenderableType, width: int) -> str:
@@ -40,5 +68,5 @@ def to_text(renderable: RenderableType, width: int) -> str:
         emoji=False,
         legacy_windows=False,
     )
-    console.print(renderable, crop=False)
+    console.print(Harmless(renderable), crop=False)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

@@ -19,6 +19,7 @@ from keet.units import Quantity, format_number, symbol
 
 _LABEL_WIDTH = 34
 """Room that labels need at least: so many launches are shown as fit beside it."""
+_SHORTEST_LABEL = 12
 _TEXT_WIDTH = 16
 _EXPLAIN_UP_TO = 12
 """So many metrics are explained at once; more would bury the numbers."""
@@ -132,7 +133,8 @@ def _table(
     cells = [max(_column_width(lines, c), len(f"#{x.id}")) for c, x in enumerate(launches)]
     units = max((len(line.unit) for line in lines), default=0)
     room = width - sum(cells) - 2 * len(cells) - 2 - units
-    label = min(room, max((len(_name(line)) for line in lines), default=0) + 2)
+    longest = max((len(_name(line)) for line in lines), default=0) + 2
+    label = max(_SHORTEST_LABEL, min(room, longest))
     heading = "".join(f"  {f'#{x.id}':>{size}}" for x, size in zip(launches, cells))
     rows = [Text(""), Text(f"{'':{label}}{heading}", style="dim")]
     section = None

@@ -19,4 +19,4 @@ def source_line(spot: Spot, lines: Mapping[str, Sequence[str]]) -> str | None:
     if where is None:
         return None
     text = lines.get(where.file, ())
-    return text[where.line - 1] if where.line <= len(text) else None
+    return text[where.line - 1] if 1 <= where.line <= len(text) else None
