@@ -6,7 +6,7 @@ import io
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -116,9 +116,11 @@ def _matches(launch: Launch, pattern: re.Pattern[str]) -> bool:
 
 def check_output(path: Path, report: Path | None) -> None:
     """Refuse what can't be meant: a folder, or the report that is being read."""
-    if path.is_dir():
-        raise UsageError(f"{path}: this is a folder; name a file in it with -o")
-    with suppress(OSError):
+    with output_errors(path):
+        if not path.exists():
+            return
+        if path.is_dir():
+            raise UsageError(f"{path}: this is a folder; name a file in it with -o")
         if report is not None and path.samefile(report):
             raise UsageError(f"{path}: that is the report itself; name another file with -o")
 

@@ -51,8 +51,15 @@ class Harmless:
 
 def make_console(file: TextIO) -> Console:
     """Colour only on a terminal and not under NO_COLOR, as rich decides; names are never markup."""
+    # rich would read COLUMNS too, and stumble over what is no number.
+    surroundings = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     return _Console(
-        file=file, width=console_width(file), highlight=False, markup=False, emoji=False
+        file=file,
+        width=console_width(file),
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ=surroundings,
     )
 
 

@@ -101,6 +101,7 @@ def test_a_changed_byte_never_escapes(position: int, change: int) -> None:
 
 def touch(launch) -> None:
     """Read all of a launch."""
+    assert launch.device is not None
     for name in launch.metric_names():
         launch.metric(name)
         launch.instances(name)
