@@ -19,6 +19,7 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)  ## what is in a shipped report: no key, no GPU, no network
 	@$(BIN)/keet show $(SAMPLE)
+	@echo
 	@$(BIN)/keet hotspots $(SAMPLE) --launch 0 --top 5
 
 test: $(STAMP)  ## the whole test suite, types and style included
