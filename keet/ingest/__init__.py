@@ -25,7 +25,8 @@ def read_profile(path: StrPath, *, source: StrPath | None = None) -> Profile:
 
     What a file is, its bytes say, not its name. `source` is a folder with the sources, for reports
     that do not embed them. Raises an `IngestError` that names the file, what is wrong and what to
-    do; a profile that is returned is whole.
+    do. A profile that is returned is all of its file; launches are decoded when they are asked for,
+    and one whose bytes were changed raises then.
     """
     profile = _read(Path(path))
     if source is not None:
@@ -87,18 +88,32 @@ def _refuse_known_strangers(file: InputFile) -> None:
 
 
 def _read_report(file: InputFile) -> Profile:
-    with file.open() as stream:
-        blocks = container.read_blocks(stream, file.size, file.path)
-    data = file.read()
-    if len(data) != file.size:
-        raise DamagedReport(file.path, "the file changed while it was read", "try again")
+    """Walk first, read then: a giant of zeros is refused before it fills the memory."""
+    try:
+        with file.open() as stream:
+            before = os.fstat(stream.fileno())
+            blocks = container.read_blocks(stream, file.size, file.path)
+            stream.seek(0)
+            data = stream.read(file.size + 1)
+            after = os.fstat(stream.fileno())
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise UnreadableFile(file.path, f"it can't be read ({reason})", "check the disk") from None
+    if len(data) != file.size or before.st_mtime_ns != after.st_mtime_ns:
+        raise _changed(file)
     return _from_container(file, data, blocks, "ncu-rep", sha256(data))
+
+
+def _changed(file: InputFile) -> DamagedReport:
+    return DamagedReport(file.path, "the file changed while it was read", "try again")
 
 
 def _read_compressed(file: InputFile) -> Profile:
     from keet.ingest import zstd
 
     packed = file.read()
+    if len(packed) != file.size:
+        raise _changed(file)
     size = zstd.unpacked_size(packed, file.path)
     with zstd.unpacked(packed) as stream:
         blocks = container.read_blocks(stream, size, file.path)
@@ -148,6 +163,8 @@ def _read_text(file: InputFile) -> Profile:
             "use the .ncu-rep that it was made from",
         )
     data = file.read()
+    if len(data) != file.size:
+        raise _changed(file)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -27,8 +27,8 @@ from keet.profile import (
 )
 
 _HEADER = re.compile(r'^"?ID"?,', re.MULTILINE)
-_ROW = re.compile(r'^("\d+"|\d+),')
-_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+_LINE = re.compile(r"[^\r\n]+")
+_QUOTED_NUMBER = re.compile(r'"\d+",', re.A)
 _IDENTITY = {"ID", "Context", "Stream", "Device", "CC"}
 """Columns that are no metrics; the others of that kind have a space in their name."""
 _DETAILS_COLUMN = "Metric Name"
@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"-?((\d{1,3}(,\d{3})+|\d+)(\.\d+)?|\.\d+)(e[+-]?\d+)?", re
 _LIKE_A_NUMBER = re.compile(r"-?[\d.,]+", re.A)
 _LONGEST_NUMBER = 40
 """Characters: ncu prints 64-bit numbers with separators in less."""
-_DIM3 = re.compile(r"\(?\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\)?")
+_DIM3 = re.compile(r"\(?\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})\s*\)?", re.A)
 _WORKLOAD_NAMES = {"range": Workload.RANGE, "graph": Workload.GRAPH, "cmdlist": Workload.CMDLIST}
 
 RAW_EXPORT = "ncu --import REPORT --page raw --csv > FILE"
@@ -48,6 +48,7 @@ _NO_CODE = Absent("a CSV export holds no code", "use the .ncu-rep that it was ex
 class _Table(NamedTuple):
     header: list[str]
     units: list[str]
+    quoted: bool
 
 
 def has_table(text: str) -> bool:
@@ -58,15 +59,29 @@ def read_csv_launches(text: str, path: Path) -> tuple[Launch, ...]:
     """The launches of every table: a log may hold several runs, each with columns of its own."""
     launches: list[Launch] = []
     table: _Table | None = None
-    lines = enumerate(_LINE_BREAK.split(text), start=1)
-    for number, line in lines:
-        if _HEADER.match(line):
-            table = _read_header(line, next(lines, (number, ""))[1], path)
-        elif table is not None:
+    lines = _LINE.finditer(text)
+    for found in lines:
+        line = found[0]
+        if line.startswith(('"ID",', "ID,")):
+            below = next(lines, None)
+            table = _read_header(line, below[0] if below else "", path)
+        elif table is not None and _starts_a_row(line, table):
+            number = text.count("\n", 0, found.start()) + 1
             row = _read_row(line, number, table, path)
-            if row is not None:
-                launches.append(_launch(len(launches), row, table, path, number))
+            launches.append(_launch(len(launches), row, table, path, number))
     return tuple(launches)
+
+
+def _starts_a_row(line: str, table: _Table) -> bool:
+    """Whether a line is a launch's, and not of ncu's log or the program's own output.
+
+    ncu quotes every cell, so a line that starts with a quote and has as many as a row is one.
+    """
+    if not table.quoted:
+        return line[0] in "0123456789" and line.count(",") >= len(table.header) - 1
+    if line[0] != '"':
+        return False
+    return _QUOTED_NUMBER.match(line) is not None or line.count('","') == len(table.header) - 1
 
 
 def _read_header(line: str, below: str, path: Path) -> _Table:
@@ -84,22 +99,20 @@ def _read_header(line: str, below: str, path: Path) -> _Table:
     twice = [name for name, count in Counter(header).items() if count > 1]
     if twice:
         raise _edited(path, f"the table has the column {twice[0]!r} twice")
-    return _Table(header, units)
+    return _Table(header, units, quoted=line.startswith('"'))
 
 
-def _read_row(line: str, number: int, table: _Table, path: Path) -> list[str] | None:
-    """The cells of a launch, or `None` for ncu's log and the program's own output."""
+def _read_row(line: str, number: int, table: _Table, path: Path) -> list[str]:
     row = _cells(line)
-    if len(row) == len(table.header):
-        if not _is_count(row[0]):
-            raise _edited(path, f"line {number} has no number of a launch")
-        if line.startswith('"') and not line.rstrip().endswith('"'):
-            raise _edited(path, f"line {number} is cut short")
-        return row
-    if _ROW.match(line):
+    if len(row) != len(table.header):
         cells = f"{len(row)} cells where the table has {len(table.header)}"
         raise _edited(path, f"line {number} has {cells}")
-    return None
+    if not _is_count(row[0]):
+        raise _edited(path, f"line {number} has no number of a launch")
+    end = line.rstrip()
+    if table.quoted and (not end.endswith('"') or end.endswith(',"')):
+        raise _edited(path, f"line {number} is cut short")
+    return row
 
 
 def _cells(line: str) -> list[str]:

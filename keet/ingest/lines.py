@@ -23,7 +23,7 @@ _END_SEQUENCE, _SET_ADDRESS, _DEFINE_FILE = 1, 2, 3
 _SUPPORTED = (2, 3, 4)
 _MAX_ROWS = 4_000_000
 _MAX_LINE = 1 << 31
-_MAX_PATH = 32_768
+_MAX_PATHS = 16 << 20
 """Beyond these a line program is damaged or a trap, and costs its lines."""
 
 
@@ -141,6 +141,7 @@ class _Program:
 
     def _read_files(self) -> None:
         folders = [""]
+        room = _MAX_PATHS
         while folder := self._string():
             folders.append(folder)
         while name := self._string():
@@ -148,8 +149,9 @@ class _Program:
             self._uleb()  # time
             self._uleb()  # size
             parent = folders[number] if number < len(folders) else ""
-            if len(parent) + len(name) > _MAX_PATH:
-                raise Malformed("a path of a line program is too long")
+            room -= len(parent) + len(name)
+            if room < 0:
+                raise Malformed("the paths of a line program are too long")
             self.files.append(_join(parent, name))
 
     def run(self) -> list[Sequence]:

@@ -16,6 +16,8 @@ Span = tuple[int, int]
 
 _NAME, _VALUE, _INSTANCE = 1, 2, 3
 _ID, _ELEMENT = 1, 2
+_MAX_INSTANCES = 2_000_000
+"""Of one metric: a value for each instruction of the largest kernels, ten times over."""
 _NAME_KEY = _NAME << 3  # field 1, a varint: how every metric starts
 _VALUE_KEY = _VALUE << 3 | 2  # field 2, a message
 _ID_KEY, _ELEMENT_KEY = _ID << 3 | 2, _ELEMENT << 3 | 2
@@ -59,6 +61,8 @@ class MetricTable:
             if number == _INSTANCE and end != -1:
                 part_id, value = _element(self._data, at, end)
                 values.append(self._decoded(value))
+                if len(values) > _MAX_INSTANCES:
+                    raise Malformed(f"more than {_MAX_INSTANCES:,} instances of {name}")
                 if part_id is not None:
                     ids.append(self._identity(part_id))
         if not values:
@@ -87,15 +91,15 @@ def _by_name(data: bytes, spans: Sequence[Span], strings: Sequence[str]) -> dict
     found: dict[str, Span] = {}
     try:
         for span in spans:
-            start = span[0]
-            if data[start] != _NAME_KEY:
+            start, stop = span
+            if start + 2 > stop or data[start] != _NAME_KEY:
                 raise Malformed("a metric does not start with its name")
             number = data[start + 1]
             if number >= 0x80:
                 number, _ = varint(data, start + 1)
             found[strings[number]] = span
     except IndexError:
-        raise Malformed(f"a metric names string {number} of {len(strings)}") from None
+        raise Malformed(f"a metric's name is none of the report's {len(strings)}") from None
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,27 +56,41 @@ def installed_version() -> str | None:
         return None
 
 
-def disassemble(data: bytes, launch: int, addresses: Iterable[int]) -> Mapping[int, str] | Absent:
-    """The SASS text at each address. Whatever goes wrong costs the text and nothing else."""
-    wanted = list(addresses)
+def disassemble(
+    data: bytes, questions: Mapping[int, Sequence[int]]
+) -> dict[int, Mapping[int, str] | Absent]:
+    """The SASS text at the addresses of each launch, by its number.
+
+    Whatever goes wrong costs the text and nothing else.
+    """
+    answers: dict[int, Mapping[int, str] | Absent] = dict.fromkeys(questions, _NO_ADDRESSES)
+    wanted = {str(launch): list(pcs) for launch, pcs in questions.items() if pcs}
     if not wanted:
-        return Absent(
-            "the report has no numbers for single instructions",
-            "profile again with: ncu --section SourceCounters",
-        )
+        return answers
     if find_spec("ncu_report") is None:
-        return Absent("NVIDIA's reader is not installed", f"pip install {PACKAGE}")
+        missing = Absent("NVIDIA's reader is not installed", f"pip install {PACKAGE}")
+        return answers | {int(launch): missing for launch in wanted}
     try:
-        answer = _ask(data, {"want": "disassembly", "launch": launch, "addresses": wanted})
+        found = _ask(data, {"want": "disassembly", "addresses": wanted})
     except ReaderFailed as failure:
-        return Absent(failure.problem, failure.remedy)
-    known = {int(key): text.strip() for key, text in answer.items() if text != _UNKNOWN_CODE}
-    if not known:
-        return Absent(
-            f"{PACKAGE} {installed_version()} can't disassemble code of this GPU",
-            "an older one may: ncu-report 2025.3.1 still knows Volta",
-        )
-    return known
+        return answers | {int(launch): Absent(failure.problem, failure.remedy) for launch in wanted}
+    return answers | {int(launch): _known_code(texts) for launch, texts in found.items()}
+
+
+_NO_ADDRESSES = Absent(
+    "the report has no numbers for single instructions",
+    "profile again with: ncu --section SourceCounters",
+)
+
+
+def _known_code(texts: Mapping[str, str]) -> Mapping[int, str] | Absent:
+    known = {int(key): text.strip() for key, text in texts.items() if text != _UNKNOWN_CODE}
+    if known:
+        return known
+    return Absent(
+        f"{PACKAGE} {installed_version()} can't disassemble code of this GPU",
+        "an older one may: ncu-report 2025.3.1 still knows Volta",
+    )
 
 
 def read_launch(data: bytes, launch: int, addresses: Iterable[int]) -> Launch:

@@ -121,10 +121,10 @@ def answer(request: dict[str, Any]) -> Any:
     actions = [action for part in context for action in part]
     if request["want"] == "count":
         return {"launches": len(actions), "version": context.get_version()}
-    action = actions[request["launch"]]
     if request["want"] == "disassembly":
-        return disassemble(action, request["addresses"])
-    return describe(action, request["addresses"])
+        wanted = request["addresses"].items()
+        return {number: disassemble(actions[int(number)], pcs) for number, pcs in wanted}
+    return describe(actions[request["launch"]], request["addresses"])
 
 
 def main() -> None:

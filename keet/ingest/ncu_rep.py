@@ -7,6 +7,7 @@ It gives everything but the SASS text, for which NVIDIA's reader is asked in a p
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -69,6 +70,9 @@ _WORKLOADS = {
     EntryKind.GRAPH: Workload.GRAPH,
 }
 
+_MAX_LAUNCHES = 100_000
+"""Ten times the largest report that has been seen."""
+
 _EXECUTED, _SAMPLES = "inst_executed", "smsp__pcsamp_sample_count"
 _SAMPLES_BY_REASON = "smsp__pcsamp_warps_issue_stalled_"
 """Metrics whose instances are instruction addresses."""
@@ -81,6 +85,7 @@ class Report:
         self.path = path
         self.data = data
         self.blocks = blocks
+        self.results: list[FileLaunch] = []
 
     @cached_property
     def strings(self) -> tuple[str, ...]:
@@ -90,6 +95,10 @@ class Report:
             for table in block.header.messages(STRINGS):
                 found += table.texts(1)
         return tuple(found)
+
+    @cached_property
+    def disassembler(self) -> Disassembler:
+        return Disassembler(self)
 
     @cached_property
     def session(self) -> Session:
@@ -115,9 +124,13 @@ class Report:
         """What a reader of the numbers must know: a newer ncu may store what keet can't read."""
         kinds = [entry.kind for block in self.blocks for entry in block.entries]
         unknown = kinds.count(EntryKind.UNKNOWN)
-        if not unknown:
-            return ()
-        return (f"{unknown} results of a kind that this keet does not know are left out",)
+        notes = []
+        if unknown:
+            notes.append(f"{unknown} results of a kind that this keet does not know are left out")
+        if self.session.ncu_version is None and not self.session.devices:
+            # ncu writes both behind the first launch.
+            notes.append("the report has no session: it may have been cut short between launches")
+        return tuple(notes)
 
     def launches(self) -> tuple[Launch, ...]:
         """Raises `Malformed` where a result can't be taken apart."""
@@ -127,6 +140,10 @@ class Report:
             for entry in block.entries
             if entry.kind in _FIELDS
         ]
+        if len(results) > _MAX_LAUNCHES:
+            raise Malformed(
+                f"{len(results):,} launches; keet reads {_MAX_LAUNCHES:,} of one report"
+            )
         return tuple(
             self._launch(number, block, entry) for number, (block, entry) in enumerate(results)
         )
@@ -148,6 +165,7 @@ class Report:
         where = _FIELDS[entry.kind]
         process = block.header.message(PROCESS)
         data = FileLaunch(self, number, message, where, (process and process.number(1)) or 0)
+        self.results.append(data)
         is_kernel = entry.kind is EntryKind.KERNEL
         return Launch(
             number=number,
@@ -164,8 +182,8 @@ class Report:
 
 def _is_older_than(version: str | None, year: int, release: int) -> bool:
     """Whether a version like `2020.2.0.0` is; reports from before 2020.1 record none."""
-    parts = (version or "0.0").split(".")
-    return tuple(int(part) for part in parts[:2] if part.isdigit()) < (year, release)
+    match = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", version or "0.0")
+    return match is not None and (int(match[1]), int(match[2])) < (year, release)
 
 
 def _kernel_name(message: Message) -> KernelName:
@@ -187,6 +205,31 @@ def _dim3(message: Message | None) -> Dim3 | None:
         return None
     x, y, z = (message.number(axis) for axis in (1, 2, 3))
     return (x or 0, y or 0, z or 0)
+
+
+class Disassembler:
+    """Asks NVIDIA's reader for SASS: for one launch at first, then for all others at once.
+
+    A command wants either one launch or every launch, and each question costs half a second.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._known: dict[tuple[object, ...], Mapping[int, str] | Absent] = {}
+
+    def code_of(self, launch: FileLaunch) -> Mapping[int, str] | Absent:
+        if launch.code_key not in self._known:
+            wanted = {launch.code_key: launch}
+            if self._known:
+                wanted |= {other.code_key: other for other in self._report.results}
+            self._ask([other for key, other in wanted.items() if key not in self._known])
+        return self._known[launch.code_key]
+
+    def _ask(self, launches: list[FileLaunch]) -> None:
+        questions = {launch.number: launch.addresses() for launch in launches}
+        answers = native.disassemble(self._report.data, questions)
+        for launch in launches:
+            self._known[launch.code_key] = answers[launch.number]
 
 
 class CodeObject:
@@ -221,8 +264,8 @@ class FileLaunch:
     def __init__(
         self, report: Report, number: int, message: Message, where: _Fields, pid: int
     ) -> None:
+        self.number = number
         self._report = report
-        self._number = number
         self._message = message
         self._where = where
         self._pid = pid
@@ -243,7 +286,7 @@ class FileLaunch:
     def _damaged(self, problem: Malformed) -> DamagedReport:
         return DamagedReport(
             self._report.path,
-            f"the report is damaged: launch {self._number} can't be read ({problem})",
+            f"the report is damaged: launch {self.number} can't be read ({problem})",
             "copy the file again, or profile again: its bytes were changed",
         )
 
@@ -336,4 +379,9 @@ class FileLaunch:
         return found
 
     def disassembly(self) -> Mapping[int, str] | Absent:
-        return native.disassemble(self._report.data, self._number, self.addresses())
+        return self._report.disassembler.code_of(self)
+
+    @cached_property
+    def code_key(self) -> tuple[object, ...]:
+        """Launches with the same key ran the same instructions, so one disassembly serves them."""
+        return (*(id(code) for code in self._code), self.addresses())

@@ -173,7 +173,12 @@ def read_snapshot(text: str, path: Path) -> Profile:
 
 def _parse(text: str, path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(text, parse_int=_whole_number, parse_constant=_refuse_constant)
+        document = json.loads(
+            text,
+            parse_int=_whole_number,
+            parse_float=_finite_number,
+            parse_constant=_refuse_constant,
+        )
         if _ESCAPED_SURROGATE in text.lower():
             json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as problem:
@@ -192,6 +197,13 @@ def _whole_number(digits: str) -> int:
     if len(digits) > 21:
         raise ValueError(f"a number of {len(digits)} digits")
     return int(digits)
+
+
+def _finite_number(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits[:40]} is larger than any number")
+    return value
 
 
 def _refuse_constant(name: str) -> float:

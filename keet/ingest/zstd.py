@@ -16,7 +16,7 @@ else:
 
 LIBRARY = str(zstd.__name__)
 _CHUNK = 1 << 20
-_MIN_LIMIT = 64 << 20
+_MIN_LIMIT = 1 << 20
 _MAX_RATIO = 200
 """Reports compress 10 to 65 times. Beyond this it is no report, and may be a trap."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 from typing import TextIO
 
@@ -12,7 +13,6 @@ from rich.segment import Segment
 
 from keet.errors import one_line
 
-_MAX_WIDTH = 10_000
 _PIPED_WIDTH = 120
 """Wide enough that nothing is folded away from `grep`, narrow enough for a pager."""
 
@@ -20,7 +20,7 @@ _PIPED_WIDTH = 120
 def console_width(file: TextIO) -> int:
     """COLUMNS where it is set, else the terminal's width, else room for a pipe."""
     columns = os.environ.get("COLUMNS", "")
-    if columns.isascii() and columns.isdigit() and 0 < int(columns[:6]) <= _MAX_WIDTH:
+    if re.fullmatch(r"[1-9][0-9]{0,3}", columns):
         return int(columns)
     if not file.isatty():
         return _PIPED_WIDTH
@@ -51,8 +51,9 @@ class Harmless:
 
 def make_console(file: TextIO) -> Console:
     """Colour only on a terminal and not under NO_COLOR, as rich decides; names are never markup."""
-    # rich would read COLUMNS too, and stumble over what is no number.
-    surroundings = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    # rich would read these too, and stumble over what is no number.
+    sizes = ("COLUMNS", "LINES")
+    surroundings = {name: value for name, value in os.environ.items() if name not in sizes}
     return _Console(
         file=file,
         width=console_width(file),

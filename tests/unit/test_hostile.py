@@ -343,3 +343,74 @@ def test_little_memory_is_enough() -> None:
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)),
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_an_empty_metric_at_the_very_end(save) -> None:
+    """It took the bytes of what came after it for its name, or fell over at the end of the file."""
+    with pytest.raises(DamagedReport):
+        touch(read_profile(save(report_of(result(chunk(13, b""))))).launches[0])
+
+
+@pytest.mark.parametrize("version", ["².1", "9" * 5000, "x", ""])
+def test_versions_that_are_none(version: str, save) -> None:
+    told = chunk(8, chunk(1, "Nsight Compute Target") + chunk(2, version))
+    dims = chunk(10, number(1, 4)) + chunk(11, number(1, 2))
+    assert read_profile(save(report_of(result(dims), session=told))).launches[0].grid == (4, 0, 0)
+
+
+def test_a_file_that_changes_while_it_is_read(save, monkeypatch: pytest.MonkeyPatch) -> None:
+    from keet.ingest import container
+
+    path = save((REPORTS / "range.ncu-rep").read_bytes())
+    walk = container.read_blocks
+
+    def walk_and_change(*arguments: object) -> object:
+        found = walk(*arguments)  # type: ignore[arg-type]
+        path.write_bytes(path.read_bytes()[::-1])
+        os.utime(path, ns=(1, 1))
+        return found
+
+    monkeypatch.setattr(container, "read_blocks", walk_and_change)
+    with pytest.raises(DamagedReport, match="changed while it was read"):
+        read_profile(path)
+
+
+def test_a_disk_that_fails(save, monkeypatch: pytest.MonkeyPatch, keet: Keet) -> None:
+    def fail(*arguments: object) -> object:
+        raise OSError(5, "Input/output error")
+
+    path = save((REPORTS / "range.ncu-rep").read_bytes())
+    monkeypatch.setattr("keet.ingest.container.read_blocks", fail)
+    failed = keet("show", path)
+    assert failed.code == 4
+    assert "input/output error" in failed.err
+
+
+def test_a_pipe_that_nobody_reads(tmp_path: Path, keet: Keet) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    refused = keet("show", REPORTS / "range.ncu-rep", "-o", tmp_path / "pipe")
+    assert refused.code == 2
+    assert "can't be written" in refused.err
+
+
+def test_output_to_stdout_by_name() -> None:
+    done = shell("KEET show REPORT -o /dev/stdout | cat")
+    assert "1 launch on NVIDIA H200" in done.stdout
+
+
+@pytest.mark.parametrize("noise", ["1, 2\n", "a,b,c,d\n", "\n" * 100_000, "step 1\n" * 100_000])
+def test_a_program_may_print_what_it_likes(noise: str, save) -> None:
+    path = save((TABLE + noise + '"1","k2","1","6"\n').encode(), "t.csv")
+    assert len(read_profile(path).launches) == 2
+
+
+def test_a_row_that_ends_with_an_opening_quote(save) -> None:
+    with pytest.raises(DamagedReport, match="cut short"):
+        read_profile(save((TABLE + '"1","k2","1","').encode(), "t.csv"))
+
+
+def test_a_report_without_a_session_says_so(save) -> None:
+    """Cut behind the first launch: whole as a container, and yet not all of it."""
+    (note,) = read_profile(save(report_of(result()))).provenance.notes
+    assert "cut short between launches" in note
+    assert read_profile(REPORTS / "range.ncu-rep").provenance.notes == ()

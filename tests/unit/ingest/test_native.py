@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.ingest import native
+from keet.ingest import native, read_profile
 from keet.profile import Absent
 from tests.conftest import REPORTS
 
@@ -39,7 +39,7 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 )
 def test_every_way_to_die(code: str, says: str, child) -> None:
     child(code)
-    answer = native.disassemble(DATA, 0, [1])
+    answer = native.disassemble(DATA, {0: [1]})[0]
     assert isinstance(answer, Absent)
     assert says in answer.reason
     assert answer.remedy
@@ -47,20 +47,20 @@ def test_every_way_to_die(code: str, says: str, child) -> None:
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "find_spec", lambda name: None)
-    answer = native.disassemble(DATA, 0, [1])
+    answer = native.disassemble(DATA, {0: [1]})[0]
     assert isinstance(answer, Absent)
     assert answer.remedy == "pip install ncu-report"
 
 
 def test_without_instructions() -> None:
-    answer = native.disassemble(DATA, 0, [])
+    answer = native.disassemble(DATA, {0: []})[0]
     assert isinstance(answer, Absent)
     assert "SourceCounters" in answer.remedy
 
 
 def test_code_of_a_gpu_that_it_no_longer_knows(child) -> None:
-    child('print(\'{"1": "???", "2": "???"}\')')
-    answer = native.disassemble(DATA, 0, [1, 2])
+    child('print(\'{"0": {"1": "???", "2": "???"}}\')')
+    answer = native.disassemble(DATA, {0: [1, 2]})[0]
     assert isinstance(answer, Absent)
     assert "can't disassemble" in answer.reason
 
@@ -73,7 +73,7 @@ def test_memory_is_limited(child) -> None:
         "limit_memory(200); bytearray(1 << 30)"
     )
     child(limit)
-    answer = native.disassemble(DATA, 0, [1])
+    answer = native.disassemble(DATA, {0: [1]})[0]
     assert isinstance(answer, Absent)
     assert "MemoryError" in answer.reason
 
@@ -91,3 +91,21 @@ def test_a_private_copy_is_removed() -> None:
     with native._private_copy(b"bytes") as path:
         assert path.read_bytes() == b"bytes"
     assert not path.parent.exists()
+
+
+@pytest.mark.skipif(native.installed_version() is None, reason="no ncu-report here")
+def test_many_launches_are_asked_for_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four launches of three kernels: one question for the first, one for what is left."""
+    asked = []
+    ask = native._ask
+
+    def counting(data: bytes, question: dict) -> object:
+        asked.append(sorted(question["addresses"]))
+        return ask(data, question)
+
+    monkeypatch.setattr(native, "_ask", counting)
+    launches = read_profile(REPORTS / "tour_nolines.ncu-rep").launches
+    codes = [launch.disassembly for launch in launches]
+    assert asked == [["0"], ["1", "3"]]
+    assert codes[2] is codes[3]
+    assert not any(isinstance(code, Absent) for code in codes)
