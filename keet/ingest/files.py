@@ -12,7 +12,7 @@ from keet.errors import UnreadableFile
 
 HEAD = 4096
 """Bytes that are enough to tell every format from every other."""
-MAX_SIZE = 4 << 30
+MAX_SIZE = 2 << 30
 """No report near this size has been seen; what is larger is refused before it fills the memory."""
 MAX_TEXT = 256 << 20
 """The same for exports and snapshots, which take several times their size when they are parsed."""
