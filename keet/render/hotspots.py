@@ -41,7 +41,9 @@ def hotspots_view(found: Found, width: int, top: int) -> Group:
         if parts:
             parts.append("")
         parts += _launch_view(launch, spots, width, top)
-        leading = [reason for spot in spots.spots[:_EXPLAINED] for reason in _reasons(spot)[:1]]
+        leading = [
+            reason for spot in spots.spots[: min(top, _EXPLAINED)] for reason in _reasons(spot)[:1]
+        ]
         reasons.update(dict.fromkeys(leading))
     parts += _legend(reasons)
     for absent, launches in silent.items():
@@ -79,7 +81,9 @@ def _legend(reasons: Iterable[str]) -> list[RenderableType]:
     """What the leading stall reasons stand for, in words."""
     known = stalls()
     lines: list[RenderableType] = [
-        Text.assemble((known[reason].label, "dim bold"), (f": {known[reason].waits_for}", "dim"))
+        Text.assemble(
+            (known[reason].label, "dim bold"), (f": waits for {known[reason].waits_for}", "dim")
+        )
         for reason in reasons
     ]
     return ["", *lines] if lines else []
