@@ -10,6 +10,7 @@ import pytest
 
 from keet.cli import COMMANDS
 from keet.render.documents import DOCUMENTS
+from tests import encode
 from tests.conftest import REPORTS, Keet
 
 GOLDENS = [
@@ -320,3 +321,43 @@ def test_longest_first(keet: Keet) -> None:
     assert [launch["id"] for launch in out["launches"]] == [0, 2, 1, 3]
     only = json.loads(keet("show", report, "--kernel", "norm", "--format", "json").out)
     assert [launch["id"] for launch in only["launches"]] == [2, 3]
+
+
+@pytest.fixture
+def long_report(tmp_path: Path) -> Path:
+    """More launches than a terminal lists, the last one the longest."""
+    kernels = [
+        encode.Kernel(f"k{i}", {"gpu__time_duration.sum": i + 1.0}, {"inst_executed": [(16, 1)]})
+        for i in range(45)
+    ]
+    path = tmp_path / "long.ncu-rep"
+    path.write_bytes(encode.report(kernels))
+    return path
+
+
+def test_the_terminal_lists_the_longest_of_many(long_report: Path, keet: Keet) -> None:
+    shown = keet("show", long_report).out
+    assert "5 more launches: --all" in shown
+    assert " k44 " in shown
+    assert " k4 " not in shown
+    assert " k4 " in keet("show", long_report, "--all").out
+    assert "more launches" not in keet("show", long_report, "--launch", "3").out
+
+
+@pytest.mark.parametrize("command", ["show", "metrics", "hotspots"])
+def test_json_holds_every_launch(command: str, long_report: Path, keet: Keet) -> None:
+    document = json.loads(keet(command, long_report, "--format", "json").out)
+    assert [launch["id"] for launch in document["launches"]] == list(range(45))
+
+
+@pytest.mark.parametrize("command", ["metrics", "hotspots"])
+def test_csv_holds_every_launch(command: str, long_report: Path, keet: Keet) -> None:
+    out = keet(command, long_report, "--format", "csv").out
+    launches = dict.fromkeys(int(row["launch"]) for row in csv.DictReader(io.StringIO(out)))
+    assert list(launches) == list(range(45))
+
+
+def test_json_holds_what_was_chosen_in_the_order_asked_for(long_report: Path, keet: Keet) -> None:
+    options = ("--launch", "1-42", "--sort", "time", "--format", "json")
+    document = json.loads(keet("show", long_report, *options).out)
+    assert [launch["id"] for launch in document["launches"]] == list(range(42, 0, -1))

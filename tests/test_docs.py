@@ -10,7 +10,7 @@ import pytest
 
 from keet.catalog import gpus, hardware_units, metrics, stalls
 from keet.catalog.page import page
-from keet.cli import COMMANDS
+from keet.cli import COMMANDS, help_text
 from keet.version import __version__
 
 ROOT = Path(__file__).parent.parent
@@ -33,6 +33,14 @@ def test_the_readme_begins_with_the_two_commands() -> None:
 def test_the_readme_names_every_command() -> None:
     named = set(re.findall(r"^\| `keet (\w+)", README, re.MULTILINE))
     assert named == set(COMMANDS)
+
+
+def test_the_readme_and_the_help_have_the_same_exit_codes() -> None:
+    pattern = r"exit codes: 0 done[^.]*"
+    (here,), (there,) = (
+        re.findall(pattern, " ".join(text.lower().split())) for text in (README, help_text())
+    )
+    assert here == there
 
 
 def test_counts_are_those_of_the_catalog() -> None:

@@ -68,8 +68,6 @@ class Section(NamedTuple):
     title: str
     gives: str
     sets: tuple[str, ...]
-    probes: tuple[str, ...]
-    """Metrics whose presence shows that the section was collected."""
 
 
 class Gpu(NamedTuple):

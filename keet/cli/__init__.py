@@ -13,7 +13,7 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import NamedTuple, NoReturn, TextIO
+from typing import NamedTuple, NoReturn
 
 from keet.errors import KeetError, UsageError, one_line
 from keet.version import __version__
@@ -54,7 +54,7 @@ examples:
   keet COMMAND --help       options and examples of one command
 
 exit codes: 0 done; 1 a check failed; 2 wrong usage; 3 something needed is not
-installed; 4 a report can't be read; 70 a bug in keet
+there; 4 a report can't be read; 70 a bug in keet
 """
 
 
@@ -148,9 +148,9 @@ def _give_up_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _complain(line: str, stream: TextIO | None = None) -> None:
+def _complain(line: str) -> None:
     with suppress(OSError):  # nobody is listening
-        (stream or sys.stderr).write(line + "\n")
+        sys.stderr.write(line + "\n")
 
 
 def _report_bug(error: Exception) -> int:

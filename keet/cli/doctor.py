@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
+from keet.cli import EXIT_NOT_THERE
 from keet.cli.arguments import Destination, add_output
 
 EXAMPLES = """\
@@ -14,8 +15,6 @@ examples:
   keet doctor
   keet doctor --format json
 """
-
-EXIT_NOT_THERE = 3
 
 
 def configure(parser: ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from keet.cli.arguments import (
 from keet.profile import Launch
 
 MAX_ROWS = 40
-"""Launches listed unless --all: a report may hold thousands."""
+"""Launches that a terminal lists unless --all: a report may hold thousands."""
 
 EXAMPLES = """\
 examples:
@@ -36,7 +36,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--sort", choices=("launch", "time"), default="launch", help="by number, or longest first"
     )
-    parser.add_argument("--all", action="store_true", help="list every launch, however many")
+    parser.add_argument("--all", action="store_true", help="list every launch (json: always)")
     add_output(parser, "terminal", "json")
 
 
@@ -45,7 +45,8 @@ def run(args: Namespace) -> None:
     from keet.ingest import read_profile
 
     profile = read_profile(args.report, source=args.source)
-    launches = _listed(selected_launches(profile, args), args)
+    selected = selected_launches(profile, args)
+    launches = _listed(selected, args)
     coverage = find_coverage(profile)
     out = Destination(args, sys.stdout)
     if args.format == "json":
@@ -56,13 +57,14 @@ def run(args: Namespace) -> None:
         return
     from keet.render.show import show_view
 
-    out.show(lambda width: show_view(profile, coverage, launches, width))
+    cut = len(selected) - len(launches)
+    out.show(lambda width: show_view(profile, coverage, launches, width, cut=cut))
 
 
 def _listed(launches: Sequence[Launch], args: Namespace) -> Sequence[Launch]:
-    """In the order asked for; of very many, the longest ones."""
+    """In the order asked for; of very many, a terminal gets the longest ones, a program all."""
     by_time = sorted(launches, key=lambda launch: -_time(launch))
-    shown = by_time if args.all else by_time[:MAX_ROWS]
+    shown = by_time if args.all or args.format != "terminal" else by_time[:MAX_ROWS]
     return shown if args.sort == "time" else sorted(shown, key=lambda launch: launch.id)
 
 

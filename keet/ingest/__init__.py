@@ -132,11 +132,7 @@ def _from_container(
         launches = report.launches()
         session = report.session
     except Malformed as problem:
-        raise DamagedReport(
-            file.path,
-            f"the report is damaged: {problem}",
-            "copy the file again, or profile again: its bytes were changed",
-        ) from None
+        raise container.damaged(file.path, str(problem)) from None
     provenance = Provenance(
         path=printable_path(file.path),
         format=form,

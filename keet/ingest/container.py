@@ -25,10 +25,8 @@ VERSION = 7
 _MAX_HEADER = 64 << 20
 """A block header holds names and a session: megabytes at the most. More is a damaged length."""
 
-_CUT_SHORT = (
-    "copy the file again, or profile again: it was cut short while it was written or copied"
-)
-_DAMAGED = "copy the file again, or profile again: its bytes were changed"
+COPY_AGAIN = "copy the file again, or profile again"
+_CUT_SHORT = f"{COPY_AGAIN}: it was cut short while it was written or copied"
 
 
 class EntryKind(IntEnum):
@@ -86,7 +84,12 @@ class _Reader:
         return u32(self.take(4, what), 0)
 
     def damaged(self, problem: str) -> DamagedReport:
-        return DamagedReport(self.path, f"the report is damaged: {problem}", _DAMAGED)
+        return damaged(self.path, problem)
+
+
+def damaged(path: Path, problem: str) -> DamagedReport:
+    remedy = f"{COPY_AGAIN}: its bytes were changed"
+    return DamagedReport(path, f"the report is damaged: {problem}", remedy)
 
 
 def read_blocks(file: BinaryIO, size: int, path: Path) -> list[Block]:

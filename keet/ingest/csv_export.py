@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.errors import DamagedReport, UnknownFormat
-from keet.ingest.session import ATTRIBUTE_PREFIX, DEVICE_ATTRIBUTES, device_from_attributes
+from keet.ingest.session import device_from_metrics
 from keet.ingest.stored import StoredLaunch
 from keet.profile import (
     Absent,
@@ -59,6 +59,7 @@ def read_csv_launches(text: str, path: Path) -> tuple[Launch, ...]:
     """The launches of every table: a log may hold several runs, each with columns of its own."""
     launches: list[Launch] = []
     table: _Table | None = None
+    number, counted = 1, 0  # of a line, and up to where: counting anew for each row is quadratic
     lines = _LINE.finditer(text)
     for found in lines:
         line = found[0]
@@ -66,7 +67,8 @@ def read_csv_launches(text: str, path: Path) -> tuple[Launch, ...]:
             below = next(lines, None)
             table = _read_header(line, below[0] if below else "", path)
         elif table is not None and _starts_a_row(line, table):
-            number = text.count("\n", 0, found.start()) + 1
+            number += text.count("\n", counted, found.start())
+            counted = found.start()
             row = _read_row(line, number, table, path)
             launches.append(_launch(len(launches), row, table, path, number))
     return tuple(launches)
@@ -158,12 +160,7 @@ def _launch(number: int, row: list[str], table: _Table, path: Path, line: int) -
 
 
 def _device(cells: dict[str, str], metrics: dict[str, RawMetric]) -> Device:
-    attributes = {
-        name: metrics[ATTRIBUTE_PREFIX + name].value
-        for name in DEVICE_ATTRIBUTES
-        if ATTRIBUTE_PREFIX + name in metrics
-    }
-    found = device_from_attributes(attributes, index=_whole(cells.get("Device")))
+    found = device_from_metrics(metrics.get, index=_whole(cells.get("Device")))
     if found.compute_capability is None and cells.get("CC"):
         return Device(found.name, cells["CC"], found.sm_count, found.index)
     return found

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from keet.ingest.elf import Elf
-from keet.ingest.wire import Malformed
+from keet.ingest.wire import Malformed, decode_text
 from keet.profile import Location
 
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _SET_COLUMN = 1, 2, 3, 4, 5
@@ -250,7 +250,7 @@ class _Program:
         end = self.data.find(b"\0", self.at, self.end)
         if end < 0:
             raise Malformed("a file name of a line program is cut short")
-        text = self.data[self.at : end].decode("utf-8", errors="backslashreplace")
+        text = decode_text(self.data[self.at : end])
         self.at = end + 1
         return text
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keet.errors import ReaderFailed
-from keet.ingest.session import ATTRIBUTE_PREFIX, DEVICE_ATTRIBUTES, device_from_attributes
+from keet.ingest.session import device_from_metrics
 from keet.ingest.stored import StoredLaunch
 from keet.profile import (
     Absent,
@@ -96,16 +96,12 @@ def _known_code(texts: Mapping[str, str]) -> Mapping[int, str] | Absent:
 def read_launch(data: bytes, launch: int, addresses: Iterable[int]) -> Launch:
     """A whole launch through NVIDIA's reader: the reference that keet's own reader is held to."""
     answer = _ask(data, {"want": "everything", "launch": launch, "addresses": list(addresses)})
-    metrics = {name: metric for name, metric in answer["metrics"].items() if metric is not None}
-    attributes = {
-        name: metrics[ATTRIBUTE_PREFIX + name]["value"]
-        for name in DEVICE_ATTRIBUTES
-        if ATTRIBUTE_PREFIX + name in metrics
-    }
+    told = {name: metric for name, metric in answer["metrics"].items() if metric is not None}
+    metrics = {name: RawMetric(metric["value"]) for name, metric in told.items()}
     stored = StoredLaunch(
-        stored_device=device_from_attributes(attributes),
-        metrics={name: RawMetric(metric["value"]) for name, metric in metrics.items()},
-        stored_instances={name: _instances(m) for name, m in metrics.items() if "values" in m},
+        stored_device=device_from_metrics(metrics.get),
+        metrics=metrics,
+        stored_instances={name: _instances(m) for name, m in told.items() if "values" in m},
         stored_sections=tuple(answer["sections"]),
         stored_rules=tuple(_rule(rule) for rule in answer["rules"]),
         stored_markers=tuple(SourceMarker(**marker) for marker in answer["markers"]),

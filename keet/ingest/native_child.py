@@ -120,7 +120,7 @@ def answer(request: dict[str, Any]) -> Any:
     context = ncu_report.load_report(request["path"])
     actions = [action for part in context for action in part]
     if request["want"] == "count":
-        return {"launches": len(actions), "version": context.get_version()}
+        return {"launches": len(actions)}
     if request["want"] == "disassembly":
         wanted = request["addresses"].items()
         return {number: disassemble(actions[int(number)], pcs) for number, pcs in wanted}

@@ -16,18 +16,12 @@ from typing import NamedTuple
 
 from keet.errors import DamagedReport
 from keet.ingest import native
-from keet.ingest.container import PROCESS, SESSION, STRINGS, Block, Entry, EntryKind
+from keet.ingest.container import PROCESS, SESSION, STRINGS, Block, Entry, EntryKind, damaged
 from keet.ingest.lines import CodePlace, LineTable
 from keet.ingest.metrics import MetricTable
 from keet.ingest.nvtx import read_nvtx
 from keet.ingest.rules import read_markers, read_rules
-from keet.ingest.session import (
-    ATTRIBUTE_PREFIX,
-    DEVICE_ATTRIBUTES,
-    Session,
-    device_from_attributes,
-    read_session,
-)
+from keet.ingest.session import Session, device_from_metrics, read_session
 from keet.ingest.wire import Malformed, Message
 from keet.profile import (
     Absent,
@@ -284,22 +278,11 @@ class FileLaunch:
             raise self._damaged(problem) from None
 
     def _damaged(self, problem: Malformed) -> DamagedReport:
-        return DamagedReport(
-            self._report.path,
-            f"the report is damaged: launch {self.number} can't be read ({problem})",
-            "copy the file again, or profile again: its bytes were changed",
-        )
+        return damaged(self._report.path, f"launch {self.number} can't be read ({problem})")
 
     def device(self) -> Device:
-        metrics = self._metrics
-        with self._damage_named():
-            attributes = {
-                name: metrics.value(ATTRIBUTE_PREFIX + name)
-                for name in DEVICE_ATTRIBUTES
-                if ATTRIBUTE_PREFIX + name in metrics
-            }
+        found = device_from_metrics(self.metric)
         recorded = self._report.session.devices
-        found = device_from_attributes(attributes)
         if found.name is None and len(recorded) == 1:
             return recorded[0]  # before 2020.2 attributes were kept in the session alone
         return found

@@ -7,16 +7,16 @@ too; keet neither needs nor keeps them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from keet.ingest.metrics import read_value
 from keet.ingest.wire import Message
-from keet.profile import Device, Value
+from keet.profile import Device, RawMetric, Value
 
-ATTRIBUTE_PREFIX = "device__attribute_"
-DEVICE_ATTRIBUTES = (
+_ATTRIBUTE_PREFIX = "device__attribute_"
+_DEVICE_ATTRIBUTES = (
     "display_name",
     "compute_capability_major",
     "compute_capability_minor",
@@ -83,12 +83,21 @@ def _device(message: Message) -> Device:
     attributes: dict[str, Value] = {}
     for attribute in message.messages(3):
         value = attribute.raw(2)
-        name = (attribute.text(1) or "").removeprefix(ATTRIBUTE_PREFIX)
+        name = (attribute.text(1) or "").removeprefix(_ATTRIBUTE_PREFIX)
         attributes[name] = read_value(value) if value is not None else None
-    return device_from_attributes(attributes, name=message.text(2), index=message.number(1))
+    return _from_attributes(attributes, name=message.text(2), index=message.number(1))
 
 
-def device_from_attributes(
+def device_from_metrics(
+    metric: Callable[[str], RawMetric | None], index: int | None = None
+) -> Device:
+    """A device from what a launch's metrics say of it; `metric` looks one up by its name."""
+    found = ((name, metric(_ATTRIBUTE_PREFIX + name)) for name in _DEVICE_ATTRIBUTES)
+    attributes = {name: raw.value for name, raw in found if raw is not None}
+    return _from_attributes(attributes, index=index)
+
+
+def _from_attributes(
     attributes: dict[str, Value], name: str | None = None, index: int | None = None
 ) -> Device:
     """A device from CUDA's attributes, named as in `device__attribute_*` without the prefix."""

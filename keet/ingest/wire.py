@@ -127,9 +127,6 @@ class Message:
         self._data = data
         self._spans = _index(data, start, len(data) if stop is None else stop)
 
-    def __contains__(self, number: int) -> bool:
-        return number in self._spans
-
     def _last(self, number: int) -> tuple[int, int] | None:
         spans = self._spans.get(number)
         return spans[-1] if spans else None

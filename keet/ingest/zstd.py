@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from keet.errors import DamagedReport
+from keet.ingest.container import COPY_AGAIN
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -40,13 +41,9 @@ def unpacked_size(data: bytes, path: Path) -> int:
                         "check where the file comes from",
                     )
     except EOFError:
-        raise DamagedReport(
-            path, "the compressed report is cut short", "copy the file again, or profile again"
-        ) from None
+        raise DamagedReport(path, "the compressed report is cut short", COPY_AGAIN) from None
     except zstd.ZstdError as problem:
         raise DamagedReport(
-            path,
-            f"the compressed report is damaged ({problem})",
-            "copy the file again, or profile again",
+            path, f"the compressed report is damaged ({problem})", COPY_AGAIN
         ) from None
     return total

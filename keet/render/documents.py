@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from keet.units import Number
 from keet.version import __version__
 
 SCHEMA_VERSION: Literal[1] = 1
 
-Number = int | float
 Dimensions = tuple[int, int, int]
 NonFinite = Literal["nan", "inf", "-inf"]
 """Numbers that ncu reports and JSON does not have: their value is null."""

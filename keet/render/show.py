@@ -27,11 +27,11 @@ _PEAKS = {
 
 
 def show_view(
-    profile: Profile, coverage: Coverage, launches: Sequence[Launch], width: int
+    profile: Profile, coverage: Coverage, launches: Sequence[Launch], width: int, *, cut: int = 0
 ) -> Group:
-    """The report, and a table of those launches in the order given."""
+    """The report, and a table of those launches in the order given; `cut` more were too many."""
     parts: list[RenderableType] = [_heading(profile), _launch_table(launches, width)]
-    parts += [Text(line, style="dim") for line in _footnotes(profile, launches, width)]
+    parts += [Text(line, style="dim") for line in _footnotes(profile, cut, width)]
     parts += ["", *_coverage(coverage, width)]
     return Group(*parts)
 
@@ -152,14 +152,13 @@ def _one_decimal(quantity: Quantity | None) -> str:
     return f"{quantity.value:.1f}" if quantity.value == quantity.value else "n/a"
 
 
-def _footnotes(profile: Profile, launches: Sequence[Launch], width: int) -> list[str]:
+def _footnotes(profile: Profile, cut: int, width: int) -> list[str]:
     lines = ["% of peak, over elapsed cycles (L1: over its active cycles); - is not measured"]
     if width < WIDE:
         lines.append(f"from {WIDE} columns on: shared memory and occupancy too")
     lines += _totals(profile)
-    hidden = len(profile.launches) - len(launches)
-    if hidden > 0:
-        lines.append(f"{hidden:,} more launches: --all, --launch N, --kernel REGEX, --sort time")
+    if cut > 0:
+        lines.append(f"{cut:,} more launches: --all, --launch N, --kernel REGEX, --sort time")
     if len(profile.devices) > 1:
         lines.append("several GPUs: keet show --format json says which launch ran on which")
     ranges = sorted({f"{r.domain}/{r.name}" for launch in profile.launches for r in launch.nvtx})

@@ -19,7 +19,6 @@ from keet.render.documents import (
     MetricsDocument,
     MetricsLaunch,
     NonFinite,
-    Number,
     PointDocument,
     QuantityDocument,
     ReportDocument,
@@ -30,7 +29,7 @@ from keet.render.documents import (
     StallDocument,
 )
 from keet.render.source_text import source_line, source_lines
-from keet.units import Quantity
+from keet.units import Number, Quantity
 
 SHOWN_VALUES = (
     "duration",

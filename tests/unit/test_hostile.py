@@ -247,6 +247,7 @@ def test_tables_in_the_wild(text: str, durations: list[float], save) -> None:
         (TABLE + '"1","k2","1","1,5"\n', "no number of ncu"),
         (TABLE + '"1","k2","1","' + "9" * 5000 + '"\n', "no number of ncu"),
         (TABLE + '"1","k2"\n', "line 4 has 2 cells"),
+        ("log\n\n" + TABLE * 2 + "\n\r\n42\n" + '"1","k2"\n', "line 12 has 2 cells"),
         (TABLE.replace("Context", "gpu__time_duration.sum"), "twice"),
     ],
 )
