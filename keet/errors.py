@@ -2,7 +2,7 @@
 
 * KeetError
   x UsageError            the command line asks for something that is not there          exit 2
-  x NotAvailable          a program, package or extra that is needed is not installed    exit 3
+  x NotAvailable          a program, package, GPU or right that is needed is not there   exit 3
   x IngestError           the file can't become a Profile                                exit 4
     + UnreadableFile      it can't be opened, or is no regular file
     + UnknownFormat       it opened, and is nothing that keet reads
@@ -10,6 +10,7 @@
     + DamagedReport       its structure is broken, or it was cut short
     + EmptyReport         it is whole, and holds no launch
     + ReaderFailed        NVIDIA's reader crashed, hung or ran out of memory on it
+  x ProgramFailed         the program to be profiled ended badly                exit: its own
   x MetricNotCollected    the question needs a metric that the report does not hold      exit 1
 
 Anything else that reaches `main` is a bug in keet: exit 70.
@@ -72,6 +73,14 @@ class EmptyReport(IngestError):
 
 class ReaderFailed(IngestError):
     pass
+
+
+class ProgramFailed(KeetError):
+    """Carries the code of the program on, so that a script sees what it would without keet."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 class MetricNotCollected(KeetError):

@@ -154,6 +154,8 @@ def recapture_command(profile: Profile, gaps: Iterable[Gap]) -> str:
     Naming a section turns ncu's default set off: unless the recorded command named its own, what
     the report already holds has to be asked for again.
     """
+    if (program := keet_program(profile)) is not None:
+        return f"keet profile -- {program}"
     flags: dict[str, None] = {}
     recorded = ncu_arguments(profile)
     if recorded is None or not _ASKS_FOR_SECTIONS.search(recorded):
@@ -187,6 +189,15 @@ def ncu_arguments(profile: Profile) -> str | None:
     """What followed the ncu executable: its options stand before the program, so more may too."""
     match = _NCU.match(profile.provenance.command_line or "")
     return match["rest"].strip() if match else None
+
+
+def keet_program(profile: Profile) -> str | None:
+    """The program of a report that `keet profile` made: its ncu command is long, and known."""
+    match = _BY_KEET.search(profile.provenance.command_line or "")
+    return match["program"] if match else None
+
+
+_BY_KEET = re.compile(r"\s--export\s+\S*\.keet-profile-\w+/\S+\s+(?P<program>.+)$", re.DOTALL)
 
 
 def _kernel_filter(profile: Profile) -> str:

@@ -4,6 +4,8 @@ from keet.catalog.availability import chips_with, exists_on
 from keet.catalog.gpu_match import gpu_named
 from keet.catalog.loading import (
     Capability,
+    Collection,
+    FindingSpec,
     Gpu,
     HardwareUnit,
     MetricSpec,
@@ -11,6 +13,8 @@ from keet.catalog.loading import (
     Stall,
     Throughput,
     capabilities,
+    collection,
+    findings,
     gpus,
     hardware_units,
     metric_named,
@@ -24,6 +28,8 @@ from keet.catalog.unit_names import unit_of
 
 __all__ = [
     "Capability",
+    "Collection",
+    "FindingSpec",
     "Gpu",
     "HardwareUnit",
     "MetricSpec",
@@ -32,7 +38,9 @@ __all__ = [
     "Throughput",
     "capabilities",
     "chips_with",
+    "collection",
     "exists_on",
+    "findings",
     "gpu_named",
     "gpus",
     "hardware_units",

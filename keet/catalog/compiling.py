@@ -16,6 +16,8 @@ COMPILED = FOLDER / "compiled.json"
 _SINGLE_FILES = (
     "availability",
     "capabilities",
+    "collection",
+    "findings",
     "gpus",
     "hardware_units",
     "sections",

@@ -102,6 +102,23 @@ class Capability(NamedTuple):
     """Catalog ids."""
 
 
+class FindingSpec(NamedTuple):
+    """Something that keet can find in a launch: an id of the closed vocabulary."""
+
+    id: str
+    family: str
+    """`memory`, `parallelism`, `instructions` or `healthy`."""
+    label: str
+    meaning: str
+
+
+class Collection(NamedTuple):
+    """What `keet profile` asks ncu for: all that keet's checks need, in few passes."""
+
+    sections: tuple[str, ...]
+    metrics: tuple[str, ...]
+
+
 @cache
 def _tables() -> Mapping[str, Mapping[str, Any]]:
     tables: Mapping[str, Mapping[str, Any]] = json.loads(_COMPILED.read_text(encoding="utf-8"))
@@ -163,6 +180,19 @@ def sections() -> Mapping[str, Section]:
 def capabilities() -> Mapping[str, Capability]:
     rows = _tables()["capabilities"]
     return {key: Capability(id=key, **_tuples(row)) for key, row in rows.items()}
+
+
+@cache
+def findings() -> Mapping[str, FindingSpec]:
+    rows = _tables()["findings"]
+    return {key: FindingSpec(id=key, **row) for key, row in rows.items()}
+
+
+@cache
+def collection() -> Collection:
+    table = _tables()["collection"]
+    metrics = [name for group in table["metrics"].values() for name in group]
+    return Collection(tuple(table["sections"]), tuple(metrics))
 
 
 @cache

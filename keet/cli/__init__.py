@@ -32,6 +32,7 @@ COMMANDS = {
     "show": _Command("show", "what is in a report, what is missing, how to capture that"),
     "hotspots": _Command("hotspots", "source lines ranked by samples, with stalls and traffic"),
     "metrics": _Command("metrics", "the metric table, with units and meaning"),
+    "profile": _Command("profile", "run ncu on a program with what keet needs, then show it"),
     "snapshot": _Command("snapshot", "a report as text to read, diff and keep (.keet.json)"),
     "doctor": _Command("doctor", "what is installed and reachable, with remedies"),
     "schema": _Command("schema", "the JSON Schema of every JSON output"),
@@ -51,6 +52,7 @@ examples:
   keet show report.ncu-rep
   keet hotspots report.ncu-rep --launch 0 --source ./src
   keet metrics report.ncu-rep dram --format csv
+  keet profile -- ./app --size 4096
   keet COMMAND --help       options and examples of one command
 
 exit codes: 0 done; 1 a check failed; 2 wrong usage; 3 something needed is not
@@ -61,8 +63,11 @@ there; 4 a report can't be read; 70 a bug in keet
 class _Parser(ArgumentParser):
     """argparse with keet's manners: one line for an error, and where to read more."""
 
+    takes_program = False
+
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see: {self.prog} --help")
+        hint = "a program stands after --, " if self.takes_program else ""
+        raise UsageError(f"{message}; {hint}see: {self.prog} --help")
 
 
 def run() -> NoReturn:
@@ -80,7 +85,7 @@ def run() -> NoReturn:
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = _dispatch(arguments)
+        code = dispatch(arguments)
         sys.stdout.flush()
         return code
     except KeetError as error:
@@ -101,7 +106,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _report_bug(error)
 
 
-def _dispatch(arguments: list[str]) -> int:
+def dispatch(arguments: list[str]) -> int:
+    """Run one command; errors are the caller's."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         sys.stdout.write(help_text())
         return 0
@@ -120,12 +126,21 @@ def _dispatch(arguments: list[str]) -> int:
         formatter_class=RawDescriptionHelpFormatter,
     )
     module.configure(parser)
+    parser.takes_program = hasattr(module, "TAKES_PROGRAM")
+    rest, program = _split_program(rest) if parser.takes_program else (rest, [])
     try:
         parsed = parser.parse_intermixed_args(rest)
     except SystemExit:  # --help was printed; errors are raised by `_Parser`
         return 0
+    parsed.program = program
     result: int | None = module.run(parsed)
     return result or 0
+
+
+def _split_program(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """A program's options are its own: argparse must not see them."""
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:cut], arguments[cut + 1 :]
 
 
 def help_text() -> str:

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from keet.analysis.coverage import Coverage, Gap, ncu_arguments
+from keet.analysis.coverage import Coverage, Gap, keet_program, ncu_arguments
 from keet.profile import Device, Dim3, Launch, Profile, Workload
 from keet.units import Quantity, format_number
 
@@ -54,11 +54,17 @@ def _heading(profile: Profile) -> Group:
     lines = [first, Text(", ".join(part for part in made if part), style="dim")]
     if origin.snapshot:
         lines.append(Text(f"snapshot of {origin.path}", style="dim"))
-    arguments = ncu_arguments(profile)
-    if arguments:
-        lines.append(Text(f"ncu {arguments}", style="dim"))
+    if command := _command(profile):
+        lines.append(Text(command, style="dim"))
     lines += [Text(f"note: {note}", style="yellow") for note in origin.notes]
     return Group(*lines)
+
+
+def _command(profile: Profile) -> str | None:
+    if (program := keet_program(profile)) is not None:
+        return f"keet profile -- {program}"
+    arguments = ncu_arguments(profile)
+    return f"ncu {arguments}" if arguments else None
 
 
 def describe_device(device: Device) -> str:

@@ -1,0 +1,193 @@
+"""Profile a program with ncu: the sections that keet needs, source included, first launch of each
+kernel; then show what is in the report. Needs a GPU and Nsight Compute."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keet.cli.arguments import pattern, positive
+from keet.errors import UsageError
+
+if TYPE_CHECKING:
+    from keet.collect import Request
+
+TAKES_PROGRAM = True
+"""What follows `--` is a program and its arguments, kept in `args.program`."""
+
+EXAMPLES = """\
+examples:
+  keet profile -- ./app --size 4096
+  keet profile -o before.ncu-rep --kernel 'gemm|softmax' -- python3 train.py
+  keet profile --launch-skip 10 --launch-count 3 -- ./app     after ten warm-up launches
+  keet profile --function bench.py:step                       one function of a Python file
+  keet profile --dry-run -- ./app                             only print the ncu command
+
+Build with -lineinfo (nvcc, hipcc-like wrappers too) so that the numbers get source lines; Triton
+kernels have them. For --function, nsight-python calls the function in its own process, once to warm
+up and once under the profiler (pip install 'keet[collect]'; ncu 2026.2.1 or newer).
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.usage = "keet profile [options] -- COMMAND ..."
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="the report (default: PROGRAM.ncu-rep)"
+    )
+    parser.add_argument("-f", "--force", action="store_true", help="replace FILE if it exists")
+    parser.add_argument(
+        "--kernel", type=pattern, metavar="REGEX", help="only kernels whose function name matches"
+    )
+    parser.add_argument(
+        "--launch-skip", type=_count, metavar="N", help="pass over the first N launches that match"
+    )
+    parser.add_argument(
+        "--launch-count",
+        type=positive,
+        metavar="N",
+        help="profile N launches that match (default: the first of each kernel)",
+    )
+    parser.add_argument(
+        "--clock-control",
+        choices=("none", "base"),
+        default="none",
+        help="clocks as they are in use (none), or locked to the base clock (default: none)",
+    )
+    parser.add_argument(
+        "--light",
+        action="store_true",
+        help="no source and no counters of single instructions: a small report, for many launches",
+    )
+    parser.add_argument("--function", metavar="FILE:NAME", help="profile one Python function")
+    parser.add_argument("--ncu", metavar="PATH", help="the ncu to run (default: found)")
+    parser.add_argument(
+        "--ncu-options", type=shlex.split, default=[], metavar="TEXT", help="more options for ncu"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the command, run nothing")
+    parser.add_argument(
+        "--format",
+        choices=("terminal", "json", "path"),
+        default="terminal",
+        help="what to print of the report: as keet show does, or only where it is",
+    )
+
+
+def _count(text: str) -> int:
+    return 0 if text == "0" else positive(text)
+
+
+def run(args: Namespace) -> int:
+    _check(args)
+    report = args.output or _free_name(args)
+    if args.dry_run:
+        sys.stdout.write(shlex.join(_command(args, report)) + "\n")
+        return 0
+    _check_place(report, args)
+    return _profile_function(args, report) if args.function else _profile_program(args, report)
+
+
+def _check(args: Namespace) -> None:
+    if bool(args.program) == bool(args.function):
+        raise UsageError("name one program after --, or one --function; see: keet profile --help")
+    alone = {"--launch-skip": args.launch_skip, "--launch-count": args.launch_count}
+    given = [name for name, value in alone.items() if value is not None]
+    if args.function and (given or args.kernel or args.light or args.ncu_options):
+        raise UsageError(
+            "nsight-python profiles every kernel of the function, in its own way: leave --kernel, "
+            "--launch-skip, --launch-count, --light and --ncu-options out, or profile the script: "
+            "keet profile -- python3 FILE"
+        )
+
+
+def _check_place(report: Path, args: Namespace) -> None:
+    if report.is_dir():
+        raise UsageError(f"{report}: this is a folder; name a file in it with -o")
+    if report.exists() and not args.force:
+        raise UsageError(f"{report}: it exists; replace it with --force, or name another with -o")
+    if not report.parent.is_dir():
+        raise UsageError(f"{report}: there is no folder {report.parent}; make it first")
+
+
+def _free_name(args: Namespace) -> Path:
+    """PROGRAM.ncu-rep, or the first of PROGRAM_2.ncu-rep … that is free."""
+    named = args.function.partition(":")[0] if args.function else _script(args.program)
+    stem = Path(named).stem or "report"
+    number = 1
+    while (path := Path(f"{stem}{f'_{number}' if number > 1 else ''}.ncu-rep")).exists():
+        number += 1
+    return path
+
+
+def _script(program: list[str]) -> str:
+    """`python3 -u train.py` is known as train, not as python3."""
+    if Path(program[0]).name.startswith("python"):
+        return next((word for word in program[1:] if word.endswith(".py")), program[0])
+    return program[0]
+
+
+def _command(args: Namespace, report: Path) -> list[str]:
+    if args.function:
+        from keet.collect.python_function import child_command
+
+        return child_command(args.function, report, args.clock_control)
+    from keet.collect import ncu_command
+
+    return ncu_command(args.ncu or "ncu", _request(args), report)
+
+
+def _request(args: Namespace) -> Request:
+    from keet.collect import Request
+
+    return Request(
+        program=tuple(args.program),
+        kernel=args.kernel.pattern if args.kernel else None,
+        launch_skip=args.launch_skip,
+        launch_count=args.launch_count,
+        clock_control=args.clock_control,
+        light=args.light,
+        ncu_options=tuple(args.ncu_options),
+    )
+
+
+def _profile_program(args: Namespace, report: Path) -> int:
+    from keet.collect import collect, find_ncu
+
+    _check_program(args.program[0])
+    done = collect(_request(args), report, find_ncu(args.ncu), _note)
+    _present(args, report)
+    if done.status:
+        _note(f"{args.program[0]} failed with exit code {done.status} after its kernels ran")
+    return done.status
+
+
+def _check_program(program: str) -> None:
+    import shutil
+
+    if shutil.which(program) is None:
+        raise UsageError(f"there is no program {program}; name it with its path, e.g. ./{program}")
+
+
+def _profile_function(args: Namespace, report: Path) -> int:
+    from keet.collect.python_function import collect_function
+
+    collect_function(args.function, report, args.clock_control, _note)
+    _present(args, report)
+    return 0
+
+
+def _note(line: str) -> None:
+    sys.stderr.write(f"keet: {line}\n")
+    sys.stderr.flush()
+
+
+def _present(args: Namespace, report: Path) -> None:
+    if args.format == "path":
+        sys.stdout.write(f"{report}\n")
+        return
+    from keet.cli import dispatch
+
+    _note(f"wrote {report}")
+    dispatch(["show", str(report), "--format", args.format])

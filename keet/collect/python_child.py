@@ -1,0 +1,66 @@
+"""Run by `python_function` in a process of its own: FILE NAME PREFIX OPTIONS.
+
+Knows nothing of keet: it needs the user's packages and nsight-python alone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def main(file: str, name: str, prefix: str, options: str) -> int:
+    import nsight  # first: ncu has to attach before CUDA starts
+
+    try:
+        function = load(Path(file), name)
+        function()  # compiles kernels and fills caches, outside of the profile
+    except Exception as problem:  # noqa: BLE001 - the user's code may raise anything
+        return tell("function", problem)
+    try:
+        profile(nsight, function, prefix, json.loads(options))
+    except Exception as problem:  # noqa: BLE001 - and so may the collector
+        return tell("collector", problem)
+    return 0
+
+
+def load(file: Path, name: str) -> Callable[[], Any]:
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(file.parent))
+    sys.modules[file.stem] = module
+    spec.loader.exec_module(module)
+    found: Callable[[], Any] = getattr(module, name)
+    return found
+
+
+def profile(nsight: Any, function: Callable[[], Any], prefix: str, options: Any) -> None:
+    measured = nsight.analyze.kernel(
+        metrics=options["metrics"],
+        clock_control=options["clock_control"],
+        runs=1,
+        output_prefix=prefix,
+        combine_kernel_metrics=max,  # a function may launch several kernels; the report has each
+    )
+
+    def keet_profile() -> None:
+        with nsight.annotate("keet"):
+            function()
+
+    measured(keet_profile)()
+
+
+def tell(who: str, problem: Exception) -> int:
+    message = f"{type(problem).__name__}: {problem}"
+    sys.stdout.write(json.dumps({"who": who, "message": message}) + "\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

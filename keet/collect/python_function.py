@@ -1,0 +1,75 @@
+"""One Python function (Triton, CuPy, torch) through nsight-python's collector.
+
+nsight-python attaches ncu to the process that it is imported in, before CUDA starts: so a process
+of its own runs `python_child`, with nsight imported first.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from keet.catalog import capabilities, metric_with_id, metrics
+from keet.collect.running import Progress, counted, whole_launches
+from keet.errors import NotAvailable, ProgramFailed, UsageError
+
+_INSTEAD = "or profile the whole script: keet profile -- python3 FILE"
+_NOT_FOR_NCU = ("launch__", "device__", "derived__", "profiler__")
+"""Prefixes of what is always in a report, or is computed from the rest."""
+
+
+def child_command(function: str, report: Path, clock_control: str) -> list[str]:
+    """What is run: `report` is where nsight-python's files begin."""
+    file, _, name = function.rpartition(":")
+    if not file or not name.isidentifier():
+        raise UsageError(f"--function {function}: write it as FILE.py:NAME, e.g. bench.py:step")
+    options = {"metrics": metric_names(), "clock_control": clock_control}
+    child = Path(__file__).with_name("python_child.py")
+    return [sys.executable, str(child), file, name, str(report), json.dumps(options)]
+
+
+def metric_names() -> list[str]:
+    """The collector takes metrics, no sections: those that are looked at first, and each sample."""
+    wanted = [spec.id for spec in metrics().values() if spec.key]
+    wanted += [name for capability in capabilities().values() for name in capability.metrics]
+    names = [metric_with_id(metric_id).names[0] for metric_id in dict.fromkeys(wanted)]
+    chosen = [name for name in names if not name.startswith(_NOT_FOR_NCU)]
+    return ["group:smsp__pcsamp_warp_stall_reasons", *dict.fromkeys(chosen)]
+
+
+def collect_function(function: str, report: Path, clock_control: str, progress: Progress) -> None:
+    if find_spec("nsight") is None:
+        raise NotAvailable(
+            f"nsight-python is not installed; pip install 'keet[collect]', {_INSTEAD}"
+        )
+    file = function.rpartition(":")[0]
+    if not Path(file).is_file():
+        raise UsageError(
+            f"--function {function}: there is no file {file}; write it as FILE.py:NAME"
+        )
+    with tempfile.TemporaryDirectory(prefix=".keet-profile-", dir=report.parent) as folder:
+        command = child_command(function, Path(folder) / "run_", clock_control)
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        sys.stderr.write(done.stderr if done.returncode == 0 else "")
+        written = next(Path(folder).glob("*.ncu-rep"), None)
+        launches = whole_launches(written) if written else 0
+        if written is None or not launches:
+            raise _failure(function, done)
+        written.replace(report)
+    progress(f"nsight-python profiled {counted(launches)} of {function}")
+
+
+def _failure(function: str, done: subprocess.CompletedProcess[str]) -> NotAvailable | ProgramFailed:
+    """The child ends with one JSON line that says who failed."""
+    last = next((line for line in reversed(done.stdout.splitlines()) if line.startswith("{")), "{}")
+    told = json.loads(last)
+    message = " ".join(str(told.get("message") or done.stderr or "it said nothing").split())[:400]
+    if told.get("who") == "function":
+        return ProgramFailed(f"{function} failed: {message}; run it alone first", 1)
+    return NotAvailable(f"nsight-python wrote no report: {message}; see: keet doctor, {_INSTEAD}")

@@ -1,0 +1,100 @@
+"""The command line that ncu gets."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from keet.catalog import capabilities, collection, sections
+from keet.collect import Request, find_ncu, ncu_command
+from keet.errors import NotAvailable
+from tests.conftest import Keet
+
+PROGRAM = ("./app", "-o", "its own", "--kernel", "x")
+
+
+def command(**options: object) -> list[str]:
+    return ncu_command("ncu", Request(PROGRAM, **options), Path("out.ncu-rep"))  # type: ignore[arg-type]
+
+
+def after(words: list[str], option: str) -> str:
+    return words[words.index(option) + 1]
+
+
+def test_the_first_launch_of_each_kernel_by_default() -> None:
+    assert after(command(), "--kernel-id") == "::regex:.:1"
+    assert after(command(kernel="gemm|norm"), "--kernel-id") == "::regex:gemm|norm:1"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"launch_count": 3}, ["--launch-count", "3"]),
+        ({"launch_skip": 2}, ["--launch-skip", "2", "--launch-count", "1"]),
+        (
+            {"kernel": "k", "launch_skip": 2, "launch_count": 3},
+            ["--kernel-name", "regex:k", "--launch-skip", "2", "--launch-count", "3"],
+        ),
+    ],
+)
+def test_launches_by_number(options: dict[str, object], words: list[str]) -> None:
+    line = shlex.join(command(**options))
+    assert shlex.join(words) in line
+    assert "--kernel-id" not in line
+
+
+def test_the_program_comes_last_and_as_it_was_given() -> None:
+    assert tuple(command()[-len(PROGRAM) :]) == PROGRAM
+    assert command()[-len(PROGRAM) - 2 : -len(PROGRAM)] == ["--export", "out.ncu-rep"]
+
+
+def test_everything_a_check_needs_is_asked_for() -> None:
+    """Each capability by its section, or, for the memory tables, by its metrics."""
+    asked = collection()
+    by_metrics = {c.id for c in capabilities().values() if c.section not in asked.sections}
+    assert by_metrics == {"memory_tables"}
+    assert "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum" in asked.metrics
+    assert set(asked.sections) <= set(sections())
+    assert len(set(asked.metrics)) == len(asked.metrics)
+
+
+def test_source_clocks_and_options() -> None:
+    words = command(clock_control="base", ncu_options=("--nvtx",))
+    assert after(words, "--import-source") == "yes"
+    assert after(words, "--clock-control") == "base"
+    assert "--nvtx" in words[: words.index("--export")]
+
+
+def test_light_leaves_out_single_instructions() -> None:
+    words = command(light=True)
+    assert "SourceCounters" not in words
+    assert after(words, "--import-source") == "no"
+    assert "SourceCounters" in command()
+
+
+def test_dry_run(keet: Keet, golden) -> None:  # type: ignore[no-untyped-def]
+    done = keet("profile", "--dry-run", "--kernel", "gemm", "-o", "a.ncu-rep", "--", *PROGRAM)
+    assert done.code == 0
+    golden("profile_dry_run.txt", done.out)
+
+
+def test_ncu_where_installers_put_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ncu = tmp_path / "bin" / "ncu"
+    ncu.parent.mkdir()
+    ncu.write_text("#!/bin/sh\n")
+    ncu.chmod(0o755)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    assert find_ncu() == str(ncu)
+    assert find_ncu(str(ncu)) == str(ncu)
+
+
+def test_no_ncu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keet.collect.tools._usual_places", lambda: iter(()))
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(NotAvailable, match="not on the PATH; install"):
+        find_ncu()
+    with pytest.raises(NotAvailable, match="no program /nowhere/ncu"):
+        find_ncu("/nowhere/ncu")

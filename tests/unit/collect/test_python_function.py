@@ -1,0 +1,100 @@
+"""One Python function through nsight-python, played by a package of the same shape."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from keet.collect.python_function import metric_names
+from tests.conftest import REPORTS, Keet
+
+NSIGHT = """\
+    import json, pathlib, shutil
+    from contextlib import contextmanager
+
+    told = {{}}
+
+    @contextmanager
+    def annotate(name):
+        told["annotated"] = name
+        yield
+
+    class analyze:
+        @staticmethod
+        def kernel(**options):
+            def decorate(function):
+                def run():
+                    function()
+                    told["options"] = {{k: v for k, v in options.items() if not callable(v)}}
+                    {ending}
+                return run
+            return decorate
+    """
+WRITES = f"""shutil.copyfile({str(REPORTS / "tour_basic.ncu-rep")!r}, options["output_prefix"] + "ncu-output-f-0.ncu-rep"); pathlib.Path(__file__).with_name("told.json").write_text(json.dumps(told))"""
+REFUSES = 'raise RuntimeError("ncu 2026.2.1 or later is required")'
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "bench.py"
+    path.write_text(
+        "calls = []\ndef step():\n    calls.append(1)\ndef bad():\n    raise ValueError('size')\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    return path
+
+
+def install(folder: Path, ending: str) -> None:
+    text = textwrap.dedent(NSIGHT).format(ending=ending)
+    (folder / "nsight.py").write_text(text)
+
+
+def test_the_function_is_profiled(script: Path, keet: Keet) -> None:
+    install(script.parent, WRITES)
+    out = script.with_name("r.ncu-rep")
+    done = keet("profile", "--function", f"{script}:step", "-o", out, width=200)
+    assert done.code == 0, done.err
+    assert "4 launches on NVIDIA H200" in done.out
+    told = json.loads(script.with_name("told.json").read_text())
+    assert told["annotated"] == "keet"
+    assert told["options"]["metrics"] == metric_names()
+    assert not list(script.parent.glob(".keet-profile-*"))
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "says"),
+    [
+        ("step", 3, "nsight-python wrote no report: RuntimeError: ncu 2026.2.1 or later"),
+        ("bad", 1, "failed: ValueError: size; run it alone first"),
+        ("nothing", 1, "has no attribute 'nothing'"),
+    ],
+)
+def test_no_report(name: str, code: int, says: str, script: Path, keet: Keet) -> None:
+    install(script.parent, REFUSES)
+    done = keet("profile", "--function", f"{script}:{name}", "-o", script.with_name("r.ncu-rep"))
+    assert done.code == code
+    assert says in done.err
+    assert len(done.err.splitlines()) == 1
+    assert not list(script.parent.glob("*.ncu-rep"))
+
+
+def test_without_nsight_python(script: Path, keet: Keet) -> None:
+    done = keet("profile", "--function", f"{script}:step", "-o", script.with_name("r.ncu-rep"))
+    assert done.code == 3
+    assert "pip install 'keet[collect]', or profile the whole script" in done.err
+
+
+@pytest.mark.parametrize("spec", ["bench.py", "bench.py:", ":step", "bench.py:a b"])
+def test_a_function_is_named_with_its_file(spec: str, keet: Keet) -> None:
+    done = keet("profile", "--dry-run", "--function", spec)
+    assert done.code == 2
+    assert "FILE.py:NAME" in done.err
+
+
+def test_metrics_have_names_that_ncu_collects() -> None:
+    assert "gpu__time_duration.sum" in metric_names()
+    assert not [n for n in metric_names() if n.startswith(("launch__", "derived__", "device__"))]

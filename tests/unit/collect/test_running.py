@@ -1,0 +1,180 @@
+"""A run of ncu, played by a script that says what the real one said on an H200."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPORTS, Keet
+
+REPORT = REPORTS / "tour_basic.ncu-rep"
+PROFILED = '==PROF== Profiling "1:7:transpose_rows:1": 0%....50%....100% - 23 passes\n'
+PERMISSION = (
+    "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU "
+    "Performance Counters on the target device 0.\n"
+)
+NO_MATCH = "==WARNING== No kernels were profiled.\n"
+KERNELS = "Available Kernels:\n1. normalise\n2. transpose_rows\n"
+FAILED = "==ERROR== The application returned an error code (7).\n"
+UNKNOWN = "==ERROR== Something new.\n"
+NOT_LOADED = "==ERROR== Failed to initialize the profiler: LibraryNotLoaded\n"
+
+FakeNcu = Callable[..., Path]
+
+
+@pytest.fixture
+def fake_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeNcu:
+    """An `ncu` on the PATH that logs these words and, if told to, leaves a report."""
+
+    def make(log: str, *, report: Path | None = None, code: int = 0, body: str = "") -> Path:
+        folder = tmp_path / "bin"
+        folder.mkdir(exist_ok=True)
+        script = f"""\
+            #!{sys.executable}
+            import pathlib, shutil, sys, time
+            words = sys.argv
+            after = lambda option: pathlib.Path(words[words.index(option) + 1])
+            print("the program speaks", flush=True)
+            after("--log-file").write_text({log!r})
+            if {report is not None}:
+                shutil.copyfile({str(report)!r}, after("--export"))
+            BODY
+            sys.exit({code})
+            """
+        path = folder / "ncu"
+        path.write_text(textwrap.dedent(script).replace("BODY", body))
+        path.chmod(0o755)
+        smi = folder / "nvidia-smi"
+        smi.write_text("#!/bin/sh\necho 'GPU 0: H200'\n")
+        smi.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        return path
+
+    return make
+
+
+def leftovers(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name != "bin")
+
+
+def test_a_report_is_written_and_shown(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
+    fake_ncu(PROFILED, report=REPORT)
+    out = tmp_path / "r.ncu-rep"
+    done = keet("profile", "-o", out, "--", "ls", width=200)
+    assert done.code == 0
+    assert done.out.startswith(f"{out}: 4 launches on NVIDIA H200")
+    assert "keet: profiled transpose_rows in 23 passes" in done.err
+    assert leftovers(tmp_path) == ["r.ncu-rep"]
+    assert keet("profile", "-o", out, "-f", "--format", "path", "--", "ls").out == f"{out}\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "code", "exit_code", "says"),
+    [
+        (PERMISSION, 1, 3, "run as root"),
+        (PERMISSION + FAILED, 7, 3, "NVreg_RestrictProfilingToAdminUsers=0"),
+        (NO_MATCH + KERNELS, 0, 3, "the program launches normalise, transpose_rows; choose one"),
+        (NO_MATCH, 0, 3, "the program launched no kernel; check"),
+        (FAILED, 7, 7, "ls failed with exit code 7 before a kernel was profiled; run it alone"),
+        (UNKNOWN, 1, 3, "ncu wrote no report: Something new; see: keet doctor"),
+        (NOT_LOADED, 1, 3, "ncu can't reach the driver's profiler"),
+        ("", 139, 3, "it ended with exit code 139"),
+    ],
+)
+def test_no_report(
+    log: str, code: int, exit_code: int, says: str, fake_ncu: FakeNcu, keet: Keet, tmp_path: Path
+) -> None:
+    fake_ncu(log, code=code)
+    done = keet("profile", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
+    assert done.code == exit_code
+    assert done.out == ""
+    assert says in done.err
+    assert len(done.err.splitlines()) == 1
+    assert leftovers(tmp_path) == []
+
+
+def test_a_half_written_report_is_no_report(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
+    cut = tmp_path / "bin" / "cut"
+    cut.parent.mkdir()
+    cut.write_bytes(REPORT.read_bytes()[:20_000])
+    fake_ncu(PROFILED, report=cut, code=1)
+    done = keet("profile", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
+    assert done.code == 3
+    assert leftovers(tmp_path) == []
+
+
+def test_a_program_that_fails_late_keeps_its_report_and_its_code(
+    fake_ncu: FakeNcu, keet: Keet, tmp_path: Path
+) -> None:
+    fake_ncu(PROFILED + FAILED, report=REPORT, code=7)
+    done = keet("profile", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
+    assert done.code == 7
+    assert "4 launches" in done.out
+    assert "ls failed with exit code 7 after its kernels ran" in done.err
+
+
+def test_no_gpu(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
+    smi = fake_ncu(FAILED, code=7).with_name("nvidia-smi")
+    smi.write_text("#!/bin/sh\nexit 9\n")
+    done = keet("profile", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
+    assert done.code == 3
+    assert "there is no GPU that ncu can profile; see: nvidia-smi" in done.err
+
+
+def test_nothing_is_replaced_without_being_told(
+    fake_ncu: FakeNcu, keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_ncu(PROFILED, report=REPORT)
+    kept = tmp_path / "ls.ncu-rep"
+    kept.write_text("mine")
+    assert "it exists; replace it with --force" in keet("profile", "-o", kept, "--", "ls").err
+    monkeypatch.chdir(tmp_path)
+    assert keet("profile", "--format", "path", "--", "ls").out == "ls_2.ncu-rep\n"
+    assert kept.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "name one program after --"),
+        (["./app"], "a program stands after --"),
+        (["--", "/nowhere/app"], "there is no program /nowhere/app"),
+        (["-o", "/nowhere/x.ncu-rep", "--", "ls"], "there is no folder /nowhere"),
+        (["-o", "/", "--", "ls"], "this is a folder"),
+        (["--kernel", "(", "--", "ls"], "no regular expression"),
+        (["--launch-count", "0", "--", "ls"], "no positive whole number"),
+        (["--function", "a.py:f", "--", "ls"], "one program after --, or one --function"),
+        (["--function", "a.py:f", "--kernel", "k"], "every kernel of the function"),
+    ],
+)
+def test_wrong_usage(words: list[str], says: str, keet: Keet) -> None:
+    done = keet("profile", *words)
+    assert done.code == 2
+    assert says in done.err
+
+
+def test_ctrl_c_keeps_what_ncu_wrote(fake_ncu: FakeNcu, tmp_path: Path) -> None:
+    """As from a terminal: the whole process group is interrupted."""
+    body = "pathlib.Path(after('--export').parent / 'ready').touch(); time.sleep(60)"
+    fake_ncu(PROFILED, report=REPORT, body=body)
+    out = tmp_path / "r.ncu-rep"
+    words = [sys.executable, "-m", "keet", "profile", "-o", str(out), "--", "ls"]
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    while not list(tmp_path.glob(".keet-profile-*/ready")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert f"interrupted; {out} holds 4 launches" in said
+    assert leftovers(tmp_path) == ["r.ncu-rep"]
