@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 SAMPLE := tests/data/reports/tour_full.ncu-rep
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test check bench docs samples clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,9 +36,15 @@ check: $(STAMP)  ## types and style alone
 bench: $(STAMP)  ## speed, as ratios to yardsticks of the same run
 	$(BIN)/python -m tests.benchmarks
 
-docs: $(STAMP)  ## write what is generated again: the compiled catalog, docs/metrics.md
+docs: $(STAMP)  ## write what is generated again: the compiled catalog, tables of the docs
 	$(BIN)/python -m keet.catalog.compiling
 	$(BIN)/python -m keet.catalog.page > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
+	$(BIN)/python -m kernels_samples.table
+
+# The Python that has torch and triton is the machine's own, so keet is taken from this folder.
+samples:  ## profile and measure the samples again: needs a GPU, nvcc and ncu
+	PYTHONPATH=. $(PYTHON) -m kernels_samples.capture $(SAMPLES)
+	PYTHONPATH=. $(PYTHON) -m kernels_samples.table
 
 clean:  ## remove the environment and everything that was built
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache

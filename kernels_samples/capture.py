@@ -1,0 +1,327 @@
+"""Builds, checks, times and profiles samples, and writes what was measured. `make samples` runs it.
+
+Needs a GPU, nvcc, ncu and keet; Python samples need torch and triton too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import math
+import os
+import re
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keet.version import __version__
+from kernels_samples.samples import HERE, Sample, load_sample, load_samples
+
+WORK = Path("/tmp/keet-samples")
+"""A neutral place: the paths of sources and programs are written into the reports."""
+MARK = "# Measured by `make samples`: nothing below this line is edited by hand.\n"
+MAX_REPORT = 700_000
+SAMPLES = 300
+"""Of a launch: enough to rank lines and stalls, and a report stays small."""
+CYCLES_A_US, SMS = 1700, 132
+"""Of an H200, roughly: they set the number of samples, nothing else."""
+_AT_ONCE = 6
+"""Programs that are checked at the same time; they are timed one by one."""
+
+
+class Failure(Exception):
+    """One sample that did not work; the others go on."""
+
+
+class Program(NamedTuple):
+    """One variant, ready to run."""
+
+    sample: Sample
+    variant: str
+    command: tuple[str, ...]
+
+    @property
+    def folder(self) -> Path:
+        return WORK / self.sample.name
+
+    def run(self, *options: object) -> dict[str, Any]:
+        """Run it and return its JSON line; a wrong result is a failure."""
+        command = [*self.command, *map(str, options)]
+        done = _call(command, self.folder)
+        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode or not lines:
+            said = (done.stderr + done.stdout).strip()[-400:]
+            raise Failure(f"{self.sample.name} {self.variant} {' '.join(command[1:])}: {said}")
+        result: dict[str, Any] = json.loads(lines[-1])
+        return result
+
+
+def _call(command: Iterable[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        list(command), cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+def main() -> int:
+    options = _options()
+    samples = [load_sample(HERE / name) for name in options.names] or load_samples()
+    _copy_sources()
+    machine = _machine()
+    failed = 0
+    builds = [(sample, variant) for sample in samples for variant in sample.variants]
+    pool = ThreadPoolExecutor(os.cpu_count())
+    built = {(s.name, variant): pool.submit(_attempt, build, s, variant) for s, variant in builds}
+    for sample in samples:
+        ready = [built[sample.name, variant].result() for variant in sample.variants]
+        done = _attempt(capture, sample, ready, options, machine) if all(ready) else None
+        failed += done is None
+    print(f"{len(samples) - failed} of {len(samples)} samples captured")
+    return 1 if failed else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m kernels_samples.capture", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="samples (default: all)")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of timing, variants in turn")
+    parser.add_argument("--launches", type=int, default=30, help="timed launches a turn")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds that results are checked for")
+    parser.add_argument("--only-profile", action="store_true", help="leave [measured] as it is")
+    parser.add_argument("--only-measure", action="store_true", help="leave the reports as they are")
+    parser.add_argument("--variant", action="append", help="profile only this one (repeatable)")
+    parser.add_argument("--no-sweep", action="store_true", help="leave the sweeps as they are")
+    return parser.parse_args()
+
+
+def _attempt(step: Any, *arguments: Any) -> Any:
+    """The step's result, or None and a line that says what failed."""
+    try:
+        return step(*arguments)
+    except (Failure, subprocess.TimeoutExpired, OSError) as problem:
+        print(f"FAILED {problem}", flush=True)
+        return None
+
+
+def _copy_sources() -> None:
+    shutil.rmtree(WORK, ignore_errors=True)
+    keep = shutil.ignore_patterns("*.ncu-rep", "__pycache__", "sweep")
+    shutil.copytree(HERE, WORK, ignore=keep)
+
+
+# --- building
+
+
+def architecture() -> str:
+    return os.environ.get("ARCH", "sm_90")
+
+
+def build_command(sample: Sample, variant: str, *more: str, output: str = "") -> list[str]:
+    """As a person would type it in the sample's folder."""
+    return [
+        *("nvcc", "-std=c++17", "-O3", f"-arch={architecture()}", "-lineinfo"),
+        *sample.flags,
+        *more,
+        *("-o", output or variant),
+        *(f"{variant}.cu", "problem.cu", "../harness/harness.cu"),
+    ]
+
+
+def build(sample: Sample, variant: str) -> Program:
+    if sample.language == "triton":
+        return Program(sample, variant, (sys.executable, f"{variant}.py"))
+    return _built(sample, variant, build_command(sample, variant), variant)
+
+
+def _built(sample: Sample, variant: str, command: list[str], output: str) -> Program:
+    done = _call(command, WORK / sample.name)
+    if done.returncode:
+        raise Failure(f"{sample.name} {output}: {done.stderr.strip()[-600:]}")
+    return Program(sample, variant, (f"./{output}",))
+
+
+# --- measuring
+
+
+def capture(
+    sample: Sample, programs: list[Program], options: argparse.Namespace, machine: dict[str, str]
+) -> Path:
+    """Measure, then profile: how long it takes sets how often the profiler samples."""
+    if not options.only_profile:
+        measure(sample, programs, options, machine)
+    if options.only_measure:
+        return sample.folder
+    wanted = [p for p in programs if p.variant in (options.variant or sample.variants)]
+    return profile_all(load_sample(sample.folder), wanted, swept=not options.no_sweep)
+
+
+def measure(
+    sample: Sample, programs: list[Program], options: argparse.Namespace, machine: dict[str, str]
+) -> None:
+    check_seeds(programs, range(1, options.seeds + 1))
+    rounds = [
+        [program.run("--seed", 1, "--launches", options.launches) for program in programs]
+        for _ in range(options.rounds)
+    ]
+    table = measured_table(sample, programs, rounds, options, machine)
+    print(f"{sample.name}: {summary(rounds, programs)}", flush=True)
+    write_measured(sample, table)
+
+
+def profile_all(sample: Sample, programs: list[Program], *, swept: bool) -> Path:
+    assert sample.measured is not None, f"{sample.name} was not measured yet"
+    for program in programs:
+        own = "--ncu-options" in sample.profile
+        median = sample.measured.variants[program.variant].median_us
+        profile(program, sample.report(program.variant), *([] if own else sampling(median)))
+    if sample.sweep and swept:
+        sweep(sample)
+    return sample.folder
+
+
+def check_seeds(programs: list[Program], seeds: Iterable[int]) -> None:
+    """Every variant right for every seed, and the variants in agreement."""
+    turns = [(program, seed) for seed in seeds for program in programs]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        results = list(pool.map(lambda t: t[0].run("--seed", t[1], "--launches", 1), turns))
+    by_seed: dict[int, list[float]] = {}
+    for (_, seed), result in zip(turns, results):
+        by_seed.setdefault(seed, []).append(result["checksum"])
+    for seed, sums in by_seed.items():
+        if max(sums) - min(sums) > 1e-3 * max(map(abs, sums)):
+            raise Failure(f"{programs[0].sample.name}: checksums differ for seed {seed}: {sums}")
+
+
+def summary(rounds: list[list[dict[str, Any]]], programs: list[Program]) -> str:
+    parts = [
+        f"{program.variant} {statistics.median(_times(rounds, i)):.1f} us"
+        for i, program in enumerate(programs)
+    ]
+    return ", ".join(parts) + f", speed-up {_speedup(rounds):.2f}"
+
+
+def _times(rounds: list[list[dict[str, Any]]], variant: int) -> list[float]:
+    return [time for turn in rounds for time in turn[variant]["times_us"]]
+
+
+def _speedup(rounds: list[list[dict[str, Any]]]) -> float:
+    return statistics.median(_times(rounds, 0)) / statistics.median(_times(rounds, -1))
+
+
+def measured_table(
+    sample: Sample,
+    programs: list[Program],
+    rounds: list[list[dict[str, Any]]],
+    options: argparse.Namespace,
+    machine: dict[str, str],
+) -> str:
+    ratios = [turn[0]["median_us"] / turn[-1]["median_us"] for turn in rounds]
+    python = sample.language == "triton"
+    run = "python3 slow.py" if python else "./slow"
+    options_text = "".join(f"{shlex.quote(word)} " for word in profile_options(sample))
+    values: dict[str, Any] = {
+        **machine,
+        "seeds": list(range(1, options.seeds + 1)),
+        "rounds": len(rounds),
+        "launches": len(_times(rounds, 0)),
+        "build": "" if python else " ".join(build_command(sample, "slow")),
+        "run": f"{run} --seed 1",
+        "profile": f"keet profile {options_text}-o slow.ncu-rep -- {run} --seed 1 --once",
+        "speedup": round(_speedup(rounds), 3),
+        "speedup_range": [round(min(ratios), 3), round(max(ratios), 3)],
+    }
+    lines = [f"[measured]\ndate = {datetime.date.today().isoformat()}"]  # noqa: DTZ011
+    lines += [f"{name} = {json.dumps(value)}" for name, value in values.items()]
+    for i, program in enumerate(programs):
+        lines += ["", f"[measured.variants.{program.variant}]", *_timing(rounds, i)]
+    return "\n".join(lines) + "\n"
+
+
+def _timing(rounds: list[list[dict[str, Any]]], variant: int) -> Iterator[str]:
+    times = _times(rounds, variant)
+    deciles = statistics.quantiles(times, n=10, method="inclusive")
+    yield f"median_us = {statistics.median(times):.2f}"
+    yield f"p10_us = {deciles[0]:.2f}"
+    yield f"p90_us = {deciles[-1]:.2f}"
+    last = rounds[-1][variant]
+    yield f"checksum = {float(last['checksum'])!r}"
+    yield f"worst_error_over_allowed = {float(last['worst_error_over_allowed'])!r}"
+
+
+def write_measured(sample: Sample, table: str) -> Path:
+    path = sample.folder / "sample.toml"
+    told = path.read_text(encoding="utf-8").partition(MARK)[0].rstrip() + "\n"
+    path.write_text(f"{told}\n{MARK}{table}", encoding="utf-8")
+    return path
+
+
+# --- profiling
+
+
+def profile(program: Program, report: Path, *more: str) -> None:
+    written = program.folder / report.name
+    command = [sys.executable, "-m", "keet", "profile", "-f", "--format", "path"]
+    command += [*profile_options(program.sample), *more, "-o", str(written)]
+    done = _call([*command, "--", *program.command, "--seed", "1", "--once"], program.folder)
+    if done.returncode:
+        raise Failure(f"{program.sample.name} {written.name}: {done.stderr.strip()[-400:]}")
+    if written.stat().st_size > MAX_REPORT:
+        print(f"TOO BIG {report.name} of {program.sample.name}: {written.stat().st_size:,} bytes")
+    report.parent.mkdir(exist_ok=True)
+    shutil.copyfile(written, report)
+
+
+def sampling(median_us: float) -> list[str]:
+    """Options for about SAMPLES warp samples: each address that has one takes 39 numbers."""
+    cycles = median_us * CYCLES_A_US * SMS / SAMPLES
+    return ["--ncu-options", f"--warp-sampling-interval {max(0, round(math.log2(cycles)) - 5)}"]
+
+
+def profile_options(sample: Sample) -> list[str]:
+    # torch's own kernels would bring 10 MB of code along.
+    own = ["--kernel", f"^{sample.kernel}$"] if sample.language == "triton" else []
+    return [*own, *sample.profile]
+
+
+def sweep(sample: Sample) -> None:
+    assert sample.sweep is not None
+    for value in sample.sweep.values:
+        output = f"{sample.sweep.knob}_{value:04d}"
+        define = f"-D{sample.sweep.knob}={value}"
+        command = build_command(sample, sample.sweep.variant, define, output=output)
+        program = _built(sample, sample.sweep.variant, command, output)
+        program.run("--seed", 1, "--launches", 1)
+        profile(program, sample.sweep_report(value), "--light")
+
+
+# --- the machine
+
+
+def _machine() -> dict[str, str]:
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0"]
+    gpu, driver = (part.strip() for part in _said(*query).split(","))
+    return {
+        "gpu": gpu,
+        "driver": driver,
+        "cuda": _version(_said("nvcc", "--version"), r"release ([\d.]+)"),
+        "ncu": _version(_said("ncu", "--version"), r"Version ([\d.]+)"),
+        "keet": __version__,
+    }
+
+
+def _said(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _version(text: str, pattern: str) -> str:
+    found = re.search(pattern, text)
+    return found[1] if found else "unknown"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""The samples as typed objects: what is planted in each, and what was measured of it."""
+
+from __future__ import annotations
+
+import datetime
+import operator
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+HERE = Path(__file__).parent
+Kind = Literal["plain", "hidden", "science", "layered", "second_stage", "healthy", "long"]
+_OPERATORS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Cause(_Record):
+    """A place in the source that a finding comes from."""
+
+    finding: str
+    variant: str
+    line: int
+    code: str
+
+
+class Decoy(_Record):
+    """A place that looks like a cause, and is none."""
+
+    variant: str
+    line: int
+    code: str
+    why_not: str
+
+
+class Truth(_Record):
+    """What is known of a sample because it was planted."""
+
+    dominant: str
+    accept: tuple[str, ...] = ()
+    """Other ids that name the same cause."""
+    others: tuple[str, ...] = ()
+    """Further causes, in the order in which they matter once those before are fixed."""
+    why: str
+    fix: str
+    source_alone: str
+    """What a reader of the source alone would guess."""
+    left: dict[str, str] = Field(default_factory=dict)
+    """What limits a variant other than `slow`."""
+    cause: tuple[Cause, ...] = ()
+    decoy: tuple[Decoy, ...] = ()
+
+    @property
+    def places(self) -> list[Cause | Decoy]:
+        return [*self.cause, *self.decoy]
+
+
+class Condition(NamedTuple):
+    """`>= 30`, on a value of a report."""
+
+    word: str
+    limit: float
+
+    def holds(self, value: float) -> bool:
+        return bool(_OPERATORS[self.word](value, self.limit))
+
+    def __str__(self) -> str:
+        return f"{self.word} {self.limit:g}"
+
+
+def parse_condition(text: str) -> Condition:
+    match = re.fullmatch(r"\s*(>=|<=|>|<)\s*(-?[0-9.]+(?:e[+-]?\d+)?)\s*", text)
+    if match is None:
+        raise ValueError(f"{text!r} is no condition such as '>= 30'")
+    return Condition(match[1], float(match[2]))
+
+
+class Visible(BaseModel):
+    """How the flaw shows in a metric: a condition for each variant, or on slow over fast."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    metric: str
+    kernel: str | None = None
+    ratio: str | None = None
+
+    @property
+    def conditions(self) -> dict[str, Condition]:
+        """By variant."""
+        return {name: parse_condition(text) for name, text in (self.model_extra or {}).items()}
+
+
+class Sweep(_Record):
+    """One kernel over a knob of its build: `knob` is a macro."""
+
+    knob: str
+    values: tuple[int, ...]
+    variant: str = "slow"
+    why: str
+
+
+class Timing(_Record):
+    """One variant, over all launches of all rounds."""
+
+    median_us: float
+    p10_us: float
+    p90_us: float
+    checksum: float
+    worst_error_over_allowed: float
+
+
+class Measured(BaseModel):
+    """What `make samples` saw."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    date: datetime.date
+    gpu: str
+    driver: str
+    cuda: str
+    ncu: str
+    keet: str
+    seeds: tuple[int, ...]
+    rounds: int
+    launches: int
+    build: str
+    run: str
+    profile: str
+    speedup: float
+    speedup_range: tuple[float, float]
+    """Lowest and highest over the rounds."""
+    variants: dict[str, Timing]
+
+
+class Sample(BaseModel):
+    """A folder of kernels_samples."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    title: str
+    language: Literal["cuda", "triton"]
+    kernel: str
+    problem: str
+    kinds: tuple[Kind, ...]
+    flags: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ("slow", "fast")
+    profile: tuple[str, ...] = ()
+    """Options of `keet profile` beside its own."""
+    truth: Truth
+    visible: tuple[Visible, ...]
+    sweep: Sweep | None = None
+    measured: Measured | None = None
+
+    @model_validator(mode="after")
+    def _names_its_own_variants(self) -> Sample:
+        named = {place.variant for place in self.truth.places}
+        named |= set(self.truth.left)
+        named |= {variant for visible in self.visible for variant in visible.conditions}
+        if not named <= set(self.variants):
+            raise ValueError(f"{self.name} has no variant {sorted(named - set(self.variants))}")
+        return self
+
+    @property
+    def folder(self) -> Path:
+        return HERE / self.name
+
+    @property
+    def healthy(self) -> bool:
+        return "healthy" in self.kinds
+
+    def source(self, variant: str) -> Path:
+        return self.folder / f"{variant}{'.cu' if self.language == 'cuda' else '.py'}"
+
+    def report(self, variant: str) -> Path:
+        return self.folder / f"{variant}.ncu-rep"
+
+    def sweep_report(self, value: int) -> Path:
+        assert self.sweep is not None
+        return self.folder / "sweep" / f"{self.sweep.knob}_{value:04d}.ncu-rep"
+
+
+def load_sample(folder: Path) -> Sample:
+    text = (folder / "sample.toml").read_text(encoding="utf-8")
+    content: dict[str, Any] = tomllib.loads(text)
+    return Sample.model_validate({"name": folder.name, **content})
+
+
+def load_samples() -> list[Sample]:
+    return [load_sample(path.parent) for path in sorted(HERE.glob("*/sample.toml"))]

@@ -1,0 +1,216 @@
+"""The samples are what they say: planted, measured, visible in their reports, and neutral to read."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from keet.analysis.coverage import find_coverage
+from keet.catalog import findings
+from keet.ingest import read_profile
+from keet.profile import Launch, Profile
+from kernels_samples.samples import HERE, Sample, load_samples, parse_condition
+from kernels_samples.table import README, readme_text
+
+SAMPLES = load_samples()
+PAIRS = [(sample, variant) for sample in SAMPLES for variant in sample.variants]
+SWEPT = [sample for sample in SAMPLES if sample.sweep]
+HEALTHY = {"at_dram_roofline", "at_compute_roofline"}
+
+each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+each_variant = pytest.mark.parametrize(
+    ("sample", "variant"), PAIRS, ids=lambda part: part if isinstance(part, str) else part.name
+)
+
+
+@cache
+def profile_of(path: Path) -> Profile:
+    return read_profile(path)
+
+
+def launch_of(sample: Sample, variant: str, kernel: str | None = None) -> Launch:
+    """The launch of the kernel that matters."""
+    profile = profile_of(sample.report(variant))
+    wanted = kernel or sample.kernel
+    return next(launch for launch in profile.launches if launch.name.function == wanted)
+
+
+def value_of(sample: Sample, variant: str, metric: str, kernel: str | None) -> float:
+    found = launch_of(sample, variant, kernel).metric(metric)
+    assert found is not None, f"{sample.name} {variant} has no {metric}"
+    assert isinstance(found.value, float | int)
+    return float(found.value)
+
+
+def test_there_are_enough_of_each_kind() -> None:
+    kinds = Counter(kind for sample in SAMPLES for kind in sample.kinds)
+    assert len(SAMPLES) >= 24
+    assert kinds["healthy"] >= 4
+    assert kinds["layered"] >= 4
+    assert kinds["science"] >= 4
+    assert kinds["second_stage"] >= 3
+    assert kinds["hidden"] >= 8
+    assert sum(sample.language == "triton" for sample in SAMPLES) >= 2
+    assert kinds["long"] >= 1
+    assert SWEPT
+
+
+def test_every_finding_is_the_dominant_cause_of_a_sample() -> None:
+    assert {sample.truth.dominant for sample in SAMPLES} == set(findings())
+
+
+@each_sample
+def test_findings_are_of_the_vocabulary(sample: Sample) -> None:
+    truth = sample.truth
+    named = {truth.dominant, *truth.others, *truth.left.values()}
+    named |= {cause.finding for cause in truth.cause}
+    assert named <= set(findings())
+    assert (truth.dominant in HEALTHY) == sample.healthy
+    if not sample.healthy:
+        assert {truth.dominant, *truth.others} == {cause.finding for cause in truth.cause}
+
+
+@each_sample
+def test_layers_are_profiled_step_by_step(sample: Sample) -> None:
+    assert ("layered" in sample.kinds) == (len(sample.variants) > 2)
+    assert sample.variants[0] == "slow"
+    assert sample.variants[-1] == "fast"
+    if len(sample.variants) > 2:
+        assert sample.truth.others
+        assert set(sample.truth.left) >= set(sample.variants[1:-1])
+
+
+@each_sample
+def test_places_are_where_they_are_said_to_be(sample: Sample) -> None:
+    for place in sample.truth.places:
+        lines = sample.source(place.variant).read_text(encoding="utf-8").splitlines()
+        assert lines[place.line - 1].strip() == place.code
+
+
+TELLING = re.compile(
+    r"\bslow|naive|\bfast\b|optimi[sz]|coalesc|conflict|padd(?:ed|ing)|spill|contention|divergent|"
+    r"bottleneck|imbalance|occupan|latency|bandwidth|promot|roofline|vectori[sz]|inefficien|"
+    r"tensor core|special function|throughput",
+    re.IGNORECASE,
+)
+"""Words of a performance engineer, which the sources of a model's exercise must not hold."""
+
+
+@each_variant
+def test_sources_give_nothing_away(sample: Sample, variant: str) -> None:
+    text = sample.source(variant).read_text(encoding="utf-8")
+    assert not TELLING.findall(text)
+    assert not TELLING.search(sample.name)
+
+
+@each_sample
+def test_the_measured_part_is_there(sample: Sample) -> None:
+    measured = sample.measured
+    assert measured is not None
+    assert set(measured.variants) == set(sample.variants)
+    assert measured.launches >= 20
+    assert len(measured.seeds) >= 3
+    assert all(timing.worst_error_over_allowed <= 1 for timing in measured.variants.values())
+
+
+@each_sample
+def test_variants_agree(sample: Sample) -> None:
+    assert sample.measured is not None
+    sums = [timing.checksum for timing in sample.measured.variants.values()]
+    assert max(sums) - min(sums) <= 1e-3 * max(map(abs, sums))
+
+
+@each_sample
+def test_the_fix_is_faster_and_health_is_the_same(sample: Sample) -> None:
+    assert sample.measured is not None
+    low, high = sample.measured.speedup_range
+    if sample.healthy:
+        assert 1 / 1.05 <= sample.measured.speedup <= 1.05
+    else:
+        assert 1.2 <= low <= sample.measured.speedup * 1.001
+        assert high >= sample.measured.speedup * 0.999
+    times = [sample.measured.variants[name].median_us for name in sample.variants]
+    if not sample.healthy:
+        assert times == sorted(times, reverse=True)
+
+
+@each_variant
+def test_reports_hold_what_keet_needs(sample: Sample, variant: str) -> None:
+    profile = profile_of(sample.report(variant))
+    gaps = {gap.id for gap in find_coverage(profile).gaps}
+    assert gaps == (LEFT_OUT_BY_LIGHT if "--light" in sample.profile else set())
+    source = sample.source(variant)
+    if not gaps:
+        texts = launch_of(sample, variant).source_files.items()
+        assert [text for name, text in texts if Path(name).name == source.name] == [
+            source.read_text(encoding="utf-8")
+        ]
+
+
+LEFT_OUT_BY_LIGHT = {"stall_samples", "source_text"}
+OPEN = {
+    "softmax_rows/slow.ncu-rep": "its spilled code has 10,000 instructions: make the rows shorter",
+    "mechanism_rates/slow.ncu-rep": "5 % over: a kernel beyond the instruction caches is big",
+}
+"""Reports over the limit, to be captured again when a GPU is at hand."""
+
+
+@each_variant
+def test_reports_are_small(sample: Sample, variant: str) -> None:
+    path = sample.report(variant)
+    small = path.stat().st_size <= 700_000
+    assert small != (str(path.relative_to(HERE)) in OPEN)
+
+
+def test_every_report_belongs_to_a_sample() -> None:
+    kept = {sample.report(variant) for sample, variant in PAIRS}
+    kept |= {s.sweep_report(value) for s in SWEPT if s.sweep for value in s.sweep.values}
+    assert set(HERE.rglob("*.ncu-rep")) == kept
+
+
+@pytest.mark.xfail(reason="34 MB: half were captured before sampling was thinned; make samples")
+def test_the_reports_are_small_together() -> None:
+    assert sum(path.stat().st_size for path in HERE.rglob("*.ncu-rep")) <= 30_000_000
+
+
+@each_sample
+def test_the_flaw_is_visible(sample: Sample) -> None:
+    """Direction and size of what the flaw moves."""
+    assert sample.visible
+    for seen in sample.visible:
+        for variant, condition in seen.conditions.items():
+            value = value_of(sample, variant, seen.metric, seen.kernel)
+            assert condition.holds(value), f"{variant}: {seen.metric} is {value:g}, not {condition}"
+        if seen.ratio:
+            slow, fast = (value_of(sample, v, seen.metric, seen.kernel) for v in ("slow", "fast"))
+            condition = parse_condition(seen.ratio)
+            assert condition.holds(slow / fast if fast else float("inf")), (
+                f"{seen.metric} is {slow:g} and {fast:g}: not {condition}"
+            )
+
+
+@pytest.mark.parametrize("sample", SWEPT, ids=lambda sample: sample.name)
+def test_a_sweep_is_one_kernel_over_a_knob(sample: Sample) -> None:
+    assert sample.sweep is not None
+    assert len(sample.sweep.values) >= 8
+    shapes = set()
+    for value in sample.sweep.values:
+        (launch, *_) = profile_of(sample.sweep_report(value)).launches
+        assert launch.name.function == sample.kernel
+        shapes.add((launch.grid, launch.block, launch.get("registers_per_thread")))
+    assert len(shapes) > 1
+
+
+def test_the_table_is_up_to_date() -> None:
+    assert README.read_text(encoding="utf-8") == readme_text()
+
+
+def test_conditions() -> None:
+    assert parse_condition(">= 30").holds(30)
+    assert not parse_condition("< 1e-3").holds(1e-3)
+    with pytest.raises(ValueError, match="no condition"):
+        parse_condition("30")
