@@ -50,10 +50,10 @@ _SPELLINGS = {
 }
 """Other ways to write a unit or its part, after which prefixes are looked at."""
 
-_SCALED = {"s", "hz", "byte", "bit"}
+_SCALED = {"s", "hz", "byte", "bit", "flop", "op"}
 """The only units that are written with a prefix; `M` before `inst` would be a word."""
 
-_BASE = {"s": "ns", "hz": "hz", "byte": "byte", "bit": "bit"}
+_BASE = {"s": "ns", "hz": "hz", "byte": "byte", "bit": "bit", "flop": "flop", "op": "op"}
 """The prefix that values are kept in: what the report itself uses."""
 
 
@@ -132,6 +132,8 @@ class Quantity:
         """The unit with the prefix that leaves one to three digits before the point."""
         head, slash, rest = self.unit.partition("/")
         steps = _STEPS.get(parse_unit(head).kind)
+        if parse_unit(head).kind in _COUNTED and rest not in ("", "s"):
+            return self.unit  # 33,792 flop/cycle is what people know; so is flop/byte
         chosen = self.unit != base_unit(self.unit)  # somebody asked for that unit
         if chosen or steps is None or not math.isfinite(self.value) or self.value == 0:
             return self.unit
@@ -148,7 +150,11 @@ _STEPS = {
     "s": ("ns", "us", "ms", "s"),
     "hz": ("hz", "Khz", "Mhz", "Ghz"),
     "byte": ("byte", "Kbyte", "Mbyte", "Gbyte", "Tbyte"),
+    "flop": ("flop", "Kflop", "Mflop", "Gflop", "Tflop"),
+    "op": ("op", "Kop", "Mop", "Gop", "Top"),
 }
+_COUNTED = ("flop", "op")
+"""Scaled as amounts and as rates, and in no other quotient."""
 _WRITTEN = {
     "register": "reg",
     "byte": "B",
@@ -160,6 +166,13 @@ _WRITTEN = {
     "Khz": "kHz",
     "Mhz": "MHz",
     "Ghz": "GHz",
+    "Kflop": "kFLOP",
+    "Mflop": "MFLOP",
+    "Gflop": "GFLOP",
+    "Tflop": "TFLOP",
+    "Kop": "kop",
+    "Gop": "GOP",
+    "Top": "TOP",
 }
 
 

@@ -11,6 +11,7 @@ from keet.catalog.loading import (
     MetricSpec,
     Section,
     Stall,
+    Synonym,
     Throughput,
     capabilities,
     collection,
@@ -22,6 +23,7 @@ from keet.catalog.loading import (
     metrics,
     sections,
     stalls,
+    synonyms,
     throughputs,
 )
 from keet.catalog.unit_names import unit_of
@@ -35,6 +37,7 @@ __all__ = [
     "MetricSpec",
     "Section",
     "Stall",
+    "Synonym",
     "Throughput",
     "capabilities",
     "chips_with",
@@ -49,6 +52,7 @@ __all__ = [
     "metrics",
     "sections",
     "stalls",
+    "synonyms",
     "throughputs",
     "unit_of",
 ]

@@ -22,6 +22,7 @@ _SINGLE_FILES = (
     "hardware_units",
     "sections",
     "stalls",
+    "synonyms",
     "units",
 )
 

@@ -110,6 +110,10 @@ class FindingSpec(NamedTuple):
     """`memory`, `parallelism`, `instructions` or `healthy`."""
     label: str
     meaning: str
+    remedy: str = ""
+    """What to change; `{here}` becomes the place in the source."""
+    rules: tuple[str, ...] = ()
+    """Rules of Nsight Compute that look at the same thing."""
 
 
 class Collection(NamedTuple):
@@ -117,6 +121,20 @@ class Collection(NamedTuple):
 
     sections: tuple[str, ...]
     metrics: tuple[str, ...]
+
+
+class Synonym(NamedTuple):
+    """What people call some metrics, beside their labels; the fields are told in synonyms.toml."""
+
+    id: str
+    phrases: tuple[str, ...]
+    metrics: tuple[str, ...]
+    """Catalog ids, or `time_share` and `l1_over_elapsed`, which keet computes."""
+    complement: bool = False
+    generic: bool = False
+    verb: bool = False
+    weak: bool = False
+    part: bool = False
 
 
 @cache
@@ -166,6 +184,11 @@ def stalls() -> Mapping[str, Stall]:
 
 
 @cache
+def synonyms() -> Mapping[str, Synonym]:
+    return {key: Synonym(id=key, **_tuples(row)) for key, row in _tables()["synonyms"].items()}
+
+
+@cache
 def hardware_units() -> Mapping[str, HardwareUnit]:
     rows = _tables()["hardware_units"]
     return {key: HardwareUnit(id=key, **_tuples(row)) for key, row in rows.items()}
@@ -185,7 +208,7 @@ def capabilities() -> Mapping[str, Capability]:
 @cache
 def findings() -> Mapping[str, FindingSpec]:
     rows = _tables()["findings"]
-    return {key: FindingSpec(id=key, **row) for key, row in rows.items()}
+    return {key: FindingSpec(id=key, **_tuples(row)) for key, row in rows.items()}
 
 
 @cache

@@ -1,0 +1,259 @@
+"""Where a launch stands against each ceiling: arithmetic by type, bytes by memory level.
+
+Each ceiling alone would let the launch take some time: its operations over the peak of their type,
+its bytes over the peak of their level. The share of that in the launch's duration is the share of
+the peak that was reached, and the longest is the ceiling that the launch is nearest to. That is
+the roofline model: at the arithmetic intensity of a level, the rate that was achieved over the
+attainable one, min(peak, intensity x bandwidth), is the larger share of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from keet.analysis.ledger import Ledger
+from keet.analysis.roofline_ceiling import Ceiling, Part, busiest, clock, measured
+from keet.analysis.roofline_compute import compute_ceilings, loads_constants
+from keet.analysis.roofline_memory import memory_ceilings
+from keet.evidence import Evidence
+from keet.profile import Absent, Launch
+from keet.units import Quantity
+
+TIE = 5.0
+"""Percentage points within which two ceilings are equally near: passes of one report differ by as
+much."""
+NEAR = 60.0
+"""Per cent of a peak from which the ceiling explains the launch's time."""
+AT = 80.0
+"""Per cent of a peak from which little is left: good kernels reach 90 to 95 %."""
+
+
+_UNCOUNTED = ("xu", "alu", "lsu", "adu", "cbu", "uniform", "tex", "issue_slots", "l2_atomics")
+
+SEEN = 0.05
+"""Per cent of a peak below which arithmetic is not worth a bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intensity:
+    """Arithmetic of one type over the bytes of one level."""
+
+    arithmetic: str
+    """Id of the compute ceiling."""
+    level: str
+    """Id of the memory ceiling."""
+    value: Evidence
+    """Operations a byte."""
+    ridge: Evidence
+    """The intensity from which on the compute ceiling is the lower one."""
+    attainable: Evidence
+    """Operations a second that the two ceilings allow at this intensity."""
+
+    @property
+    def memory_bound(self) -> bool:
+        return self.value.value < self.ridge.value
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """One launch against its ceilings."""
+
+    launch: Launch
+    ledger: Ledger
+    ceilings: tuple[Ceiling, ...]
+    """Compute ceilings, then memory from DRAM inwards."""
+    intensities: tuple[Intensity, ...]
+    nearest: tuple[Ceiling, ...]
+    """The ceiling that the launch is nearest to, and those that tie with it."""
+    lead: Ceiling | None
+    """The compute ceiling that its arithmetic is nearest to; None where it computed nothing."""
+    absent: Mapping[str, Absent]
+    """What can't be known, by id of the ceiling."""
+    notes: tuple[str, ...]
+    uncounted: Part | None
+    """The busiest unit whose work is neither FLOP nor bytes: special functions, integers, issue."""
+    duration: Evidence | None
+    sm_clock: Evidence | None
+
+    def of_kind(self, kind: str) -> tuple[Ceiling, ...]:
+        return tuple(ceiling for ceiling in self.ceilings if ceiling.kind == kind)
+
+    def lead_intensities(self) -> tuple[Intensity, ...]:
+        lead = self.lead.id if self.lead else None
+        return tuple(entry for entry in self.intensities if entry.arithmetic == lead)
+
+    @property
+    def reading(self) -> str:
+        return " ".join(_reading(self))
+
+
+def find_roofline(launch: Launch, ledger: Ledger | None = None) -> Roofline:
+    """All that the report lets one tell; its numbers go to the ledger."""
+    ledger = ledger or Ledger(launch)
+    compute, no_compute = compute_ceilings(ledger)
+    memory, no_memory = memory_ceilings(ledger)
+    return Roofline(
+        launch=launch,
+        ledger=ledger,
+        ceilings=(*compute, *memory),
+        intensities=tuple(_intensities(ledger, compute, memory)),
+        nearest=_nearest([*compute, *memory]),
+        lead=_lead(ledger, compute),
+        absent={**no_compute, **no_memory},
+        notes=tuple(_notes(ledger, compute, memory)),
+        uncounted=busiest(ledger, _UNCOUNTED),
+        duration=measured(ledger, "duration"),
+        sm_clock=clock(ledger),
+    )
+
+
+def _lead(ledger: Ledger, compute: Sequence[Ceiling]) -> Ceiling | None:
+    working = [
+        ceiling
+        for ceiling in compute
+        if ceiling.reached.value > 0 and not (ceiling.id == "fp16" and loads_constants(ledger))
+    ]
+    return max(working, key=lambda ceiling: ceiling.share, default=None)
+
+
+def _nearest(ceilings: Sequence[Ceiling]) -> tuple[Ceiling, ...]:
+    top = max((ceiling.reached.value for ceiling in ceilings), default=0)
+    if top <= 0:
+        return ()
+    tied = [ceiling for ceiling in ceilings if ceiling.reached.value >= top - min(TIE, top / 2)]
+    return tuple(sorted(tied, key=lambda ceiling: -ceiling.share))
+
+
+def _intensities(
+    ledger: Ledger, compute: Sequence[Ceiling], memory: Sequence[Ceiling]
+) -> Iterator[Intensity]:
+    for arithmetic in compute:
+        for level in memory:
+            found = _intensity(ledger, arithmetic, level)
+            if found is not None:
+                yield found
+
+
+def _intensity(ledger: Ledger, arithmetic: Ceiling, level: Ceiling) -> Intensity | None:
+    """None where nothing was computed or nothing moved: no point of a plot with logarithms."""
+    done, moved = arithmetic.achieved, level.achieved
+    peak, bandwidth = arithmetic.peak, level.peak
+    if done is None or moved is None or peak is None or bandwidth is None:
+        return None
+    if not (done.value > 0 and moved.value > 0):
+        return None
+    stem = f"roofline.{arithmetic.id}.{level.id}"
+    where = f"{arithmetic.label} over {level.label} bytes"
+    unit = done.unit.removesuffix("/s")
+    value = Quantity(done.value / moved.value, f"{unit}/byte")
+    ridge = Quantity(peak.value / bandwidth.value, f"{unit}/byte")
+    attainable = Quantity(min(peak.value, value.value * bandwidth.value), done.unit)
+    intensity = ledger.derived(f"{stem}.intensity", value, where, done, moved)
+    return Intensity(
+        arithmetic.id,
+        level.id,
+        intensity,
+        ledger.derived(f"{stem}.ridge", ridge, f"ridge of {where}", peak, bandwidth),
+        ledger.derived(
+            f"{stem}.attainable", attainable, f"attainable: {where}", peak, intensity, bandwidth
+        ),
+    )
+
+
+def _notes(ledger: Ledger, compute: Sequence[Ceiling], memory: Sequence[Ceiling]) -> Iterator[str]:
+    """What a reader of the numbers has to know."""
+    groups = [c for c in compute if c.achieved and c.achieved.value > 0 and "GMMA" in c.source]
+    if groups and any(level.id in ("l1", "shared") for level in memory):
+        yield "HGMMA and TMA pass the LSU by: their L1 and shared memory traffic is not counted"
+    warp_level = [c for c in compute if c.id.startswith("tensor_") and " HMMA" in c.source]
+    if warp_level and ledger.launch.device.compute_capability == "9.0":
+        yield "the ceiling is that of warp-level HMMA: HGMMA (wgmma) has 1.5 times as much"
+    if loads_constants(ledger) and any(c.id == "fp16" and c.reached.value >= SEEN for c in compute):
+        yield "the few FP16 operations are HFMA2 without HADD2 or HMUL2: constants being loaded"
+    packed = measured(ledger, "inst_fp32_packed_total")
+    if packed is not None and packed.value > 0:
+        yield "packed FP32 instructions (FFMA2) ran and are not counted: FP32 is a lower bound"
+
+
+# --- one line in words
+
+
+def _reading(roofline: Roofline) -> Iterator[str]:
+    if not roofline.nearest:
+        yield _NOTHING_DONE if roofline.ceilings else _NOTHING_KNOWN
+        return
+    top = roofline.nearest[0].reached.value
+    names = _and([ceiling.label for ceiling in roofline.nearest])
+    reached = _and([f"{ceiling.reached:.0f}" for ceiling in roofline.nearest])
+    if top >= NEAR:
+        where = "At" if top >= AT else "Near"
+        yield f"{where} the ceiling of {names} ({reached}): {_way_out(roofline.nearest)}."
+    else:
+        come = "come" if len(roofline.nearest) > 1 else "comes"
+        yield f"No ceiling is near; {names} {come} closest ({reached})."
+    if top < AT:
+        yield from _what_else(roofline, top)
+    yield from _side(roofline)
+
+
+_NOTHING_KNOWN = "The report holds no share of any peak; see what to capture: keet show REPORT"
+_NOTHING_DONE = "It did nothing that is counted: no arithmetic, no bytes; see: keet show REPORT"
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _way_out(nearest: Sequence[Ceiling]) -> str:
+    kinds = {ceiling.kind for ceiling in nearest}
+    if kinds == {"memory"}:
+        known = all(ceiling.achieved for ceiling in nearest)
+        return f"it gets faster by {'moving fewer bytes there' if known else 'asking less of it'}"
+    if kinds == {"compute"}:
+        return "it gets faster by fewer operations or a faster type"
+    return "bytes and operations are in balance, and both would have to shrink"
+
+
+def _what_else(roofline: Roofline, top: float) -> Iterator[str]:
+    """A stage that is busier than bytes tell, what was not measured, or where to look instead."""
+    unknown = [name for ceiling_id, name in _UNSEEN.items() if ceiling_id in roofline.absent]
+    part, why = _pressed(roofline)
+    if part and part.busy.value >= max(NEAR, top):
+        yield f"But {part.label} is {part.busy:.0f} busy: {why}."
+    elif top >= NEAR:
+        return
+    elif unknown:
+        yield f"Not measured: {_and(unknown)}; keet show REPORT tells how to."
+    else:
+        yield "Latency holds it back, most likely: keet hotspots shows where."
+
+
+def _pressed(roofline: Roofline) -> tuple[Part | None, str]:
+    """The busiest part of any ceiling, or unit that a roofline does not count, and what that is."""
+    parts = [(c.busiest, _WHY_BUSIER[c.kind]) for c in roofline.ceilings if c.busiest]
+    if roofline.uncounted:
+        parts.append((roofline.uncounted, "work that is neither operations nor bytes"))
+    return max(parts, key=lambda pair: pair[0].busy.value, default=(None, ""))
+
+
+_WHY_BUSIER = {
+    "memory": "more than the bytes tell",
+    "compute": "not all that it executes are multiply-adds",
+}
+
+_UNSEEN = {"fp32": "arithmetic", "tensor": "tensor operations", "dram": "DRAM", "l2": "L2"}
+"""Ceilings without which nobody can say that none is near."""
+
+
+def _side(roofline: Roofline) -> Iterator[str]:
+    """On which side of the ridge the launch's arithmetic lies, at DRAM."""
+    at_dram = [entry for entry in roofline.lead_intensities() if entry.level == "dram"]
+    if not at_dram or roofline.lead is None:
+        return
+    entry = at_dram[0]
+    side = "left" if entry.memory_bound else "right"
+    yield (
+        f"{roofline.lead.label} is {side} of the ridge with DRAM: "
+        f"{entry.value} against {entry.ridge}."
+    )

@@ -1,0 +1,91 @@
+"""What is found in reports whose cause is known, and in those that lack what a check needs."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from keet.analysis.diagnosis import MOST, Diagnosis, diagnose
+from keet.catalog import findings
+from keet.errors import KeetError
+from keet.ingest import read_profile
+from keet.profile import Profile
+from kernels_samples.samples import Sample, load_samples
+from tests.conftest import REPORTS, corpus_files, needs_corpus
+
+SAMPLES = load_samples()
+PLANTED = [sample for sample in SAMPLES if not sample.healthy]
+HEALTHY = [(sample, variant) for sample in SAMPLES if sample.healthy for variant in sample.variants]
+SECOND = {"hydro_element": "local memory costs as much as the stores, to 1 %"}
+"""Samples whose dominant cause is found, but not first."""
+
+
+@cache
+def profile_of(path: Path) -> Profile:
+    return read_profile(path)
+
+
+def diagnosis_of(sample: Sample, variant: str) -> Diagnosis:
+    profile = profile_of(sample.report(variant))
+    launch = next(x for x in profile.launches if x.name.function == sample.kernel)
+    return diagnose(launch, profile.launches)
+
+
+def ids_of(diagnosis: Diagnosis) -> list[str]:
+    return [finding.id for finding in diagnosis.findings]
+
+
+@pytest.mark.parametrize("sample", PLANTED, ids=lambda sample: sample.name)
+def test_the_planted_cause_is_found(sample: Sample) -> None:
+    found = ids_of(diagnosis_of(sample, "slow"))
+    named = {sample.truth.dominant, *sample.truth.accept}
+    assert named & set(found[:3])
+    assert (found[0] in named) != (sample.name in SECOND)
+
+
+@pytest.mark.parametrize("sample", PLANTED, ids=lambda sample: sample.name)
+def test_a_fixed_cause_is_no_longer_raised(sample: Sample) -> None:
+    found = ids_of(diagnosis_of(sample, "fast"))
+    assert sample.truth.dominant not in found
+
+
+@pytest.mark.parametrize(
+    ("sample", "variant"), HEALTHY, ids=lambda part: part if isinstance(part, str) else part.name
+)
+def test_a_healthy_kernel_is_called_healthy(sample: Sample, variant: str) -> None:
+    diagnosis = diagnosis_of(sample, variant)
+    assert diagnosis.findings == ()
+    assert diagnosis.healthy == sample.truth.dominant
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_findings_are_whole(sample: Sample) -> None:
+    for variant in sample.variants:
+        diagnosis = diagnosis_of(sample, variant)
+        assert len(diagnosis.findings) <= MOST
+        for finding in diagnosis.findings:
+            assert finding.id in findings()
+            assert finding.evidence
+            assert "{" not in finding.action
+            assert 1 < finding.forecast.likely <= finding.forecast.high
+            shares = [place.share for place in finding.places]
+            assert sum(shares) <= 1.001
+        assert not {cause for cause, _ in diagnosis.folded} & set(ids_of(diagnosis))
+
+
+def test_a_report_without_sections_raises_nothing_it_cannot_know() -> None:
+    for launch in profile_of(REPORTS / "metrics_only.ncu-rep").launches:
+        assert set(ids_of(diagnose(launch))) <= {"small_grid", "launch_bound"}
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:40])
+def test_reports_by_strangers(path: Path) -> None:
+    try:
+        profile = profile_of(path)
+    except KeetError:
+        return
+    for launch in profile.launches[:20]:
+        assert len(diagnose(launch, profile.launches).findings) <= MOST

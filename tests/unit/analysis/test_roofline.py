@@ -1,0 +1,351 @@
+"""The roofline: against what NVIDIA's own counters, rules and data sheets say, and by its laws."""
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.analysis.roofline import TIE, Roofline, find_roofline
+from keet.analysis.roofline_ceiling import Ceiling
+from keet.analysis.roofline_tensor import parse_opcode, tensor_work
+from keet.errors import KeetError
+from keet.ingest import read_profile
+from keet.ingest.container import blocks_of
+from keet.ingest.ncu_rep import Report
+from keet.profile import Absent, Launch, Profile
+from tests import encode
+from tests.conftest import CORPUS, TESTS, corpus_files, needs_corpus
+
+SAMPLES = TESTS.parent / "kernels_samples"
+OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
+
+ProfileOf = Callable[[str], Profile]
+
+
+def sample(name: str, launch: int = 0) -> Roofline:
+    return find_roofline(read_profile(SAMPLES / f"{name}.ncu-rep").launches[launch])
+
+
+def ceiling(roofline: Roofline, ceiling_id: str) -> Ceiling:
+    (found,) = (c for c in roofline.ceilings if c.id == ceiling_id)
+    return found
+
+
+def rates(roofline: Roofline, ceiling_id: str) -> tuple[float, float, float]:
+    """Share in per cent, achieved, peak."""
+    found = ceiling(roofline, ceiling_id)
+    assert found.achieved
+    assert found.peak
+    return float(found.reached.value), float(found.achieved.value), float(found.peak.value)
+
+
+def launch_with(metrics: dict[str, float], opcodes: dict[str, float] | None = None) -> Launch:
+    instances = {OPCODES: list(opcodes.items())} if opcodes is not None else {}
+    data = encode.report([encode.Kernel("k", metrics, instances)])
+    return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
+
+
+# --- what is known from elsewhere
+
+
+def test_a_bf16_product_by_its_size() -> None:
+    """8448 x 4096 x 8192 on an H200: HGMMA's dense peak is 4096 FLOP a cycle and SM."""
+    roofline = sample("token_mix/slow")
+    share, achieved, peak = rates(roofline, "tensor_bf16")
+    duration = roofline.launch.require("duration").value * 1e-9
+    assert achieved == pytest.approx(2 * 8448 * 4096 * 8192 / duration, rel=1e-9)
+    clock = roofline.launch.require("sm_clock").value
+    assert peak == pytest.approx(4096 * 132 * clock, rel=1e-3)
+    assert 90 < share < 97
+    assert [c.id for c in roofline.nearest] == ["tensor_bf16"]
+
+
+def test_an_fp16_product_by_its_size() -> None:
+    """4096 x 4096 x 2048 with warp-level HMMA, whose peak is two thirds of HGMMA's."""
+    roofline = sample("half_dense/fast")
+    _, achieved, peak = rates(roofline, "tensor_fp16")
+    duration = roofline.launch.require("duration").value * 1e-9
+    assert achieved == pytest.approx(2 * 4096 * 4096 * 2048 / duration, rel=1e-9)
+    clock = roofline.launch.require("sm_clock").value
+    assert peak == pytest.approx(4096 * 2 / 3 * 132 * clock, rel=2e-3)
+    assert any("HGMMA" in note for note in roofline.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest", "low", "high"),
+    [
+        ("series_eval/slow", "fp32", 77, 81),
+        ("orbit_forces/slow", "fp64", 53, 56),
+        ("field_axpy/slow", "dram", 88, 93),
+    ],
+)
+def test_the_planted_ceiling_is_the_nearest(
+    name: str, nearest: str, low: float, high: float
+) -> None:
+    roofline = sample(name)
+    assert roofline.nearest[0].id == nearest
+    assert low < roofline.nearest[0].reached.value < high
+
+
+_RULE = re.compile(r"achieved\s+(?:close to )?(\d+)% .*?fp32 .*?(\d+)% of its fp64", re.IGNORECASE)
+
+
+def check_against_ncu(launch: Launch) -> bool:
+    """NVIDIA's rule prints whole per cents of the FP32 and FP64 peaks."""
+    said = [m for rule in launch.rules if (m := _RULE.search(rule.message))]
+    if not said:
+        return False
+    roofline = find_roofline(launch)
+    for ceiling_id, words in zip(("fp32", "fp64"), said[0].groups()):
+        assert ceiling(roofline, ceiling_id).reached.value == pytest.approx(int(words), abs=1.01)
+    return True
+
+
+@pytest.mark.parametrize(
+    "path", sorted(SAMPLES.glob("*/slow.ncu-rep")), ids=lambda p: p.parent.name
+)
+def test_as_ncus_rule_says(path: Path) -> None:
+    checked = [check_against_ncu(launch) for launch in read_profile(path).launches]
+    assert any(checked)
+
+
+def test_tensor_operations_as_the_hardware_counts_them(profile_of: ProfileOf) -> None:
+    launch = profile_of("zoo.ncu-repz").launches[2]
+    counter = "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum"
+    roofline = find_roofline(launch)
+    share, achieved, peak = rates(roofline, "tensor_fp16")
+    duration = launch.require("duration").value * 1e-9
+    assert achieved * duration == pytest.approx(launch.metric(counter).value, rel=1e-9)
+    theirs = launch.metric(f"{counter}.pct_of_peak_sustained_elapsed").value
+    assert share == pytest.approx(theirs, rel=0.01)
+    theirs = launch.metric(f"{counter}.peak_sustained_elapsed.per_second").value
+    assert peak == pytest.approx(theirs, rel=1e-9)
+    assert "report: peak a cycle" in ceiling(roofline, "tensor_fp16").source
+
+
+def test_bytes_and_peaks_as_in_ncus_own_charts(profile_of: ProfileOf) -> None:
+    for launch in profile_of("tour_full.ncu-rep").launches:
+        roofline = find_roofline(launch)
+        dram, _, _ = rates(roofline, "dram")
+        assert dram == pytest.approx(launch.require("dram_active_pct").value, rel=0.01)
+        _, l1, l1_peak = rates(roofline, "l1")
+        assert l1 == pytest.approx(
+            launch.require("l1_ds_roofline_bytes_per_second").value, rel=1e-3
+        )
+        theirs = launch.require("l1_ds_peak_bytes_per_cycle").value
+        assert l1_peak == pytest.approx(theirs * launch.require("l1_clock").value, rel=1e-3)
+        share, _, _ = rates(roofline, "l2")
+        assert share == pytest.approx(launch.require("l2_l1_sectors_pct").value, rel=0.01)
+
+
+def test_two_ways_to_the_l2_peak_agree(profile_of: ProfileOf) -> None:
+    """By the peak a cycle, and by the share of all lookups (which is all that `keet profile` has)."""
+    full = profile_of("tour_full.ncu-rep").launches[0]
+    by_cycle = rates(find_roofline(full), "l2")[2]
+    lookups = full.require("l2_sectors").value * 32 / (full.require("duration").value * 1e-9)
+    by_share = lookups / full.require("l2_sectors_pct").value * 100 * 2 / 3
+    assert by_cycle == pytest.approx(by_share, rel=0.01)
+
+
+@needs_corpus
+def test_int8_on_an_a40() -> None:
+    """2048 operations a cycle and SM, as its data sheet has it (299.3 TOPS at 1740 MHz)."""
+    (path,) = CORPUS.glob("eschnett__*")
+    launch = read_profile(path).launches[1]
+    share, _, peak = rates(find_roofline(launch), "tensor_int8")
+    assert peak / 84 / launch.require("sm_clock").value == pytest.approx(2048, rel=1e-3)
+    assert share == pytest.approx(53.8, abs=0.1)
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:30])
+def test_reports_by_strangers(path: Path) -> None:
+    """Each works or abstains; where ncu's rule says a share, it is ours; no peak is exceeded."""
+    try:
+        launches = read_profile(path).launches
+    except KeetError:
+        return
+    for launch in launches:
+        roofline = find_roofline(launch)
+        assert roofline.reading
+        check_against_ncu(launch)
+        for found in roofline.ceilings:
+            assert 0 <= found.reached.value < 105
+            assert found.source
+        for absent in roofline.absent.values():
+            assert absent.reason
+            assert absent.remedy
+
+
+# --- opcodes
+
+
+@pytest.mark.parametrize(
+    ("opcode", "type_id", "operations"),
+    [
+        ("HMMA.16816.F32", "fp16", 4096),
+        ("HMMA.16816.F32.BF16", "bf16", 4096),
+        ("HMMA.1688.F32.TF32", "tf32", 2048),
+        ("HMMA.1688.F16", "fp16", 2048),
+        ("HMMA.SP.16832.F32", "fp16", 4096),
+        ("DMMA.884", "fp64", 512),
+        ("IMMA.8816.S8.S8.SAT", "int8", 2048),
+        ("IMMA.16864.S4.S4", "int4", 16384),
+        ("BMMA.88128.XOR.POPC", "int1", 16384),
+        ("QMMA.16832.F32.E4M3.E4M3", "fp8", 8192),
+        ("HGMMA.64x256x16.F32.BF16", "bf16", 131072),
+        ("QGMMA.64x128x32.F32.E4M3.E5M2", "fp8", 131072),
+        ("IGMMA.64x64x32.S8.S8", "int8", 65536),
+    ],
+)
+def test_opcodes(opcode: str, type_id: str, operations: float) -> None:
+    matrix = parse_opcode(opcode)
+    assert matrix
+    assert (matrix.type, matrix.operations) == (type_id, operations)
+
+
+@pytest.mark.parametrize(
+    "opcode", ["HFMA2.MMA", "FFMA", "HMMA", "HMMA.884.F32.F32.STEP2", "UTCHMMA.2CTA", "HMMA.999"]
+)
+def test_opcodes_without_a_shape(opcode: str) -> None:
+    assert parse_opcode(opcode) is None
+
+
+def test_unknown_matrix_instructions_are_no_zero() -> None:
+    launch = launch_with({"gpu__time_duration.sum": 1000.0}, {"UTCHMMA.2CTA": 5.0})
+    absent = find_roofline(launch).absent["tensor"]
+    assert "UTCHMMA" in absent.reason
+    assert "ncu --set full" in absent.remedy
+
+
+def test_no_matrix_instruction_is_a_zero() -> None:
+    from keet.analysis.ledger import Ledger
+
+    launch = launch_with({"gpu__time_duration.sum": 1000.0}, {"FFMA": 5.0, "HFMA2.MMA": 9.0})
+    assert tensor_work(Ledger(launch)) == ()
+    assert isinstance(tensor_work(Ledger(launch_with({}))), Absent)
+
+
+def test_counters_do_where_opcodes_do_not() -> None:
+    """As for tcgen05, whose opcodes do not tell their shape."""
+    stem = "sm__ops_path_tensor_src_fp8_sparsity_off.sum"
+    metrics = {
+        "gpu__time_duration.sum": 1000.0,
+        "sm__cycles_elapsed.avg.per_second": 1e9,
+        stem: 1e6,
+        f"{stem}.peak_sustained": 2000.0,
+    }
+    share, achieved, peak = rates(
+        find_roofline(launch_with(metrics, {"UTCQMMA": 3.0})), "tensor_fp8"
+    )
+    assert (achieved, peak, share) == pytest.approx((1e12, 2e12, 50))
+
+
+# --- what is missing
+
+
+def test_absence_names_the_section(profile_of: ProfileOf) -> None:
+    roofline = find_roofline(profile_of("tour_basic.ncu-rep").launches[0])
+    assert "SpeedOfLight_RooflineChart" in roofline.absent["fp32"].remedy
+    assert "MemoryWorkloadAnalysis_Tables" in roofline.absent["l1"].remedy
+    assert roofline.lead is None
+    assert roofline.intensities == ()
+    assert ceiling(roofline, "l2").achieved is None  # the share alone
+
+
+def test_nothing_at_all() -> None:
+    roofline = find_roofline(launch_with({}))
+    assert (roofline.ceilings, roofline.nearest, roofline.lead) == ((), (), None)
+    assert set(roofline.absent) == {"fp64", "fp32", "fp16", "tensor", "dram", "l2", "l1", "shared"}
+    assert roofline.reading.endswith("keet show REPORT")
+
+
+def test_nan_and_infinity_are_no_numbers() -> None:
+    metrics = {
+        "gpu__time_duration.sum": 0.0,
+        "dram__bytes.sum.per_second": math.nan,
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": math.inf,
+        "lts__t_sectors.sum": 5.0,
+        "lts__t_sectors.avg.pct_of_peak_sustained_elapsed": 0.0,
+    }
+    assert find_roofline(launch_with(metrics)).ceilings == ()
+
+
+def test_constants_are_no_fp16_arithmetic(profile_of: ProfileOf) -> None:
+    """HFMA2 puts a constant into a register: nobody computes in FP16 there."""
+    roofline = find_roofline(profile_of("tour_full.ncu-rep").launches[1])
+    assert ceiling(roofline, "fp16").reached.value > 0
+    assert roofline.lead is None
+    assert any("constants" in note for note in roofline.notes)
+    half = find_roofline(profile_of("zoo.ncu-repz").launches[1])
+    assert half.lead
+    assert half.lead.id == "fp16"
+
+
+def test_a_peak_of_the_catalog_says_so() -> None:
+    assert ceiling(sample("series_eval/slow"), "fp16").source.startswith("catalog")
+    assert ceiling(sample("series_eval/slow"), "fp32").source.startswith("report")
+
+
+def test_every_number_has_its_sources(profile_of: ProfileOf) -> None:
+    for launch in profile_of("zoo.ncu-repz").launches:
+        roofline = find_roofline(launch)
+        known = roofline.ledger.by_id()
+        for entry in known.values():
+            assert set(entry.derived_from or ()) <= set(known)
+            measured = launch.metric(entry.metric)
+            assert entry.derived_from or (measured and measured.value == entry.value)
+
+
+# --- laws
+
+amounts = st.floats(min_value=1.0, max_value=1e12)
+
+
+@given(flop=amounts, traffic=amounts, time=st.floats(10.0, 1e9), clock=st.floats(1e8, 3e9))
+def test_the_attained_share_is_the_larger_one(
+    flop: float, traffic: float, time: float, clock: float
+) -> None:
+    """Achieved over min(peak, intensity x bandwidth) is the nearer of the two ceilings."""
+    stem = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum.per_cycle_elapsed"
+    launch = launch_with(
+        {
+            "gpu__time_duration.sum": time,
+            "sm__cycles_elapsed.avg.per_second": clock,
+            stem.format("fadd"): flop,
+            stem.format("fmul"): 0.0,
+            stem.format("ffma"): 0.0,
+            "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained": 1e5,
+            "dram__bytes.sum.per_second": traffic,
+            "dram__bytes.sum.peak_sustained": 500.0,
+            "dram__cycles_elapsed.avg.per_second": 2e9,
+        }
+    )
+    roofline = find_roofline(launch)
+    (entry,) = (e for e in roofline.intensities if e.level == "dram")
+    fp32, dram = ceiling(roofline, "fp32"), ceiling(roofline, "dram")
+    assert fp32.achieved
+    attained = 100 * fp32.achieved.value / entry.attainable.value
+    assert attained == pytest.approx(max(fp32.reached.value, dram.reached.value), rel=1e-9)
+    assert entry.memory_bound == (entry.value.value < entry.ridge.value)
+    top = max(fp32.reached.value, dram.reached.value)
+    assert all(top - c.reached.value <= TIE for c in roofline.nearest)
+    assert roofline.nearest[0].reached.value == top
+
+
+@given(st.dictionaries(st.sampled_from(["FFMA", "HMMA.16816.F32", "DMMA.884"]), amounts))
+def test_work_adds_up(opcodes: dict[str, float]) -> None:
+    from keet.analysis.ledger import Ledger
+
+    found = tensor_work(Ledger(launch_with({OPCODES: sum(opcodes.values())}, opcodes)))
+    if isinstance(found, Absent):
+        assert not opcodes
+        return
+    total = sum(work.operations.value for work in found)
+    assert total == pytest.approx(
+        4096 * opcodes.get("HMMA.16816.F32", 0) + 512 * opcodes.get("DMMA.884", 0)
+    )
