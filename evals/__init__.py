@@ -1,0 +1,1 @@
+"""How right keet is, with numbers, intervals and the command that reproduces them."""
