@@ -29,7 +29,7 @@ WORK = Path("/tmp/keet-samples")
 MARK = "# Measured by `make samples`: nothing below this line is edited by hand.\n"
 MAX_REPORT = 700_000
 SAMPLES = 300
-"""Of a launch: enough to rank lines and stalls, and a report stays small."""
+"""Of a launch: enough to rank the top line or two, and a report stays small."""
 CYCLES_A_US, SMS = 1700, 132
 """Of an H200, roughly: they set the number of samples, nothing else."""
 _AT_ONCE = 6
@@ -58,7 +58,7 @@ class Program(NamedTuple):
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode or not lines:
             said = (done.stderr + done.stdout).strip()[-400:]
-            raise Failure(f"{self.sample.name} {self.variant} {' '.join(command[1:])}: {said}")
+            raise Failure(f"{self.variant} {' '.join(command[1:])}: {said}")
         result: dict[str, Any] = json.loads(lines[-1])
         return result
 
@@ -71,19 +71,24 @@ def _call(command: Iterable[str], folder: Path) -> subprocess.CompletedProcess[s
 
 def main() -> int:
     options = _options()
+    if wrong := [name for name in options.names if name not in _names()]:
+        told = f"there is no sample {wrong[0]!r}; there are {', '.join(_names())}"
+        print(told, file=sys.stderr)
+        return 2
     samples = [load_sample(HERE / name) for name in options.names] or load_samples()
     _copy_sources()
     machine = _machine()
     failed = 0
-    builds = [(sample, variant) for sample in samples for variant in sample.variants]
-    pool = ThreadPoolExecutor(os.cpu_count())
-    built = {(s.name, variant): pool.submit(_attempt, build, s, variant) for s, variant in builds}
-    for sample in samples:
-        ready = [built[sample.name, variant].result() for variant in sample.variants]
-        done = _attempt(capture, sample, ready, options, machine) if all(ready) else None
+    for sample, programs in build_all(samples):
+        ready = all(programs)
+        done = _attempt(capture, sample, programs, options, machine) if ready else None
         failed += done is None
     print(f"{len(samples) - failed} of {len(samples)} samples captured")
     return 1 if failed else 0
+
+
+def _names() -> list[str]:
+    return sorted(path.parent.name for path in HERE.glob("*/sample.toml"))
 
 
 def _options() -> argparse.Namespace:
@@ -99,13 +104,19 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _attempt(step: Any, *arguments: Any) -> Any:
+_EXPECTED = (subprocess.TimeoutExpired, OSError, AssertionError, KeyError, ValueError)
+"""What a tool that is missing, a half-written result or an odd sample.toml raises."""
+
+
+def _attempt(step: Any, sample: Sample, *arguments: Any) -> Any:
     """The step's result, or None and a line that says what failed."""
     try:
-        return step(*arguments)
-    except (Failure, subprocess.TimeoutExpired, OSError) as problem:
-        print(f"FAILED {problem}", flush=True)
-        return None
+        return step(sample, *arguments)
+    except Failure as problem:
+        print(f"FAILED {sample.name}: {problem}", flush=True)
+    except _EXPECTED as problem:
+        print(f"FAILED {sample.name}: {type(problem).__name__}: {problem}", flush=True)
+    return None
 
 
 def _copy_sources() -> None:
@@ -132,6 +143,15 @@ def build_command(sample: Sample, variant: str, *more: str, output: str = "") ->
     ]
 
 
+def build_all(samples: list[Sample]) -> list[tuple[Sample, list[Program | None]]]:
+    """All of them, before anything is timed: a compiler beside it would disturb."""
+    builds = [(sample, variant) for sample in samples for variant in sample.variants]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        made = list(pool.map(lambda pair: _attempt(build, *pair), builds))
+    built = dict(zip(((sample.name, variant) for sample, variant in builds), made))
+    return [(s, [built[s.name, variant] for variant in s.variants]) for s in samples]
+
+
 def build(sample: Sample, variant: str) -> Program:
     if sample.language == "triton":
         return Program(sample, variant, (sys.executable, f"{variant}.py"))
@@ -141,7 +161,7 @@ def build(sample: Sample, variant: str) -> Program:
 def _built(sample: Sample, variant: str, command: list[str], output: str) -> Program:
     done = _call(command, WORK / sample.name)
     if done.returncode:
-        raise Failure(f"{sample.name} {output}: {done.stderr.strip()[-600:]}")
+        raise Failure(f"{output}: {done.stderr.strip()[-600:]}")
     return Program(sample, variant, (f"./{output}",))
 
 
@@ -157,7 +177,8 @@ def capture(
     if options.only_measure:
         return sample.folder
     wanted = [p for p in programs if p.variant in (options.variant or sample.variants)]
-    return profile_all(load_sample(sample.folder), wanted, swept=not options.no_sweep)
+    swept = sample.sweep is not None and sample.sweep.variant in [p.variant for p in wanted]
+    return profile_all(load_sample(sample.folder), wanted, swept=swept and not options.no_sweep)
 
 
 def measure(
@@ -174,12 +195,11 @@ def measure(
 
 
 def profile_all(sample: Sample, programs: list[Program], *, swept: bool) -> Path:
-    assert sample.measured is not None, f"{sample.name} was not measured yet"
+    assert sample.measured is not None, "it was not measured yet"
     for program in programs:
-        own = "--ncu-options" in sample.profile
         median = sample.measured.variants[program.variant].median_us
-        profile(program, sample.report(program.variant), *([] if own else sampling(median)))
-    if sample.sweep and swept:
+        profile(program, sample.report(program.variant), profile_options(sample, median))
+    if swept:
         sweep(sample)
     return sample.folder
 
@@ -194,19 +214,21 @@ def check_seeds(programs: list[Program], seeds: Iterable[int]) -> None:
         by_seed.setdefault(seed, []).append(result["checksum"])
     for seed, sums in by_seed.items():
         if max(sums) - min(sums) > 1e-3 * max(map(abs, sums)):
-            raise Failure(f"{programs[0].sample.name}: checksums differ for seed {seed}: {sums}")
+            raise Failure(f"checksums differ for seed {seed}: {sums}")
 
 
 def summary(rounds: list[list[dict[str, Any]]], programs: list[Program]) -> str:
-    parts = [
-        f"{program.variant} {statistics.median(_times(rounds, i)):.1f} us"
-        for i, program in enumerate(programs)
-    ]
+    parts = [f"{program.variant} {_median(rounds, i):.1f} us" for i, program in enumerate(programs)]
     return ", ".join(parts) + f", speed-up {_speedup(rounds):.2f}"
 
 
 def _times(rounds: list[list[dict[str, Any]]], variant: int) -> list[float]:
     return [time for turn in rounds for time in turn[variant]["times_us"]]
+
+
+def _median(rounds: list[list[dict[str, Any]]], variant: int) -> float:
+    """As it is written down: what is computed from it can be computed again."""
+    return round(statistics.median(_times(rounds, variant)), 2)
 
 
 def _speedup(rounds: list[list[dict[str, Any]]]) -> float:
@@ -223,7 +245,7 @@ def measured_table(
     ratios = [turn[0]["median_us"] / turn[-1]["median_us"] for turn in rounds]
     python = sample.language == "triton"
     run = "python3 slow.py" if python else "./slow"
-    options_text = "".join(f"{shlex.quote(word)} " for word in profile_options(sample))
+    profiled = shlex.join(["keet", "profile", *profile_options(sample, _median(rounds, 0))])
     values: dict[str, Any] = {
         **machine,
         "seeds": list(range(1, options.seeds + 1)),
@@ -231,7 +253,7 @@ def measured_table(
         "launches": len(_times(rounds, 0)),
         "build": "" if python else " ".join(build_command(sample, "slow")),
         "run": f"{run} --seed 1",
-        "profile": f"keet profile {options_text}-o slow.ncu-rep -- {run} --seed 1 --once",
+        "profile": f"{profiled} -o slow.ncu-rep -- {run} --seed 1 --once",
         "speedup": round(_speedup(rounds), 3),
         "speedup_range": [round(min(ratios), 3), round(max(ratios), 3)],
     }
@@ -245,7 +267,7 @@ def measured_table(
 def _timing(rounds: list[list[dict[str, Any]]], variant: int) -> Iterator[str]:
     times = _times(rounds, variant)
     deciles = statistics.quantiles(times, n=10, method="inclusive")
-    yield f"median_us = {statistics.median(times):.2f}"
+    yield f"median_us = {_median(rounds, variant):.2f}"
     yield f"p10_us = {deciles[0]:.2f}"
     yield f"p90_us = {deciles[-1]:.2f}"
     last = rounds[-1][variant]
@@ -263,17 +285,23 @@ def write_measured(sample: Sample, table: str) -> Path:
 # --- profiling
 
 
-def profile(program: Program, report: Path, *more: str) -> None:
+def profile(program: Program, report: Path, options: list[str]) -> None:
     written = program.folder / report.name
     command = [sys.executable, "-m", "keet", "profile", "-f", "--format", "path"]
-    command += [*profile_options(program.sample), *more, "-o", str(written)]
+    command += [*options, "-o", str(written)]
     done = _call([*command, "--", *program.command, "--seed", "1", "--once"], program.folder)
     if done.returncode:
-        raise Failure(f"{program.sample.name} {written.name}: {done.stderr.strip()[-400:]}")
+        raise Failure(f"{written.name}: {done.stderr.strip()[-400:]}")
     if written.stat().st_size > MAX_REPORT:
         print(f"TOO BIG {report.name} of {program.sample.name}: {written.stat().st_size:,} bytes")
     report.parent.mkdir(exist_ok=True)
     shutil.copyfile(written, report)
+
+
+def profile_options(sample: Sample, median_us: float) -> list[str]:
+    """The sample's own, and how often warps are sampled where it does not say."""
+    own = own_options(sample)
+    return own if "--ncu-options" in own else [*own, *sampling(median_us)]
 
 
 def sampling(median_us: float) -> list[str]:
@@ -282,10 +310,10 @@ def sampling(median_us: float) -> list[str]:
     return ["--ncu-options", f"--warp-sampling-interval {max(0, round(math.log2(cycles)) - 5)}"]
 
 
-def profile_options(sample: Sample) -> list[str]:
+def own_options(sample: Sample) -> list[str]:
     # torch's own kernels would bring 10 MB of code along.
-    own = ["--kernel", f"^{sample.kernel}$"] if sample.language == "triton" else []
-    return [*own, *sample.profile]
+    alone = ["--kernel", f"^{sample.kernel}$"] if sample.language == "triton" else []
+    return [*alone, *sample.profile]
 
 
 def sweep(sample: Sample) -> None:
@@ -296,7 +324,7 @@ def sweep(sample: Sample) -> None:
         command = build_command(sample, sample.sweep.variant, define, output=output)
         program = _built(sample, sample.sweep.variant, command, output)
         program.run("--seed", 1, "--launches", 1)
-        profile(program, sample.sweep_report(value), "--light")
+        profile(program, sample.sweep_report(value), [*own_options(sample), "--light"])
 
 
 # --- the machine

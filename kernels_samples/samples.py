@@ -20,21 +20,25 @@ class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Cause(_Record):
-    """A place in the source that a finding comes from."""
+class _Place(_Record):
+    """A line of a variant."""
+
+    variant: str
+    file: str | None = None
+    """One that the variant includes; by default its own."""
+    line: int
+    code: str
+
+
+class Cause(_Place):
+    """A place that a finding comes from, or that the report books its cost on."""
 
     finding: str
-    variant: str
-    line: int
-    code: str
 
 
-class Decoy(_Record):
+class Decoy(_Place):
     """A place that looks like a cause, and is none."""
 
-    variant: str
-    line: int
-    code: str
     why_not: str
 
 
@@ -43,7 +47,7 @@ class Truth(_Record):
 
     dominant: str
     accept: tuple[str, ...] = ()
-    """Other ids that name the same cause."""
+    """Other findings that name the same cause: as right as `dominant`."""
     others: tuple[str, ...] = ()
     """Further causes, in the order in which they matter once those before are fixed."""
     why: str
@@ -114,10 +118,8 @@ class Timing(_Record):
     worst_error_over_allowed: float
 
 
-class Measured(BaseModel):
+class Measured(_Record):
     """What `make samples` saw."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     date: datetime.date
     gpu: str
@@ -137,10 +139,8 @@ class Measured(BaseModel):
     variants: dict[str, Timing]
 
 
-class Sample(BaseModel):
+class Sample(_Record):
     """A folder of kernels_samples."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     title: str
@@ -176,6 +176,9 @@ class Sample(BaseModel):
 
     def source(self, variant: str) -> Path:
         return self.folder / f"{variant}{'.cu' if self.language == 'cuda' else '.py'}"
+
+    def file_of(self, place: Cause | Decoy) -> Path:
+        return self.folder / place.file if place.file else self.source(place.variant)
 
     def report(self, variant: str) -> Path:
         return self.folder / f"{variant}.ncu-rep"

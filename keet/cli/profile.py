@@ -26,9 +26,9 @@ examples:
   keet profile --function bench.py:step                       one function of a Python file
   keet profile --dry-run -- ./app                             only print the ncu command
 
-Build with -lineinfo (nvcc, hipcc-like wrappers too) so that the numbers get source lines; Triton
-kernels have them. For --function, nsight-python calls the function in its own process, once to warm
-up and once under the profiler (pip install 'keet[collect]'; ncu 2026.2.1 or newer).
+Build with nvcc -lineinfo so that the numbers get source lines; Triton kernels have them. For
+--function, nsight-python calls the function in its own process, once to warm up and once under the
+profiler (pip install 'keet[collect]'; ncu 2026.2.1 or newer).
 """
 
 
@@ -48,7 +48,8 @@ def configure(parser: ArgumentParser) -> None:
         "--launch-count",
         type=positive,
         metavar="N",
-        help="profile N launches that match (default: the first of each kernel)",
+        help="profile N launches that match, of all kernels together (default: the first of each "
+        "kernel; with --launch-skip: 1)",
     )
     parser.add_argument(
         "--clock-control",
@@ -59,7 +60,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--light",
         action="store_true",
-        help="no source and no counters of single instructions: a small report, for many launches",
+        help="no warp samples and no source text: a small report, for many launches",
     )
     parser.add_argument("--function", metavar="FILE:NAME", help="profile one Python function")
     parser.add_argument("--ncu", metavar="PATH", help="the ncu to run (default: found)")
@@ -94,11 +95,11 @@ def _check(args: Namespace) -> None:
         raise UsageError("name one program after --, or one --function; see: keet profile --help")
     alone = {"--launch-skip": args.launch_skip, "--launch-count": args.launch_count}
     given = [name for name, value in alone.items() if value is not None]
-    if args.function and (given or args.kernel or args.light or args.ncu_options):
+    if args.function and (given or args.kernel or args.light or args.ncu or args.ncu_options):
         raise UsageError(
             "nsight-python profiles every kernel of the function, in its own way: leave --kernel, "
-            "--launch-skip, --launch-count, --light and --ncu-options out, or profile the script: "
-            "keet profile -- python3 FILE"
+            "--launch-skip, --launch-count, --light, --ncu and --ncu-options out, or profile the "
+            "script: keet profile -- python3 FILE"
         )
 
 
@@ -156,26 +157,29 @@ def _profile_program(args: Namespace, report: Path) -> int:
     from keet.collect import collect, find_ncu
 
     _check_program(args.program[0])
-    done = collect(_request(args), report, find_ncu(args.ncu), _note)
+    status = collect(_request(args), report, find_ncu(args.ncu), _note)
     _present(args, report)
-    if done.status:
-        _note(f"{args.program[0]} failed with exit code {done.status} after its kernels ran")
-    return done.status
+    if status:
+        _note(f"{args.program[0]} failed with exit code {status} after its kernels ran")
+    return status
 
 
 def _check_program(program: str) -> None:
     import shutil
 
-    if shutil.which(program) is None:
-        raise UsageError(f"there is no program {program}; name it with its path, e.g. ./{program}")
+    if shutil.which(program) is not None:
+        return
+    if "/" in program:
+        raise UsageError(f"there is no program {program}: no such file, or it is not executable")
+    raise UsageError(f"there is no program {program}; name it with its path, e.g. ./{program}")
 
 
 def _profile_function(args: Namespace, report: Path) -> int:
     from keet.collect.python_function import collect_function
 
-    collect_function(args.function, report, args.clock_control, _note)
+    status = collect_function(args.function, report, args.clock_control, _note)
     _present(args, report)
-    return 0
+    return status
 
 
 def _note(line: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keet.collect.command import Request, ncu_command
-from keet.collect.running import Collected, collect
+from keet.collect.running import collect
 from keet.collect.tools import find_ncu
 
-__all__ = ["Collected", "Request", "collect", "find_ncu", "ncu_command"]
+__all__ = ["Request", "collect", "find_ncu", "ncu_command"]

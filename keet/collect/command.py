@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.catalog import collection
+from keet.errors import UsageError
 
 _ANY_NAME = "."
 
@@ -23,7 +24,7 @@ class Request(NamedTuple):
     clock_control: str = "none"
     """Clocks as they are in use, or locked to the base clock (`base`)."""
     light: bool = False
-    """Without source and counters of each instruction: small reports, for many launches."""
+    """No warp samples and no source text: small reports, for many launches."""
     ncu_options: tuple[str, ...] = ()
     """More options for ncu, before the program."""
 
@@ -54,8 +55,18 @@ def _sections(request: Request) -> list[str]:
 def _launches(request: Request) -> list[str]:
     """ncu counts invocations a kernel in `--kernel-id`, and over all that match elsewhere."""
     if request.launch_skip is None and request.launch_count is None:
-        return ["--kernel-id", f"::regex:{request.kernel or _ANY_NAME}:1"]
+        return ["--kernel-id", f"::regex:{_name_in_id(request.kernel)}:1"]
     words = ["--kernel-name", f"regex:{request.kernel}"] if request.kernel else []
     if request.launch_skip:
         words += ["--launch-skip", str(request.launch_skip)]
     return [*words, "--launch-count", str(request.launch_count or 1)]
+
+
+def _name_in_id(kernel: str | None) -> str:
+    """The parts of a kernel id are parted by colons, and ncu knows no way to quote one."""
+    if kernel and ":" in kernel:
+        raise UsageError(
+            f"--kernel {kernel}: a ':' can't stand in it here; write '(' for '(?:', or say how "
+            "many launches, with --launch-count N"
+        )
+    return kernel or _ANY_NAME

@@ -57,9 +57,10 @@ def recognise(log: str) -> Problem | None:
 
 
 def first_error(log: str) -> str | None:
-    """ncu's own words, when keet has none."""
-    found = re.search(r"^==ERROR==\s*(.+)$", log, re.MULTILINE)
-    return found[1].strip().rstrip(".") if found else None
+    """ncu's own words, when keet has none; that the program failed is no error of ncu's."""
+    found = re.findall(r"^==ERROR==\s*(.+)$", log, re.MULTILINE)
+    said = next((words for words in found if not _RETURNED.search(words)), None)
+    return said.strip().rstrip(".") if said else None
 
 
 _MAX_NAMES = 8

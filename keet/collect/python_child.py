@@ -1,5 +1,6 @@
 """Run by `python_function` in a process of its own: FILE NAME PREFIX OPTIONS.
 
+Its stdout ends with one JSON line if something failed, whatever the function prints.
 Knows nothing of keet: it needs the user's packages and nsight-python alone.
 """
 
@@ -7,25 +8,35 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 
 def main(file: str, name: str, prefix: str, options: str) -> int:
     import nsight  # first: ncu has to attach before CUDA starts
 
+    answer = take_stdout()
     try:
         function = load(Path(file), name)
         function()  # compiles kernels and fills caches, outside of the profile
     except Exception as problem:  # noqa: BLE001 - the user's code may raise anything
-        return tell("function", problem)
+        return tell(answer, "function", problem)
     try:
         profile(nsight, function, prefix, json.loads(options))
     except Exception as problem:  # noqa: BLE001 - and so may the collector
-        return tell("collector", problem)
+        return tell(answer, "collector", problem)
     return 0
+
+
+def take_stdout() -> TextIO:
+    """stdout for the answer alone; what anybody else prints, C code too, goes to stderr."""
+    answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    return answer
 
 
 def load(file: Path, name: str) -> Callable[[], Any]:
@@ -56,9 +67,10 @@ def profile(nsight: Any, function: Callable[[], Any], prefix: str, options: Any)
     measured(keet_profile)()
 
 
-def tell(who: str, problem: Exception) -> int:
+def tell(answer: TextIO, who: str, problem: Exception) -> int:
     message = f"{type(problem).__name__}: {problem}"
-    sys.stdout.write(json.dumps({"who": who, "message": message}) + "\n")
+    answer.write(json.dumps({"who": who, "message": message}) + "\n")
+    answer.flush()
     return 1
 
 

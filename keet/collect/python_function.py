@@ -10,8 +10,10 @@ import json
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from keet.catalog import capabilities, metric_with_id, metrics
 from keet.collect.running import Progress, counted, whole_launches
@@ -41,7 +43,8 @@ def metric_names() -> list[str]:
     return ["group:smsp__pcsamp_warp_stall_reasons", *dict.fromkeys(chosen)]
 
 
-def collect_function(function: str, report: Path, clock_control: str, progress: Progress) -> None:
+def collect_function(function: str, report: Path, clock_control: str, progress: Progress) -> int:
+    """Profile into `report`; 1 when something failed after that was written. Raises without one."""
     if find_spec("nsight") is None:
         raise NotAvailable(
             f"nsight-python is not installed; pip install 'keet[collect]', {_INSTEAD}"
@@ -56,20 +59,36 @@ def collect_function(function: str, report: Path, clock_control: str, progress: 
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
-        sys.stderr.write(done.stderr if done.returncode == 0 else "")
+        sys.stderr.write(done.stderr)
         written = next(Path(folder).glob("*.ncu-rep"), None)
         launches = whole_launches(written) if written else 0
         if written is None or not launches:
             raise _failure(function, done)
         written.replace(report)
     progress(f"nsight-python profiled {counted(launches)} of {function}")
+    if done.returncode:
+        progress(f"{function} failed after its kernels ran: {_message(done)}")
+    return 1 if done.returncode else 0
+
+
+def _told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """The JSON line that the child ends with, if it came so far; nsight may print before it."""
+    for line in reversed(done.stdout.splitlines()):
+        with suppress(ValueError):
+            told = json.loads(line)
+            if isinstance(told, dict) and "who" in told:
+                return told
+    return {}
+
+
+def _message(done: subprocess.CompletedProcess[str]) -> str:
+    """What failed: in the child's words, else as the process ended; its stderr has been shown."""
+    message = _told(done).get("message") or f"its process ended with exit code {done.returncode}"
+    return " ".join(str(message).split())[:400]
 
 
 def _failure(function: str, done: subprocess.CompletedProcess[str]) -> NotAvailable | ProgramFailed:
-    """The child ends with one JSON line that says who failed."""
-    last = next((line for line in reversed(done.stdout.splitlines()) if line.startswith("{")), "{}")
-    told = json.loads(last)
-    message = " ".join(str(told.get("message") or done.stderr or "it said nothing").split())[:400]
-    if told.get("who") == "function":
+    message = _message(done)
+    if _told(done).get("who") == "function":
         return ProgramFailed(f"{function} failed: {message}; run it alone first", 1)
     return NotAvailable(f"nsight-python wrote no report: {message}; see: keet doctor, {_INSTEAD}")

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from keet.collect.command import Request, ncu_command
 from keet.collect.problems import (
@@ -32,17 +31,11 @@ _GRACE_SECONDS = 20
 Progress = Callable[[str], None]
 
 
-class Collected(NamedTuple):
-    """A report that was written."""
+def collect(request: Request, report: Path, ncu: str, progress: Progress) -> int:
+    """Profile the program into `report`. Raises NotAvailable or ProgramFailed without a report.
 
-    report: Path
-    launches: int
-    status: int = 0
-    """The exit code of the program: not 0 when it failed after its kernels were profiled."""
-
-
-def collect(request: Request, report: Path, ncu: str, progress: Progress) -> Collected:
-    """Profile the program into `report`. Raises NotAvailable or ProgramFailed without a report."""
+    Returns the program's exit code: not 0 when it failed after its kernels were profiled.
+    """
     with _workshop(report) as folder:
         partial, log = folder / "report.ncu-rep", folder / "ncu.log"
         command = ncu_command(ncu, request, partial, log)
@@ -54,11 +47,12 @@ def collect(request: Request, report: Path, ncu: str, progress: Progress) -> Col
                 progress(f"interrupted; {report} holds {counted(launches)}")
             raise
         messages = _text_of(log)
-        launches = whole_launches(partial)
-        if not launches:
+        if not whole_launches(partial):
             raise _failure(request, messages, status)
         partial.replace(report)
-        return Collected(report, launches, program_status(messages) or 0)
+        if said := _complaint(messages, status):
+            progress(f"ncu ended with an error: {said}; launches may be missing")
+        return program_status(messages) or 0
 
 
 @contextmanager
@@ -121,7 +115,7 @@ def _tell(log: Path, told: int, progress: Progress) -> int:
     """Report the kernels that are finished beyond the first `told`."""
     finished = _PROFILED.findall(_text_of(log))
     for name, passes in finished[told:]:
-        progress(f"profiled {name} in {passes} passes")
+        progress(f"profiled {name} in {passes} {'pass' if passes == '1' else 'passes'}")
     return len(finished)
 
 
@@ -144,6 +138,14 @@ def whole_launches(report: Path) -> int:
 
 def counted(launches: int) -> str:
     return f"{launches:,} {'launch' if launches == 1 else 'launches'}"
+
+
+def _complaint(log: str, status: int) -> str | None:
+    """What went wrong in ncu itself; of a program that failed, ncu passes the exit code on."""
+    said = first_error(log)
+    if said is None and status and program_status(log) is None:
+        return f"exit code {status} and no message"
+    return said
 
 
 def _failure(request: Request, log: str, status: int) -> NotAvailable | ProgramFailed:

@@ -50,11 +50,14 @@ def _usual_places() -> Iterator[str]:
     yield from map(str, sorted(_installed(), key=_version, reverse=True))
 
 
+_ROOTS = (Path("/opt/nvidia/nsight-compute"), Path("/usr/local"))
+
+
 def _installed() -> list[Path]:
-    roots = (Path("/opt/nvidia/nsight-compute"), Path("/usr/local"))
-    return [ncu for root in roots for ncu in root.glob("*/ncu")]
+    """As Nsight Compute's own installer leaves it, and as a toolkit without its symlink does."""
+    return [ncu for root in _ROOTS for way in ("*/ncu", "cuda-*/bin/ncu") for ncu in root.glob(way)]
 
 
 def _version(ncu: Path) -> list[int]:
-    """`2025.3.1` after `2025.3` and before `2026.1`."""
-    return [int(part) for part in re.findall(r"\d+", ncu.parent.name)]
+    """`2025.3.1` after `2025.3` and before `2026.1`; toolkits, with their own numbers, last."""
+    return [int(part) for part in re.findall(r"\d+", str(ncu))]

@@ -9,7 +9,8 @@ import pytest
 
 from keet.catalog import capabilities, collection, sections
 from keet.collect import Request, find_ncu, ncu_command
-from keet.errors import NotAvailable
+from keet.collect.tools import _installed
+from keet.errors import NotAvailable, UsageError
 from tests.conftest import Keet
 
 PROGRAM = ("./app", "-o", "its own", "--kernel", "x")
@@ -43,6 +44,12 @@ def test_launches_by_number(options: dict[str, object], words: list[str]) -> Non
     line = shlex.join(command(**options))
     assert shlex.join(words) in line
     assert "--kernel-id" not in line
+
+
+def test_a_colon_would_end_the_name_in_a_kernel_id() -> None:
+    with pytest.raises(UsageError, match=r"--kernel \(\?:a\|b\): .*--launch-count"):
+        command(kernel="(?:a|b)")
+    assert after(command(kernel="(?:a|b)", launch_count=1), "--kernel-name") == "regex:(?:a|b)"
 
 
 def test_the_program_comes_last_and_as_it_was_given() -> None:
@@ -89,6 +96,22 @@ def test_ncu_where_installers_put_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     assert find_ncu() == str(ncu)
     assert find_ncu(str(ncu)) == str(ncu)
+
+
+def test_ncu_of_a_toolkit_with_a_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No /usr/local/cuda, no PATH: the newest of those that are there."""
+    for place in ("cuda-9.2/bin", "cuda-13.0/bin", "cuda-12.4/bin"):
+        ncu = tmp_path / place / "ncu"
+        ncu.parent.mkdir(parents=True)
+        ncu.write_text("#!/bin/sh\n")
+        ncu.chmod(0o755)
+    monkeypatch.setattr("keet.collect.tools._ROOTS", (tmp_path / "opt", tmp_path))
+    found = [str(path) for path in _installed()]
+    assert sorted(found) == sorted(str(path) for path in tmp_path.glob("cuda-*/bin/ncu"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    assert find_ncu() == str(tmp_path / "cuda-13.0/bin/ncu")
 
 
 def test_no_ncu(monkeypatch: pytest.MonkeyPatch) -> None:

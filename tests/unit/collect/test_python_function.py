@@ -34,6 +34,8 @@ NSIGHT = """\
             return decorate
     """
 WRITES = f"""shutil.copyfile({str(REPORTS / "tour_basic.ncu-rep")!r}, options["output_prefix"] + "ncu-output-f-0.ncu-rep"); pathlib.Path(__file__).with_name("told.json").write_text(json.dumps(told))"""
+FAILS_AFTER = WRITES + '; raise RuntimeError("no space left")'
+DIES = "import os; os._exit(3)"
 REFUSES = 'raise RuntimeError("ncu 2026.2.1 or later is required")'
 
 
@@ -42,6 +44,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "bench.py"
     path.write_text(
         "calls = []\ndef step():\n    calls.append(1)\ndef bad():\n    raise ValueError('size')\n"
+        "def says():\n    print('{\"loss\": 2}')\n    print('{not JSON: 1', flush=True)\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(tmp_path)
@@ -80,6 +83,35 @@ def test_no_report(name: str, code: int, says: str, script: Path, keet: Keet) ->
     assert says in done.err
     assert len(done.err.splitlines()) == 1
     assert not list(script.parent.glob("*.ncu-rep"))
+
+
+@pytest.mark.parametrize("ending", [REFUSES, DIES])
+def test_what_the_function_prints_is_not_taken_for_an_answer(
+    ending: str, script: Path, keet: Keet
+) -> None:
+    install(script.parent, ending)
+    done = keet("profile", "--function", f"{script}:says", "-o", script.with_name("r.ncu-rep"))
+    assert done.code == 3
+    assert done.out == ""
+    assert "nsight-python wrote no report" in done.err.splitlines()[-1]
+    assert ("ncu 2026.2.1" in done.err.splitlines()[-1]) == (ending == REFUSES)
+
+
+def test_what_the_function_prints_goes_to_stderr(script: Path, keet: Keet) -> None:
+    install(script.parent, WRITES)
+    out = script.with_name("r.ncu-rep")
+    done = keet("profile", "--function", f"{script}:says", "-o", out, "--format", "path")
+    assert (done.code, done.out) == (0, f"{out}\n")
+    assert done.err.count("{not JSON: 1") == 2  # to warm up, and under the profiler
+
+
+def test_a_failure_after_the_report_keeps_it_and_is_told(script: Path, keet: Keet) -> None:
+    install(script.parent, FAILS_AFTER)
+    out = script.with_name("r.ncu-rep")
+    done = keet("profile", "--function", f"{script}:step", "-o", out, width=200)
+    assert done.code == 1
+    assert "4 launches on NVIDIA H200" in done.out
+    assert f"{script}:step failed after its kernels ran: RuntimeError: no space left" in done.err
 
 
 def test_without_nsight_python(script: Path, keet: Keet) -> None:

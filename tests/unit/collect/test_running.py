@@ -25,6 +25,7 @@ NO_MATCH = "==WARNING== No kernels were profiled.\n"
 KERNELS = "Available Kernels:\n1. normalise\n2. transpose_rows\n"
 FAILED = "==ERROR== The application returned an error code (7).\n"
 UNKNOWN = "==ERROR== Something new.\n"
+ONE_PASS = '==PROF== Profiling "1:7:normalise:1": 0%....100% - 1 pass\n'
 NOT_LOADED = "==ERROR== Failed to initialize the profiler: LibraryNotLoaded\n"
 
 FakeNcu = Callable[..., Path]
@@ -121,6 +122,37 @@ def test_a_program_that_fails_late_keeps_its_report_and_its_code(
     assert "ls failed with exit code 7 after its kernels ran" in done.err
 
 
+@pytest.mark.parametrize(
+    ("log", "code", "says"),
+    [
+        (PROFILED + UNKNOWN, 1, "keet: ncu ended with an error: Something new; "),
+        (PROFILED + FAILED + UNKNOWN, 7, "keet: ncu ended with an error: Something new; "),
+        (PROFILED, 139, "keet: ncu ended with an error: exit code 139 and no message; "),
+    ],
+)
+def test_an_error_of_ncu_is_told_beside_its_report(
+    log: str, code: int, says: str, fake_ncu: FakeNcu, keet: Keet, tmp_path: Path
+) -> None:
+    fake_ncu(log, report=REPORT, code=code)
+    done = keet("profile", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
+    assert done.code == (7 if FAILED in log else 0)
+    assert "4 launches" in done.out
+    assert says + "launches may be missing" in done.err
+
+
+def test_a_run_without_errors_tells_of_none(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
+    for name, log, code in (("a", PROFILED, 0), ("b", PROFILED + FAILED, 7)):
+        fake_ncu(log, report=REPORT, code=code)
+        done = keet("profile", "-o", tmp_path / f"{name}.ncu-rep", "--", "ls", width=200)
+        assert "ncu ended" not in done.err
+
+
+def test_one_pass(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
+    fake_ncu(ONE_PASS, report=REPORT)
+    done = keet("profile", "-o", tmp_path / "r.ncu-rep", "--", "ls")
+    assert "keet: profiled normalise in 1 pass\n" in done.err
+
+
 def test_no_gpu(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
     smi = fake_ncu(FAILED, code=7).with_name("nvidia-smi")
     smi.write_text("#!/bin/sh\nexit 9\n")
@@ -146,13 +178,17 @@ def test_nothing_is_replaced_without_being_told(
     [
         ([], "name one program after --"),
         (["./app"], "a program stands after --"),
-        (["--", "/nowhere/app"], "there is no program /nowhere/app"),
+        (["--", "/nowhere/app"], "there is no program /nowhere/app: "),
+        (["--", "./nothing"], "there is no program ./nothing: "),
+        (["--", "nothing-of-this-name"], "e.g. ./nothing-of-this-name"),
         (["-o", "/nowhere/x.ncu-rep", "--", "ls"], "there is no folder /nowhere"),
         (["-o", "/", "--", "ls"], "this is a folder"),
         (["--kernel", "(", "--", "ls"], "no regular expression"),
         (["--launch-count", "0", "--", "ls"], "no positive whole number"),
         (["--function", "a.py:f", "--", "ls"], "one program after --, or one --function"),
         (["--function", "a.py:f", "--kernel", "k"], "every kernel of the function"),
+        (["--function", "a.py:f", "--ncu", "/opt/ncu"], "every kernel of the function"),
+        (["--dry-run", "--kernel", "(?:a|b)", "--", "ls"], "--kernel (?:a|b): "),
     ],
 )
 def test_wrong_usage(words: list[str], says: str, keet: Keet) -> None:

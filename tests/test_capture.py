@@ -1,0 +1,151 @@
+"""`make samples`, without a GPU: in what order things happen, and what is written of them."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import statistics
+import subprocess
+import threading
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernels_samples import capture
+from kernels_samples.capture import Failure, Program
+from kernels_samples.samples import HERE, Sample, load_sample
+
+Words = Callable[..., int]
+MACHINE = dict.fromkeys(("gpu", "driver", "cuda", "ncu", "keet"), "x")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Words:
+    """`capture.main` with these words, on no machine."""
+    monkeypatch.setattr(capture, "WORK", tmp_path)
+    monkeypatch.setattr(capture, "_copy_sources", lambda: None)
+    monkeypatch.setattr(capture, "_machine", lambda: MACHINE)
+
+    def call(*words: str) -> int:
+        monkeypatch.setattr("sys.argv", ["capture", *words])
+        return capture.main()
+
+    return call
+
+
+def test_nothing_is_measured_while_something_is_built(
+    run: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    building, lock, seen = [4], threading.Lock(), []
+
+    def build(sample: Sample, variant: str) -> Program:
+        time.sleep(0.2 if sample.name == "tap_filter" else 0)
+        with lock:
+            building[0] -= 1
+        return Program(sample, variant, ("true",))
+
+    monkeypatch.setattr(capture, "build", build)
+    monkeypatch.setattr(capture, "capture", lambda *_: seen.append(building[0]) or HERE)
+    assert run("matrix_flip", "tap_filter") == 0
+    assert seen == [0, 0]
+
+
+@pytest.mark.parametrize("names", [["matrix_flap"], ["matrix_flip", "harness"], [".."], [""]])
+def test_a_mistyped_name_is_one_line(
+    names: list[str], run: Words, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*names) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"there is no sample {names[-1]!r}; there are axes_swap, band_scale,")
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Failure("no"),
+        OSError("no"),
+        AssertionError("no"),
+        KeyError("no"),
+        ValueError("no"),
+        statistics.StatisticsError("no"),
+        subprocess.TimeoutExpired("no", 1),
+    ],
+)
+def test_what_fails_is_told_and_the_others_go_on(
+    problem: Exception, run: Words, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def fails(sample: Sample, *_: object) -> Path:
+        if sample.name == "matrix_flip":
+            raise problem
+        return sample.folder
+
+    monkeypatch.setattr(capture, "build", lambda s, variant: Program(s, variant, ("true",)))
+    monkeypatch.setattr(capture, "capture", fails)
+    assert run("matrix_flip", "tap_filter") == 1
+    said = capsys.readouterr().out
+    assert "FAILED matrix_flip: " in said
+    assert "1 of 2 samples captured" in said
+
+
+def rounds_of(sample: Sample, times: list[float]) -> list[list[dict[str, Any]]]:
+    result = {"checksum": 1.0, "worst_error_over_allowed": 0.5}
+    return [
+        [{**result, "times_us": [t] * 2, "median_us": t} for t in times[: len(sample.variants)]]
+    ]
+
+
+@pytest.mark.parametrize("name", ["matrix_flip", "fan_update", "mechanism_rates", "softmax_rows"])
+def test_the_command_that_is_recorded_is_the_one_that_runs(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The sampling interval included; `-f` and `--format` change no report."""
+    sample = load_sample(HERE / name)
+    assert sample.measured is not None
+    median = sample.measured.variants["slow"].median_us
+    programs = [Program(sample, variant, ("./slow",)) for variant in sample.variants]
+    table = capture.measured_table(
+        sample, programs, rounds_of(sample, [median] * 3), argparse.Namespace(seeds=3), MACHINE
+    )
+    recorded = shlex.split(tomllib.loads(table)["measured"]["profile"])
+
+    ran: list[list[str]] = []
+
+    def call(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+        ran.append(command)
+        (folder / "slow.ncu-rep").touch()
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(capture, "_call", call)
+    monkeypatch.setattr(capture, "WORK", tmp_path)
+    monkeypatch.setattr(Sample, "report", lambda *_: tmp_path / "kept" / "slow.ncu-rep")
+    (tmp_path / name).mkdir()
+    capture.profile_all(sample, programs[:1], swept=False)
+    (command,) = ran
+    assert recorded[: recorded.index("-o")][2:] == command[7 : command.index("-o")]
+    assert "--warp-sampling-interval" in " ".join(recorded)
+
+
+@pytest.mark.parametrize(
+    ("words", "swept"),
+    [
+        ([], True),
+        (["--variant", "slow"], True),
+        (["--variant", "fast"], False),
+        (["--no-sweep"], False),
+    ],
+)
+def test_a_variant_that_is_left_out_is_not_swept(
+    words: list[str], swept: bool, run: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(capture, "build", lambda s, variant: Program(s, variant, ("true",)))
+    monkeypatch.setattr(capture, "profile", lambda *_: done.append("profile"))
+    monkeypatch.setattr(capture, "sweep", lambda *_: done.append("sweep"))
+    assert run("pair_reduce", "--only-profile", *words) == 0
+    assert ("sweep" in done) == swept
+    assert "profile" in done
