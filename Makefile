@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-SAMPLE := tests/data/reports/tour_full.ncu-rep
+SAMPLE := kernels_samples/column_physics
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench docs samples clean
@@ -17,16 +17,18 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	@touch $@
 
-demo: $(STAMP)  ## what is in a shipped report: no key, no GPU, no network
-	@$(BIN)/keet show $(SAMPLE)
+demo: $(STAMP)  ## explain a shipped report: no key, no GPU, no network
+	@$(BIN)/keet explain $(SAMPLE)/slow.ncu-rep
 	@echo
-	@$(BIN)/keet hotspots $(SAMPLE) --launch 0 --top 5
+	@sed -n 's/^speedup = /That is what fast.cu does. Measured speed-up: /p' $(SAMPLE)/sample.toml
+	@echo
+	@$(BIN)/keet explain $(SAMPLE)/fast.ncu-rep
 
 test: $(STAMP)  ## the whole test suite, types and style included
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto
 
 check: $(STAMP)  ## types and style alone
 	$(BIN)/ruff check .
@@ -39,6 +41,7 @@ bench: $(STAMP)  ## speed, as ratios to yardsticks of the same run
 docs: $(STAMP)  ## write what is generated again: the compiled catalog, tables of the docs
 	$(BIN)/python -m keet.catalog.compiling
 	$(BIN)/python -m keet.catalog.page > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
+	$(BIN)/python -m keet.catalog.findings_page > docs/findings.md.new && mv docs/findings.md.new docs/findings.md
 	$(BIN)/python -m kernels_samples.table
 
 # The Python that has torch and triton is the machine's own, so keet is taken from this folder.

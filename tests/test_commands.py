@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keet.cli import COMMANDS
-from keet.render.documents import DOCUMENTS
+from keet.render.schemas import DOCUMENTS
 from tests import encode
 from tests.conftest import REPORTS, Keet
 
@@ -25,6 +25,11 @@ GOLDENS = [
     ("metrics", "tour_full.ncu-rep", 80),
     ("metrics", "tour_full.ncu-rep", 160),
     ("metrics", "tour_full.ncu-rep l2.*hit", 80),
+    ("roofline", "tour_full.ncu-rep", 80),
+    ("roofline", "tour_full.ncu-rep", 160),
+    ("roofline", "zoo.ncu-repz", 80),
+    ("roofline", "tour_basic.ncu-rep", 80),
+    ("roofline", "zoo.ncu-repz --format svg", 80),
     ("hotspots", "tour_full.ncu-rep", 80),
     ("hotspots", "tour_full.ncu-rep", 160),
     ("hotspots", "triton.ncu-rep", 80),
@@ -44,13 +49,15 @@ def test_output(command: str, rest: str, width: int, keet: Keet, golden) -> None
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in REPORTS.iterdir()))
-@pytest.mark.parametrize("command", ["show", "metrics", "hotspots"])
+@pytest.mark.parametrize("command", ["explain", "show", "metrics", "hotspots", "roofline"])
 def test_nothing_is_cut_at_80_columns(command: str, name: str, keet: Keet) -> None:
     out = keet(command, REPORTS / name).out
     assert max(len(line) for line in out.splitlines()) <= 80
 
 
-@pytest.mark.parametrize("command", ["show", "metrics", "hotspots", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["explain", "show", "metrics", "hotspots", "roofline", "doctor"]
+)
 def test_json_is_what_the_schema_says(command: str, keet: Keet) -> None:
     arguments = [] if command == "doctor" else [REPORTS / "tour_full.ncu-rep"]
     result = keet(command, *arguments, "--format", "json")
@@ -130,6 +137,20 @@ def test_hotspots_with_sass(keet: Keet) -> None:
     assert launch["by"] == "instruction"
     assert launch["rows"][0]["sass"]
     assert sum(row["samples"] for row in launch["rows"]) == launch["total"]
+
+
+def test_roofline_json(keet: Keet) -> None:
+    out = keet("roofline", REPORTS / "zoo.ncu-repz", "--launch", 6, "--format", "json").out
+    (launch,) = json.loads(out)["launches"]
+    assert launch["nearest"] == ["shared"]
+    ceilings = {ceiling["id"]: ceiling for ceiling in launch["ceilings"]}
+    shared = ceilings["shared"]
+    assert shared["reached_pct"] == pytest.approx(95, abs=1)
+    assert shared["peak"]["unit"] == "byte/s"
+    assert set(shared["evidence"]) <= set(launch["evidence"])
+    for entry in launch["intensities"]:
+        larger = max(ceilings[entry[side]]["reached_pct"] for side in ("arithmetic", "level"))
+        assert entry["attained_pct"] == pytest.approx(larger)
 
 
 def test_output_to_a_file(keet: Keet, tmp_path: Path) -> None:
@@ -344,7 +365,7 @@ def test_the_terminal_lists_the_longest_of_many(long_report: Path, keet: Keet) -
     assert "more launches" not in keet("show", long_report, "--launch", "3").out
 
 
-@pytest.mark.parametrize("command", ["show", "metrics", "hotspots"])
+@pytest.mark.parametrize("command", ["explain", "show", "metrics", "hotspots", "roofline"])
 def test_json_holds_every_launch(command: str, long_report: Path, keet: Keet) -> None:
     document = json.loads(keet(command, long_report, "--format", "json").out)
     assert [launch["id"] for launch in document["launches"]] == list(range(45))

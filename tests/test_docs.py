@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.catalog import gpus, hardware_units, metrics, stalls
+from keet.catalog import findings_page, gpus, hardware_units, metrics, stalls
 from keet.catalog.page import page
 from keet.cli import COMMANDS, help_text
 from keet.version import __version__
@@ -20,6 +20,10 @@ CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 def test_the_metrics_page_is_that_of_the_catalog() -> None:
     assert (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8") == page(), "run: make docs"
+
+
+def test_the_findings_page_is_that_of_the_catalog() -> None:
+    assert (ROOT / "docs" / "findings.md").read_text(encoding="utf-8") == findings_page.page()
 
 
 def test_the_readme_begins_with_the_two_commands() -> None:

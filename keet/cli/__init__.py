@@ -29,9 +29,13 @@ class _Command(NamedTuple):
 
 
 COMMANDS = {
+    "explain": _Command("explain", "what limits each kernel, where, what to change, what it gains"),
+    "context": _Command("context", "the explanation as context for a prompt, in N tokens"),
     "show": _Command("show", "what is in a report, what is missing, how to capture that"),
     "hotspots": _Command("hotspots", "source lines ranked by samples, with stalls and traffic"),
+    "roofline": _Command("roofline", "how near each launch came to each ceiling; chart as svg"),
     "metrics": _Command("metrics", "the metric table, with units and meaning"),
+    "verify": _Command("verify", "check the numbers of any text against a report"),
     "profile": _Command("profile", "run ncu on a program with what keet needs, then show it"),
     "snapshot": _Command("snapshot", "a report as text to read, diff and keep (.keet.json)"),
     "doctor": _Command("doctor", "what is installed and reachable, with remedies"),
@@ -39,7 +43,7 @@ COMMANDS = {
 }
 
 _HELP = """\
-keet {version}: reads Nsight Compute reports and says what is in them.
+keet {version}: says what limits a GPU kernel, from its Nsight Compute report.
 
 usage: keet COMMAND [options]
 
@@ -49,6 +53,7 @@ A REPORT is a .ncu-rep, a .ncu-repz, an `ncu --csv --page raw` export or a keet
 snapshot (.keet.json). No GPU, no CUDA and no network are needed to read one.
 
 examples:
+  keet explain report.ncu-rep
   keet show report.ncu-rep
   keet hotspots report.ncu-rep --launch 0 --source ./src
   keet metrics report.ncu-rep dram --format csv

@@ -1,11 +1,12 @@
 """The JSON that keet prints, as types: what is written is checked, and `keet schema` publishes it.
 
-Fields are only ever added; a change that breaks a reader raises `schema_version`.
+Fields are only ever added; a change that breaks a reader raises `schema_version`. `schemas` lists
+the documents by command.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -194,6 +195,72 @@ class HotspotsDocument(Document):
     launches: list[HotspotsLaunch]
 
 
+class EvidenceDocument(Document):
+    metric: str = Field(description="ncu's name, or one of keet's own for what is computed")
+    label: str
+    value: Number
+    unit: str
+    line: str | None = None
+    derived_from: list[str] | None = Field(None, description="ids of what it was computed from")
+
+
+class BusiestDocument(Document):
+    part: str
+    busy_pct: float
+    evidence: str
+
+
+class CeilingDocument(Document):
+    id: str = Field(description="`fp32`, `tensor_bf16`, `dram`")
+    label: str
+    kind: Literal["compute", "memory"]
+    reached_pct: float = Field(description="of the peak")
+    achieved: QuantityDocument | None = Field(description="null: only the share was measured")
+    peak: QuantityDocument | None
+    source: str = Field(description="where the peak comes from: the report or keet's catalog")
+    busiest: BusiestDocument | None = Field(
+        description="a stage or pipe that is busier than bytes or operations tell"
+    )
+    evidence: list[str]
+
+
+class IntensityDocument(Document):
+    arithmetic: str = Field(description="id of the compute ceiling")
+    level: str = Field(description="id of the memory ceiling")
+    value: float = Field(description="operations a byte")
+    ridge: float = Field(description="operations a byte from which on arithmetic is the limit")
+    attainable: QuantityDocument = Field(description="the lower of both ceilings, there")
+    attained_pct: float = Field(description="what was achieved, of what is attainable there")
+    evidence: list[str]
+
+
+class RooflineLaunch(Document):
+    id: int
+    kernel: str
+    duration: QuantityDocument | None
+    sm_clock: QuantityDocument | None
+    nearest: list[str] = Field(description="ids of the nearest ceilings; several: they tie")
+    lead: str | None = Field(description="id of the compute ceiling that is nearest")
+    ceilings: list[CeilingDocument]
+    intensities: list[IntensityDocument]
+    uncounted: BusiestDocument | None = Field(
+        description="the busiest unit whose work is neither operations nor bytes"
+    )
+    reading: str
+    notes: list[str]
+    skipped: list[SkippedDocument]
+    evidence: dict[str, EvidenceDocument]
+
+
+class RooflineDocument(Document):
+    """`keet roofline --format json`"""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    producer: Producer = Producer()
+    report: ReportDocument
+    launches: list[RooflineLaunch]
+
+
 class CheckDocument(Document):
     name: str
     status: Literal["ok", "missing", "broken"]
@@ -210,17 +277,5 @@ class DoctorDocument(Document):
     checks: list[CheckDocument]
 
 
-DOCUMENTS: dict[str, type[Document]] = {
-    "show": ShowDocument,
-    "metrics": MetricsDocument,
-    "hotspots": HotspotsDocument,
-    "doctor": DoctorDocument,
-}
-
-
 def json_text(document: Document) -> str:
     return document.model_dump_json(indent=1) + "\n"
-
-
-def json_schema(name: str) -> dict[str, Any]:
-    return DOCUMENTS[name].model_json_schema(mode="serialization")

@@ -110,6 +110,13 @@ def comparisons(unpacked: Path) -> list[Comparison]:
             lambda ratio: ratio <= 1.5,
         ),
         Comparison(
+            "keet explain, against a bare script that reads 300 metrics a launch",
+            wall(keet, "explain", str(FULL)),
+            wall(python, "-c", BARE_SCRIPT, str(FULL)),
+            "<= 2",
+            lambda ratio: ratio <= 2,
+        ),
+        Comparison(
             "keet --help, against importing typer and rich.console",
             wall(keet, "--help"),
             wall(python, "-c", "import typer, rich.console"),

@@ -1,0 +1,66 @@
+"""What limits a kernel, as context for a prompt that asks to make it faster: causes by what they
+cost, with their evidence; the source lines with the cost of each; what must stay as it is; what to
+check afterwards. One launch: the longest of those chosen.
+
+Never more than --max-tokens. keet counts with no tokenizer: the largest of bytes / 3.5,
+words * 1.35, and a count of word pieces (5 letters each), digits, signs and indents. That is more
+than cl100k_base and o200k_base count in such texts. With less room there are fewer lines and fewer
+causes; the verdict and the first cause go last."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+
+from keet.cli.arguments import (
+    Destination,
+    add_report,
+    add_selection,
+    add_source,
+    positive,
+    selected_launches,
+)
+
+EXAMPLES = """\
+examples:
+  keet context report.ncu-rep
+  keet context report.ncu-rep --kernel gemm --max-tokens 800
+  keet context report.ncu-rep --launch 2 --source ./src -o context.md
+"""
+
+_TOP = 5
+"""Causes, where there is room for them."""
+_LEAST = 30
+
+
+def configure(parser: ArgumentParser) -> None:
+    add_report(parser)
+    add_selection(parser)
+    parser.add_argument(
+        "--max-tokens",
+        type=_budget,
+        default=2000,
+        metavar="N",
+        help="never more than this, counted as said above (default: 2000)",
+    )
+    add_source(parser)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to FILE")
+
+
+def _budget(text: str) -> int:
+    if (count := positive(text)) < _LEAST:
+        raise ArgumentTypeError(f"{text} has no room for a verdict: {_LEAST} or more")
+    return count
+
+
+def run(args: Namespace) -> None:
+    from keet.explanation.analyst import explain
+    from keet.ingest import read_profile
+    from keet.render.context import context_text, longest
+
+    profile = read_profile(args.report, source=args.source)
+    chosen = selected_launches(profile, args)
+    explanation = explain(profile, [longest(chosen)], _TOP)
+    text = context_text(explanation, args.max_tokens, of=len(chosen))
+    Destination(args, sys.stdout).write(text)

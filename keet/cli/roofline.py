@@ -1,0 +1,53 @@
+"""Where each launch stands against each ceiling: arithmetic by type against its peak, bytes of
+DRAM, L2, L1 and shared memory against theirs, and the arithmetic intensity at each level.
+
+Peaks are those of the report, at the clocks that the launch ran at; where it has none, those of
+keet's catalog, and that is said. Ceilings within 5 points of the nearest one tie with it."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+
+from keet.cli.arguments import (
+    Destination,
+    add_output,
+    add_report,
+    add_selection,
+    selected_launches,
+)
+
+EXAMPLES = """\
+examples:
+  keet roofline report.ncu-rep
+  keet roofline report.ncu-rep --launch 0 --format svg -o roofline.svg
+  keet roofline report.ncu-rep --format json | jq '.launches[].nearest'
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    add_report(parser)
+    add_selection(parser)
+    add_output(parser, "terminal", "json", "svg")
+
+
+def run(args: Namespace) -> None:
+    from keet.analysis.roofline import find_roofline
+    from keet.ingest import read_profile
+
+    profile = read_profile(args.report)
+    rooflines = [find_roofline(launch) for launch in selected_launches(profile, args)]
+    out = Destination(args, sys.stdout)
+    if args.format == "json":
+        from keet.render.documents import json_text
+        from keet.render.roofline_document import roofline_document
+
+        out.write(json_text(roofline_document(profile, rooflines)))
+    elif args.format == "svg":
+        from keet.render.roofline_svg import roofline_svg
+
+        out.write(roofline_svg(rooflines))
+    else:
+        from keet.render.roofline import roofline_view
+
+        out.show(lambda width: roofline_view(rooflines, width))

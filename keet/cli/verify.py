@@ -1,0 +1,80 @@
+"""Check the numbers of a text, whoever wrote it, against a report.
+
+Each number is held to what its clause says that it is: a metric by any of its names, in the launch
+that the text speaks of, or a source line's share of the samples. Exit code 1 where one is wrong."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from keet.cli.arguments import Destination, add_output, add_selection, selected_launches
+from keet.errors import UsageError, one_line
+
+MAX_TEXT = 200_000
+"""Bytes: a book's chapter. More is no explanation of a kernel."""
+
+EXAMPLES = """\
+examples:
+  keet verify review.md --report report.ncu-rep
+  keet verify answer.txt --report report.ncu-rep --launch 2
+  your-model < prompt.txt | keet verify - --report report.ncu-rep
+  keet verify answer.txt --report r.ncu-rep --format json | jq '.checks[].verdict'
+
+exit codes: 0 no number is contradicted; 1 one is; 2 wrong usage; 4 the report can't be read
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("text", metavar="TEXT_FILE", help="a text with numbers; -: standard input")
+    parser.add_argument(
+        "--report", type=Path, required=True, metavar="REPORT", help="a report, export or snapshot"
+    )
+    add_selection(parser)
+    add_output(parser, "terminal", "json")
+
+
+def run(args: Namespace) -> int:
+    from keet.explanation.verify import Verdict, verify_text
+    from keet.ingest import read_profile
+
+    text = _read(args.text)
+    profile = read_profile(args.report)
+    found = verify_text(text, selected_launches(profile, args), profile.launches)
+    out = Destination(args, sys.stdout)
+    if args.format == "json":
+        from keet.render.documents import json_text
+        from keet.render.verify_document import verify_document
+
+        out.write(json_text(verify_document(profile, args.text, found)))
+    else:
+        from keet.render.verify import verify_view
+
+        out.show(lambda _: verify_view(profile, found))
+    verdicts = {check.verdict for checked in found for check in checked.checks}
+    return 1 if Verdict.CONTRADICTED in verdicts else 0
+
+
+def _read(name: str) -> str:
+    """A text is short and UTF-8; what is not is no text, and said to be so."""
+    try:
+        if name == "-":
+            raw = sys.stdin.buffer.read(MAX_TEXT + 1)
+        else:
+            path = Path(name)
+            if not path.is_file():
+                raise UsageError(
+                    f"{one_line(name)}: there is no such file; name a text, or - for stdin"
+                )
+            with path.open("rb") as file:
+                raw = file.read(MAX_TEXT + 1)
+        text = raw.decode("utf-8-sig")
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise UsageError(f"{one_line(name)}: it can't be read ({reason}); name another") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{one_line(name)}: this is no UTF-8 text; convert it first") from None
+    if len(raw) > MAX_TEXT:
+        raise UsageError(f"{one_line(name)}: over {MAX_TEXT:,} bytes of text; split it")
+    return text

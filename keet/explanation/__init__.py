@@ -1,0 +1,1 @@
+"""Texts about a launch, and whether what they say is in the report."""

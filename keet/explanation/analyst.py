@@ -1,0 +1,242 @@
+"""The analyst: an explanation of each launch, from its report alone. No model, no network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from keet.analysis.ceilings import NEAR, Ceiling
+from keet.analysis.coverage import Coverage, Gap, find_coverage
+from keet.analysis.diagnosis import Diagnosis, diagnose
+from keet.analysis.findings import Finding, Place, Skipped
+from keet.analysis.sampling import partial_sampling
+from keet.analysis.view import View
+from keet.catalog import findings
+from keet.evidence import Evidence
+from keet.explanation.grounding import check_grounding
+from keet.profile import Launch, Profile
+from keet.profile.rules import RuleResult, SpeedupScope
+
+
+class Verdict(NamedTuple):
+    """What limits the launch, in one sentence."""
+
+    limiter: str
+    """The unit that is nearest to its peak, ties joined by `+`; `latency` where none is near, and
+    `unknown` where the report has no such numbers."""
+    reached: Evidence | None
+    headline: str
+
+
+class Note(NamedTuple):
+    """Something that is as it should be."""
+
+    id: str
+    text: str
+    evidence: tuple[Evidence, ...]
+
+
+class LaunchExplanation(NamedTuple):
+    """One launch explained."""
+
+    launch: Launch
+    verdict: Verdict
+    ceilings: tuple[Ceiling, ...]
+    findings: tuple[Finding, ...]
+    folded: tuple[tuple[str, str], ...]
+    healthy: tuple[Note, ...]
+    skipped: tuple[Skipped, ...]
+    second_opinion: str | None
+    evidence: tuple[Evidence, ...]
+
+
+class Explanation(NamedTuple):
+    """A report explained."""
+
+    profile: Profile
+    launches: tuple[LaunchExplanation, ...]
+    grounding: Grounded
+
+
+def explain(profile: Profile, launches: Sequence[Launch], top: int) -> Explanation:
+    coverage = find_coverage(profile)
+    told = tuple(_explain(launch, profile, coverage, top) for launch in launches)
+    return Explanation(profile, told, _grounded(told))
+
+
+def _explain(launch: Launch, profile: Profile, coverage: Coverage, top: int) -> LaunchExplanation:
+    diagnosis = diagnose(launch, beside=profile.launches)
+    view, found = diagnosis.view, diagnosis.findings[:top]
+    return LaunchExplanation(
+        launch,
+        _verdict(diagnosis),
+        view.ceilings.ranked,
+        found,
+        diagnosis.folded,
+        tuple(_healthy(view, {finding.id for finding in found})),
+        (
+            *_partial(launch),
+            *(_skipped(g, coverage) for g in coverage.gaps if launch.id in g.launches),
+        ),
+        _second_opinion(launch, found),
+        tuple(view.ledger),
+    )
+
+
+# --- the verdict
+
+
+def _verdict(diagnosis: Diagnosis) -> Verdict:
+    ceilings = diagnosis.view.ceilings
+    nearest = ceilings.nearest
+    near = bool(nearest) and nearest[0].share >= NEAR / 100
+    limiter = "+".join(c.name for c in nearest) if near else "latency" if nearest else "unknown"
+    reached = nearest[0].reached if nearest else None
+    return Verdict(limiter, reached, _headline(diagnosis, nearest if near else ()))
+
+
+def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
+    where = " and ".join(f"{c.spoken} at {c.reached:.0f} of peak" for c in nearest[:2])
+    if not diagnosis.findings:
+        return _calm(diagnosis, where)
+    first = diagnosis.findings[0]
+    cause = first.title[:1].lower() + first.title[1:]
+    place = f" at {spot(first.places[0])}" if first.places else ""
+    return f"{_upper(where or 'no unit is near its peak')}: {cause}{place}."
+
+
+def _calm(diagnosis: Diagnosis, where: str) -> str:
+    ceilings = diagnosis.view.ceilings.ranked
+    if not ceilings:
+        return "The report does not say how busy any unit was: nothing can be judged."
+    if diagnosis.healthy:
+        label = findings()[diagnosis.healthy].label
+        return f"Healthy, {label}: {where}. There is nothing to fix that the report shows."
+    if diagnosis.minor:
+        causes = ", ".join(finding.title.lower() for finding in diagnosis.minor[:2])
+        return (
+            f"{_upper(where or 'No unit is near its peak')}: {causes}, but fixing it gains little."
+        )
+    if where:
+        return f"{_upper(where)}, and the report shows no waste in that."
+    busiest = ceilings[0]
+    waits = "" if diagnosis.view.stalls else ", and the report does not say what warps wait for"
+    return f"No unit is above {busiest.reached:.0f} of peak ({busiest.spoken}){waits}."
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def spot(place: Place) -> str:
+    return f"{place.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{place.line}"
+
+
+# --- what is well, and what can't be judged
+
+
+def _healthy(view: View, found: set[str]) -> list[Note]:
+    checks = (
+        ("uncoalesced_global", "src_l2_sectors_global_excess", "src_l2_sectors_global",
+         "global accesses are coalesced", "of the sectors are beyond the ideal", 10.0),
+        ("shared_bank_conflict", "bank_conflicts_load", "shared_load_wavefronts",
+         "shared memory has few bank conflicts", "of the load wavefronts", 10.0),
+    )  # fmt: skip
+    notes = [
+        note
+        for finding, part, whole, well, of, limit in checks
+        if finding not in found
+        if (note := _small_share(view, finding, part, whole, f"{well}: {{share}} {of}", limit))
+    ]
+    threads = view.get("active_threads_per_warp")
+    if threads is not None and threads.value >= 28:
+        text = f"warps are full: {threads:.1f}s run an instruction"
+        notes.append(Note("warp_divergence", text, (threads,)))
+    return notes
+
+
+def _small_share(  # noqa: PLR0913, PLR0917 - a row of the table above
+    view: View, finding: str, part: str, whole: str, text: str, limit: float
+) -> Note | None:
+    some, every = view.get(part), view.get(whole)
+    if some is None or every is None or not every.value:
+        return None
+    share = view.percent(f"{finding}_share", findings()[finding].label, some, every)
+    if share.value > limit:
+        return None
+    return Note(finding, text.format(share=f"{share:.0f}"), (share, some, every))
+
+
+def _partial(launch: Launch) -> list[Skipped]:
+    """Samples of a part of the launch rank that part's lines, not the launch's."""
+    samples = launch.get("samples_total")
+    partial = partial_sampling(launch, int(samples.value)) if samples else None
+    return [Skipped("places in the source", str(partial), partial.remedy)] if partial else []
+
+
+def _skipped(gap: Gap, coverage: Coverage) -> Skipped:
+    if gap.unavailable:
+        return Skipped(gap.label, f"{gap.gives}: this GPU or workload has none", "nothing to do")
+    remedy = coverage.command or coverage.obstacle or "profile again with: keet profile -- COMMAND"
+    return Skipped(gap.label, f"not collected: {gap.gives}", remedy)
+
+
+# --- NVIDIA's rules
+
+
+def _second_opinion(launch: Launch, found: Sequence[Finding]) -> str | None:
+    """What Nsight Compute's own rules put first, and whether that is what keet found."""
+    estimated = [rule for rule in launch.rules if _global_estimate(rule)]
+    if not estimated:
+        return None
+    first = max(estimated, key=_global_estimate)
+    agrees = any(first.rule in findings()[finding.id].rules for finding in found[:1])
+    said = f"Nsight Compute's first rule is {first.rule}"
+    if agrees:
+        return f"{said}: it agrees."
+    if not found:
+        return f"{said}; keet sees nothing there that would gain a tenth."
+    return f"{said}; keet takes that for a symptom of the cause above, or for a smaller effect."
+
+
+def _global_estimate(rule: RuleResult) -> float:
+    scope = rule.speedup and rule.speedup.scope is SpeedupScope.GLOBAL
+    return rule.speedup.percent if scope and rule.speedup else 0.0
+
+
+# --- grounding
+
+
+class Grounded(NamedTuple):
+    """The numbers of all texts, and those that no evidence bears out."""
+
+    numbers: int
+    verified: int
+    dropped: tuple[str, ...]
+
+
+def _grounded(told: Sequence[LaunchExplanation]) -> Grounded:
+    """Every sentence against the evidence of its own launch."""
+    checked = [
+        check_grounding(text, each.evidence, launch=each.launch)
+        for each in told
+        for text in texts_of(each)
+    ]
+    stray = tuple(f"{s.text}: {s.reason}" for result in checked for s in result.stray)
+    numbers = sum(result.numbers for result in checked)
+    return Grounded(numbers, sum(len(result.verified) for result in checked), stray)
+
+
+def texts_of(each: LaunchExplanation) -> list[str]:
+    texts = [each.verdict.headline, *(note.text for note in each.healthy)]
+    return texts + [text for finding in each.findings for text in (finding.text, finding.action)]
+
+
+def forecast_text(finding: Finding) -> str:
+    low, likely, high = map(_times, finding.forecast)
+    return f"{likely} faster ({low} to {high})"
+
+
+def _times(factor: float) -> str:
+    """Two digits: a forecast is not better than that."""
+    return f"{factor:.0f}x" if factor >= 9.95 else f"{factor:.1f}x"

@@ -1,0 +1,60 @@
+"""Numbers that are right, and said of the wrong thing: L2's percentage given as DRAM's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from keet.catalog import metric_named
+from keet.evidence import Evidence
+from keet.explanation.binding import bind
+from keet.explanation.lexicon import STALL_SHARE, Term
+from keet.explanation.matching import agrees, fits
+from keet.explanation.numbers import SaidNumber
+from keet.explanation.sentences import sentences
+from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.explanation.grounding import Verified
+
+
+def misnamed(
+    text: str, verified: Sequence[Verified], pieces: Mapping[str, Evidence]
+) -> dict[SaidNumber, str]:
+    """Verified numbers whose clause names other evidence than theirs, with the reason.
+
+    Only where the clause names a metric that the evidence has, and that metric differs: a name
+    that no evidence bears proves nothing.
+    """
+    wrong: dict[SaidNumber, str] = {}
+    for sentence in sentences(text):
+        here = [v for v in verified if sentence.start <= v.number.start < sentence.end]
+        moved = [
+            v.number._replace(
+                start=v.number.start - sentence.start, end=v.number.end - sentence.start
+            )
+            for v in here
+        ]
+        for entry, claim in zip(here, bind(sentence, moved, ())):
+            if claim.term and claim.firm and (why := _other(entry, claim.term, pieces)):
+                wrong[entry.number] = why
+    return wrong
+
+
+def _other(entry: Verified, term: Term, pieces: Mapping[str, Evidence]) -> str | None:
+    """The evidence that the clause names, where the number is not that."""
+    named = [p for p in pieces.values() if _names(term, p) and fits(entry.number, p.unit)]
+    if not named or not entry.evidence:
+        return None
+    own = {pieces[found].metric for found in entry.evidence}
+    if any(p.metric in own or agrees(entry.number, Quantity(p.value, p.unit)) for p in named):
+        return None
+    return (
+        f"{named[0].label} is {named[0]}; {entry.number.text} is {pieces[entry.evidence[0]].label}"
+    )
+
+
+def _names(term: Term, piece: Evidence) -> bool:
+    spec = metric_named(piece.metric)
+    ids = {reading.removeprefix(STALL_SHARE) for reading in term.readings}
+    return not term.entry.complement and (piece.metric in ids or bool(spec and spec.id in ids))

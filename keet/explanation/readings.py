@@ -1,0 +1,237 @@
+"""The numbers of a report that a name in a text may stand for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import PurePath
+from typing import NamedTuple
+
+from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
+from keet.catalog import metric_named, metric_with_id, stalls
+from keet.explanation.lexicon import L1_ELAPSED, NCU_NAME, STALL_SHARE, TIME_SHARE
+from keet.profile import Absent, Launch
+from keet.units import Quantity, format_number
+
+_SHARED = {
+    "excess wavefront": "wavefronts_shared_excess",
+    "excess sector": "sectors_global_excess",
+    "excessive sector": "sectors_global_excess",
+    "local sector": "sectors_local",
+    "sector": "sectors_global",
+    "global sector": "sectors_global",
+    "wavefront": "wavefronts_shared",
+    "executed instruction": "executed",
+    "instruction": "executed",
+}
+"""What a source line can have a share of, and the column of its row."""
+
+
+class Reading(NamedTuple):
+    """A measured number under the name that people know."""
+
+    label: str
+    quantity: Quantity
+    metric: str | None
+    """ncu's name; `None` for what keet computed."""
+    launch: int | None
+    line: str | None = None
+
+    def __str__(self) -> str:
+        whose = self.line or (f"#{self.launch}" if self.launch is not None else "")
+        return f"{self.label}{' of ' * bool(whose)}{whose} is {self.value}"
+
+    @property
+    def value(self) -> str:
+        if self.quantity.unit == "x":
+            return f"{format_number(self.quantity.value)}x"
+        return str(self.quantity)
+
+
+class Facts:
+    """Everything that can be asked of some launches of one report."""
+
+    def __init__(self, launches: Sequence[Launch]) -> None:
+        self.launches = tuple(launches)
+        self._hotspots: dict[int, Hotspots | None] = {}
+        self._read: dict[tuple[str, int], list[Reading]] = {}
+
+    def read(
+        self, reading_ids: Iterable[str], launch: Launch, *, complement: bool = False
+    ) -> list[Reading]:
+        """What the launch has for those ids; nothing for what was not measured."""
+        found = [reading for one in reading_ids for reading in self._cached(one, launch)]
+        return [_complement(reading) for reading in found] if complement else found
+
+    def _cached(self, reading_id: str, launch: Launch) -> list[Reading]:
+        key = (reading_id, launch.id)
+        if key not in self._read:
+            found = self._one(reading_id, launch)
+            self._read[key] = [r for r in found if math.isfinite(r.quantity.value)]
+        return self._read[key]
+
+    def _one(self, reading_id: str, launch: Launch) -> Iterator[Reading]:
+        if reading_id == TIME_SHARE:
+            yield from self._time_share(launch)
+        elif reading_id == L1_ELAPSED:
+            yield from _l1_over_elapsed(launch)
+        elif reading_id.startswith(STALL_SHARE):
+            yield from _stall_shares(launch, reading_id.removeprefix(STALL_SHARE))
+        elif reading_id.startswith(NCU_NAME):
+            yield from _named(launch, reading_id.removeprefix(NCU_NAME))
+        else:
+            yield from _measured(launch, reading_id)
+
+    def _time_share(self, launch: Launch) -> Iterator[Reading]:
+        own = launch.get("duration")
+        if own and self.total_time:
+            share = Quantity(100 * own.value / self.total_time.value, "%")
+            yield Reading("Share of the time of all launches", share, None, launch.id)
+
+    @cached_property
+    def total_time(self) -> Quantity | None:
+        times = [found.value for x in self.launches if (found := x.get("duration"))]
+        return Quantity(sum(times), "ns") if len(times) > 1 else None
+
+    def line(self, launch: Launch, file: str | None, line: int) -> Spot | None:
+        """The row of a source line, by any ending of its path; `None` where it has no samples."""
+        hotspots = self.hotspots(launch)
+        for spot in hotspots.spots if hotspots else ():
+            where = spot.location
+            if where and where.line == line and (file is None or _same_file(where.file, file)):
+                return spot
+        return None
+
+    def hotspots(self, launch: Launch) -> Hotspots | None:
+        if launch.id not in self._hotspots:
+            found = find_hotspots(launch, "line") if launch.locations else None
+            self._hotspots[launch.id] = None if isinstance(found, Absent) else found
+        return self._hotspots[launch.id]
+
+    def read_share(self, of: str, launch: Launch, file: str | None, line: int) -> list[Reading]:
+        """A source line's share of what `of` names, such as `excess sectors`."""
+        hotspots, spot = self.hotspots(launch), self.line(launch, file, line)
+        column = next((name for words, name in _SHARED.items() if of.startswith(words)), None)
+        if hotspots is None or spot is None or column is None:
+            return []
+        part = getattr(spot, column)
+        whole = sum(getattr(each, column) or 0 for each in hotspots.spots)
+        if part is None or not whole:
+            return []
+        share = Quantity(100 * part / whole, "%")
+        return [Reading(f"Share of the {of}", share, None, launch.id, _place(file, line))]
+
+    def read_line(
+        self, reading_ids: Iterable[str], launch: Launch, file: str | None, line: int
+    ) -> list[Reading]:
+        """What a source line has for those ids, its share of the samples first."""
+        hotspots = self.hotspots(launch)
+        if hotspots is None:
+            return []
+        place = _place(file, line)
+        spot = self.line(launch, file, line)
+        if spot is None:
+            none = Quantity(0.0, "%")
+            return [Reading(f"Share of the {hotspots.ranked_by}", none, None, launch.id, place)]
+        reasons = [r.removeprefix(STALL_SHARE) for r in reading_ids if r.startswith(STALL_SHARE)]
+        read = _line_stalls(spot, hotspots, reasons) if reasons else _line_costs(spot, hotspots)
+        return [Reading(label, value, None, launch.id, place) for label, value in read]
+
+
+def _place(file: str | None, line: int) -> str:
+    return f"{PurePath(file).name}:{line}" if file else f"line {line}"
+
+
+def _same_file(path: str, said: str) -> bool:
+    parts, wanted = PurePath(path).parts, PurePath(said).parts
+    return parts[-len(wanted) :] == wanted
+
+
+def _complement(reading: Reading) -> Reading:
+    quantity = Quantity(100 - reading.quantity.value, "%")
+    return reading._replace(label=f"100 % - {reading.label}", quantity=quantity)
+
+
+def _measured(launch: Launch, metric_id: str) -> Iterator[Reading]:
+    spec = metric_with_id(metric_id)
+    found = launch.find(metric_id)
+    if found is not None and found.quantity is not None and spec.total:
+        yield Reading(spec.label, found.quantity, found.name, launch.id)
+    elif (fact := _of_launch(launch, metric_id)) is not None:
+        yield Reading(spec.label, Quantity(fact, spec.unit), None, launch.id)
+
+
+def _l1_over_elapsed(launch: Launch) -> Iterator[Reading]:
+    ids = ("l1tex_throughput_pct", "sm_active_cycles", "elapsed_cycles")
+    busy, active, elapsed = map(launch.get, ids)
+    if busy and active and elapsed and elapsed.value:
+        share = Quantity(busy.value * active.value / elapsed.value, "%")
+        yield Reading("L1/TEX Cache Throughput (elapsed)", share, None, launch.id)
+
+
+def _of_launch(launch: Launch, metric_id: str) -> int | None:
+    """What the report says of a launch without its metrics."""
+    shapes = {"grid_size": launch.grid, "block_size": launch.block}
+    if metric_id in ("device_sm_count", "launch_sm_count"):
+        return launch.device.sm_count
+    shape = shapes.get(metric_id)
+    return math.prod(shape) if shape else None
+
+
+def _named(launch: Launch, name: str) -> Iterator[Reading]:
+    found = launch.metric(name)
+    if found is not None and found.quantity is not None:
+        spec = metric_named(name)
+        yield Reading(spec.label if spec else name, found.quantity, name, launch.id)
+
+
+def _stall_shares(launch: Launch, reason: str) -> Iterator[Reading]:
+    label = stalls()[reason].label
+    for part, whole, of in (
+        (f"samples_{reason}", "samples_total", "samples"),
+        (f"stall_{reason}", "warp_cycles_per_issued_inst", "a warp's cycles"),
+    ):
+        share = _ratio(launch, part, whole)
+        if share is not None:
+            yield Reading(f"{label}'s share of {of}", share, None, launch.id)
+
+
+def _ratio(launch: Launch, part: str, whole: str) -> Quantity | None:
+    try:
+        over, under = launch.get(part), launch.get(whole)
+    except KeyError:  # a reason that only one of the two kinds of counters has
+        return None
+    return Quantity(100 * over.value / under.value, "%") if over and under and under.value else None
+
+
+def _line_costs(spot: Spot, hotspots: Hotspots) -> Iterator[tuple[str, Quantity]]:
+    if spot.share is not None:
+        yield f"Share of the {hotspots.ranked_by}", Quantity(100 * spot.share, "%")
+    for label, value, unit in (
+        ("Samples", spot.samples, "sample"),
+        ("Instructions Executed", spot.executed, "inst"),
+        ("Global Sectors", spot.sectors_global, "sector"),
+        ("Excess Global Sectors", spot.sectors_global_excess, "sector"),
+        ("Shared Wavefronts", spot.wavefronts_shared, "wavefront"),
+        ("Excess Shared Wavefronts", spot.wavefronts_shared_excess, "wavefront"),
+    ):
+        if value is not None:
+            yield label, Quantity(value, unit)
+
+
+def _line_stalls(
+    spot: Spot, hotspots: Hotspots, reasons: Sequence[str]
+) -> Iterator[tuple[str, Quantity]]:
+    """Of the line's samples, and of the launch's; a reason that is in no sample has none."""
+    counts = dict(spot.stalls)
+    for reason in reasons:
+        label, count = stalls()[reason].label, counts.get(reason, 0)
+        if spot.samples:
+            yield (
+                f"{label}'s share of the line's samples",
+                Quantity(100 * count / spot.samples, "%"),
+            )
+        if hotspots.total and hotspots.ranked_by == "samples":
+            yield f"{label}'s share of all samples", Quantity(100 * count / hotspots.total, "%")
+        yield f"{label} samples", Quantity(count, "sample")

@@ -1,0 +1,77 @@
+"""A text cut into sentences, list items and table rows, each with its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_FENCE = re.compile(r"^(?:```|~~~).*?(?:^(?:```|~~~)[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+•]\s|\d+[.)]\s|\||#{1,6} |>))|(?<=\|)\n")
+_END = re.compile(r"[.!?]['\")\]*_]*\s+")
+_ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.\s*$", re.I)
+
+
+_LAYOUT = re.compile(r"\S {2,}\S|[\u2500-\u259f]|^[→•▸]")
+"""Columns and bars: what a program laid out in rows."""
+_SHORT_LINE = 40
+"""A shorter line is not one that was wrapped."""
+_LONGEST = 1000
+"""Characters; what goes on longer is no sentence, and is cut at a space."""
+
+
+class Sentence(NamedTuple):
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+def sentences(text: str) -> Iterator[Sentence]:
+    """What holds together; fenced code is left out."""
+    without_code = _FENCE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    for start, end in _pieces(without_code, _BLOCK, 0, len(text)):
+        for top, bottom in _paragraphs(without_code, start, end):
+            for first, last in _pieces(without_code, _END, top, bottom):
+                yield from _trimmed(text, without_code, first, last)
+
+
+def _paragraphs(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Lines that a wrapped paragraph may have; rows of a layout stand for themselves."""
+    begin = place = start
+    before: str | None = None
+    for line in text[start:end].splitlines(keepends=True):
+        if before is not None and not _goes_on(before, line):
+            yield begin, place
+            begin = place
+        before, place = line, place + len(line)
+    yield begin, end
+
+
+def _goes_on(before: str, line: str) -> bool:
+    indents = [len(part) - len(part.lstrip()) for part in (before, line)]
+    laid_out = any(_LAYOUT.search(part.strip()) for part in (before, line))
+    return indents[0] >= indents[1] - 4 and not laid_out and len(before.rstrip()) >= _SHORT_LINE
+
+
+def _trimmed(text: str, without_code: str, first: int, last: int) -> Iterator[Sentence]:
+    while first < last:
+        cut = last
+        if last - first > _LONGEST:
+            cut = without_code.rfind(" ", first + 1, first + _LONGEST) + 1 or first + _LONGEST
+        part = without_code[first:cut]
+        if part.strip():
+            start = first + len(part) - len(part.lstrip())
+            yield Sentence(text[start : first + len(part.rstrip())], start)
+        first = cut
+
+
+def _pieces(text: str, cut: re.Pattern[str], start: int, end: int) -> Iterator[tuple[int, int]]:
+    begin = start
+    for match in cut.finditer(text, start, end):
+        if not _ABBREVIATED.search(text[max(begin, match.end() - 12) : match.end()]):
+            yield begin, match.end()
+            begin = match.end()
+    yield begin, end

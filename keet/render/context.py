@@ -1,0 +1,239 @@
+"""`keet context`: one launch explained to whoever, or whatever, is going to change its code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from keet.analysis.findings import Finding, Place
+from keet.errors import one_line
+from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_text, spot
+from keet.profile import Dim3, Launch, Workload
+from keet.render.budget import Piece, fit
+from keet.render.costed_source import CostedSource
+from keet.render.show import describe_device
+from keet.units import Quantity
+
+_VERDICT, _CAUSES, _SOURCE, _LIMITS, _CHECK, _GAPS = range(6)
+_HEADINGS = {
+    _CAUSES: "## Causes, by gain",
+    _SOURCE: "## Source lines and what they cost",
+    _LIMITS: "## Constraints",
+    _CHECK: "## Check afterwards",
+    _GAPS: "## Not known",
+}
+_EVIDENCE = 6
+"""Numbers of a finding that are told."""
+_UNITS = 6
+_PLACES = 3
+_BLOCK_LIMITS = {
+    "registers": "block_limit_registers",
+    "shared memory": "block_limit_shared_memory",
+    "warps": "block_limit_warps",
+    "block slots": "block_limit_sm",
+}
+
+
+def longest(launches: Sequence[Launch]) -> Launch:
+    """The launch that takes the most time; the first one where times are not known."""
+    return max(launches, key=_time)
+
+
+def _time(launch: Launch) -> float:
+    duration = launch.get("duration")
+    return float(duration.value) if duration and duration.value > 0 else 0.0
+
+
+def context_text(explanation: Explanation, budget: int, of: int = 1) -> str:
+    """The first launch of an explanation in at most `budget` tokens; `of`: launches chosen from."""
+    each = explanation.launches[0]
+    source = CostedSource(each.launch)
+
+    def compose(pieces: Sequence[Piece]) -> str:
+        blocks = [_section(number, pieces, source) for number in range(len(_HEADINGS) + 1)]
+        return "\n\n".join(block for block in blocks if block) + "\n"
+
+    return fit(_pieces(explanation, each, source, of), compose, budget)
+
+
+def _section(number: int, pieces: Sequence[Piece], source: CostedSource) -> str:
+    inside = [piece for piece in pieces if piece.section == number]
+    if not inside:
+        return ""
+    # Pieces come by worth; a reader wants cause 1 whole before cause 2.
+    texts = [p.text for p in sorted(inside, key=lambda p: p.group) if p.text]
+    shown = source.text({line for piece in inside for line in piece.lines})
+    heading = [_HEADINGS[number]] if number in _HEADINGS else []
+    return "\n".join([*heading, *shown, *texts])
+
+
+def _pieces(
+    explanation: Explanation, each: LaunchExplanation, source: CostedSource, of: int
+) -> Iterator[Piece]:
+    """Everything that could be told, the most useful first."""
+    first, rest = each.findings[:1], each.findings[1:]
+    yield Piece(_VERDICT, _title(each), group="0")
+    for finding in first:
+        yield from _cause(1, finding)
+    yield Piece(_VERDICT, _facts(each, of), group="1")
+    for finding in first:
+        yield from _lines(finding.places)
+    yield from _constraints(each)
+    for rank, finding in enumerate(rest, 2):
+        yield from _cause(rank, finding)
+        yield from _lines(finding.places[:2])
+    yield from _check(each)
+    yield from _lines(source.hottest[:3])
+    yield from _rings(source, [p for f in first for p in f.places] or source.hottest[:3], (1, 2, 4))
+    yield from _evidence(each)
+    yield from _lines(source.hottest[3:])
+    if each.second_opinion:
+        yield Piece(_CAUSES, one_line(each.second_opinion), group="second opinion")
+    yield from _gaps(explanation, each, source)
+    yield from _rings(source, [p for f in each.findings for p in f.places], (2, 4, 8, 16))
+
+
+# --- what is told
+
+
+def _title(each: LaunchExplanation) -> str:
+    launch = each.launch
+    what = "Kernel " if launch.workload is Workload.KERNEL else ""
+    return f"# {what}{one_line(launch.kernel)}\n\n{one_line(each.verdict.headline)}"
+
+
+def _facts(each: LaunchExplanation, of: int) -> str:
+    launch = each.launch
+    duration = launch.get("duration")
+    took = f"it took {duration}" if duration else "its duration was not measured"
+    which = f"launch {launch.id}, the longest of {of}" if of > 1 else f"launch {launch.id}"
+    device = one_line(describe_device(launch.device))
+    return f"Measured with Nsight Compute on {device}, {which}: {took}."
+
+
+def _cause(rank: int, finding: Finding) -> Iterator[Piece]:
+    gain = f"{forecast_text(finding)} if fixed, confidence {finding.confidence}"
+    where = ", ".join(map(_where, finding.places[:_PLACES]))
+    told = [
+        f"{rank}. {finding.title}: {gain}",
+        f"   Do: {one_line(finding.action)}",
+        f"   Where: {where}" if where else "",
+        f"   Why: {one_line(finding.text)}",
+    ]
+    yield from (Piece(_CAUSES, text, group=f"cause {rank}") for text in told if text)
+
+
+def _where(place: Place) -> str:
+    return f"{one_line(spot(place))} ({place.share:.0%} of the {place.of})"
+
+
+def _evidence(each: LaunchExplanation) -> Iterator[Piece]:
+    folded = each.folded
+    for rank, finding in enumerate(each.findings, 1):
+        numbers = [f"{entry.label} {entry}" for entry in finding.evidence[:_EVIDENCE]]
+        if numbers:
+            told = f"   Evidence: {one_line('; '.join(numbers))}"
+            yield Piece(_CAUSES, told, group=f"cause {rank}")
+        symptoms = ", ".join(symptom for symptom, cause in folded if cause == finding.id)
+        if symptoms:
+            yield Piece(_CAUSES, f"   Also explains: {symptoms}", group=f"cause {rank}")
+
+
+def _constraints(each: LaunchExplanation) -> Iterator[Piece]:
+    launch = each.launch
+    for number, told in enumerate((_shape(launch), _resources(launch), _occupancy(launch))):
+        if told:
+            yield Piece(_LIMITS, f"- {told}", group=f"limit {number}")
+    for note in each.healthy:
+        yield Piece(_LIMITS, f"- Keep: {one_line(note.text)}", group="limit 4")
+    units = [f"{c.name} {c.reached:.0f}" for c in each.ceilings[:_UNITS] if c.share >= 0.01]
+    if each.ceilings:
+        units = units or ["every one below 1%"]
+        yield Piece(_LIMITS, f"- Units, share of peak: {', '.join(units)}", group="limit 3")
+
+
+def _shape(launch: Launch) -> str:
+    sizes: dict[str, Dim3 | None] = {"grid": launch.grid, "block": launch.block}
+    told = [f"{name} {'x'.join(map(str, size))}" for name, size in sizes.items() if size]
+    if launch.cluster:
+        told.append(f"cluster {'x'.join(map(str, launch.cluster))}")
+    return f"Launch: {', '.join(told)}" if told else ""
+
+
+def _resources(launch: Launch) -> str:
+    known = {
+        "registers": launch.get("registers_per_thread"),
+        "static shared memory": launch.get("shared_memory_static"),
+        "dynamic shared memory": launch.get("shared_memory_dynamic"),
+    }
+    told = [f"{name} {amount}" for name, amount in known.items() if amount is not None]
+    return f"Resources: {', '.join(told)}" if told else ""
+
+
+def _occupancy(launch: Launch) -> str:
+    achieved, possible = (
+        launch.get(f"{which}_occupancy_pct") for which in ("achieved", "theoretical")
+    )
+    told = [
+        f"{name} {amount}" for name, amount in (("achieved", achieved), ("possible", possible))
+        if amount is not None
+    ]  # fmt: skip
+    if not told:
+        return ""
+    limit = _limited_by(launch) if possible and possible.value < 100 else ""
+    return f"Occupancy: {', '.join(told)}{limit}"
+
+
+def _limited_by(launch: Launch) -> str:
+    """What allows the fewest blocks an SM."""
+    found = {name: launch.get(metric) for name, metric in _BLOCK_LIMITS.items()}
+    known: dict[str, Quantity] = {name: q for name, q in found.items() if q and q.value > 0}
+    if not known:
+        return ""
+    least = min(q.value for q in known.values())
+    names = " and ".join(name for name, q in known.items() if q.value == least)
+    return f"; {names} allow {least:.0f} blocks an SM"
+
+
+def _check(each: LaunchExplanation) -> Iterator[Piece]:
+    yield Piece(_CHECK, "- The results are the same on the same inputs.", group="check 0")
+    duration = each.launch.get("duration")
+    if duration:
+        told = f"- Profile again (keet profile -- COMMAND): it takes less than {duration}."
+        yield Piece(_CHECK, told, group="check 1")
+    moved = [f"{e.label} (now {e})" for f in each.findings[:1] for e in f.evidence[:3]]
+    if moved:
+        told = f"- If cause 1 is gone, these have moved: {one_line('; '.join(moved))}."
+        yield Piece(_CHECK, told, group="check 2")
+    if each.healthy:
+        yield Piece(_CHECK, "- What is to be kept is as it was.", group="check 3")
+
+
+def _gaps(
+    explanation: Explanation, each: LaunchExplanation, source: CostedSource
+) -> Iterator[Piece]:
+    for note in source.notes:
+        yield Piece(_GAPS, f"- {one_line(note)}", group="gap")
+    lacking = ", ".join(dict.fromkeys(skipped.check for skipped in each.skipped))
+    if lacking:
+        yield Piece(_GAPS, f"- Not in the report: {lacking}", group="gap")
+    for remedy in list(dict.fromkeys(skipped.remedy for skipped in each.skipped))[:1]:
+        yield Piece(_GAPS, f"- To have it: {one_line(remedy)}", group="remedy")
+    for claim in explanation.grounding.dropped:
+        yield Piece(_GAPS, f"- not borne out by the report: {one_line(claim)}", group="gap")
+
+
+# --- source lines
+
+
+def _lines(places: Sequence[Place]) -> Iterator[Piece]:
+    """Each line on its own: a few fit where many do not."""
+    for place in places:
+        yield Piece(_SOURCE, lines=((place.file, place.line),), group="source")
+
+
+def _rings(source: CostedSource, places: Sequence[Place], radii: Sequence[int]) -> Iterator[Piece]:
+    """Code around lines that matter, wider and wider."""
+    for radius in radii:
+        lines = source.around(places, radius)
+        if lines:
+            yield Piece(_SOURCE, lines=tuple(lines), group="source")

@@ -1,0 +1,113 @@
+"""`keet explain` on a terminal: the verdict, the ceilings as bars, what to change and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from keet.analysis.ceilings import Ceiling
+from keet.analysis.findings import Finding, Place
+from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_text, spot
+from keet.profile import Dim3, Launch
+from keet.render.show import describe_device
+from keet.render.source_text import source_lines
+
+_BARS = 5
+_LEAST = 0.05
+"""Units below this share of their peak say nothing."""
+_PLACES = 3
+_STYLE = {"high": "bold green", "medium": "bold yellow", "low": "bold"}
+
+
+def explain_view(explanation: Explanation, width: int) -> Group:
+    parts: list[RenderableType] = [_heading(explanation)]
+    for each in explanation.launches:
+        parts += ["", *_launch(each, width)]
+    parts += ["", *_closing(explanation)]
+    return Group(*parts)
+
+
+def _heading(explanation: Explanation) -> Text:
+    profile = explanation.profile
+    devices = ", ".join(describe_device(device) for device in profile.devices)
+    return Text.assemble((profile.provenance.path, "bold"), f" on {devices}")
+
+
+def _launch(each: LaunchExplanation, width: int) -> Iterator[RenderableType]:
+    yield _title(each.launch)
+    yield Padding(Text(each.verdict.headline, style="bold"), (0, 0, 0, 2))
+    yield ""
+    for ceiling in each.ceilings[:_BARS]:
+        if ceiling.share >= _LEAST:
+            yield _bar(ceiling, width)
+    for number, finding in enumerate(each.findings, 1):
+        yield ""
+        yield from _finding(number, finding, each.launch)
+    yield from _rest(each)
+
+
+def _title(launch: Launch) -> Text:
+    duration = launch.get("duration")
+    shape = f"grid {_shape(launch.grid)}, block {_shape(launch.block)}"
+    took = f", {duration}" if duration else ""
+    return Text.assemble((f"#{launch.id} ", "dim"), (launch.kernel, "bold"), f": {shape}{took}")
+
+
+def _shape(size: Dim3 | None) -> str:
+    if size is None:
+        return "unknown"
+    kept = [n for i, n in enumerate(size) if n > 1 or i == 0]
+    return "×".join(f"{n}" for n in kept)
+
+
+def _bar(ceiling: Ceiling, width: int) -> Text:
+    room = max(10, min(40, width - 40))
+    full = min(room, round(room * ceiling.share))
+    style = "red" if ceiling.share >= 0.6 else "cyan"
+    return Text.assemble(
+        f"  {ceiling.name:>7} ", ("█" * full, style), ("░" * (room - full), "dim"),
+        f" {ceiling.reached:.0f}",
+    )  # fmt: skip
+
+
+def _finding(number: int, finding: Finding, launch: Launch) -> Iterator[RenderableType]:
+    yield Text.assemble(
+        f"{number}. ", (finding.title, _STYLE[finding.confidence]),
+        f"  {forecast_text(finding)}", (f"  confidence: {finding.confidence}", "dim"),
+    )  # fmt: skip
+    yield Padding(Text(finding.text), (0, 0, 0, 3))
+    lines = source_lines(launch)
+    for place in finding.places[:_PLACES]:
+        yield Padding(_place(place, lines), (0, 0, 0, 3))
+    yield Padding(Text.assemble(("→ ", "bold"), finding.action), (0, 0, 0, 3))
+
+
+def _place(place: Place, lines: Mapping[str, Sequence[str]]) -> Text:
+    text = lines.get(place.file, ())
+    code = text[place.line - 1].strip() if 1 <= place.line <= len(text) else ""
+    if code == "}":  # the compiler counts subroutines of its own there
+        code = "} (end of the function, or a routine of the compiler)"
+    head = f"{place.share:4.0%} of the {place.of}  "
+    return Text.assemble((head, "dim"), (spot(place), "cyan"), "  ", (code, "italic"))
+
+
+def _rest(each: LaunchExplanation) -> Iterator[RenderableType]:
+    if each.healthy:
+        yield ""
+        yield Text.assemble(("Well: ", "green"), "; ".join(note.text for note in each.healthy))
+    if each.second_opinion:
+        yield Text(each.second_opinion, style="dim")
+
+
+def _closing(explanation: Explanation) -> list[RenderableType]:
+    grounding = explanation.grounding
+    told = f"{grounding.verified} of {grounding.numbers} numbers verified against the report"
+    skipped = {s.check: s for each in explanation.launches for s in each.skipped}
+    lines = [Text(told, style="dim")]
+    if skipped:
+        lines.append(Text(f"Not judged, for want of: {', '.join(skipped)}", style="yellow"))
+        lines.append(Text(f"To judge that too: {next(iter(skipped.values())).remedy}"))
+    return list(lines)

@@ -1,0 +1,236 @@
+"""`keet explain --format json`: its types, and how an explanation becomes one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Literal
+
+from pydantic import Field
+
+from keet.analysis.findings import Confidence, Finding, Forecast
+from keet.evidence import Evidence
+from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.profile import Launch
+from keet.render.documents import (
+    SCHEMA_VERSION,
+    DeviceDocument,
+    Dimensions,
+    Document,
+    NonFinite,
+    Producer,
+    QuantityDocument,
+    ReportDocument,
+    SkippedDocument,
+)
+from keet.render.to_documents import device_document, quantity_document, report_document
+from keet.units import Number, Quantity
+
+
+class VerdictDocument(Document):
+    limiter: str | None = Field(
+        description="the unit nearest to its peak, ties joined by `+`; `latency`: none is near; "
+        "null: the report does not say how busy any unit was"
+    )
+    reached_pct: float | None = Field(description="of its peak, by the unit that came nearest")
+    headline: str
+
+
+class ForecastDocument(Document):
+    """How many times faster, if this finding alone were fixed."""
+
+    low: float
+    likely: float
+    high: float
+
+
+class LocationDocument(Document):
+    file: str = Field(description="the path that the compiler recorded")
+    line: int
+    share: float = Field(description="0 to 1")
+    of: str = Field(description="what the share is of: `excess sectors`, `samples`")
+
+
+class FindingDocument(Document):
+    id: str = Field(description="of the closed list in keet's catalog")
+    rank: int = Field(description="from 1, the largest gain first")
+    confidence: Confidence
+    title: str
+    text: str
+    action: str
+    forecast: ForecastDocument | None = Field(description="null: it can't be computed")
+    locations: list[LocationDocument]
+    evidence: list[str] = Field(description="ids in the launch's `evidence`")
+
+
+class HealthyDocument(Document):
+    id: str = Field(description="the finding that is not there")
+    text: str
+    evidence: list[str]
+
+
+class FoldedDocument(Document):
+    symptom: str = Field(description="id of a finding that follows from another")
+    cause: str
+
+
+class UnitDocument(Document):
+    unit: str = Field(description="`DRAM`, `L2`, `FMA`")
+    reached_pct: float | None = Field(description="of its peak, over the elapsed cycles")
+    evidence: str
+
+
+class NumberDocument(Document):
+    """One number that a text may cite."""
+
+    metric: str = Field(description="ncu's name, or one of keet's own for what is computed")
+    value: Number | None = Field(description="null: see `nonfinite`")
+    unit: str
+    line: str | None = Field(description="`file.cu:31`, where it is of one source line")
+    derived_from: list[str] | None = Field(description="ids of what it was computed from")
+    label: str
+    nonfinite: NonFinite | None = None
+
+
+class ExplainLaunch(Document):
+    id: int
+    kernel: str
+    kernel_full: str
+    device: int = Field(description="index into `devices`")
+    grid: Dimensions | None
+    block: Dimensions | None
+    duration: QuantityDocument | None = Field(description="microseconds; null: not measured")
+    verdict: VerdictDocument
+    ceilings: list[UnitDocument] = Field(description="the busiest unit first")
+    findings: list[FindingDocument]
+    folded: list[FoldedDocument]
+    healthy: list[HealthyDocument]
+    skipped: list[SkippedDocument]
+    second_opinion: str | None = Field(description="what Nsight Compute's own rules put first")
+    evidence: dict[str, NumberDocument]
+
+
+class GroundingDocument(Document):
+    numbers: int = Field(description="in all texts")
+    verified: int
+    dropped: list[str] = Field(description="numbers that no evidence bears out, and why")
+
+
+class UsageDocument(Document):
+    """What a model was asked; the analyst asks none."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | Literal["unknown"]
+
+
+class ExplainDocument(Document):
+    """`keet explain --format json`"""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    producer: Producer = Producer()
+    author: str = Field(default="analyst", description="`analyst`, or `model:PROVIDER:NAME`")
+    report: ReportDocument
+    device: DeviceDocument = Field(description="of the first launch here")
+    devices: list[DeviceDocument] = Field(description="every GPU of the report")
+    launches: list[ExplainLaunch]
+    grounding: GroundingDocument
+    usage: UsageDocument | None = None
+
+
+def explain_document(explanation: Explanation) -> ExplainDocument:
+    profile, grounding = explanation.profile, explanation.grounding
+    return ExplainDocument(
+        report=report_document(profile),
+        device=device_document(explanation.launches[0].launch.device),
+        devices=[device_document(device) for device in profile.devices],
+        launches=[_launch(explanation, each) for each in explanation.launches],
+        grounding=GroundingDocument(
+            numbers=grounding.numbers,
+            verified=grounding.verified,
+            dropped=list(grounding.dropped),
+        ),
+    )
+
+
+def _launch(explanation: Explanation, each: LaunchExplanation) -> ExplainLaunch:
+    launch = each.launch
+    return ExplainLaunch(
+        id=launch.id,
+        kernel=launch.kernel,
+        kernel_full=launch.name.full,
+        device=explanation.profile.devices.index(launch.device),
+        grid=launch.grid,
+        block=launch.block,
+        duration=_duration(launch),
+        verdict=_verdict(each),
+        ceilings=[
+            UnitDocument(unit=c.name, reached_pct=_percent(c.reached), evidence=c.reached.id)
+            for c in each.ceilings
+        ],
+        findings=[_finding(rank, finding) for rank, finding in enumerate(each.findings, 1)],
+        folded=[FoldedDocument(symptom=symptom, cause=cause) for symptom, cause in each.folded],
+        healthy=[
+            HealthyDocument(id=note.id, text=note.text, evidence=_ids(note.evidence))
+            for note in each.healthy
+        ],
+        skipped=[SkippedDocument(**skipped._asdict()) for skipped in each.skipped],
+        second_opinion=each.second_opinion,
+        evidence={evidence.id: _number(evidence) for evidence in each.evidence},
+    )
+
+
+def _duration(launch: Launch) -> QuantityDocument | None:
+    """In microseconds whatever the report has: readers compare launches without looking twice."""
+    duration = launch.get("duration")
+    return quantity_document(duration.to("us")) if duration else None
+
+
+def _verdict(each: LaunchExplanation) -> VerdictDocument:
+    verdict = each.verdict
+    return VerdictDocument(
+        limiter=verdict.limiter if verdict.reached else None,
+        reached_pct=_percent(verdict.reached),
+        headline=verdict.headline,
+    )
+
+
+def _percent(reached: Evidence | None) -> float | None:
+    return float(reached.value) if reached and math.isfinite(reached.value) else None
+
+
+def _finding(rank: int, finding: Finding) -> FindingDocument:
+    return FindingDocument(
+        id=finding.id,
+        rank=rank,
+        confidence=finding.confidence,
+        title=finding.title,
+        text=finding.text,
+        action=finding.action,
+        forecast=_forecast(finding.forecast),
+        locations=[LocationDocument(**place._asdict()) for place in finding.places],
+        evidence=_ids(finding.evidence),
+    )
+
+
+def _forecast(forecast: Forecast) -> ForecastDocument | None:
+    known = all(math.isfinite(bound) for bound in forecast)
+    return ForecastDocument(**forecast._asdict()) if known else None
+
+
+def _ids(evidence: Iterable[Evidence]) -> list[str]:
+    return [entry.id for entry in evidence]
+
+
+def _number(evidence: Evidence) -> NumberDocument:
+    number = quantity_document(Quantity(evidence.value, evidence.unit))
+    return NumberDocument(
+        metric=evidence.metric,
+        value=number.value,
+        unit=evidence.unit,
+        line=evidence.line,
+        derived_from=None if evidence.derived_from is None else list(evidence.derived_from),
+        label=evidence.label,
+        nonfinite=number.nonfinite,
+    )

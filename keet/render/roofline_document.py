@@ -1,0 +1,99 @@
+"""From rooflines to their JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from keet.analysis.roofline import Intensity, Roofline
+from keet.analysis.roofline_ceiling import Ceiling, Part
+from keet.evidence import Evidence
+from keet.profile import Profile
+from keet.render.documents import (
+    BusiestDocument,
+    CeilingDocument,
+    EvidenceDocument,
+    IntensityDocument,
+    QuantityDocument,
+    RooflineDocument,
+    RooflineLaunch,
+    SkippedDocument,
+)
+from keet.render.to_documents import quantity_document, report_document
+from keet.units import Quantity
+
+
+def roofline_document(profile: Profile, rooflines: Iterable[Roofline]) -> RooflineDocument:
+    return RooflineDocument(
+        report=report_document(profile), launches=[_launch(roofline) for roofline in rooflines]
+    )
+
+
+def _launch(roofline: Roofline) -> RooflineLaunch:
+    return RooflineLaunch(
+        id=roofline.launch.id,
+        kernel=roofline.launch.kernel,
+        duration=_quantity(roofline.duration),
+        sm_clock=_quantity(roofline.sm_clock),
+        nearest=[ceiling.id for ceiling in roofline.nearest],
+        lead=roofline.lead.id if roofline.lead else None,
+        ceilings=[_ceiling(ceiling) for ceiling in roofline.ceilings],
+        intensities=[_intensity(roofline, entry) for entry in roofline.intensities],
+        uncounted=_part(roofline.uncounted),
+        reading=roofline.reading,
+        notes=list(roofline.notes),
+        skipped=[
+            SkippedDocument(check=key, reason=absent.reason, remedy=absent.remedy)
+            for key, absent in roofline.absent.items()
+        ],
+        evidence={entry.id: _evidence(entry) for entry in roofline.ledger},
+    )
+
+
+def _quantity(evidence: Evidence | None) -> QuantityDocument | None:
+    return quantity_document(Quantity(evidence.value, evidence.unit)) if evidence else None
+
+
+def _ceiling(ceiling: Ceiling) -> CeilingDocument:
+    used = (ceiling.reached, ceiling.achieved, ceiling.peak)
+    return CeilingDocument(
+        id=ceiling.id,
+        label=ceiling.label,
+        kind=ceiling.kind,
+        reached_pct=float(ceiling.reached.value),
+        achieved=_quantity(ceiling.achieved),
+        peak=_quantity(ceiling.peak),
+        source=ceiling.source,
+        busiest=_part(ceiling.busiest),
+        evidence=[entry.id for entry in used if entry],
+    )
+
+
+def _part(part: Part | None) -> BusiestDocument | None:
+    if part is None:
+        return None
+    return BusiestDocument(part=part.label, busy_pct=float(part.busy.value), evidence=part.busy.id)
+
+
+def _intensity(roofline: Roofline, entry: Intensity) -> IntensityDocument:
+    (achieved,) = (c.achieved for c in roofline.ceilings if c.id == entry.arithmetic)
+    attainable = Quantity(entry.attainable.value, entry.attainable.unit)
+    return IntensityDocument(
+        arithmetic=entry.arithmetic,
+        level=entry.level,
+        value=float(entry.value.value),
+        ridge=float(entry.ridge.value),
+        attainable=quantity_document(attainable),
+        attained_pct=100 * achieved.value / attainable.value if achieved else 0.0,
+        evidence=[entry.value.id, entry.ridge.id, entry.attainable.id],
+    )
+
+
+def _evidence(entry: Evidence) -> EvidenceDocument:
+    return EvidenceDocument(
+        metric=entry.metric,
+        label=entry.label,
+        value=entry.value,
+        unit=entry.unit,
+        line=entry.line,
+        derived_from=list(entry.derived_from) if entry.derived_from else None,
+    )

@@ -1,0 +1,30 @@
+"""Every JSON that keet prints, by the command that prints it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keet.render.documents import (
+    DoctorDocument,
+    Document,
+    HotspotsDocument,
+    MetricsDocument,
+    RooflineDocument,
+    ShowDocument,
+)
+from keet.render.explain_documents import ExplainDocument
+from keet.render.verify_document import VerifyDocument
+
+DOCUMENTS: dict[str, type[Document]] = {
+    "explain": ExplainDocument,
+    "show": ShowDocument,
+    "metrics": MetricsDocument,
+    "hotspots": HotspotsDocument,
+    "roofline": RooflineDocument,
+    "verify": VerifyDocument,
+    "doctor": DoctorDocument,
+}
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    return DOCUMENTS[name].model_json_schema(mode="serialization")

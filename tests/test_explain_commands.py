@@ -1,0 +1,206 @@
+"""`keet explain` and `keet context`, as people and programs see them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from keet.explanation.analyst import explain
+from keet.ingest import read_profile
+from keet.render.budget import count_tokens
+from keet.render.context import context_text, longest
+from keet.render.schemas import DOCUMENTS
+from tests import encode
+from tests.conftest import REPORTS, Keet
+
+SAMPLES = Path("kernels_samples")
+FLIP = SAMPLES / "matrix_flip" / "slow.ncu-rep"
+PHYSICS = SAMPLES / "column_physics" / "slow.ncu-rep"
+NO_LINES = Path("tests/data/reports/tour_nolines.ncu-rep")
+BARE = Path("tests/data/reports/metrics_only.ncu-rep")
+EVERY = [*sorted(REPORTS.iterdir()), *sorted(SAMPLES.glob("[a-m]*/slow.ncu-rep"))]
+
+GOLDENS = {
+    "explain.matrix_flip.80.txt": ("explain", FLIP),
+    "explain.matrix_flip.md": ("explain", FLIP, "--format", "markdown"),
+    "explain.metrics_only_3.json": ("explain", BARE, "--launch", 3, "--format", "json"),
+    "context.column_physics.md": ("context", PHYSICS),
+    "context.column_physics.300.md": ("context", PHYSICS, "--max-tokens", 300),
+    "context.tour_nolines.md": ("context", NO_LINES),
+}
+
+every_report = pytest.mark.parametrize("path", EVERY, ids=lambda p: f"{p.parent.name}/{p.name}")
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_output(name: str, keet: Keet, golden) -> None:
+    result = keet(*GOLDENS[name])
+    assert (result.code, result.err) == (0, "")
+    golden(name, result.out)
+
+
+def test_the_readme_shows_what_is_printed() -> None:
+    printed = Path("tests/golden/explain.matrix_flip.80.txt").read_text(encoding="utf-8")
+    assert f"$ keet explain {FLIP}\n{printed}```" in Path("README.md").read_text(encoding="utf-8")
+
+
+# --- json
+
+
+@every_report
+def test_json(path: Path, keet: Keet) -> None:
+    result = keet("explain", path, "--format", "json")
+    document = json.loads(result.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    DOCUMENTS["explain"].model_validate(document)
+    assert document["launches"]
+    for launch in document["launches"]:
+        evidence = launch["evidence"]
+        citing = [*launch["findings"], *launch["healthy"]]
+        cited = {entry for thing in citing for entry in thing["evidence"]}
+        sources = {entry for number in evidence.values() for entry in number["derived_from"] or ()}
+        assert cited | sources | {unit["evidence"] for unit in launch["ceilings"]} <= set(evidence)
+        assert [finding["rank"] for finding in launch["findings"]] == list(
+            range(1, len(launch["findings"]) + 1)
+        )
+        for finding in launch["findings"]:
+            forecast = finding["forecast"]
+            assert 1 <= forecast["low"] <= forecast["likely"] <= forecast["high"]
+
+
+def test_the_json_has_the_shape_that_others_rely_on(keet: Keet) -> None:
+    document = json.loads(keet("explain", FLIP, "--format", "json").out)
+    assert document["schema_version"] == 1
+    assert (document["author"], document["usage"]) == ("analyst", None)
+    assert document["device"]["name"] == "NVIDIA H200"
+    assert {"path", "sha256", "reader", "ncu_version", "launch_count"} <= set(document["report"])
+    assert set(document["grounding"]) == {"numbers", "verified", "dropped"}
+    (launch,) = document["launches"]
+    assert (launch["id"], launch["kernel"]) == (0, "flip")
+    assert (launch["grid"], launch["block"]) == ([256, 1024, 1], [32, 8, 1])
+    assert launch["duration"]["unit"] == "us"
+    assert launch["verdict"]["limiter"] == "L2"
+    assert 80 < launch["verdict"]["reached_pct"] < 90
+    finding = launch["findings"][0]
+    assert finding["id"] == "uncoalesced_global"
+    assert set(finding["forecast"]) == {"low", "likely", "high"}
+    (place,) = finding["locations"]
+    assert (Path(place["file"]).name, place["line"]) == ("slow.cu", 7)
+    number = launch["evidence"][finding["evidence"][0]]
+    assert {"metric", "value", "unit", "line", "derived_from", "label"} <= set(number)
+
+
+def test_what_was_not_measured_limits_nothing(keet: Keet) -> None:
+    document = json.loads(keet("explain", BARE, "--launch", 0, "--format", "json").out)
+    verdict = document["launches"][0]["verdict"]
+    assert (verdict["limiter"], verdict["reached_pct"]) == (None, None)
+    skipped = document["launches"][0]["skipped"]
+    assert all(entry["remedy"] for entry in skipped)
+    assert "speed of light" in [entry["check"] for entry in skipped]
+
+
+@pytest.fixture
+def odd_report(tmp_path: Path) -> Path:
+    """A kernel whose name and numbers try to break out of markdown and JSON."""
+    metrics = {
+        "gpu__time_duration.sum": 5000.0,
+        "lts__throughput.avg.pct_of_peak_sustained_elapsed": float("inf"),
+        "launch__waves_per_multiprocessor": float("nan"),
+    }
+    path = tmp_path / "odd.ncu-rep"
+    path.write_bytes(encode.report([encode.Kernel("k`|<b>*x*\n# y\x1b[31m", metrics)]))
+    return path
+
+
+def test_odd_names_and_numbers(odd_report: Path, keet: Keet) -> None:
+    out = keet("explain", odd_report, "--format", "json").out
+    json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    for arguments in (("explain", odd_report, "--format", "markdown"), ("context", odd_report)):
+        result = keet(*arguments)
+        assert result.code == 0
+        assert "\x1b" not in result.out
+        assert "\n# y" not in result.out
+
+
+# --- markdown
+
+
+@every_report
+def test_markdown_is_whole(path: Path, keet: Keet) -> None:
+    out = keet("explain", path, "--format", "markdown").out
+    open_fence = None
+    for line in out.splitlines():
+        match = re.match(r"(`{3,})(\w*)$", line)
+        if match and (open_fence is None or match[1] == open_fence):
+            open_fence = match[1] if open_fence is None else None
+        elif open_fence is None and line.startswith("|"):
+            assert len(re.findall(r"(?<!\\)\|", line)) == 3
+    assert open_fence is None
+
+
+def test_markdown_shows_the_code(keet: Keet) -> None:
+    out = keet("explain", PHYSICS, "--format", "markdown").out
+    assert "```cuda\n" in out
+    assert re.search(r"^> +96  +drops\[k \+ regime\.hop\] \+= moved;$", out, re.MULTILINE)
+    assert "\n| unit | of its peak |\n" in out
+
+
+# --- context
+
+
+@every_report
+def test_a_context_is_never_over_its_budget(path: Path) -> None:
+    profile = read_profile(path)
+    for launch in profile.launches[:4]:
+        explanation = explain(profile, [launch], 5)
+        for budget in (1, 30, 60, 120, 300, 1000, 2000, 100_000):
+            text = context_text(explanation, budget, of=2)
+            assert count_tokens(text) <= budget
+            assert budget < 30 or text.startswith("# ")
+
+
+def test_the_smallest_context_has_the_verdict_and_the_first_cause(keet: Keet) -> None:
+    for path in (PHYSICS, FLIP):
+        out = keet("context", path, "--max-tokens", 120).out
+        finding = json.loads(keet("explain", path, "--format", "json").out)["launches"][0]
+        assert finding["verdict"]["headline"] in out
+        assert f"1. {finding['findings'][0]['title']}: " in out
+
+
+def test_more_room_tells_more(keet: Keet) -> None:
+    sizes = [len(keet("context", PHYSICS, "--max-tokens", n).out) for n in (60, 120, 500, 2000)]
+    assert sizes == sorted(set(sizes))
+    whole = keet("context", PHYSICS, "--max-tokens", 9000).out
+    for part in ("Causes", "Source lines", "Constraints", "Check afterwards", "Evidence:", "Keep:"):
+        assert part in whole
+    assert re.search(r"^ *95 21\.8%  .*drops\[k\] -= moved;$", whole, re.MULTILINE)
+
+
+def test_a_context_is_the_same_every_time(keet: Keet, tmp_path: Path) -> None:
+    target = tmp_path / "context.md"
+    assert keet("context", PHYSICS, "-o", target).out == ""
+    assert keet("context", PHYSICS).out == keet("context", PHYSICS).out == target.read_text()
+
+
+def test_a_context_is_of_the_longest_launch_chosen(keet: Keet) -> None:
+    report = REPORTS / "tour_lines.ncu-rep"
+    assert "Kernel transpose_rows" in keet("context", report).out
+    chosen = keet("context", report, "--kernel", "normalise").out
+    assert "Kernel normalise" in chosen
+    assert "launch 2, the longest of 2" in chosen
+    profile = read_profile(REPORTS / "range.ncu-rep")
+    assert longest(profile.launches).id == 0
+
+
+def test_lines_without_text(keet: Keet) -> None:
+    report = REPORTS / "zoo.ncu-repz"
+    out = keet("context", report, "--launch", 6).out
+    assert re.search(r"^102 81\.\d%  \(no text\)$", out, re.MULTILINE)
+    assert "--source DIR" in out
+
+
+@pytest.mark.parametrize("budget", ["0", "29", "x", "-5"])
+def test_a_budget_that_has_room_for_nothing(budget: str, keet: Keet) -> None:
+    result = keet("context", FLIP, f"--max-tokens={budget}")
+    assert (result.code, result.out) == (2, "")
+    assert "--max-tokens" in result.err

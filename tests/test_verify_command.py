@@ -1,0 +1,100 @@
+"""`keet verify` as people use it: goldens, exit codes, stdin, JSON."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from keet.render.schemas import DOCUMENTS
+from tests.conftest import REPORTS, Keet
+
+TEXT = "tests/data/texts/tour.md"
+REPORT = "tests/data/reports/tour_full.ncu-rep"
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_output(width: int, keet: Keet, golden) -> None:
+    result = keet("verify", TEXT, "--report", REPORT, width=width)
+    assert (result.code, result.err) == (1, "")
+    assert max(len(line) for line in result.out.splitlines()) <= width
+    golden(f"verify.tour.md.{width}.txt", result.out)
+
+
+def test_json(keet: Keet) -> None:
+    result = keet("verify", TEXT, "--report", REPORT, "--format", "json")
+    assert result.code == 1
+    document = json.loads(result.out)
+    DOCUMENTS["verify"].model_validate(document)
+    checks = document["checks"]
+    assert document["summary"]["numbers"] == len(checks)
+    text = Path(TEXT).read_text()
+    assert all(text[check["start"] : check["end"]] == check["text"] for check in checks)
+    first = checks[0]
+    assert (first["verdict"], first["launch"]) == ("confirmed", 0)
+    assert first["metric"] == "gpu__time_duration.sum"
+    assert first["measured"] == {"value": 69344, "unit": "ns", "nonfinite": None}
+    wrong = {check["text"] for check in checks if check["verdict"] == "contradicted"}
+    assert wrong == {"69.34 us", "61.9 %", "14.69 ms", "0.87 %"}
+
+
+def test_all_is_well(keet: Keet, tmp_path: Path) -> None:
+    text = tmp_path / "right.txt"
+    text.write_text("transpose_rows takes 69.34 us. The moon is 384,400 km away.")
+    result = keet("verify", text, "--report", REPORT)
+    assert result.code == 0  # what is not found is noted, no more
+    assert "2 numbers: 1 confirmed, 0 contradicted, 1 not found" in result.out
+    text.write_text("Nothing to count here.")
+    result = keet("verify", text, "--report", REPORT)
+    assert (result.code, result.out) == (0, "the text holds no number to check\n")
+
+
+def test_standard_input(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO(b"It takes 12.26 us."), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert keet("verify", "-", "--report", REPORT, "--launch", 1).code == 0
+
+
+def test_the_chosen_launches(keet: Keet, tmp_path: Path) -> None:
+    text = tmp_path / "it.txt"
+    text.write_text("It takes 12.26 us.")
+    assert keet("verify", text, "--report", REPORT, "--kernel", "tiles").code == 0
+    result = keet("verify", text, "--report", REPORT, "--launch", 0)
+    assert result.code == 1
+    assert "12.26 us is that of launch 1" in result.out
+
+
+def test_what_keet_shows_is_never_contradicted(keet: Keet, tmp_path: Path) -> None:
+    for name in ("tour_full.ncu-rep", "zoo.ncu-repz", "triton.ncu-rep"):
+        text = tmp_path / "explained.md"
+        report = REPORTS / name
+        assert keet("explain", report, "--format", "markdown", "-o", text).code == 0
+        result = keet("verify", text, "--report", report)
+        assert result.code == 0, result.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["no_such_file", "--report", REPORT], 2, "there is no such file"),
+        ([".", "--report", REPORT], 2, "there is no such file"),
+        ([TEXT], 2, "required: --report"),
+        ([REPORT, "--report", REPORT], 2, "no UTF-8 text"),
+        ([TEXT, "--report", TEXT], 4, "tour.md"),
+        ([TEXT, "--report", REPORT, "--launch", "9"], 2, "launches 0 to 2"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], code: int, says: str, keet: Keet) -> None:
+    result = keet("verify", *arguments)
+    assert (result.code, result.out) == (code, "")
+    assert len(result.err.splitlines()) == 1
+    assert says in result.err
+
+
+def test_a_text_too_long_is_refused(keet: Keet, tmp_path: Path) -> None:
+    text = tmp_path / "long.txt"
+    text.write_text("word " * 50_000)
+    result = keet("verify", text, "--report", REPORT)
+    assert result.code == 2
+    assert "split it" in result.err

@@ -1,0 +1,60 @@
+"""Texts that keep to a number of tokens."""
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.render.budget import Piece, count_tokens, cut, fit
+
+WORDS = st.text(alphabet=string.printable + "é×→漢", max_size=60)
+PIECES = st.lists(
+    st.builds(Piece, st.just(0), WORDS, st.just(()), st.sampled_from(["", "a", "b"])), max_size=12
+)
+
+
+def joined(pieces) -> str:
+    return "\n".join(piece.text for piece in pieces) + "\n"
+
+
+@given(PIECES, st.integers(1, 120))
+def test_a_text_is_never_over_its_budget(pieces: list[Piece], budget: int) -> None:
+    assert count_tokens(fit(pieces, joined, budget)) <= budget
+
+
+@given(WORDS, st.integers(1, 40))
+def test_a_cut_is_whole_words(text: str, budget: int) -> None:
+    short = cut(text, budget)
+    assert count_tokens(short) <= budget
+    kept = short.removesuffix(" ...\n").split()
+    assert kept == text.split()[: len(kept)]
+
+
+@given(WORDS, WORDS)
+def test_more_text_never_counts_less(text: str, more: str) -> None:
+    assert count_tokens(text + "\n" + more) >= max(count_tokens(text), count_tokens(more))
+
+
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [
+        ("", 0),
+        ("out[x * n + y] = in[y * n + x];", 15),  # as cl100k_base and o200k_base count
+        ("58,720,256 of 75,497,472", 22),  # digit by digit, as some tokenizers take them
+        ("__launch_bounds__(128, 12)", 10),
+        ("漢字", 6),
+    ],
+)
+def test_code_and_numbers_cost_more_than_their_words(text: str, least: int) -> None:
+    assert count_tokens(text) >= least
+
+
+def test_the_worthiest_come_first_and_keep_their_place() -> None:
+    pieces = [Piece(0, "first"), Piece(0, "word " * 50), Piece(0, "last")]
+    assert fit(pieces, joined, 10) == "first\nlast\n"
+
+
+def test_a_group_is_nothing_without_its_first() -> None:
+    pieces = [Piece(0, "verdict"), Piece(0, "cause " * 50, group="c"), Piece(0, "do", group="c")]
+    assert fit(pieces, joined, 10) == "verdict\n"

@@ -1,0 +1,107 @@
+"""The parts of hand-made SVG, and the roofline chart that is made of them."""
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.analysis.roofline import find_roofline
+from keet.errors import KeetError
+from keet.ingest import read_profile
+from keet.profile import Profile
+from keet.render.roofline_svg import roofline_svg
+from keet.render.svg import Axis, Box, Room, span, spread, tag, text_of
+from tests import encode
+from tests.conftest import corpus_files, needs_corpus
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@given(st.text())
+def test_any_text_is_harmless(words: str) -> None:
+    root = ET.fromstring(tag("text", text_of(words) or "-", id=words.replace("\x00", "") and "a"))
+    assert len(root) == 0
+
+
+@given(st.lists(st.floats(0, 400), max_size=12), st.floats(1, 20))
+def test_spread_keeps_apart(wanted: list[float], gap: float) -> None:
+    placed = spread(wanted, gap, 0, 400)
+    assert len(placed) == len(wanted)
+    in_order = sorted(placed)
+    assert all(b - a >= gap - 1e-6 for a, b in pairwise(in_order))
+    assert in_order == [placed[i] for i in sorted(range(len(placed)), key=lambda i: wanted[i])]
+
+
+def test_spread_leaves_alone_what_is_apart() -> None:
+    assert spread([100.0, 50.0, 200.0], 10, 0, 400) == [100.0, 50.0, 200.0]
+
+
+@given(st.lists(st.floats(1e-9, 1e15), min_size=1))
+def test_an_axis_holds_its_values(values: list[float]) -> None:
+    axis = Axis(*span(values, 2.0), 0, 100)
+    assert all(0 <= axis.at(value) <= 100 for value in values)
+    assert axis.high - axis.low >= 2.0 - 1e-9
+
+
+def test_room() -> None:
+    room = Room(Box(0, 0, 100, 100))
+    assert room.free(Box(10, 10, 20, 20))
+    room.take(Box(15, 15, 25, 25))
+    assert not room.free(Box(10, 10, 20, 20))
+    assert not room.free(Box(95, 10, 105, 20))
+
+
+def check(svg: str) -> ET.Element:
+    """Well-formed, self-contained, and all text within the page."""
+    root = ET.fromstring(svg)
+    assert "href" not in svg
+    assert "<script" not in svg
+    assert svg.count("http") == 1  # the namespace
+    width, height = (float(root.get(side, "0")) for side in ("width", "height"))
+    assert height < 20_000
+    for text in root.iter(f"{SVG}text"):
+        if (x := text.get("x")) is not None:
+            assert 0 <= float(x) <= width
+    return root
+
+
+@pytest.mark.parametrize("name", ["tour_full.ncu-rep", "zoo.ncu-repz", "tour_basic.ncu-rep"])
+def test_charts(name: str, profile_of: Callable[[str], Profile]) -> None:
+    rooflines = [find_roofline(launch) for launch in profile_of(name).launches]
+    root = check(roofline_svg(rooflines))
+    shown = {text.text for text in root.iter(f"{SVG}text")}
+    assert {str(r.launch.id) for r in rooflines} <= shown  # each has its row of the table
+    marked = [r for r in rooflines if r.lead_intensities()]
+    assert len([t for t in shown if t and t.startswith("#") and len(t) > 1]) == len(marked)
+
+
+def test_labels_do_not_overlap(profile_of: Callable[[str], Profile]) -> None:
+    """Roofs that are the same line share a label; others keep their distance."""
+    rooflines = [find_roofline(launch) for launch in profile_of("zoo.ncu-repz").launches]
+    root = check(roofline_svg(rooflines))
+    texts = [t.text or "" for t in root.iter(f"{SVG}text")]
+    assert sum(t.startswith("L1, Shared ") for t in texts) == 1
+    margin = [float(t.get("y", "0")) for t in root.iter(f"{SVG}text") if t.get("x") == "802"]
+    assert len(margin) >= 6
+    assert all(b - a > 12 for a, b in pairwise(sorted(margin)))
+
+
+def test_hostile_names(tmp_path: Path) -> None:
+    path = tmp_path / "x.ncu-rep"
+    name = '<script>alert("1")</script>\x1b[31m&' + "long" * 500
+    path.write_bytes(encode.report([encode.Kernel(name, {"gpu__time_duration.sum": 5.0})]))
+    check(roofline_svg([find_roofline(launch) for launch in read_profile(path).launches]))
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:30])
+def test_charts_of_strangers(path: Path) -> None:
+    try:
+        launches = read_profile(path).launches
+    except KeetError:
+        return
+    check(roofline_svg([find_roofline(launch) for launch in launches]))
