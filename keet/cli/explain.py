@@ -33,6 +33,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--top", type=positive, default=5, metavar="N", help="findings a launch (default: 5)"
     )
+    parser.add_argument(
+        "--no-model", action="store_true", help="the analyst alone, as in this version always"
+    )
     add_output(parser, "terminal", "markdown", "json")
 
 

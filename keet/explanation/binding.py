@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
 from keet.catalog import metric_with_id, unit_of
@@ -191,7 +192,7 @@ def _with_appositions(
     text: str, numbers: Sequence[SaidNumber], chosen: dict[SaidNumber, _Bond]
 ) -> dict[SaidNumber, _Bond]:
     """`DRAM moves 242.5 GB/s, i.e. 5.0 % of peak`: the second number has the name of the first."""
-    for first, second in zip(numbers, numbers[1:]):
+    for first, second in pairwise(numbers):
         same = _APPOSED.fullmatch(text[first.end : second.start]) and chosen.get(first)
         if same and _fits(text, second, same.term):
             chosen[second] = _Bond(0, second, same.term)

@@ -36,7 +36,7 @@ _NOT_BEFORE_PART = re.compile(
 _AFTER_PART = re.compile(
     r"['’s]*(?:\s*[^\w\s-]|\s+(?:\d|is|was|are|at|reach\w*|runs|idles?|sits?|stays?|and|or|with|while"
     r"|only|has|to|but|of|by|as|for|hits|works|stands|near|nearly|about|being|were|gets|does|peaks"
-    r"|on|than|over|under|below|above|pipe|instead)\b|\s*\Z)",
+    r"|on|than|over|under|below|above|pipe|instead|operates|delivers|moves)\b|\s*\Z)",
     re.IGNORECASE,
 )
 

@@ -27,8 +27,8 @@ from keet.units import Quantity
 _NOT_MEASURED = re.compile(
     r"\b(?:would|could|should|might|may|can|expect\w*|estimat\w*|if|ideal(?:ly)?|target|goal"
     r"|potential\w*|possible|assum\w+|maximum|max|peak|theoretical(?:ly)?|limit|at best|capable"
-    r"|hardware|optimal|of the available|called|defined|range|typical\w*|usual\w*|granularity|consecutive"
-    r"|groups? of|recommend\w*|try|reduce|reducing|increase|increasing|raise|lower it)\b",
+    r"|hardware|optimal|of the available|called|defined|range|typical\w*|usual\w*|granularity"
+    r"|consecutive|groups? of|recommend\w*|try|reduc(?:e|ing)|increas(?:e|ing)|raise|lower it)\b",
     re.IGNORECASE,
 )
 """Words of what might be, or of what a GPU can do: no claim about what this launch did."""

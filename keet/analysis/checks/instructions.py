@@ -137,8 +137,9 @@ def pipe_saturated(view: View) -> Iterator[Finding]:
         return
     if nearest.name in ("FMA", "issue") and view.ceilings.share("FMA") >= 0.7:
         return  # at the arithmetic roofline
+    reused = nearest.name in ("L1", "LSU") and _reloads(view)
     yield Finding(
-        "pipe_saturated",
+        "redundant_traffic" if reused else "pipe_saturated",
         "medium",
         f"{nearest.spoken[:1].upper()}{nearest.spoken[1:]} is at its ceiling, busy for "
         f"{nearest.reached:.0f} of the time, while the rest of the SM has room.",
@@ -146,6 +147,15 @@ def pipe_saturated(view: View) -> Iterator[Finding]:
         (nearest.reached,),
         view.sampled_places(),
     )
+
+
+def _reloads(view: View) -> bool:
+    """L1 is busy with global loads that it holds already: the reuse belongs into registers."""
+    hits, misses = view.value("global_load_sectors_hit"), view.value("global_load_sectors_missed")
+    if hits is None or misses is None or not hits:
+        return False
+    shared = view.value("shared_load_wavefronts") or 0
+    return hits / (hits + misses) >= 0.8 and shared < (view.value("global_load_requests") or 0)
 
 
 CHECKS = (

@@ -149,6 +149,27 @@ def test_a_choice_of_launches(profile_of) -> None:
     assert "that of launch 1" in check.reason
 
 
+def test_prose_of_a_stranger() -> None:
+    """Written before the code was tried on it; what was wrong then is held here."""
+    profile = read_profile(SAMPLES / "panel_product" / "slow.ncu-rep")
+    right = (
+        "The dense_layer kernel spends 560 us, and its tensor cores are active 38.7% of the time. "
+        "It has 174 registers/thread together with 48 KB of static shared memory. "
+        "DRAM bandwidth is 242.5 GB/s, i.e. 5.0% of peak, and L2 sits at 18%. "
+        "Most accesses hit L2 (86.3%), hardly any hit L1 (6.7%). "
+        "Global loads need 15.7 sectors per request. 75.9 MB were fetched from DRAM."
+    )
+    assert set(verdicts(right, profile)) == {"confirmed"}
+    for wrong in (
+        "Global loads take 8 sectors per request.",
+        "It runs 32x32 threads in each block.",
+        "No eligible warp is available in 12% of the cycles.",
+        "The kernel reaches 38.7% of DRAM bandwidth.",
+        "slow.cu:152 alone is responsible for 39.4% of all samples.",
+    ):
+        assert verdicts(wrong, profile) == ["contradicted"], wrong
+
+
 def test_source_lines() -> None:
     profile = read_profile(SAMPLES / "column_physics" / "slow.ncu-rep")
     right = (
