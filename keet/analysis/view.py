@@ -190,6 +190,13 @@ class View:
             str(i): float(v) for i, v in zip(parts.ids, parts.values) if isinstance(v, int | float)
         }
 
+    @property
+    def is_debug_build(self) -> bool:
+        """As `nvcc -G` makes it: values move to and fro, and nothing is fused."""
+        moved, every = self.executed("MOV"), sum(self.opcodes.values())
+        unfused = self.executed("FADD") > 0 and self.executed("FMUL") > 0
+        return moved >= 0.3 * every > 0 and unfused and not self.executed("FFMA")
+
     def executed(self, *prefixes: str) -> float:
         """Warp instructions whose opcode starts so."""
         return sum(count for opcode, count in self.opcodes.items() if opcode.startswith(prefixes))

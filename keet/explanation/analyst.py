@@ -75,6 +75,7 @@ def _explain(launch: Launch, profile: Profile, coverage: Coverage, top: int) -> 
         diagnosis.folded,
         tuple(_healthy(view, {finding.id for finding in found})),
         (
+            *_debug(view),
             *_partial(launch),
             *(_skipped(g, coverage) for g in coverage.gaps if launch.id in g.launches),
         ),
@@ -165,6 +166,13 @@ def _small_share(  # noqa: PLR0913, PLR0917 - a row of the table above
     if share.value > limit:
         return None
     return Note(finding, text.format(share=f"{share:.0f}"), (share, some, every))
+
+
+def _debug(view: View) -> list[Skipped]:
+    if not view.is_debug_build:
+        return []
+    reason = "this looks like a debug build (-G), which is slow for reasons of its own"
+    return [Skipped("optimised code", reason, "build without -G and profile again")]
 
 
 def _partial(launch: Launch) -> list[Skipped]:

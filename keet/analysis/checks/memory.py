@@ -35,7 +35,8 @@ def uncoalesced_global(view: View) -> Iterator[Finding]:
     excess = view.ledger.derived(
         "excess_sectors", Quantity(sectors.value - ideal.value, "sector"), "excess", sectors, ideal
     )
-    share = view.percent("excess_sectors_share", "global sectors beyond the ideal", excess, sectors)
+    every = view.get("src_l2_sectors_global") or sectors  # atomics and asynchronous copies too
+    share = view.percent("excess_sectors_share", "global sectors beyond the ideal", excess, every)
     if share.value < _EXCESS or not _waits_for_memory(view):
         return
     kept = 1 - float(share.value) / 100
@@ -48,10 +49,10 @@ def uncoalesced_global(view: View) -> Iterator[Finding]:
     yield Finding(
         "narrow_access" if narrow else "uncoalesced_global",
         "high" if share.value >= 50 else "medium",
-        f"{share:.0f} of the {sectors}s that global accesses touch would not be needed if the "
+        f"{share:.0f} of the {every}s that global accesses touch would not be needed if the "
         "threads of a warp accessed neighbouring bytes.",
         forecast,
-        (share, sectors, ideal),
+        (share, every, sectors, ideal),
         places,
     )
 

@@ -20,6 +20,8 @@ PLANTED = [sample for sample in SAMPLES if not sample.healthy]
 HEALTHY = [(sample, variant) for sample in SAMPLES if sample.healthy for variant in sample.variants]
 SECOND = {"hydro_element": "local memory costs as much as the stores, to 1 %"}
 """Samples whose dominant cause is found, but not first."""
+STILL = {"panel_product": "with three stages the tensor cores are busy for half of the time"}
+"""Samples whose fix leaves some of the cause."""
 
 
 @cache
@@ -48,7 +50,7 @@ def test_the_planted_cause_is_found(sample: Sample) -> None:
 @pytest.mark.parametrize("sample", PLANTED, ids=lambda sample: sample.name)
 def test_a_fixed_cause_is_no_longer_raised(sample: Sample) -> None:
     found = ids_of(diagnosis_of(sample, "fast"))
-    assert sample.truth.dominant not in found
+    assert (sample.truth.dominant in found) == (sample.name in STILL)
 
 
 @pytest.mark.parametrize(
@@ -89,3 +91,14 @@ def test_reports_by_strangers(path: Path) -> None:
         return
     for launch in profile.launches[:20]:
         assert len(diagnose(launch, profile.launches).findings) <= MOST
+
+
+def test_no_sample_looks_like_a_debug_build() -> None:
+    assert not any(diagnosis_of(sample, "slow").view.is_debug_build for sample in SAMPLES)
+
+
+@needs_corpus
+def test_a_debug_build_is_recognised() -> None:
+    """Half of its instructions are MOV, and a matrix product has no FFMA."""
+    (path,) = (path for path in corpus_files() if path.name.startswith("suhithr__"))
+    assert diagnose(profile_of(path).launches[0]).view.is_debug_build
