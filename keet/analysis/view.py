@@ -20,7 +20,8 @@ _LEAST_SHARE = 0.02
 """Of the effect: a line below it is no place to look at."""
 
 
-_ACCESS = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)*\[[^\]]*\]")
+_ACCESS = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)*\[(?:[^\[\]]|\[[^\]]*\])*\]")
+"""`a[i]`, `p.a[b[i]]`: which of a line's accesses it is, the report does not say."""
 _BARRIER = re.compile(r"__syncthreads|\.sync\(|barrier")
 
 
@@ -117,8 +118,8 @@ class View:
         if not places:
             return ""
         name = re.split(r"[\\/]", places[0].file)[-1]
-        accesses = _ACCESS.findall(self.text_of(places[0]))
-        code = f" (`{accesses[0]}`)" if accesses else ""
+        accesses = dict.fromkeys(_ACCESS.findall(self.text_of(places[0])))
+        code = f" (`{'`, `'.join(list(accesses)[:3])}`)" if accesses else ""
         return f" at {name}:{places[0].line}{code}"
 
     def declared(self, pattern: str, of: str) -> tuple[Place, ...]:

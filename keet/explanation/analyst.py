@@ -69,7 +69,7 @@ def _explain(launch: Launch, profile: Profile, coverage: Coverage, top: int) -> 
     view, found = diagnosis.view, diagnosis.findings[:top]
     return LaunchExplanation(
         launch,
-        _verdict(diagnosis),
+        _verdict(diagnosis, lacking=_lacks_counters(launch, coverage)),
         view.ceilings.ranked,
         found,
         diagnosis.folded,
@@ -79,7 +79,7 @@ def _explain(launch: Launch, profile: Profile, coverage: Coverage, top: int) -> 
             *_partial(launch),
             *(_skipped(g, coverage) for g in coverage.gaps if launch.id in g.launches),
         ),
-        _second_opinion(launch, found),
+        _second_opinion(launch, found, lacking=_lacks_counters(launch, coverage)),
         tuple(view.ledger),
     )
 
@@ -87,28 +87,33 @@ def _explain(launch: Launch, profile: Profile, coverage: Coverage, top: int) -> 
 # --- the verdict
 
 
-def _verdict(diagnosis: Diagnosis) -> Verdict:
+def _lacks_counters(launch: Launch, coverage: Coverage) -> bool:
+    """Something that a check would have looked at was not collected."""
+    return any(launch.id in gap.launches for gap in coverage.gaps if gap.id != "source_text")
+
+
+def _verdict(diagnosis: Diagnosis, *, lacking: bool) -> Verdict:
     ceilings = diagnosis.view.ceilings
     nearest = ceilings.nearest
     near = bool(nearest) and nearest[0].share >= NEAR / 100
     limiter = "+".join(c.name for c in nearest) if near else "latency" if nearest else "unknown"
     reached = nearest[0].reached if nearest else None
-    return Verdict(limiter, reached, _headline(diagnosis, nearest if near else ()))
+    return Verdict(limiter, reached, _headline(diagnosis, nearest if near else (), lacking=lacking))
 
 
-def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
+def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], *, lacking: bool) -> str:
     where = " and ".join(f"{c.spoken} at {c.reached:.0f} of peak" for c in nearest[:2])
     if not diagnosis.findings:
-        return _calm(diagnosis, where)
+        return _calm(diagnosis, where, lacking=lacking)
     first = diagnosis.findings[0]
     cause = first.title[:1].lower() + first.title[1:]
     place = f" at {spot(first.places[0])}" if first.places else ""
     return f"{_upper(where or 'no unit is near its peak')}: {cause}{place}."
 
 
-def _calm(diagnosis: Diagnosis, where: str) -> str:
-    ceilings = diagnosis.view.ceilings.ranked
-    if not ceilings:
+def _calm(diagnosis: Diagnosis, where: str, *, lacking: bool) -> str:
+    """The headline where nothing is worth a change."""
+    if not diagnosis.view.ceilings.ranked:
         return "The report does not say how busy any unit was: nothing can be judged."
     if diagnosis.healthy:
         label = findings()[diagnosis.healthy].label
@@ -118,10 +123,20 @@ def _calm(diagnosis: Diagnosis, where: str) -> str:
         return (
             f"{_upper(where or 'No unit is near its peak')}: {causes}, but fixing it gains little."
         )
-    if where:
-        return f"{_upper(where)}, and the report shows no waste in that."
-    busiest = ceilings[0]
-    waits = "" if diagnosis.view.stalls else ", and the report does not say what warps wait for"
+    return _unexplained(where, lacking=lacking) if where else _idle(diagnosis.view)
+
+
+def _unexplained(where: str, *, lacking: bool) -> str:
+    if lacking:
+        return f"{_upper(where)}; why can't be told: the report lacks what would show it."
+    return f"{_upper(where)}, and the report shows no waste in that."
+
+
+def _idle(view: View) -> str:
+    busiest = view.ceilings.ranked[0]
+    if busiest.reached.value < 1:
+        return "No unit did anything for most of the time that was measured: the GPU idled."
+    waits = "" if view.stalls else ", and the report does not say what warps wait for"
     return f"No unit is above {busiest.reached:.0f} of peak ({busiest.spoken}){waits}."
 
 
@@ -192,7 +207,7 @@ def _skipped(gap: Gap, coverage: Coverage) -> Skipped:
 # --- NVIDIA's rules
 
 
-def _second_opinion(launch: Launch, found: Sequence[Finding]) -> str | None:
+def _second_opinion(launch: Launch, found: Sequence[Finding], *, lacking: bool) -> str | None:
     """What Nsight Compute's own rules put first, and whether that is what keet found."""
     estimated = [rule for rule in launch.rules if _global_estimate(rule)]
     if not estimated:
@@ -202,6 +217,8 @@ def _second_opinion(launch: Launch, found: Sequence[Finding]) -> str | None:
     said = f"Nsight Compute's first rule is {first.rule}"
     if agrees:
         return f"{said}: it agrees."
+    if not found and lacking:
+        return f"{said}; the report lacks what keet would judge that by."
     if not found:
         return f"{said}; keet sees nothing there that would gain a tenth."
     return f"{said}; keet takes that for a symptom of the cause above, or for a smaller effect."

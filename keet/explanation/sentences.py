@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _FENCE = re.compile(r"^(?:```|~~~).*?(?:^(?:```|~~~)[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
-_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+•]\s|\d+[.)]\s|\||#{1,6} |>))|(?<=\|)\n")
-_END = re.compile(r"[.!?]['\")\]*_]*\s+")
+_BLOCK = re.compile(
+    r"\n\s*\n|\n(?=\s*(?:[-*+•]\s|\d+[.)]\s|\||#{1,6} |>|[A-Z][a-z]+(?: [a-z]+)?: ))|(?<=\|)\n"
+)
+_END = re.compile(r"[.!?]['\")\]*_]*\s+|;\s+(?=[A-Za-z])")
+"""A semicolon before a new subject ends what holds together too: `L2 at 83 %; DRAM at 12 %`."""
 _ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.\s*$", re.I)
 
 

@@ -145,10 +145,12 @@ def _constraints(each: LaunchExplanation) -> Iterator[Piece]:
             yield Piece(_LIMITS, f"- {told}", group=f"limit {number}")
     for note in each.healthy:
         yield Piece(_LIMITS, f"- Keep: {one_line(note.text)}", group="limit 4")
-    units = [f"{c.name} {c.reached:.0f}" for c in each.ceilings[:_UNITS] if c.share >= 0.01]
+    units = [
+        f"{c.name} at {c.reached:.0f} of peak" for c in each.ceilings[:_UNITS] if c.share >= 0.01
+    ]
     if each.ceilings:
         units = units or ["every one below 1%"]
-        yield Piece(_LIMITS, f"- Units, share of peak: {', '.join(units)}", group="limit 3")
+        yield Piece(_LIMITS, f"- Units: {'; '.join(units)}", group="limit 3")
 
 
 def _shape(launch: Launch) -> str:

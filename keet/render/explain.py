@@ -38,10 +38,10 @@ def _heading(explanation: Explanation) -> Text:
 
 def _launch(each: LaunchExplanation, width: int) -> Iterator[RenderableType]:
     yield _title(each.launch)
-    yield Padding(Text(each.verdict.headline, style="bold"), (0, 0, 0, 2))
+    yield Padding(Text(each.verdict.headline, style="bold"), (0, 0, 0, 2), expand=False)
     yield ""
-    for ceiling in each.ceilings[:_BARS]:
-        if ceiling.share >= _LEAST:
+    for place, ceiling in enumerate(each.ceilings[:_BARS]):
+        if ceiling.share >= _LEAST or place == 0:
             yield _bar(ceiling, width)
     for number, finding in enumerate(each.findings, 1):
         yield ""
@@ -78,11 +78,11 @@ def _finding(number: int, finding: Finding, launch: Launch) -> Iterator[Renderab
         f"{number}. ", (finding.title, _STYLE[finding.confidence]),
         f"  {forecast_text(finding)}", (f"  confidence: {finding.confidence}", "dim"),
     )  # fmt: skip
-    yield Padding(Text(finding.text), (0, 0, 0, 3))
+    yield Padding(Text(finding.text), (0, 0, 0, 3), expand=False)
     lines = source_lines(launch)
     for place in finding.places[:_PLACES]:
-        yield Padding(_place(place, lines), (0, 0, 0, 3))
-    yield Padding(Text.assemble(("→ ", "bold"), finding.action), (0, 0, 0, 3))
+        yield Padding(_place(place, lines), (0, 0, 0, 3), expand=False)
+    yield Padding(Text.assemble(("→ ", "bold"), finding.action), (0, 0, 0, 3), expand=False)
 
 
 def _place(place: Place, lines: Mapping[str, Sequence[str]]) -> Text:
