@@ -36,7 +36,7 @@ COMMANDS = {
     "roofline": _Command("roofline", "how near each launch came to each ceiling; chart as svg"),
     "metrics": _Command("metrics", "the metric table, with units and meaning"),
     "verify": _Command("verify", "check the numbers of any text against a report"),
-    "profile": _Command("profile", "run ncu on a program with what keet needs, then show it"),
+    "profile": _Command("profile", "run ncu on a program with what keet needs, then explain"),
     "snapshot": _Command("snapshot", "a report as text to read, diff and keep (.keet.json)"),
     "doctor": _Command("doctor", "what is installed and reachable, with remedies"),
     "schema": _Command("schema", "the JSON Schema of every JSON output"),

@@ -1,5 +1,5 @@
 """Profile a program with ncu: the sections that keet needs, source included, first launch of each
-kernel; then show what is in the report. Needs a GPU and Nsight Compute."""
+kernel; then explain the report. Needs a GPU and Nsight Compute."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def configure(parser: ArgumentParser) -> None:
         "--format",
         choices=("terminal", "json", "path"),
         default="terminal",
-        help="what to print of the report: as keet show does, or only where it is",
+        help="what to print of the report: as keet explain does, or only where it is",
     )
 
 
@@ -194,4 +194,4 @@ def _present(args: Namespace, report: Path) -> None:
     from keet.cli import dispatch
 
     _note(f"wrote {report}")
-    dispatch(["show", str(report), "--format", args.format])
+    dispatch(["explain", str(report), "--format", args.format])

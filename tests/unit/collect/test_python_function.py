@@ -61,7 +61,7 @@ def test_the_function_is_profiled(script: Path, keet: Keet) -> None:
     out = script.with_name("r.ncu-rep")
     done = keet("profile", "--function", f"{script}:step", "-o", out, width=200)
     assert done.code == 0, done.err
-    assert "4 launches on NVIDIA H200" in done.out
+    assert "on NVIDIA H200" in done.out
     told = json.loads(script.with_name("told.json").read_text())
     assert told["annotated"] == "keet"
     assert told["options"]["metrics"] == metric_names()
@@ -110,7 +110,7 @@ def test_a_failure_after_the_report_keeps_it_and_is_told(script: Path, keet: Kee
     out = script.with_name("r.ncu-rep")
     done = keet("profile", "--function", f"{script}:step", "-o", out, width=200)
     assert done.code == 1
-    assert "4 launches on NVIDIA H200" in done.out
+    assert "on NVIDIA H200" in done.out
     assert f"{script}:step failed after its kernels ran: RuntimeError: no space left" in done.err
 
 
