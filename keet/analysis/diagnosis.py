@@ -119,10 +119,13 @@ def _rank(finding: Finding) -> float:
 
 
 def _health(view: View) -> str | None:
+    """A unit at its peak is healthy where the report lets one look for waste, and shows none."""
+    if view.get("src_l2_sectors_global") is None:
+        return None
     ceilings = view.ceilings
     if ceilings.share("DRAM") >= 0.75:
         return "at_dram_roofline"
     # Where FP64 has a fraction of FP32's rate, a busy FP64 pipe is a question, not an end.
-    slow_double = (view.value("device_fp32_fp64_ratio") or 2) > 2
+    slow_double = (view.value("device_fp32_fp64_ratio") or math.inf) > 2
     pipes = ("FMA", "tensor", "FP16") if slow_double else ("FMA", "tensor", "FP16", "FP64")
     return "at_compute_roofline" if max(map(ceilings.share, pipes)) >= 0.7 else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -28,6 +29,12 @@ class Place(NamedTuple):
     """0 to 1."""
     of: str
     """What the share is of: `excess sectors`, `samples`."""
+
+    @property
+    def where(self) -> str:
+        """`file.cu:31`, without the folders of the machine that compiled it."""
+        name = re.split(r"[\\/]", self.file)[-1]
+        return f"{name}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,10 +117,9 @@ class View:
         """` at file.cu:7 (`out[x * n + y]`)`: the first place as part of a sentence, or nothing."""
         if not places:
             return ""
-        name = re.split(r"[\\/]", places[0].file)[-1]
         accesses = dict.fromkeys(_ACCESS.findall(self.text_of(places[0])))
         code = f" (`{'`, `'.join(list(accesses)[:3])}`)" if accesses else ""
-        return f" at {name}:{places[0].line}{code}"
+        return f" at {places[0].where}{code}"
 
     def declared(self, pattern: str, of: str) -> tuple[Place, ...]:
         """Lines of the kernel's own files that match, each with an equal share."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from keet.analysis.ceilings import NEAR, Ceiling
 from keet.analysis.coverage import Coverage, Gap, find_coverage
 from keet.analysis.diagnosis import Diagnosis, diagnose
-from keet.analysis.findings import Finding, Place, Skipped
+from keet.analysis.findings import Finding, Skipped
 from keet.analysis.sampling import partial_sampling
 from keet.analysis.view import View
 from keet.catalog import findings
@@ -107,7 +107,7 @@ def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], *, lacking: bo
         return _calm(diagnosis, where, lacking=lacking)
     first = diagnosis.findings[0]
     cause = first.title[:1].lower() + first.title[1:]
-    place = f" at {spot(first.places[0])}" if first.places else ""
+    place = f" at {first.places[0].where}" if first.places else ""
     return f"{_upper(where or 'no unit is near its peak')}: {cause}{place}."
 
 
@@ -142,10 +142,6 @@ def _idle(view: View) -> str:
 
 def _upper(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def spot(place: Place) -> str:
-    return f"{place.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{place.line}"
 
 
 # --- what is well, and what can't be judged

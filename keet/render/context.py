@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from keet.analysis.findings import Finding, Place
 from keet.errors import one_line
-from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_text, spot
+from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_text
 from keet.profile import Dim3, Launch, Workload
 from keet.render.budget import Piece, fit
 from keet.render.costed_source import CostedSource
@@ -123,7 +123,7 @@ def _cause(rank: int, finding: Finding) -> Iterator[Piece]:
 
 
 def _where(place: Place) -> str:
-    return f"{one_line(spot(place))} ({place.share:.0%} of the {place.of})"
+    return f"{one_line(place.where)} ({place.share:.0%} of the {place.of})"
 
 
 def _evidence(each: LaunchExplanation) -> Iterator[Piece]:

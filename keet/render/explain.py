@@ -10,7 +10,7 @@ from rich.text import Text
 
 from keet.analysis.ceilings import Ceiling
 from keet.analysis.findings import Finding, Place
-from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_text, spot
+from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_text
 from keet.profile import Dim3, Launch
 from keet.render.show import describe_device
 from keet.render.source_text import source_lines
@@ -91,7 +91,7 @@ def _place(place: Place, lines: Mapping[str, Sequence[str]]) -> Text:
     if code == "}":  # the compiler counts subroutines of its own there
         code = "} (end of the function, or a routine of the compiler)"
     head = f"{place.share:4.0%} of the {place.of}  "
-    return Text.assemble((head, "dim"), (spot(place), "cyan"), "  ", (code, "italic"))
+    return Text.assemble((head, "dim"), (place.where, "cyan"), "  ", (code, "italic"))
 
 
 def _rest(each: LaunchExplanation) -> Iterator[RenderableType]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.findings import Finding, Place
-from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_text, spot
+from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_text
 from keet.profile import Dim3, Launch
 from keet.render.excerpt import around, indentation, language, runs
 from keet.render.markdown import code, fence, prose, table
@@ -73,7 +73,7 @@ def _finding(rank: int, finding: Finding, lines: Mapping[str, Sequence[str]]) ->
     places = finding.places[:_PLACES]
     if places:
         yield "\n".join(
-            f"- {code(spot(place))}: {place.share:.0%} of the {prose(place.of)}" for place in places
+            f"- {code(place.where)}: {place.share:.0%} of the {prose(place.of)}" for place in places
         )
     for file in dict.fromkeys(place.file for place in places):
         yield from _excerpt(file, places, lines.get(file, ()))

@@ -115,7 +115,9 @@ def no_tensor_core(view: View) -> Iterator[Finding]:
 
 def instruction_fetch(view: View) -> Iterator[Finding]:
     stalled, duration = view.stall("no_instruction"), view.value("duration") or 0
-    if stalled is None or stalled.value < 25 or view.ceilings.share("issue") >= 0.5:
+    if stalled is None or stalled.value < 25 or "issue" not in view.ceilings:
+        return
+    if view.ceilings.share("issue") >= 0.5:
         return
     if duration < 10_000:  # every kernel starts with empty instruction caches
         return

@@ -27,9 +27,13 @@ def _waits_for_memory(view: View) -> bool:
 
 def uncoalesced_global(view: View) -> Iterator[Finding]:
     """Loads and stores alone: an atomic on scattered addresses is no matter of layout."""
-    plain = {address for address, kind in view.by_address("memory_type").items() if kind == _GLOBAL}
+    kinds = view.by_address("memory_type")
+    plain = {address for address, kind in kinds.items() if kind == _GLOBAL}
     sectors = view.sum_over("src_l2_sectors_global", plain, "of global loads and stores")
     ideal = view.sum_over("src_l2_sectors_global_ideal", plain, "of them at the least")
+    if not kinds:  # exports and older reports: atomics can't be told apart
+        sectors = view.get("src_l2_sectors_global")
+        ideal = view.get("src_l2_sectors_global_ideal")
     if sectors is None or ideal is None or not sectors.value:
         return
     excess = view.ledger.derived(

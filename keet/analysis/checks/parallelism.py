@@ -222,7 +222,7 @@ def _waits_for(view: View) -> str:
 def barrier_bound(view: View) -> Iterator[Finding]:
     barrier = view.stall("barrier")
     near = view.ceilings.ranked[0] if view.ceilings.ranked else None
-    if barrier is None or barrier.value < 25 or view.ceilings.share("issue") >= _STARVED:
+    if barrier is None or barrier.value < 25 or not _starved(view):
         return
     if near and near.name not in ("ADU", "LSU", "L1") and near.share >= NEAR / 100:
         return

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.diagnosis import MOST, Diagnosis, diagnose
+from keet.analysis.view import View
 from keet.catalog import findings
 from keet.errors import KeetError
 from keet.ingest import read_profile
@@ -90,6 +91,23 @@ def test_reports_by_strangers(path: Path) -> None:
         return
     for launch in profile.launches[:20]:
         assert len(diagnose(launch, profile.launches).findings) <= MOST
+
+
+def test_an_export_without_instructions_shows_the_cause() -> None:
+    launch = profile_of(REPORTS / "tour_lines.csv").launches[0]
+    assert ids_of(diagnose(launch))[0] == "uncoalesced_global"
+
+
+def test_health_is_not_claimed_where_waste_could_not_be_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The basic set says how busy DRAM is, not whether its bytes were needed."""
+    (sample,) = (sample for sample in SAMPLES if sample.name == "field_axpy")
+    assert diagnosis_of(sample, "slow").healthy == "at_dram_roofline"
+    get = View.get
+    hidden = "src_l2_sectors_global"
+    monkeypatch.setattr(View, "get", lambda view, i: None if i == hidden else get(view, i))
+    assert diagnosis_of(sample, "slow").healthy is None
 
 
 def test_no_sample_looks_like_a_debug_build() -> None:
