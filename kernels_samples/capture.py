@@ -29,7 +29,7 @@ WORK = Path("/tmp/keet-samples")
 MARK = "# Measured by `make samples`: nothing below this line is edited by hand.\n"
 MAX_REPORT = 700_000
 SAMPLES = 300
-"""Of a launch: enough to rank the top line or two, and a report stays small."""
+"""Of a launch, at most: enough to rank the top line or two, and a report stays small."""
 CYCLES_A_US, SMS = 1700, 132
 """Of an H200, roughly: they set the number of samples, nothing else."""
 _AT_ONCE = 6
@@ -305,9 +305,9 @@ def profile_options(sample: Sample, median_us: float) -> list[str]:
 
 
 def sampling(median_us: float) -> list[str]:
-    """Options for about SAMPLES warp samples: each address that has one takes 39 numbers."""
+    """Options for at most SAMPLES warp samples: each address that has one takes 39 numbers."""
     cycles = median_us * CYCLES_A_US * SMS / SAMPLES
-    return ["--ncu-options", f"--warp-sampling-interval {max(0, round(math.log2(cycles)) - 5)}"]
+    return ["--ncu-options", f"--warp-sampling-interval {max(0, math.ceil(math.log2(cycles)) - 5)}"]
 
 
 def own_options(sample: Sample) -> list[str]:

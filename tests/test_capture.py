@@ -60,7 +60,7 @@ def test_a_mistyped_name_is_one_line(
 ) -> None:
     assert run(*names) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"there is no sample {names[-1]!r}; there are axes_swap, band_scale,")
+    assert said.startswith(f"there is no sample {names[-1]!r}; there are band_scale,")
     assert len(said.splitlines()) == 1
 
 
