@@ -52,11 +52,11 @@ def test_there_are_enough_of_each_kind() -> None:
     assert kinds["healthy"] >= 4
     assert kinds["layered"] >= 4
     assert kinds["science"] >= 4
-    assert kinds["second_stage"] >= 2  # tile_scores and panel_product
+    assert kinds["second_stage"] >= 3
     assert kinds["hidden"] >= 8
     assert sum(sample.language == "triton" for sample in SAMPLES) >= 2
     assert kinds["long"] >= 1
-    assert SWEPT
+    assert len(SWEPT) >= 2
 
 
 def test_every_finding_is_the_dominant_cause_of_a_sample() -> None:
@@ -162,18 +162,11 @@ def test_reports_hold_what_keet_needs(sample: Sample, variant: str) -> None:
 
 
 LEFT_OUT_BY_LIGHT = {"stall_samples", "source_text"}
-OPEN = {
-    "softmax_rows/slow.ncu-rep": "its spilled code has 10,000 instructions: make the rows shorter",
-    "mechanism_rates/slow.ncu-rep": "5 % over: a kernel beyond the instruction caches is big",
-}
-"""Reports over the limit, to be captured again when a GPU is at hand."""
 
 
 @each_variant
 def test_reports_are_small(sample: Sample, variant: str) -> None:
-    path = sample.report(variant)
-    small = path.stat().st_size <= 700_000
-    assert small != (str(path.relative_to(HERE)) in OPEN)
+    assert sample.report(variant).stat().st_size <= 700_000
 
 
 def test_every_report_belongs_to_a_sample() -> None:
@@ -182,7 +175,6 @@ def test_every_report_belongs_to_a_sample() -> None:
     assert set(HERE.rglob("*.ncu-rep")) == kept
 
 
-@pytest.mark.xfail(reason="34 MB: half were captured before sampling was thinned; make samples")
 def test_the_reports_are_small_together() -> None:
     assert sum(path.stat().st_size for path in HERE.rglob("*.ncu-rep")) <= 30_000_000
 

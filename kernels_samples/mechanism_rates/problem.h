@@ -3,7 +3,7 @@
 #pragma once
 
 constexpr int kSpecies = 64;
-constexpr int kReactions = 192;
+constexpr int kReactions = 176;
 constexpr int kSteps = 40;
 constexpr float kTimeStep = 1e-3f;
 constexpr float kCold = 1000.0f;  // temperature without the heat of the species

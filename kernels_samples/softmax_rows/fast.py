@@ -25,7 +25,7 @@ def launch(scores: torch.Tensor, chances: torch.Tensor, temperature: float) -> N
         LOG2_E / temperature,
         width,
         block=triton.next_power_of_2(width),
-        num_warps=16,
+        num_warps=8,
     )
 
 

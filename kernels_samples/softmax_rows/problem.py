@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 from harness import Run
 
-ROWS, WIDTH = 3072, 16384
+ROWS, WIDTH = 12288, 4096
 TEMPERATURE = 0.75
 
 Launch = Callable[[torch.Tensor, torch.Tensor, float], None]

@@ -26,6 +26,7 @@ def launch(scores: torch.Tensor, chances: torch.Tensor, temperature: float) -> N
         width,
         block=triton.next_power_of_2(width),
         num_warps=1,  # a row per warp: its reductions need no barrier
+        maxnreg=64,  # 32 rows at a time on each processor
     )
 
 
