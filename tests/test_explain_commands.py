@@ -8,7 +8,7 @@ import pytest
 
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
-from keet.render.budget import count_tokens
+from keet.explanation.budget import count_tokens
 from keet.render.context import context_text, longest
 from keet.render.schemas import DOCUMENTS
 from tests import encode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -85,9 +85,11 @@ class Diagnosis(NamedTuple):
     """`at_dram_roofline` or `at_compute_roofline`, where nothing is to be fixed."""
 
 
-def diagnose(launch: Launch, beside: Sequence[Launch] = ()) -> Diagnosis:
+def diagnose(
+    launch: Launch, beside: Sequence[Launch] = (), numbers: Iterator[int] | None = None
+) -> Diagnosis:
     """`beside`: the other launches of the report, which may move the same data again."""
-    view = View(launch)
+    view = View(launch, numbers)
     raised = [finding for check in CHECKS for finding in check(view)]
     raised += repeated_passes(view, beside)
     raised = [_completed(finding, view) for finding in raised]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 from keet.catalog import metric_with_id
 from keet.evidence import Evidence
@@ -13,8 +14,10 @@ from keet.units import Quantity
 class Ledger:
     """The evidence of one launch. The same number asked for twice has one id."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launch, numbers: Iterator[int] | None = None) -> None:
+        """`numbers`: of the ids, where several launches share them."""
         self.launch = launch
+        self._numbers = numbers or count(1)
         self._entries: dict[tuple[str, str | None], Evidence] = {}
 
     def measured(self, metric_id: str) -> Evidence | None:
@@ -51,7 +54,7 @@ class Ledger:
     ) -> Evidence:
         key = (metric, line)
         if key not in self._entries:
-            number = f"E{len(self._entries) + 1}"
+            number = f"E{next(self._numbers)}"
             self._entries[key] = Evidence(
                 number, metric, quantity.value, quantity.unit, label, line, derived_from
             )

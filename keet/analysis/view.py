@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from keet.analysis.ceilings import Ceilings
@@ -28,9 +28,9 @@ _BARRIER = re.compile(r"__syncthreads|\.sync\(|barrier")
 class View:
     """What a check may ask of a launch. `None` is: the report does not say."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launch, numbers: Iterator[int] | None = None) -> None:
         self.launch = launch
-        self.ledger = Ledger(launch)
+        self.ledger = Ledger(launch, numbers)
 
     @cached_property
     def ceilings(self) -> Ceilings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from keet.analysis.ceilings import NEAR, Ceiling
@@ -14,6 +14,7 @@ from keet.analysis.view import View
 from keet.catalog import findings
 from keet.evidence import Evidence
 from keet.explanation.grounding import check_grounding
+from keet.explanation.statement import Authorship, Statement
 from keet.profile import Launch, Profile
 from keet.profile.rules import RuleResult, SpeedupScope
 
@@ -47,7 +48,14 @@ class LaunchExplanation(NamedTuple):
     healthy: tuple[Note, ...]
     skipped: tuple[Skipped, ...]
     second_opinion: str | None
-    evidence: tuple[Evidence, ...]
+    view: View
+    statement: Statement | None = None
+    """What a model adds."""
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """All that was looked up so far: an agent's tools add to it."""
+        return tuple(self.view.ledger)
 
 
 class Explanation(NamedTuple):
@@ -56,16 +64,23 @@ class Explanation(NamedTuple):
     profile: Profile
     launches: tuple[LaunchExplanation, ...]
     grounding: Grounded
+    author: Authorship | None = None
+    """The model that had a part in it."""
 
 
-def explain(profile: Profile, launches: Sequence[Launch], top: int) -> Explanation:
+def explain(
+    profile: Profile, launches: Sequence[Launch], top: int, numbers: Iterator[int] | None = None
+) -> Explanation:
+    """`numbers`: of evidence ids, where they are to be unique over launches and reports."""
     coverage = find_coverage(profile)
-    told = tuple(_explain(launch, profile, coverage, top) for launch in launches)
+    told = tuple(_explain(launch, profile, coverage, top, numbers) for launch in launches)
     return Explanation(profile, told, _grounded(told))
 
 
-def _explain(launch: Launch, profile: Profile, coverage: Coverage, top: int) -> LaunchExplanation:
-    diagnosis = diagnose(launch, beside=profile.launches)
+def _explain(
+    launch: Launch, profile: Profile, coverage: Coverage, top: int, numbers: Iterator[int] | None
+) -> LaunchExplanation:
+    diagnosis = diagnose(launch, profile.launches, numbers)
     view, found = diagnosis.view, diagnosis.findings[:top]
     return LaunchExplanation(
         launch,
@@ -80,7 +95,7 @@ def _explain(launch: Launch, profile: Profile, coverage: Coverage, top: int) -> 
             *(_skipped(g, coverage) for g in coverage.gaps if launch.id in g.launches),
         ),
         _second_opinion(launch, found, lacking=_lacks_counters(launch, coverage)),
-        tuple(view.ledger),
+        view,
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.render.budget import Piece, count_tokens, cut, fit
+from keet.explanation.budget import Piece, count_tokens, cut, fit
 
 WORDS = st.text(alphabet=string.printable + "é×→漢", max_size=60)
 PIECES = st.lists(

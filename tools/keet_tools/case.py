@@ -1,0 +1,59 @@
+"""The reports that an investigation may look into, and what a tool answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from keet.evidence import Evidence
+from keet.explanation.analyst import Explanation, LaunchExplanation
+
+MAX_CHARACTERS = 2000
+
+
+class Answer(NamedTuple):
+    """Short text for the model, and the evidence that it may cite from now on."""
+
+    text: str
+    evidence: tuple[Evidence, ...] = ()
+    abstained: bool = False
+    """The report can't answer; the text says why and, where something helps, what."""
+
+
+class Abstention(Exception):
+    """Raised inside a tool where it can't answer; the message is for the model."""
+
+
+class Case:
+    """Explained reports. Evidence ids are unique within a case: their ledgers share a count."""
+
+    def __init__(
+        self, explanations: Sequence[Explanation], *, focus: int = 0, show_source: bool = True
+    ) -> None:
+        self.explanations = tuple(explanations)
+        self.focus = focus
+        """Position of the launch, within the first report, that a tool means by default."""
+        self.show_source = show_source
+
+    def report(self, report: int = 0) -> Explanation:
+        if not 0 <= report < len(self.explanations):
+            known = f"reports 0 to {len(self.explanations) - 1}"
+            raise Abstention(f"there is no report {report}; there are {known}")
+        return self.explanations[report]
+
+    def launch(self, launch: int | None = None, report: int = 0) -> LaunchExplanation:
+        """By its id in the report; the one in focus where none is given."""
+        told = self.report(report).launches
+        if launch is None:
+            return told[self.focus if report == 0 else 0]
+        found = next((each for each in told if each.launch.id == launch), None)
+        if found is None:
+            ids = ", ".join(str(each.launch.id) for each in told[:20])
+            raise Abstention(f"there is no launch {launch} here; there are {ids}")
+        return found
+
+    def evidence(self) -> Iterator[Evidence]:
+        """All that was handed out so far."""
+        for explanation in self.explanations:
+            for each in explanation.launches:
+                yield from each.view.ledger
