@@ -34,6 +34,17 @@ class Result(NamedTuple):
 Keet = Callable[..., Result]
 
 
+@pytest.fixture(autouse=True)
+def no_model_of_the_developers(monkeypatch: pytest.MonkeyPatch, tmp_path_factory) -> None:
+    """Keys, models and caches of whoever runs the tests are not theirs to use."""
+    for name in list(os.environ):
+        if name.startswith(("KEET_", "LANGSMITH_", "LANGCHAIN_")) or name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.getbasetemp()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.setenv("KEET_CACHE", str(home / "cache"))
+
+
 @pytest.fixture
 def keet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Keet:
     """Run a command in this process, in a terminal of `width` columns."""

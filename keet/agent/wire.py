@@ -80,3 +80,60 @@ class Chat(Protocol):
     def name(self) -> str: ...
 
     def ask(self, request: Request) -> Reply: ...
+
+
+def reply_document(reply: Reply) -> dict[str, Any]:
+    """As JSON has it, in transcripts and in the cache."""
+    return {
+        "text": reply.text,
+        "calls": [_call_document(call) for call in reply.calls],
+        "spent": reply.spent._asdict(),
+        "cut": reply.cut,
+        "cached": reply.cached,
+    }
+
+
+def reply_from(document: Mapping[str, Any]) -> Reply:
+    """The inverse of `reply_document`. Raises KeyError, TypeError, ValueError or AttributeError."""
+    calls = tuple(_call_from(call) for call in document["calls"])
+    spent = document["spent"]
+    tokens = Spent(
+        int(spent["input_tokens"]), int(spent["output_tokens"]), bool(spent["estimated"])
+    )
+    cut, cached = bool(document.get("cut")), bool(document.get("cached"))
+    return Reply(str(document["text"]), calls, tokens, cut, cached)
+
+
+def request_document(request: Request) -> dict[str, Any]:
+    return {
+        "messages": [message_document(message) for message in request.messages],
+        "tools": [tool_document(tool) for tool in request.tools],
+        "schema": request.schema,
+        "max_output": request.max_output,
+    }
+
+
+def message_document(message: Message) -> dict[str, Any]:
+    """Without what a message of its role has not."""
+    document: dict[str, Any] = {"role": message.role, "text": message.text}
+    if message.calls:
+        document["calls"] = [_call_document(call) for call in message.calls]
+    if message.answers is not None:
+        document["answers"] = message.answers
+    return document
+
+
+def tool_document(tool: ToolSpec) -> dict[str, Any]:
+    return dict(tool._asdict())
+
+
+def _call_document(call: ToolCall) -> dict[str, Any]:
+    return dict(call._asdict())
+
+
+def _call_from(document: Mapping[str, Any]) -> ToolCall:
+    arguments = document["arguments"]
+    if not (arguments is None or isinstance(arguments, dict)):
+        raise TypeError("the arguments of a call are an object")
+    name, raw = str(document["name"]), str(document.get("raw", ""))
+    return ToolCall(str(document["id"]), name, arguments, raw)

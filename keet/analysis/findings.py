@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from keet.catalog import findings
 from keet.evidence import Evidence
+from keet.profile.names import file_name
 
 Confidence = Literal["high", "medium", "low"]
 
@@ -33,8 +33,7 @@ class Place(NamedTuple):
     @property
     def where(self) -> str:
         """`file.cu:31`, without the folders of the machine that compiled it."""
-        name = re.split(r"[\\/]", self.file)[-1]
-        return f"{name}:{self.line}"
+        return f"{file_name(self.file)}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class _Command(NamedTuple):
 
 COMMANDS = {
     "explain": _Command("explain", "what limits each kernel, where, what to change, what it gains"),
+    "ask": _Command("ask", "a model answers a question about reports, held to the evidence"),
     "context": _Command("context", "the explanation as context for a prompt, in N tokens"),
     "show": _Command("show", "what is in a report, what is missing, how to capture that"),
     "hotspots": _Command("hotspots", "source lines ranked by samples, with stalls and traffic"),

@@ -1,10 +1,13 @@
 """What limits each kernel of a report, where in the source, how we know, what to change and what it
-will gain. Needs no model, no GPU and no network."""
+will gain. Needs no model, no GPU and no network; a model adds what the code does, which hypotheses
+hold, and edits."""
 
 from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from itertools import count
+from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
     Destination,
@@ -15,6 +18,11 @@ from keet.cli.arguments import (
     positive,
     selected_launches,
 )
+from keet.cli.model_options import HOW, add_model, announce, plan, tell
+
+if TYPE_CHECKING:
+    from keet.agent.run import Plan
+    from keet.explanation.analyst import Explanation
 
 EXAMPLES = """\
 examples:
@@ -23,7 +31,13 @@ examples:
   keet explain report.ncu-rep --source ./src
   keet explain report.ncu-rep --format markdown -o comment.md
   keet explain report.ncu-rep --format json | jq '.launches[].verdict'
+  keet explain report.ncu-rep --model openai:gpt-5
+  keet explain report.ncu-rep --base-url http://localhost:8000/v1 --redact names
+  keet explain report.ncu-rep --show-prompt
 """
+
+EXIT_NOT_THERE = 3
+NO_MODEL = f"by the analyst alone; a model adds what the code does, and edits: {HOW}"
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -33,18 +47,65 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--top", type=positive, default=5, metavar="N", help="findings a launch (default: 5)"
     )
-    parser.add_argument(
-        "--no-model", action="store_true", help="the analyst alone, as in this version always"
-    )
     add_output(parser, "terminal", "markdown", "json")
+    add_model(parser)
+    parser.add_argument(
+        "--model-launches",
+        type=positive,
+        metavar="N",
+        help="launches that the model explains, the longest ones (default: 3)",
+    )
+    parser.add_argument("--no-model", action="store_true", help="the analyst alone")
 
 
-def run(args: Namespace) -> None:
+def run(args: Namespace) -> int:
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
 
+    chosen = None if args.no_model else plan(args)
     profile = read_profile(args.report, source=args.source)
-    explanation = explain(profile, selected_launches(profile, args), args.top)
+    # Evidence ids that are unique over launches: a model's tools look at any of them.
+    numbers = count(1) if chosen else None
+    explanation = explain(profile, selected_launches(profile, args), args.top, numbers)
+    if args.show_prompt and chosen:
+        return _show_prompt(args, explanation, chosen)
+    if chosen:
+        explanation = _with_model(args, explanation, chosen)
+    elif not args.no_model:
+        tell(NO_MODEL)
+    print_explanation(args, explanation)
+    return _code(explanation)
+
+
+def _with_model(args: Namespace, explanation: Explanation, chosen: Plan) -> Explanation:
+    from keet.agent.run import explain_with_model
+
+    announce(args)
+    told = explain_with_model(explanation, chosen, tell)
+    if told.author and told.author.problem:
+        tell(f"{told.author.problem}; what follows is {_whose(told)}")
+    return told
+
+
+def _whose(explanation: Explanation) -> str:
+    some = any(each.statement for each in explanation.launches)
+    return "the analyst's, with what the model said until then" if some else "the analyst's alone"
+
+
+def _code(explanation: Explanation) -> int:
+    """Explained it is; but who asked for a model and got none wants to know."""
+    lacking = explanation.author and not any(each.statement for each in explanation.launches)
+    return EXIT_NOT_THERE if lacking else 0
+
+
+def _show_prompt(args: Namespace, explanation: Explanation, chosen: Plan) -> int:
+    from keet.agent.run import shown_prompts
+
+    Destination(args, sys.stdout).write(shown_prompts([explanation], chosen))
+    return 0
+
+
+def print_explanation(args: Namespace, explanation: Explanation) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.render.documents import json_text

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from keet.evidence import Evidence
+    from keet.explanation.analyst import Explanation
 
 Judgement = Literal["confirmed", "refuted", "inconclusive"]
 
@@ -63,6 +67,8 @@ class Statement(NamedTuple):
     dropped: tuple[Dropped, ...]
     numbers: int
     """In its texts, those of what was dropped not counted: all of them are verified."""
+    objections: tuple[Cause, ...] = ()
+    """What it holds against the analyst's findings, places or remedies."""
 
 
 class Usage(NamedTuple):
@@ -88,3 +94,19 @@ class Authorship(NamedTuple):
     problem: str | None
     """Why the model's part is missing or incomplete, in one line."""
     transcript: str | None
+
+
+class Answered(NamedTuple):
+    """A question about reports, answered by a model and held to the evidence."""
+
+    question: str
+    text: str
+    evidence: tuple[Evidence, ...]
+    """What the answer cites."""
+    dropped: tuple[Dropped, ...]
+    numbers: int
+    explanations: tuple[Explanation, ...]
+    """The reports that were asked about."""
+    author: Authorship
+    followups: tuple[str, ...]
+    """Commands to go on with."""

@@ -101,7 +101,9 @@ _RATE = re.compile(rf"[\s-]?({_choice(_RATES)})(?!\w)")
 _HEAD = re.compile(rf"[\s\u00a0\u202f]?({_choice(_SPELLINGS)})(?![\w])")
 _SYMBOL = re.compile(r"[\s\u00a0\u202f]?(% points|%-points|%)")
 _DENOMINATOR = re.compile(rf"(?:\s?/\s?|\s+(?:per|a|an|each)\s+)({_choice(_PER)})(?![\w/])")
-_NOUN_BETWEEN = re.compile(r"\s(?:warp|thread|memory|bank|active|eligible|excess(?:ive)?|executed)")
+_NOUN_BETWEEN = re.compile(
+    r"\s(?:warp|thread|memory|bank|active|eligible|excess(?:ive)?|executed)(?=\s)"
+)
 
 
 def unit_at(text: str, position: int) -> tuple[str, int, int]:

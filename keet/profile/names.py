@@ -8,6 +8,7 @@ so it is the same in every report.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 _FOLDED = "…"
@@ -94,3 +95,8 @@ def _fold_argument(argument: str) -> str:
     head, bracket, _ = argument.partition("<")
     head = _split(head, "::")[-1]
     return f"{head}<{_FOLDED}>" if bracket else head
+
+
+def file_name(path: str) -> str:
+    """Without its folders, whichever system compiled it."""
+    return re.split(r"[\\/]", path)[-1]

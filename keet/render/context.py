@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from keet.analysis.findings import Finding, Place
 from keet.errors import one_line
 from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_text
-from keet.profile import Dim3, Launch, Workload
 from keet.explanation.budget import Piece, fit
+from keet.profile import Dim3, Launch, Workload
 from keet.render.costed_source import CostedSource
 from keet.render.show import describe_device
 from keet.units import Quantity

@@ -14,6 +14,7 @@ from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_te
 from keet.profile import Dim3, Launch
 from keet.render.show import describe_device
 from keet.render.source_text import source_lines
+from keet.render.statement import model_closing, statement_view, why_view
 
 _BARS = 5
 _LEAST = 0.05
@@ -26,6 +27,8 @@ def explain_view(explanation: Explanation, width: int) -> Group:
     parts: list[RenderableType] = [_heading(explanation)]
     for each in explanation.launches:
         parts += ["", *_launch(each, width)]
+        if explanation.author:
+            parts += statement_view(each, explanation.author)
     parts += ["", *_closing(explanation)]
     return Group(*parts)
 
@@ -46,6 +49,7 @@ def _launch(each: LaunchExplanation, width: int) -> Iterator[RenderableType]:
     for number, finding in enumerate(each.findings, 1):
         yield ""
         yield from _finding(number, finding, each.launch)
+        yield from why_view(each, finding.id)
     yield from _rest(each)
 
 
@@ -103,11 +107,18 @@ def _rest(each: LaunchExplanation) -> Iterator[RenderableType]:
 
 
 def _closing(explanation: Explanation) -> list[RenderableType]:
-    grounding = explanation.grounding
-    told = f"{grounding.verified} of {grounding.numbers} numbers verified against the report"
     skipped = {s.check: s for each in explanation.launches for s in each.skipped}
-    lines = [Text(told, style="dim")]
+    lines = [*_verified(explanation)]
     if skipped:
         lines.append(Text(f"Not judged, for want of: {', '.join(skipped)}", style="yellow"))
         lines.append(Text(f"To judge that too: {next(iter(skipped.values())).remedy}"))
-    return list(lines)
+    return lines
+
+
+def _verified(explanation: Explanation) -> Iterator[RenderableType]:
+    if explanation.author:
+        yield from model_closing(explanation, explanation.author)
+        return
+    grounding = explanation.grounding
+    told = f"{grounding.verified} of {grounding.numbers} numbers verified against the report"
+    yield Text(told, style="dim")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -23,6 +23,21 @@ from keet.render.documents import (
     ReportDocument,
     SkippedDocument,
 )
+from keet.render.statement_documents import (
+    HypothesisDocument,
+    ModelDocument,
+    PartlyByModel,
+    UsageDocument,
+    author_name,
+    dropped_lines,
+    encodable_explanation,
+    hypothesis_documents,
+    model_document,
+    model_numbers,
+    usage_document,
+    why,
+)
+from keet.render.statement_text import statements
 from keet.render.to_documents import device_document, quantity_document, report_document
 from keet.units import Number, Quantity
 
@@ -51,7 +66,9 @@ class LocationDocument(Document):
     of: str = Field(description="what the share is of: `excess sectors`, `samples`")
 
 
-class FindingDocument(Document):
+class FindingDocument(PartlyByModel):
+    by_model: ClassVar[frozenset[str]] = frozenset({"why"})
+
     id: str = Field(description="of the closed list in keet's catalog")
     rank: int = Field(description="from 1, the largest gain first")
     confidence: Confidence
@@ -61,6 +78,9 @@ class FindingDocument(Document):
     forecast: ForecastDocument | None = Field(description="null: it can't be computed")
     locations: list[LocationDocument]
     evidence: list[str] = Field(description="ids in the launch's `evidence`")
+    why: str | None = Field(
+        None, description="by a model: why the code behaves so; null: it says nothing of it"
+    )
 
 
 class HealthyDocument(Document):
@@ -92,7 +112,9 @@ class NumberDocument(Document):
     nonfinite: NonFinite | None = None
 
 
-class ExplainLaunch(Document):
+class ExplainLaunch(PartlyByModel):
+    by_model: ClassVar[frozenset[str]] = frozenset({"hypotheses", "model"})
+
     id: int
     kernel: str
     kernel_full: str
@@ -108,50 +130,78 @@ class ExplainLaunch(Document):
     skipped: list[SkippedDocument]
     second_opinion: str | None = Field(description="what Nsight Compute's own rules put first")
     evidence: dict[str, NumberDocument]
+    hypotheses: list[HypothesisDocument] = Field(
+        [], description="by a model, from the source alone, before it saw a number"
+    )
+    model: ModelDocument | None = Field(
+        None, description="what a model adds; null: nothing of this launch"
+    )
 
 
 class GroundingDocument(Document):
-    numbers: int = Field(description="in all texts")
+    numbers: int = Field(description="in all texts, a model's included")
     verified: int
-    dropped: list[str] = Field(description="numbers that no evidence bears out, and why")
+    dropped: list[str] = Field(
+        description="what no evidence bears out, and why: numbers of the analyst, claims of a model"
+    )
 
 
-class UsageDocument(Document):
-    """What a model was asked; the analyst asks none."""
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cost: float | Literal["unknown"]
-
-
-class ExplainDocument(Document):
+class ExplainDocument(PartlyByModel):
     """`keet explain --format json`"""
+
+    by_model: ClassVar[frozenset[str]] = frozenset({"problem", "transcript"})
 
     schema_version: Literal[1] = SCHEMA_VERSION
     producer: Producer = Producer()
-    author: str = Field(default="analyst", description="`analyst`, or `model:PROVIDER:NAME`")
+    author: str = Field(
+        default="analyst", description="`analyst`, or `model:PROVIDER:NAME` where one had a part"
+    )
     report: ReportDocument
     device: DeviceDocument = Field(description="of the first launch here")
     devices: list[DeviceDocument] = Field(description="every GPU of the report")
     launches: list[ExplainLaunch]
     grounding: GroundingDocument
-    usage: UsageDocument | None = None
+    usage: UsageDocument | None = Field(None, description="null: no model was asked")
+    problem: str | None = Field(
+        None, description="why a model's part is missing or incomplete; null: it is whole"
+    )
+    transcript: str | None = Field(None, description="where the run with the model is recorded")
 
 
 def explain_document(explanation: Explanation) -> ExplainDocument:
-    profile, grounding = explanation.profile, explanation.grounding
+    explanation = encodable_explanation(explanation)
+    profile = explanation.profile
     return ExplainDocument(
         report=report_document(profile),
         device=device_document(explanation.launches[0].launch.device),
         devices=[device_document(device) for device in profile.devices],
         launches=[_launch(explanation, each) for each in explanation.launches],
-        grounding=GroundingDocument(
-            numbers=grounding.numbers,
-            verified=grounding.verified,
-            dropped=list(grounding.dropped),
-        ),
+        grounding=_grounding(explanation),
+        **_authorship(explanation),
     )
+
+
+def _grounding(explanation: Explanation) -> GroundingDocument:
+    """A model's numbers are all verified: what was not, was dropped."""
+    own, model = explanation.grounding, model_numbers(explanation)
+    return GroundingDocument(
+        numbers=own.numbers + model,
+        verified=own.verified + model,
+        dropped=[*own.dropped, *dropped_lines(explanation)],
+    )
+
+
+def _authorship(explanation: Explanation) -> dict[str, Any]:
+    """Nothing, rather than nulls, where no model was asked."""
+    author = explanation.author
+    if author is None:
+        return {}
+    return {
+        "author": author_name(author) if statements(explanation) else "analyst",
+        "usage": usage_document(author.usage),
+        "problem": author.problem,
+        "transcript": author.transcript,
+    }
 
 
 def _launch(explanation: Explanation, each: LaunchExplanation) -> ExplainLaunch:
@@ -169,7 +219,10 @@ def _launch(explanation: Explanation, each: LaunchExplanation) -> ExplainLaunch:
             UnitDocument(unit=c.name, reached_pct=_percent(c.reached), evidence=c.reached.id)
             for c in each.ceilings
         ],
-        findings=[_finding(rank, finding) for rank, finding in enumerate(each.findings, 1)],
+        findings=[
+            _finding(rank, finding, _why(explanation, each, finding))
+            for rank, finding in enumerate(each.findings, 1)
+        ],
         folded=[FoldedDocument(symptom=symptom, cause=cause) for symptom, cause in each.folded],
         healthy=[
             HealthyDocument(id=note.id, text=note.text, evidence=_ids(note.evidence))
@@ -177,8 +230,19 @@ def _launch(explanation: Explanation, each: LaunchExplanation) -> ExplainLaunch:
         ],
         skipped=[SkippedDocument(**skipped._asdict()) for skipped in each.skipped],
         second_opinion=each.second_opinion,
-        evidence={evidence.id: _number(evidence) for evidence in each.evidence},
+        evidence={evidence.id: NumberDocument(**number(evidence)) for evidence in each.evidence},
+        **_by_model(explanation, each),
     )
+
+
+def _by_model(explanation: Explanation, each: LaunchExplanation) -> dict[str, Any]:
+    if explanation.author is None:
+        return {}
+    return {"hypotheses": hypothesis_documents(each), "model": model_document(each)}
+
+
+def _why(explanation: Explanation, each: LaunchExplanation, finding: Finding) -> dict[str, Any]:
+    return {"why": why(each, finding.id)} if explanation.author else {}
 
 
 def _duration(launch: Launch) -> QuantityDocument | None:
@@ -200,7 +264,7 @@ def _percent(reached: Evidence | None) -> float | None:
     return float(reached.value) if reached and math.isfinite(reached.value) else None
 
 
-def _finding(rank: int, finding: Finding) -> FindingDocument:
+def _finding(rank: int, finding: Finding, by_model: dict[str, Any]) -> FindingDocument:
     return FindingDocument(
         id=finding.id,
         rank=rank,
@@ -211,6 +275,7 @@ def _finding(rank: int, finding: Finding) -> FindingDocument:
         forecast=_forecast(finding.forecast),
         locations=[LocationDocument(**place._asdict()) for place in finding.places],
         evidence=_ids(finding.evidence),
+        **by_model,
     )
 
 
@@ -223,14 +288,15 @@ def _ids(evidence: Iterable[Evidence]) -> list[str]:
     return [entry.id for entry in evidence]
 
 
-def _number(evidence: Evidence) -> NumberDocument:
-    number = quantity_document(Quantity(evidence.value, evidence.unit))
-    return NumberDocument(
-        metric=evidence.metric,
-        value=number.value,
-        unit=evidence.unit,
-        line=evidence.line,
-        derived_from=None if evidence.derived_from is None else list(evidence.derived_from),
-        label=evidence.label,
-        nonfinite=number.nonfinite,
-    )
+def number(evidence: Evidence) -> dict[str, Any]:
+    """The fields of a `NumberDocument`."""
+    amount = quantity_document(Quantity(evidence.value, evidence.unit))
+    return {
+        "metric": evidence.metric,
+        "value": amount.value,
+        "unit": evidence.unit,
+        "line": evidence.line,
+        "derived_from": None if evidence.derived_from is None else list(evidence.derived_from),
+        "label": evidence.label,
+        "nonfinite": amount.nonfinite,
+    }

@@ -11,6 +11,13 @@ from keet.render.excerpt import around, indentation, language, runs
 from keet.render.markdown import code, fence, prose, table
 from keet.render.show import describe_device
 from keet.render.source_text import source_lines
+from keet.render.statement_markdown import (
+    author_markdown,
+    dropped_markdown,
+    statement_markdown,
+    why_markdown,
+)
+from keet.render.statement_text import dropped_claims, numbers_told, statements
 from keet.version import __version__
 
 _UNITS = 5
@@ -25,6 +32,8 @@ def explain_markdown(explanation: Explanation) -> str:
     blocks = [*_heading(explanation)]
     for each in explanation.launches:
         blocks += _launch(each)
+        if explanation.author:
+            blocks += statement_markdown(each, explanation.author)
     blocks += [*_not_judged(explanation), *_closing(explanation)]
     return "\n\n".join(blocks) + "\n"
 
@@ -46,6 +55,7 @@ def _launch(each: LaunchExplanation) -> Iterator[str]:
     lines = source_lines(each.launch)
     for rank, finding in enumerate(each.findings, 1):
         yield from _finding(rank, finding, lines)
+        yield from why_markdown(each, finding.id)
     if each.healthy:
         yield "**Well:**\n\n" + "\n".join(f"- {prose(note.text)}" for note in each.healthy)
     if each.second_opinion:
@@ -124,9 +134,11 @@ def _whose(ids: Sequence[int], explanation: Explanation) -> str:
 
 
 def _closing(explanation: Explanation) -> Iterator[str]:
-    grounding = explanation.grounding
-    if grounding.dropped:
-        yield "Not borne out by the report:"
-        yield "\n".join(f"- {prose(claim)}" for claim in grounding.dropped)
+    grounding, author = explanation.grounding, explanation.author
+    yield from dropped_markdown((*grounding.dropped, *dropped_claims(explanation)))
+    if author:
+        answered = bool(statements(explanation))
+        yield from author_markdown(author, numbers_told(explanation), answered=answered)
+        return
     told = f"{grounding.verified} of {grounding.numbers} numbers verified against the report"
     yield f"*{told}; keet {__version__}, no model*"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from keet.render.ask_documents import AskDocument
 from keet.render.documents import (
     DoctorDocument,
     Document,
@@ -17,6 +18,7 @@ from keet.render.verify_document import VerifyDocument
 
 DOCUMENTS: dict[str, type[Document]] = {
     "explain": ExplainDocument,
+    "ask": AskDocument,
     "show": ShowDocument,
     "metrics": MetricsDocument,
     "hotspots": HotspotsDocument,

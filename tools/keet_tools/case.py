@@ -37,19 +37,19 @@ class Case:
 
     def report(self, report: int = 0) -> Explanation:
         if not 0 <= report < len(self.explanations):
-            known = f"reports 0 to {len(self.explanations) - 1}"
-            raise Abstention(f"there is no report {report}; there are {known}")
+            last = len(self.explanations) - 1
+            raise Abstention(f"there is no `report={report}`; they are `0` to `{last}`")
         return self.explanations[report]
 
     def launch(self, launch: int | None = None, report: int = 0) -> LaunchExplanation:
         """By its id in the report; the one in focus where none is given."""
         told = self.report(report).launches
-        if launch is None:
-            return told[self.focus if report == 0 else 0]
+        if launch is None and told:
+            return told[self.focus if report == 0 and self.focus < len(told) else 0]
         found = next((each for each in told if each.launch.id == launch), None)
         if found is None:
-            ids = ", ".join(str(each.launch.id) for each in told[:20])
-            raise Abstention(f"there is no launch {launch} here; there are {ids}")
+            ids = ", ".join(str(each.launch.id) for each in told[:20]) or "none"
+            raise Abstention(f"there is no launch {launch} here; there are launches {ids}")
         return found
 
     def evidence(self) -> Iterator[Evidence]:

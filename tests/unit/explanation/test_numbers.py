@@ -25,6 +25,7 @@ from keet.units import base_unit, symbol
         ("5.9 percent", 5.9, 0.05, "%"),
         ("12 percentage points", 12, 0.5, "point"),
         ("2.1x", 2.1, 0.05, "x"),
+        ("4 bank conflicts", 4, 0.5, "conflict"),
         ("2.1×", 2.1, 0.05, "x"),
         ("13 times", 13, 0.5, "x"),
         ("284.2 GB/s", 284.2e9, 5e7, "byte/s"),
@@ -50,6 +51,11 @@ def test_a_number(text: str, value: float, half: float, unit: str) -> None:
     assert number.value == pytest.approx(value)
     assert number.half == pytest.approx(half)
     assert number.unit == unit
+
+
+def test_a_noun_is_no_unit() -> None:
+    (number,) = find_numbers("They fall into 4 banks.")
+    assert (number.text, number.value, number.unit) == ("4", 4, "")
 
 
 @pytest.mark.parametrize(

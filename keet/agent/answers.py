@@ -1,0 +1,169 @@
+"""The shapes in which a model has to answer, and how its words are turned into them.
+
+Models differ in what they keep to: a reply may have a fence around it, words before it, a field
+missing or one too many. What can be understood is taken; what can't is a `NoAnswer` that says why.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from keet.catalog import findings
+
+_FENCE = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
+_LONGEST = 4000
+"""Characters of one text: an answer is read by people."""
+
+
+class NoAnswer(Exception):
+    """The reply is not what was asked for; the message says what is wrong with it."""
+
+
+def _text(value: object) -> str:
+    """Null for nothing, a list for its lines: models write both."""
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return "\n".join(map(_text, value))
+    return str(value)[:_LONGEST]
+
+
+def _texts(value: object) -> list[str]:
+    """`"E3, E7"` is a list too."""
+    if value is None:
+        return []
+    parts = value if isinstance(value, list) else re.split(r"[,\s]+", str(value))
+    return [str(part).strip("[] ") for part in parts if str(part).strip("[] ")]
+
+
+def _line(value: object) -> int | None:
+    found = re.search(r"\d+", str(value or ""))
+    return int(found[0]) if found and len(found[0]) < 9 else None
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+Ids = Annotated[list[str], BeforeValidator(_texts)]
+Line = Annotated[int | None, BeforeValidator(_line)]
+
+
+class _Lenient(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class Guess(_Lenient):
+    text: Text
+    finding: Text = ""
+
+
+class Reading(_Lenient):
+    """What the source says, before a number was seen."""
+
+    purpose: Text
+    mapping: Text = ""
+    hypotheses: list[Guess] = Field(default_factory=list, max_length=8)
+
+
+class Judged(_Lenient):
+    hypothesis: Line = None
+    verdict: Literal["confirmed", "refuted", "inconclusive"] = "inconclusive"
+    reason: Text = ""
+    evidence: Ids = Field(default_factory=list)
+
+
+class SaidCause(_Lenient):
+    finding: Text
+    text: Text
+    evidence: Ids = Field(default_factory=list)
+
+
+class SaidEdit(_Lenient):
+    finding: Text = ""
+    file: Text = ""
+    line: Line = None
+    what: Text
+    code: Text = ""
+    risk: Text = ""
+    check: Text = ""
+
+
+class Conclusion(_Lenient):
+    """What it all comes to."""
+
+    summary: Text
+    judged: list[Judged] = Field(default_factory=list, max_length=12)
+    causes: list[SaidCause] = Field(default_factory=list, max_length=8)
+    objections: list[SaidCause] = Field(default_factory=list, max_length=8)
+    edits: list[SaidEdit] = Field(default_factory=list, max_length=8)
+
+
+class Rewritten(_Lenient):
+    number: Line = None
+    text: Text = ""
+
+
+class Repair(_Lenient):
+    texts: list[Rewritten] = Field(default_factory=list, max_length=40)
+
+
+class Spoken(_Lenient):
+    """The answer to a question."""
+
+    answer: Text
+    evidence: Ids = Field(default_factory=list)
+
+
+Shape = TypeVar("Shape", bound=BaseModel)
+
+
+def understand(text: str, shape: type[Shape]) -> Shape:
+    try:
+        return shape.model_validate(_json_object(text))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the object"
+        raise NoAnswer(f"{where}: {first['msg']}") from None
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    """The first object that can be read: with or without a fence, and words around it."""
+    fenced = _FENCE.search(text)
+    starts = [m.start() for m in re.finditer(r"\{", text)][:20]
+    for part in [*([fenced[1]] if fenced else []), *(text[start:] for start in starts)]:
+        try:
+            found, _ = json.JSONDecoder(strict=False).raw_decode(part)
+        except (json.JSONDecodeError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            return found
+    raise NoAnswer("there is no JSON object in it")
+
+
+def known_finding(said: str) -> str | None:
+    """The id that is meant, where it is one."""
+    plain = re.sub(r"[\s-]+", "_", said.strip().lower())
+    return plain if plain in findings() else None
+
+
+def schema_of(shape: type[BaseModel]) -> dict[str, Any]:
+    """As strict servers want it: everything required, nothing beside it, no defaults or titles."""
+    strict: dict[str, Any] = _strict(shape.model_json_schema(mode="serialization"))
+    return strict
+
+
+def _strict(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_strict(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    plain = {k: _strict(v) for k, v in node.items() if k not in _NOISE or k == "properties"}
+    if "properties" in node:
+        plain["properties"] = {name: _strict(part) for name, part in node["properties"].items()}
+        plain |= {"required": list(node["properties"]), "additionalProperties": False}
+    return plain
+
+
+_NOISE = {"title", "default", "description", "maxLength", "maxItems", "examples"}

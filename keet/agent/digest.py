@@ -1,0 +1,79 @@
+"""What a model is given unasked: the analyst's findings, and what it would surely ask for next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from keet_tools.case import Case
+from keet_tools.registry import call_tool
+
+from keet.evidence import Evidence
+from keet.explanation.analyst import LaunchExplanation
+
+_AHEAD = ("analyst_findings", "check_roofline", "source_hotspots", "stall_reasons")
+"""Most kernels need no more than these."""
+_FACTS = (
+    "duration",
+    "registers_per_thread",
+    "shared_memory_static",
+    "shared_memory_dynamic",
+    "waves_per_sm",
+    "theoretical_occupancy_pct",
+    "achieved_occupancy_pct",
+    "active_threads_per_warp",
+    "spilling_requests",
+)
+
+
+def digest(case: Case) -> str:
+    """Of the launch in focus."""
+    each = case.launch()
+    told = [f"launch: {', '.join(_facts(each))}"]
+    told += [f"{name}:\n{call_tool(case, name, {}).text}" for name in _AHEAD]
+    if not any(each.launch.source_files.values()):
+        told.append(f"read_sass:\n{_hottest_code(case)}")
+    return "\n\n".join(told)
+
+
+def _facts(each: LaunchExplanation) -> Iterator[str]:
+    launch = each.launch
+    for name, shape in (("grid", launch.grid), ("block", launch.block)):
+        if shape:
+            yield f"{name} {'x'.join(map(str, shape))}"
+    for metric in _FACTS:
+        piece = each.view.get(metric)
+        if piece is not None:
+            yield f"{piece.label} {piece} [{piece.id}]"
+
+
+def _hottest_code(case: Case) -> str:
+    """Where there is no source, the instructions around the hottest one."""
+    from keet.analysis.hotspots import Hotspots, find_hotspots
+
+    found = find_hotspots(case.launch().launch, "instruction")
+    if not isinstance(found, Hotspots) or not found.spots:
+        return "not known"
+    address = found.spots[0].address
+    return call_tool(case, "read_sass", {"at": f"{address:#x}"}).text
+
+
+def overview(case: Case) -> str:
+    """Of every report, for a question: its launches, and the findings of the longest."""
+    return "\n\n".join(_report(case, number) for number in range(len(case.explanations)))
+
+
+def _report(case: Case, number: int) -> str:
+    name = f"report {number}" if len(case.explanations) > 1 else "the report"
+    launches = call_tool(case, "list_launches", {"report": number}).text
+    each = case.launch(None, number)
+    chosen = {"report": number, "launch": each.launch.id}
+    findings = call_tool(case, "analyst_findings", chosen).text
+    facts = ", ".join(_facts(each))
+    return f"{name}:\n{launches}\nlaunch {each.launch.id} of {name}: {facts}\n{findings}"
+
+
+def evidence_lines(evidence: Sequence[Evidence]) -> str:
+    return "\n".join(
+        f"{piece.id} {piece.label}{f' at {piece.line}' if piece.line else ''}: {piece}"
+        for piece in evidence
+    )

@@ -1,0 +1,284 @@
+"""What went wrong with a model, as one line that says what to do next.
+
+Providers raise exceptions of their own, of packages that may not be installed. They are told apart
+by what they have in common: a status of HTTP, the names of their classes, the error of the system
+beneath them. What the server said is quoted where it helps, scrubbed and cut.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from keet.agent.secrets import scrub
+from keet.agent.settings import ModelSpec, provider_of
+from keet.agent.wire import CantCallTools, Fault
+from keet.errors import one_line
+
+PASSING = frozenset({"rate_limit", "unreachable", "server"})
+"""What may be gone a moment later. A timeout is not: the user has waited for it once."""
+_QUOTED = 200
+_TOO_LONG = re.compile(
+    r"context.?length|context.?window|context.?size|maximum context|too many tokens|max_model_len"
+    r"|prompt is too long|input is too long|reduce the length|exceeds? the (?:maximum|model)"
+    r"|contextoverflow",
+    re.IGNORECASE,
+)
+_TOOLS = re.compile(r"\btools?\b|tool[_ -](?:choice|call|use)|function.?call|\bfunctions\b", re.I)
+_NO_KEY = re.compile(
+    r"missing credentials|api.?key.*(?:must|not|missing)|did not find \w*key", re.I
+)
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:API_)?(?:KEY|TOKEN)\b")
+_INSTALL = re.compile(r"pip install [`'\"]?([\w.\[\]-]+)")
+_NO_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
+_GARBAGE = (
+    *("JSONDecode", "Validation", "KeyError", "TypeError", "ValueError", "IndexError"),
+    *("AttributeError", "ProtocolError", "DecodingError"),
+)
+"""What langchain and the clients raise on a body that is no answer of a model."""
+
+
+class Asked(NamedTuple):
+    """What the line can name."""
+
+    spec: ModelSpec
+    tools: bool = False
+    schema: bool = False
+
+    @property
+    def whom(self) -> str:
+        url = self.spec.base_url
+        return f"{self.spec.name or 'the model'} at {url}" if url else self.spec.name
+
+
+def fault_of(error: BaseException, asked: Asked) -> Fault:
+    """The fault that an exception of a provider is. One line, no key."""
+    if isinstance(error, Fault):
+        return error
+    kind = kind_of(error, asked)
+    line = one_line(scrub(_LINES[kind](error, asked)))
+    return CantCallTools(line) if kind == "no_tools" else Fault(kind, line)
+
+
+def kind_of(error: BaseException, asked: Asked) -> str:
+    if isinstance(error, ImportError):
+        return "not_installed"
+    status = status_of(error)
+    if status is not None:
+        return _kind_of_status(status, error, asked)
+    return _kind_without_status(error)
+
+
+def refuses_parameter(error: BaseException, name: str) -> bool:
+    """The server named a part of the request that it does not take."""
+    return status_of(error) in (400, 422, 500, 501) and name in str(error)
+
+
+def status_of(error: BaseException) -> int | None:
+    """The status that the server answered with, where one did."""
+    holders = (error, getattr(error, "response", None))
+    found = (
+        getattr(holder, name, None) for holder in holders for name in ("status_code", "status")
+    )
+    return next((code for code in found if isinstance(code, int) and code >= 400), None)
+
+
+def wait_of(error: BaseException, attempt: int) -> float:
+    """Seconds until another try: what the server asks for, else half a second, then a whole."""
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers.get(name, "")) * scale)
+        except (TypeError, ValueError, AttributeError):
+            continue
+    return 0.5 * 2.0**attempt
+
+
+def _kind_of_status(status: int, error: BaseException, asked: Asked) -> str:  # noqa: PLR0911 - a table
+    text = _said(error)
+    if status in (400, 413, 422, 500) and (status == 413 or _TOO_LONG.search(text)):
+        return "too_long"
+    if asked.tools and status in (400, 404, 422, 500, 501) and _TOOLS.search(text):
+        return "no_tools"
+    if status in (401, 403):
+        return "wrong_key"
+    if status == 404:
+        return "unknown_model"
+    if status in (408, 504):
+        return "timeout"
+    if status == 429:
+        return "no_quota" if _NO_QUOTA.search(text) else "rate_limit"
+    return "server" if status >= 500 else "other"
+
+
+def _kind_without_status(error: BaseException) -> str:
+    causes = list(_chain(error))
+    names = " ".join(type(cause).__name__ for cause in causes)
+    if "Timeout" in names:
+        return "timeout"
+    if "Connect" in names or any(map(_is_of_network, causes)):
+        return "unreachable"
+    if "ContextOverflow" in names:
+        return "too_long"
+    return "no_tools" if isinstance(error, NotImplementedError) else _kind_by_text(error, names)
+
+
+def _kind_by_text(error: BaseException, names: str) -> str:
+    text = str(error)
+    if _NO_KEY.search(text):
+        return "no_key"
+    if "nable to infer model provider" in text or "nsupported provider" in text:
+        return "no_provider"
+    return "bad_reply" if any(name in names for name in _GARBAGE) else "other"
+
+
+def _is_of_network(error: BaseException) -> bool:
+    return isinstance(error, ConnectionError | socket.gaierror | ssl.SSLError)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, and those beneath it."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _said(error: BaseException) -> str:
+    body = getattr(error, "body", None)
+    return f"{error} {body or ''}"
+
+
+def _quote(error: BaseException) -> str:
+    """What the server or client said, short. Scrubbed before it is cut: half a key is one too."""
+    body = getattr(error, "body", None)
+    message = body.get("message") if isinstance(body, dict) else None
+    text = " ".join(scrub(str(message or error or type(error).__name__)).split())
+    return text if len(text) <= _QUOTED else text[:_QUOTED].rstrip() + " ..."
+
+
+def key_variable(name: str) -> str:
+    """The variable that langchain reads the key of a provider from."""
+    provider = provider_of(name) or ("anthropic" if name.startswith("claude") else "openai")
+    odd = {"google_genai": "GOOGLE", "mistralai": "MISTRAL", "perplexity": "PPLX"}
+    return f"{odd.get(provider, provider).upper()}_API_KEY"
+
+
+def no_key_line(variable: str, asked: Asked) -> str:
+    then = "set it, or name a server of your own with --base-url"
+    return f"no key for {asked.whom}: {variable} is not set; {then}"
+
+
+def _no_key(error: BaseException, asked: Asked) -> str:
+    found = _VARIABLE.search(str(error))
+    return no_key_line(found[0] if found else key_variable(asked.spec.name), asked)
+
+
+def _wrong_key(error: BaseException, asked: Asked) -> str:
+    """Without what the server said: some repeat the key, masked in ways that `scrub` can't know."""
+    variable = "OPENAI_API_KEY" if asked.spec.base_url else key_variable(asked.spec.name)
+    status = f"HTTP {status_of(error)}"
+    if asked.spec.base_url and not os.environ.get(variable):
+        return f"{asked.whom} wants a key ({status}); set {variable}"
+    return f"{asked.whom} refused the key ({status}); check {variable} and what it may use"
+
+
+def _unknown_model(error: BaseException, asked: Asked) -> str:
+    if asked.spec.base_url:
+        where = "check --model, and --base-url, which ends in /v1 on most servers"
+        return f"no {asked.whom} (HTTP 404: {_quote(error)}); {where}"
+    return f"the provider has no model {asked.whom} ({_quote(error)}); check --model"
+
+
+def _unreachable(error: BaseException, asked: Asked) -> str:
+    return f"can't reach {asked.whom}: {_why_unreachable(error)}"
+
+
+def _why_unreachable(error: BaseException) -> str:
+    causes = list(_chain(error))
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        return "its host name is not known; check --base-url and the network"
+    if tls := next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None):
+        return f"the TLS connection failed ({_quote(tls)}); check https:// and certificates"
+    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+        return "nobody listens there; start the server, or check --base-url"
+    return f"the connection broke ({_quote(causes[-1])}); check the server, then try again"
+
+
+def _timeout(error: BaseException, asked: Asked) -> str:
+    # The server's own limit (408, 504) is not the user's.
+    ours = status_of(error) is None
+    limit = f"in {asked.spec.timeout_s:g} s" if ours else f"(HTTP {status_of(error)})"
+    then = "set a longer timeout in keet's config.toml" if ours else "ask a faster model"
+    return f"{asked.whom} did not answer {limit}; try again, or {then}"
+
+
+def _rate_limit(error: BaseException, asked: Asked) -> str:
+    return f"{asked.whom} has a rate limit, and it is reached ({_quote(error)}); try again later"
+
+
+def _no_quota(error: BaseException, asked: Asked) -> str:
+    return f"the account has no quota left for {asked.whom} ({_quote(error)}); check its billing"
+
+
+def _too_long(error: BaseException, asked: Asked) -> str:
+    then = "ask about fewer launches, or name a model with a longer context"
+    return f"the prompt is too long for {asked.whom} ({_quote(error)}); {then}"
+
+
+def _server(error: BaseException, asked: Asked) -> str:
+    return f"{asked.whom} failed (HTTP {status_of(error)}: {_quote(error)}); try again later"
+
+
+def _not_installed(error: BaseException, asked: Asked) -> str:
+    found = _INSTALL.search(str(error))
+    provider = (provider_of(asked.spec.name) or "openai").replace("_", "-")
+    package = found[1] if found else f"langchain-{provider}"
+    return f"{asked.whom} needs a package that is not installed; run: pip install {package}"
+
+
+def _no_provider(error: BaseException, asked: Asked) -> str:
+    del error
+    named = "write it as openai:NAME, anthropic:NAME ..., or give --base-url"
+    return f"{asked.spec.name} names no provider that is known; {named}"
+
+
+def _no_tools(error: BaseException, asked: Asked) -> str:
+    return f"{asked.whom} takes no tools ({_quote(error)}); name a model that can call tools"
+
+
+def _bad_reply(error: BaseException, asked: Asked) -> str:
+    then = "check --base-url, which ends in /v1 on most servers"
+    return f"{asked.whom} answered with what is no reply of a model ({_quote(error)}); {then}"
+
+
+def _other(error: BaseException, asked: Asked) -> str:
+    code = status_of(error)
+    status = f"HTTP {code}: " if code else ""
+    return f"{asked.whom} can't be asked ({status}{_quote(error)}); try again, or another model"
+
+
+_LINES = {
+    "no_key": _no_key,
+    "wrong_key": _wrong_key,
+    "unknown_model": _unknown_model,
+    "unreachable": _unreachable,
+    "timeout": _timeout,
+    "rate_limit": _rate_limit,
+    "no_quota": _no_quota,
+    "too_long": _too_long,
+    "server": _server,
+    "not_installed": _not_installed,
+    "no_provider": _no_provider,
+    "no_tools": _no_tools,
+    "bad_reply": _bad_reply,
+    "other": _other,
+}
+KINDS = frozenset(_LINES) | {"script"}
+"""Every kind of fault."""

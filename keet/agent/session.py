@@ -1,0 +1,241 @@
+"""One model, asked within limits: every request is redacted, counted and written down."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from keet_tools.case import Case
+from keet_tools.registry import call_tool, offered
+from pydantic import BaseModel
+
+from keet.agent import prompts
+from keet.agent.answers import NoAnswer, schema_of, understand
+from keet.agent.redacting import Redactor
+from keet.agent.transcript import Transcript
+from keet.agent.wire import CantCallTools, Chat, Fault, Message, Reply, Request, ToolCall, ToolSpec
+from keet.explanation.statement import Usage
+
+Progress = Callable[[str], None]
+Shape = TypeVar("Shape", bound=BaseModel)
+
+_BYTES_A_TOKEN = 3.4
+_ROUND = 1200
+"""Tokens that a round of tools may add."""
+
+
+class Limits(NamedTuple):
+    """Of one kernel or one question."""
+
+    calls: int = 6
+    input_tokens: int = 12_000
+    rounds: int = 2
+    """In which tools may be called."""
+
+
+class Session:
+    """Keeps count over all kernels, and to the limits for each."""
+
+    def __init__(  # noqa: PLR0913 - what a run is made of
+        self,
+        chat: Chat,
+        *,
+        transcript: Transcript,
+        redactor: Redactor,
+        progress: Progress,
+        limits: Limits,
+        price: tuple[float, float] | None = None,
+    ) -> None:
+        self.chat = chat
+        self.transcript = transcript
+        self.redactor = redactor
+        self.limits = limits
+        self._progress = progress
+        self._price = price
+        self._takes_tools = True
+        self._about = ""
+        self._calls_here = self._tokens_here = 0
+        self._ratio = 1.0
+        """Of the server's count of tokens to keet's, which is careful."""
+        self.usage = Usage(0, 0, 0, 0, None, 0.0)
+
+    def begin(self, about: str) -> None:
+        """A new kernel or question, with limits of its own."""
+        self._about = about
+        self._calls_here = self._tokens_here = 0
+
+    def tell(self, doing: str) -> None:
+        spent = self.usage.input_tokens + self.usage.output_tokens
+        self._progress(f"{self._about}: {doing} ({spent:,} tokens so far)")
+
+    @property
+    def tokens_left(self) -> int:
+        return self.limits.input_tokens - self._tokens_here
+
+    # --- one call
+
+    def ask(
+        self,
+        phase: str,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] = (),
+        schema: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        sent = [_with_text(message, self.redactor.out) for message in messages]
+        request = Request(sent, tools, schema)
+        self._stay_within(request)
+        self.transcript.request(phase, request)
+        began = time.monotonic()
+        reply = self.chat.ask(request)
+        seconds = time.monotonic() - began
+        self.transcript.reply(reply, seconds)
+        self._count(reply, seconds)
+        self._calibrate(request, reply)
+        return _undone(reply, self.redactor.back)
+
+    def _stay_within(self, request: Request) -> None:
+        needed = self._tokens(request)
+        if self._calls_here >= self.limits.calls:
+            raise Fault("calls", f"{self.limits.calls} calls were made; ask for less at a time")
+        if needed > self.tokens_left:
+            raise Fault(
+                "budget",
+                f"the next call needs {needed:,} tokens and {max(0, self.tokens_left):,} of "
+                f"{self.limits.input_tokens:,} are left; raise --token-budget",
+            )
+
+    def _count(self, reply: Reply, seconds: float) -> None:
+        spent, before = reply.spent, self.usage
+        self._calls_here += 1
+        self._tokens_here += spent.input_tokens
+        fresh = not reply.cached
+        self.usage = Usage(
+            before.calls + fresh,
+            before.cached + reply.cached,
+            before.input_tokens + fresh * spent.input_tokens,
+            before.output_tokens + fresh * spent.output_tokens,
+            None,
+            before.seconds + seconds,
+            before.estimated or (fresh and spent.estimated),
+        )
+        self.usage = self.usage._replace(cost=self._cost())
+
+    def _tokens(self, request: Request) -> int:
+        return math.ceil(self._ratio * estimate(request))
+
+    def _calibrate(self, request: Request, reply: Reply) -> None:
+        if not reply.spent.estimated and reply.spent.input_tokens > 0:
+            self._ratio = min(1.5, max(0.5, reply.spent.input_tokens / estimate(request)))
+
+    def _cost(self) -> float | None:
+        if self._price is None:
+            return None
+        into, out = self._price
+        return (self.usage.input_tokens * into + self.usage.output_tokens * out) / 1e6
+
+    # --- a conversation that ends with an answer
+
+    def converse(
+        self, phase: str, opening: Callable[[int], str], shape: type[Shape], case: Case | None
+    ) -> Shape:
+        """`opening`: the first message, given how many rounds of tools there are."""
+        rounds = self.limits.rounds if case and self._takes_tools else 0
+        messages = [Message("system", prompts.rules()), Message("user", opening(rounds))]
+        tools = [spec(tool) for tool in offered(case)] if case and rounds else []
+        for turn in range(rounds + 1):
+            last = turn == rounds or self._is_tight(messages, tools)
+            if last and turn:
+                messages.append(Message("user", prompts.now()))
+            try:
+                reply = self.ask(
+                    phase, messages, () if last else tools, None if tools else schema_of(shape)
+                )
+            except CantCallTools:
+                self._takes_tools = False
+                self._progress(f"{self._about}: {self.chat.name} takes no tools; going on without")
+                return self.converse(phase, opening, shape, None)
+            if last or not reply.calls or case is None:
+                return self._understood(phase, messages, reply, shape)
+            messages += self._called(case, reply)
+        raise AssertionError("the last turn returns")
+
+    def _is_tight(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bool:
+        """Another round of tools after this one could not be paid for."""
+        return 2 * self._tokens(Request(messages, tools)) + _ROUND > self.tokens_left
+
+    def _called(self, case: Case, reply: Reply) -> list[Message]:
+        answered = [Message("assistant", reply.text, reply.calls)]
+        for position, call in enumerate(reply.calls):
+            text = (
+                self._call(case, call)
+                if position < prompts.AT_ONCE
+                else "not run: too many at once"
+            )
+            answered.append(Message("tool", text, answers=call.id))
+        return answered
+
+    def _call(self, case: Case, call: ToolCall) -> str:
+        self.tell(f"{call.name}({_arguments(call)})")
+        began = time.monotonic()
+        answer = call_tool(case, call.name, call.arguments)
+        seconds = time.monotonic() - began
+        self.transcript.tool(call, answer.text, answer.evidence, answer.abstained, seconds)
+        return prompts.fenced(f"result of {call.name[:40]}", answer.text)
+
+    def _understood(
+        self, phase: str, messages: list[Message], reply: Reply, shape: type[Shape]
+    ) -> Shape:
+        """Read the answer; ask once more where it can't be read."""
+        try:
+            return understand(reply.text, shape)
+        except NoAnswer as problem:
+            why = "it was cut short: write less" if reply.cut else str(problem)
+            self.tell(f"asking again, {why}")
+            said = Message("assistant", reply.text[:2000] or "(nothing)")
+            more = [*messages, said, Message("user", prompts.again(why))]
+            again = self.ask(phase, more, (), schema_of(shape))
+        try:
+            return understand(again.text, shape)
+        except NoAnswer as problem:
+            told = f"{self.chat.name} did not answer as asked twice ({problem}); try another model"
+            raise Fault("answer", told) from None
+
+
+def estimate(request: Request) -> int:
+    """Tokens of a request, tools included: about, until the server has counted one."""
+    texts = [message.text for message in request.messages]
+    texts += [json.dumps(dict(call.arguments or {})) for m in request.messages for call in m.calls]
+    texts += [json.dumps(tool._asdict()) for tool in request.tools]
+    return math.ceil(sum(len(text.encode(errors="replace")) for text in texts) / _BYTES_A_TOKEN)
+
+
+def spec(tool: Any) -> ToolSpec:
+    return ToolSpec(tool.name, tool.description, tool.parameters)
+
+
+def _arguments(call: ToolCall) -> str:
+    given = call.arguments if call.arguments is not None else {"?": call.raw[:40]}
+    return ", ".join(f"{name}={value!r}"[:60] for name, value in given.items())
+
+
+def _with_text(message: Message, change: Callable[[str], str]) -> Message:
+    calls = tuple(
+        call._replace(arguments=_changed(call.arguments, change)) for call in message.calls
+    )
+    return Message(message.role, change(message.text), calls, message.answers)
+
+
+def _undone(reply: Reply, change: Callable[[str], str]) -> Reply:
+    calls = tuple(call._replace(arguments=_changed(call.arguments, change)) for call in reply.calls)
+    return reply._replace(text=change(reply.text), calls=calls)
+
+
+def _changed(
+    arguments: Mapping[str, Any] | None, change: Callable[[str], str]
+) -> Mapping[str, Any] | None:
+    if arguments is None:
+        return None
+    return {k: change(v) if isinstance(v, str) else v for k, v in arguments.items()}

@@ -1,0 +1,207 @@
+"""Which model to ask: from the arguments, else the environment, else the config file."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from keet.agent.secrets import scrub
+from keet.errors import UsageError, one_line
+
+_HOSTED_TIMEOUT_S = 240.0
+_OWN_TIMEOUT_S = 600.0
+"""A model on the user's own processor takes minutes for an answer."""
+
+_PROVIDERS = """
+anthropic anthropic_bedrock azure_ai azure_openai baseten bedrock bedrock_converse
+bedrock_mantle_anthropic bedrock_mantle_openai cohere deepseek fireworks google_anthropic_vertex
+google_genai google_vertexai groq huggingface ibm langsmith litellm meta mistralai nvidia ollama
+openai openrouter perplexity scripted together upstage xai
+"""
+PROVIDERS = frozenset(_PROVIDERS.split())
+"""What may stand before a colon. A list, since `qwen2.5:7b` is a bare name; langchain has the same,
+and is slow to load. A test compares the two."""
+
+Price = tuple[float, float]
+
+
+class ModelSpec(NamedTuple):
+    name: str
+    """`openai:gpt-5`, or the bare name that the server at `base_url` has for it; empty: the first
+    one that the server lists."""
+    base_url: str | None
+    timeout_s: float
+    price: Price | None
+    """US$ for a million tokens of input and of output."""
+    retries: int = 2
+    """Of what may go away by itself: rate limits, lost connections, errors of the server."""
+
+
+class _Source(NamedTuple):
+    model: str | None
+    base_url: str | None
+    price: Price | None
+
+
+def find_model(
+    model: str | None = None, base_url: str | None = None, price: Price | str | None = None
+) -> ModelSpec | None:
+    """The model to ask; None: nobody named one. Raises UsageError."""
+    config = _read_config(config_file())
+    sources = [
+        _Source(model or None, _checked_url(base_url, "--base-url"), _price(price, "--price")),
+        _from_environment(),
+        _from_config(config),
+    ]
+    name = next((source.model for source in sources if source.model), "")
+    url = _base_url(sources, name)
+    if not (name or url):
+        return None
+    timeout = config.get("timeout", _OWN_TIMEOUT_S if url else _HOSTED_TIMEOUT_S)
+    return ModelSpec(name, url, timeout, _price_of(sources, name))
+
+
+def cache_folder() -> Path:
+    if folder := os.environ.get("KEET_CACHE"):
+        return Path(folder)
+    return _home("XDG_CACHE_HOME", ".cache") / "keet"
+
+
+def config_file() -> Path:
+    return _home("XDG_CONFIG_HOME", ".config") / "keet" / "config.toml"
+
+
+def provider_of(name: str) -> str | None:
+    """`openai` of `openai:gpt-5`; None of a bare name."""
+    provider, colon, _ = name.partition(":")
+    return provider if colon and provider in PROVIDERS else None
+
+
+def parse_price(text: str, where: str) -> Price:
+    """`1.25,10`: US$ for a million tokens of input and of output. Raises UsageError."""
+    try:
+        parts = [float(part) for part in text.replace("/", ",").split(",")]
+    except ValueError:
+        parts = []
+    return _checked_price(parts, where, text)
+
+
+def _home(variable: str, otherwise: str) -> Path:
+    """The XDG rule: a path that is not absolute counts as not set."""
+    folder = os.environ.get(variable, "")
+    return Path(folder) if Path(folder).is_absolute() else Path("~").expanduser() / otherwise
+
+
+def _base_url(sources: list[_Source], name: str) -> str | None:
+    """A model of a provider (`openai:gpt-5`) is not sent to a server that was set up elsewhere for
+    another one: there, only the source that names it, or one before it, can give a URL."""
+    for source in sources:
+        if source.base_url:
+            return source.base_url
+        if source.model == name and provider_of(name):
+            return None
+    return None
+
+
+def _price_of(sources: list[_Source], name: str) -> Price | None:
+    """What stands beside the name of another model is not the price of this one."""
+    for source in sources:
+        if source.price and source.model in (None, name):
+            return source.price
+    return None
+
+
+def _from_environment() -> _Source:
+    return _Source(
+        os.environ.get("KEET_MODEL") or None,
+        _checked_url(os.environ.get("KEET_BASE_URL"), "KEET_BASE_URL"),
+        _price(os.environ.get("KEET_PRICE"), "KEET_PRICE"),
+    )
+
+
+def _from_config(config: Mapping[str, Any]) -> _Source:
+    return _Source(config.get("model"), config.get("base_url"), config.get("price"))
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        read = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise _broken(path, f"can't be read ({error.strerror})") from None
+    except ValueError as error:  # of TOML and of UTF-8
+        raise _broken(path, f"is no TOML ({error})") from None
+    return dict(_checked(path, read))
+
+
+def _checked(path: Path, read: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in read.items():
+        where = f"{path}: {key}"
+        if key == "base_url" and isinstance(value, str):
+            yield key, _checked_url(value, where)
+        elif key == "price":
+            yield key, _price(value, where)
+        elif key == "timeout" and _is_number(value) and value > 0:
+            yield key, float(value)
+        elif key == "model" and isinstance(value, str):
+            yield key, value or None
+        else:
+            raise _broken(path, _complaint(key))
+
+
+def _complaint(key: str) -> str:
+    wanted = {"base_url": "a URL", "timeout": "seconds above 0", "model": "a name in quotes"}
+    if key in wanted:
+        return f"{key} has to be {wanted[key]}"
+    return f"{key} is no setting: there are model, base_url, price and timeout"
+
+
+def _broken(path: Path, problem: str) -> UsageError:
+    return UsageError(_line(f"{path}: {problem}; correct it, or remove the file"))
+
+
+def _price(given: object, where: str) -> Price | None:
+    if given is None or given == "":
+        return None
+    if isinstance(given, str):
+        return parse_price(given, where)
+    return _checked_price(given, where, given)
+
+
+def _checked_price(parts: object, where: str, given: object) -> Price:
+    if isinstance(parts, list | tuple) and len(parts) == 2 and all(map(_is_cost, parts)):
+        return float(parts[0]), float(parts[1])
+    raise UsageError(
+        _line(f"{where}: {given!r} is no price; give US$ per million tokens in and out, as 1.25,10")
+    )
+
+
+def _is_cost(value: object) -> bool:
+    return _is_number(value) and value >= 0  # type: ignore[operator]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _checked_url(url: str | None, where: str) -> str | None:
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return url.rstrip("/")
+    except ValueError:
+        pass
+    raise UsageError(_line(f"{where}: {url!r} is no URL; write it as http://localhost:8000/v1"))
+
+
+def _line(text: str) -> str:
+    return one_line(scrub(text))

@@ -1,0 +1,231 @@
+"""What was asked, answered and looked up in a run: JSON lines, written as it happens.
+
+Each line is one event with `event`, `at` (UTC) and `elapsed_s` (since the run began). A line is in
+the file before the next thing is done, so Ctrl-C keeps all that was done. Keys are scrubbed.
+
+A request repeats the conversation before it. Its event says how many messages of the last request
+of the same phase it keeps, and holds the others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from keet.agent.secrets import scrub, scrub_document
+from keet.agent.wire import (
+    Message,
+    Reply,
+    Request,
+    ToolCall,
+    ToolSpec,
+    message_document,
+    reply_document,
+    reply_from,
+    tool_document,
+)
+from keet.errors import UsageError, one_line
+
+_PRIVATE = 0o600
+"""Prompts hold source code."""
+_SAME = "as before"
+
+
+class Transcript:
+    """A file that only grows; with no path, nothing is written."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.problem: str | None = None
+        """One line on why nothing (more) is written: a full disk does not cost the run."""
+        self._began = time.monotonic()
+        self._last: dict[str, Request] = {}
+        self._file = self._open(path) if path else None
+
+    def start(self, **facts: object) -> None:
+        self._write("start", facts)
+
+    def request(self, phase: str, request: Request) -> None:
+        before = self._last.get(phase, Request(()))
+        first = phase not in self._last
+        self._last[phase] = request
+        kept = _kept(before.messages, request.messages)
+        tools = [tool_document(tool) for tool in request.tools]
+        facts = {
+            "phase": phase,
+            "kept": kept,
+            "messages": [message_document(message) for message in request.messages[kept:]],
+            "tools": _unless_same(tools, first or before.tools != request.tools),
+            "schema": _unless_same(request.schema, first or before.schema != request.schema),
+            "max_output": request.max_output,
+        }
+        self._write("request", facts)
+
+    def reply(self, reply: Reply, seconds: float) -> None:
+        self._write("reply", {**reply_document(reply), "seconds": round(seconds, 3)})
+
+    def tool(
+        self,
+        call: ToolCall,
+        answer_text: str,
+        evidence: Iterable[object],
+        abstained: object,
+        seconds: float,
+    ) -> None:
+        facts = {
+            "call": dict(call._asdict()),
+            "answer": answer_text,
+            "evidence": list(evidence),
+            "abstained": abstained,
+            "seconds": round(seconds, 3),
+        }
+        self._write("tool", facts)
+
+    def note(self, **facts: object) -> None:
+        self._write("note", facts)
+
+    def end(self, outcome: str, usage: object) -> None:
+        self._write("end", {"outcome": outcome, "usage": usage})
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __del__(self) -> None:
+        with suppress(OSError):
+            self.close()
+
+    def _open(self, path: Path) -> int | None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _PRIVATE)
+            if stat.S_ISREG(os.fstat(file).st_mode):
+                path.chmod(_PRIVATE)
+        except OSError as error:
+            self._give_up(error)
+            return None
+        return file
+
+    def _write(self, event: str, facts: Mapping[str, object]) -> None:
+        if self._file is None:
+            return
+        when = datetime.now(UTC).isoformat(timespec="milliseconds")
+        head = {"event": event, "at": when, "elapsed_s": round(time.monotonic() - self._began, 3)}
+        line = json.dumps(scrub_document({**head, **_plain(facts)}), ensure_ascii=False)
+        try:
+            _write_all(self._file, f"{line}\n".encode(errors="backslashreplace"))
+        except OSError as error:
+            self._give_up(error)
+            self.close()
+
+    def _give_up(self, error: OSError) -> None:
+        line = f"{self.path}: the transcript can't be written ({error.strerror}); name another file"
+        self.problem = one_line(scrub(line))
+
+
+def request_text(request: Request) -> str:
+    """All that is sent, as people read it."""
+    parts = [_message_text(message) for message in request.messages]
+    parts += [_tool_text(tool) for tool in request.tools]
+    if request.schema is not None:
+        parts.append(f"--- the answer has to match ---\n{_json(request.schema)}")
+    parts.append(f"--- at most {request.max_output} tokens of answer ---")
+    return "\n".join(parts) + "\n"
+
+
+def read_transcript(path: Path) -> list[dict[str, Any]]:
+    """The events; a last line that was cut short is left out. Raises UsageError."""
+    events: list[dict[str, Any]] = []
+    lines = read_lines(path)
+    for number, line in enumerate(lines, 1):
+        event = _event(line)
+        if event is not None:
+            events.append(event)
+        elif number < len(lines) or not events:
+            raise _broken(path, number, "is no event of a transcript")
+    return events
+
+
+def replies_of(path: Path) -> list[Reply]:
+    """What the model answered, in its order. Raises UsageError."""
+    replies = []
+    for number, event in enumerate(read_transcript(path), 1):
+        if event["event"] != "reply":
+            continue
+        try:
+            replies.append(reply_from(event))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise _broken(path, number, "is a reply that lacks a part") from None
+    return replies
+
+
+def read_lines(path: Path) -> list[str]:
+    """Those that are not blank, split at line feeds alone: JSON texts may hold other breaks."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        line = f"{path}: can't be read ({error.strerror}); name a file that is there"
+        raise UsageError(one_line(line)) from None
+    return [line for line in text.split("\n") if line.strip()]
+
+
+def _broken(path: Path, number: int, problem: str) -> UsageError:
+    return UsageError(one_line(f"{path}: line {number} {problem}; name another file"))
+
+
+def _event(line: str) -> dict[str, Any] | None:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
+
+
+def _kept(before: Sequence[Message], now: Sequence[Message]) -> int:
+    pairs = enumerate(zip(before, now, strict=False))
+    differ = (index for index, (old, new) in pairs if old != new)
+    return next(differ, min(len(before), len(now)))
+
+
+def _unless_same(value: object, changed: bool) -> object:  # noqa: FBT001 - it is all it asks
+    return value if changed else _SAME
+
+
+def _plain(value: Any) -> Any:
+    """Records of any kind as JSON has them: who writes an event need not convert its facts."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        value = {name: getattr(value, name) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(part) for part in value]
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def _write_all(file: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(file, data) :]
+
+
+def _message_text(message: Message) -> str:
+    of = f" (answers {message.answers})" if message.answers else ""
+    calls = [f"calls {call.name} {_json(call.arguments)}" for call in message.calls]
+    return "\n".join([f"--- {message.role}{of} ---", message.text, *calls])
+
+
+def _tool_text(tool: ToolSpec) -> str:
+    return f"--- tool {tool.name} ---\n{tool.description}\n{_json(tool.parameters)}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,118 @@
+"""A model answers a question about one or several reports. It looks at them with keet's tools, and
+every number of its answer is checked against them."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keet.cli.arguments import Destination, add_output, add_selection, add_source, selected_launches
+from keet.cli.model_options import HOW, add_model, announce, plan, tell
+from keet.errors import NotAvailable, UsageError
+
+if TYPE_CHECKING:
+    from keet.agent.run import Plan
+    from keet.explanation.analyst import Explanation
+    from keet.explanation.statement import Answered
+
+EXAMPLES = """\
+examples:
+  keet ask report.ncu-rep "Would a larger block help?" --model openai:gpt-5
+  keet ask before.ncu-rep after.ncu-rep "Why is the second one faster?"
+  keet ask report.ncu-rep "Which line causes the bank conflicts?" --kernel gemm
+  keet ask report.ncu-rep "What limits it?" --show-prompt
+"""
+
+EXIT_NOT_THERE = 3
+_TOP = 5
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "words", nargs="+", metavar="REPORT… QUESTION", help="reports, then the question in quotes"
+    )
+    add_source(parser)
+    add_selection(parser)
+    add_output(parser, "terminal", "markdown", "json")
+    add_model(parser)
+
+
+def run(args: Namespace) -> int:
+    *reports, question = args.words
+    _check(reports, question)
+    chosen = plan(args)
+    if chosen is None:
+        raise NotAvailable(
+            f"a question needs a model: {HOW}; without one: keet explain {reports[0]}"
+        )
+    explanations = _explanations(args, [Path(report) for report in reports])
+    if args.show_prompt:
+        return _show_prompt(args, explanations, question, chosen)
+    return _ask(args, explanations, question, chosen)
+
+
+def _check(reports: list[str], question: str) -> None:
+    if not reports:
+        raise UsageError('name a report and a question: keet ask report.ncu-rep "What limits it?"')
+    if Path(question).is_file():
+        raise UsageError(f"{question} is a file; the question comes last, in quotes")
+
+
+def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
+    from keet.explanation.analyst import explain
+    from keet.ingest import read_profile
+
+    numbers = count(1)
+    profiles = [read_profile(report, source=args.source) for report in reports]
+    return [explain(p, selected_launches(p, args), _TOP, numbers) for p in profiles]
+
+
+def _show_prompt(
+    args: Namespace, explanations: list[Explanation], question: str, chosen: Plan
+) -> int:
+    from keet.agent.run import shown_prompts
+
+    Destination(args, sys.stdout).write(shown_prompts(explanations, chosen, question))
+    return 0
+
+
+def _ask(args: Namespace, explanations: list[Explanation], question: str, chosen: Plan) -> int:
+    from keet.agent.run import ask
+    from keet.explanation.statement import Authorship
+
+    announce(args)
+    answered = ask(explanations, question, chosen, tell)
+    if isinstance(answered, Authorship):
+        tell(f"{answered.problem}; what follows is the analyst's explanation")
+        _fall_back(args, explanations)
+        return EXIT_NOT_THERE
+    _print(args, answered)
+    return 0
+
+
+def _fall_back(args: Namespace, explanations: list[Explanation]) -> None:
+    """No answer, but what the reports say without a model."""
+    from keet.cli.explain import print_explanation
+
+    for explanation in explanations:
+        print_explanation(args, explanation)
+
+
+def _print(args: Namespace, answered: Answered) -> None:
+    out = Destination(args, sys.stdout)
+    if args.format == "json":
+        from keet.render.ask_documents import ask_document
+        from keet.render.documents import json_text
+
+        out.write(json_text(ask_document(answered)))
+    elif args.format == "markdown":
+        from keet.render.ask_markdown import ask_markdown
+
+        out.write(ask_markdown(answered))
+    else:
+        from keet.render.ask import ask_view
+
+        out.show(lambda _: ask_view(answered))

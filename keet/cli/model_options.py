@@ -1,0 +1,102 @@
+"""Options of the commands that may ask a model, and what they print while it works."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keet.cli.arguments import positive
+from keet.errors import UsageError, one_line
+
+if TYPE_CHECKING:
+    from keet.agent.run import Plan
+    from keet.agent.settings import ModelSpec
+
+HOW = "--model PROVIDER:NAME (or KEET_MODEL), --base-url URL for a server of your own"
+
+
+def add_model(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("model")
+    group.add_argument(
+        "--model", metavar="PROVIDER:NAME", help="openai:gpt-…, anthropic:…, or KEET_MODEL"
+    )
+    group.add_argument(
+        "--base-url", metavar="URL", help="an OpenAI-compatible server (vLLM, ollama, llama.cpp)"
+    )
+    group.add_argument(
+        "--price", metavar="IN/OUT", help="US$ a million tokens of input and output: 2.5/10"
+    )
+    group.add_argument(
+        "--redact",
+        choices=("names", "source", "all"),
+        help="keep kernel names and paths, source text, or both at home",
+    )
+    group.add_argument(
+        "--token-budget",
+        type=positive,
+        default=12_000,
+        metavar="N",
+        help="input tokens for one kernel or question (default: 12000)",
+    )
+    group.add_argument(
+        "--show-prompt", action="store_true", help="print what would be sent, and send nothing"
+    )
+    group.add_argument(
+        "--transcript", type=Path, metavar="FILE", help="where to keep what was said (JSON lines)"
+    )
+    group.add_argument(
+        "--replay",
+        type=Path,
+        metavar="FILE",
+        help="take the replies from a transcript, not a model",
+    )
+    group.add_argument("--no-cache", action="store_true", help="ask again what was asked before")
+
+
+def plan(args: Namespace) -> Plan | None:
+    """How the model is to be asked; None: nobody named one."""
+    from keet.agent.settings import ModelSpec, find_model
+
+    if args.replay is not None:
+        if not args.replay.is_file():
+            raise UsageError(f"--replay {one_line(str(args.replay))}: there is no such file")
+        return _plan(args, ModelSpec(f"replay:{args.replay.name}", None, 60.0, None))
+    spec = find_model(args.model, args.base_url, args.price)
+    if spec is None and args.show_prompt:
+        spec = ModelSpec("none", None, 60.0, None)
+    return _plan(args, spec) if spec else None
+
+
+def _plan(args: Namespace, spec: ModelSpec) -> Plan:
+    from keet.agent.run import MOST_LAUNCHES, Plan
+    from keet.agent.session import Limits
+
+    return Plan(
+        spec=spec,
+        limits=Limits(input_tokens=args.token_budget),
+        redact=args.redact,
+        transcript=args.transcript,
+        replay=args.replay,
+        cache=not args.no_cache,
+        launches=getattr(args, "model_launches", None) or MOST_LAUNCHES,
+    )
+
+
+def announce(args: Namespace) -> None:
+    """Before anything is sent."""
+    if args.replay is not None:
+        return
+    from keet.agent.providers import announce_tracing
+
+    if line := announce_tracing():
+        tell(line)
+
+
+def tell(line: str) -> None:
+    """Progress, on stderr: the result is what stdout has."""
+    from keet.agent.secrets import scrub
+
+    sys.stderr.write(f"keet: {one_line(scrub(line))}\n")
+    sys.stderr.flush()

@@ -1,0 +1,83 @@
+"""`keet ask --format json`: its types, and how an answer becomes one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from keet.evidence import Evidence
+from keet.explanation.statement import Answered
+from keet.render.ask_text import origin_of
+from keet.render.documents import SCHEMA_VERSION, Document, Producer, ReportDocument
+from keet.render.explain_documents import GroundingDocument, NumberDocument, number
+from keet.render.statement_documents import (
+    DroppedDocument,
+    UsageDocument,
+    author_name,
+    dropped_document,
+    encodable,
+    usage_document,
+)
+from keet.render.statement_text import claim_text
+from keet.render.to_documents import report_document
+
+
+class CitedNumberDocument(NumberDocument):
+    report: int | None = Field(description="index into `reports`; null: of several launches")
+    launch: int | None = Field(description="id of the launch in that report")
+    kernel: str | None
+
+
+class AskDocument(Document):
+    """`keet ask --format json`"""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    producer: Producer = Producer()
+    author: str = Field(description="`model:PROVIDER:NAME`")
+    question: str
+    reports: list[ReportDocument]
+    answer: str = Field(
+        description="paragraphs that cite ids of `evidence` as `[E3]`; empty: see `problem`"
+    )
+    evidence: dict[str, CitedNumberDocument]
+    grounding: GroundingDocument
+    dropped: list[DroppedDocument] = Field(
+        description="claims that the evidence does not bear out: not in the answer"
+    )
+    followups: list[str] = Field(description="commands to go on with")
+    usage: UsageDocument
+    problem: str | None = Field(description="why the answer is missing or incomplete")
+    transcript: str | None = Field(description="where the run with the model is recorded")
+
+
+def ask_document(answered: Answered) -> AskDocument:
+    author = encodable(answered.author)
+    dropped = encodable(answered.dropped)
+    return AskDocument(
+        author=author_name(author),
+        question=encodable(answered.question),
+        reports=[report_document(told.profile) for told in answered.explanations],
+        answer=encodable(answered.text),
+        evidence={entry.id: _number(entry, answered) for entry in answered.evidence},
+        grounding=GroundingDocument(
+            numbers=answered.numbers,
+            verified=answered.numbers,
+            dropped=[claim_text(claim) for claim in dropped],
+        ),
+        dropped=[dropped_document(claim) for claim in dropped],
+        followups=list(encodable(answered.followups)),
+        usage=usage_document(author.usage),
+        problem=author.problem,
+        transcript=author.transcript,
+    )
+
+
+def _number(entry: Evidence, answered: Answered) -> CitedNumberDocument:
+    origin = origin_of(entry, answered)
+    return CitedNumberDocument(
+        **number(entry),
+        report=origin.report if origin else None,
+        launch=origin.launch.launch.id if origin else None,
+        kernel=origin.launch.launch.kernel if origin else None,
+    )

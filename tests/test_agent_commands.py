@@ -1,0 +1,459 @@
+"""`keet explain --model` and `keet ask` with a scripted model: answers, faults, redaction, replay.
+
+Whatever a model does, the analyst's explanation is printed, one line says what went wrong, and
+nothing that is not borne out stands as fact.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.agent.transcript import read_transcript
+from keet.render.schemas import DOCUMENTS
+from tests.conftest import Keet, Result
+
+SAMPLES = Path("kernels_samples")
+TILES = SAMPLES / "score_tiles" / "slow.ncu-rep"
+LAYERS = SAMPLES / "row_layers"
+
+READING = {
+    "purpose": "All dot products of two sets of vectors.",
+    "mapping": "A block of 256 threads makes 128 x 128 results.",
+    "hypotheses": [
+        {
+            "text": "Reads of item_tile conflict: neighbours are 8 * 17 = 136 floats apart.",
+            "finding": "shared_bank_conflict",
+        },
+        {"text": "Two barriers a step expose latency.", "finding": "barrier_bound"},
+    ],
+}
+CONCLUSION = {
+    "summary": "L1 is the limit: the item tile is read with bank conflicts.",
+    "judged": [
+        {
+            "hypothesis": 1,
+            "verdict": "confirmed",
+            "reason": "The line has the excess.",
+            "evidence": ["E13"],
+        },
+        {"hypothesis": 2, "verdict": "refuted", "reason": "Barriers are few.", "evidence": ["E78"]},
+    ],
+    "causes": [
+        {
+            "finding": "shared_bank_conflict",
+            "text": "59.58 % [E13] of the shared wavefronts are repeats.",
+            "evidence": ["E13"],
+        }
+    ],
+    "edits": [
+        {
+            "finding": "shared_bank_conflict",
+            "file": "slow.cu",
+            "line": 43,
+            "what": "Read the tile turned.",
+            "code": "- from_item[j] = item_tile[item + j][k];\n+ from_item[j] = item_tile[k][item + j];",
+            "risk": "The stores have to turn it.",
+            "check": "The share of repeats falls.",
+        }
+    ],
+}
+
+Script = Callable[..., str]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    """`--model` for a model that says these things, one after the other."""
+
+    def write(*said: object) -> str:
+        lines = [
+            line if isinstance(line, dict) and set(line) & SAYS else _as_line(line) for line in said
+        ]
+        path = tmp_path / "script.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        return f"scripted:{path}"
+
+    return write
+
+
+SAYS = {"content", "tool_calls", "fault"}
+
+
+def _as_line(said: object) -> dict[str, object]:
+    return {"content": said if isinstance(said, str) else json.dumps(said)}
+
+
+def analysts(keet: Keet, *arguments: object) -> str:
+    """What the analyst alone prints of each launch."""
+    return keet("explain", *arguments, "--no-model").out
+
+
+def findings_of(text: str) -> list[str]:
+    return re.findall(r"^\d\. .*faster.*$", text, re.MULTILINE)
+
+
+def document_of(result: Result) -> Any:
+    document = json.loads(result.out)
+    DOCUMENTS["explain"].model_validate(document)
+    return document
+
+
+# --- answers
+
+
+def test_three_steps_make_a_statement(keet: Keet, script: Script) -> None:
+    result = keet("explain", TILES, "--model", script(READING, CONCLUSION), "--format", "json")
+    document = document_of(result)
+    assert result.code == 0
+    assert document["author"].startswith("model:scripted:")
+    (launch,) = document["launches"]
+    assert [h["verdict"] for h in launch["hypotheses"]] == ["confirmed", "refuted"]
+    assert launch["findings"][0]["why"] == CONCLUSION["causes"][0]["text"]
+    assert launch["model"]["edits"][0]["line"] == 43
+    assert document["grounding"]["numbers"] == document["grounding"]["verified"]
+    assert document["grounding"]["dropped"] == []
+    assert document["usage"]["calls"] == 2
+    assert document["usage"]["cost"] == "unknown"
+
+
+def test_tools_are_called_and_their_evidence_can_be_cited(keet: Keet, script: Script) -> None:
+    calls = [
+        {"name": "memory_access", "arguments": {"line": "slow.cu:43"}},
+        {"name": "occupancy_what_if", "arguments": {"registers": 64}},
+        {"name": "no_such_tool", "arguments": {}},
+        {"name": "lookup_metric", "arguments": {"wrong": 1}},
+    ]
+    model = script(READING, {"content": "", "tool_calls": calls}, CONCLUSION)
+    result = keet("explain", TILES, "--model", model, "--format", "json")
+    assert document_of(result)["usage"]["calls"] == 3
+    assert "keet: #0 score: memory_access(line='slow.cu:43')" in result.err
+
+
+def test_every_progress_line_and_the_price(keet: Keet, script: Script) -> None:
+    result = keet("explain", TILES, "--model", script(READING, CONCLUSION), "--price", "2/10")
+    assert "reading the source (0 tokens so far)" in result.err
+    assert re.search(r"2 calls, .* tokens in, .* out .*\$0\.0", " ".join(result.out.split()))
+
+
+def test_a_report_without_source_needs_no_first_step(keet: Keet, script: Script) -> None:
+    report = "tests/data/reports/tour_nolines.ncu-rep"
+    model = script({"summary": "L2 is busy.", "judged": [], "causes": [], "edits": []})
+    result = keet("explain", report, "--launch", 0, "--model", model, "--format", "json")
+    assert document_of(result)["launches"][0]["hypotheses"] == []
+    assert result.code == 0
+
+
+def test_only_the_longest_launches_are_explained(keet: Keet, script: Script) -> None:
+    report = "tests/data/reports/tour_nolines.ncu-rep"
+    model = script({"summary": "L2 is busy."})
+    result = keet("explain", report, "--model", model, "--model-launches", 1, "--format", "json")
+    explained = [launch["model"] is not None for launch in document_of(result)["launches"]]
+    assert sum(explained) == 1
+    assert "the 1 longest of" in result.err
+
+
+# --- grounding
+
+
+def test_stray_sentences_go_back_once_and_are_dropped_visibly(keet: Keet, script: Script) -> None:
+    stray = CONCLUSION | {
+        "summary": "DRAM runs at 97.3 %. L1 is the limit. It gets 2x faster. FMA is at 12.3 %."
+    }
+    mended = {"texts": [{"number": 2, "text": "FMA waits. DRAM runs at 97.4 %."}]}
+    model = script(READING, stray, mended)
+    result = keet("explain", TILES, "--model", model, "--format", "json")
+    document = document_of(result)
+    assert document["launches"][0]["model"]["summary"] == "L1 is the limit. FMA waits."
+    dropped = " ".join(document["grounding"]["dropped"])
+    assert "97.4 %" in dropped
+    assert document["grounding"]["numbers"] == document["grounding"]["verified"]
+    assert document["usage"]["calls"] == 3
+
+
+def test_a_promise_is_discarded_without_asking_again(keet: Keet, script: Script) -> None:
+    promising = CONCLUSION | {"summary": "L1 is the limit. The edit makes it 3x faster."}
+    result = keet("explain", TILES, "--model", script(READING, promising))
+    assert "3x faster" not in result.out.split("Dropped")[0]
+    assert "2 calls" in result.out
+
+
+def test_claims_without_evidence_do_not_stand(keet: Keet, script: Script) -> None:
+    loose = CONCLUSION | {
+        "judged": [{"hypothesis": 1, "verdict": "confirmed", "reason": "Surely.", "evidence": []}],
+        "causes": [
+            {"finding": "latency_bound", "text": "It waits.", "evidence": ["E9999"]},
+            {"finding": "cosmic_rays", "text": "It flips.", "evidence": ["E13"]},
+        ],
+    }
+    result = keet("explain", TILES, "--model", script(READING, loose), "--format", "json")
+    (launch,) = document_of(result)["launches"]
+    assert launch["hypotheses"][0]["verdict"] == "inconclusive"
+    assert launch["model"]["causes"] == []
+    assert len(launch["model"]["dropped"]) == 3
+
+
+def test_an_answer_that_is_all_stray_leaves_the_analyst(keet: Keet, script: Script) -> None:
+    stray = {"summary": "DRAM is at 97.3 %.", "causes": [], "judged": [], "edits": []}
+    model = script(READING | {"hypotheses": []}, stray, {"texts": []})
+    result = keet("explain", TILES, "--model", model)
+    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
+    assert "97.3 %" not in result.out.split("Dropped")[0]
+
+
+# --- faults
+
+
+FAULTS = [
+    *("wrong_key", "unknown_model", "unreachable", "timeout", "rate_limit", "no_quota"),
+    *("too_long", "server", "bad_reply", "other", "interrupt"),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_at_the_first_call(fault: str, keet: Keet, script: Script, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.jsonl"
+    model = script({"fault": fault})
+    result = keet("explain", TILES, "--model", model, "--transcript", kept)
+    assert result.code == 3
+    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
+    lines = [line for line in result.err.splitlines() if "what follows is the analyst's" in line]
+    assert len(lines) == 1
+    assert "Traceback" not in result.out + result.err
+    assert read_transcript(kept)[-1]["event"] == "end"
+
+
+def test_no_key(keet: Keet) -> None:
+    result = keet("explain", TILES, "--model", "openai:gpt-5")
+    assert result.code == 3
+    assert "OPENAI_API_KEY" in result.err
+    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
+
+
+@pytest.mark.parametrize("fault", ["timeout", "interrupt", "server"])
+def test_a_fault_half_way_keeps_what_was_said(
+    fault: str, keet: Keet, script: Script, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept.jsonl"
+    model = script(READING, {"fault": fault})
+    result = keet("explain", TILES, "--model", model, "--transcript", kept)
+    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
+    assert "what the model said until then" in result.err
+    events = [event["event"] for event in read_transcript(kept)]
+    assert events.count("reply") == 1
+
+
+@pytest.mark.parametrize(
+    "said", ["no json at all", '{"summary": ', "[]", '{"other": 1}', "", "```json\n{}\n```"]
+)
+def test_what_is_no_answer_is_asked_for_once_more(said: str, keet: Keet, script: Script) -> None:
+    result = keet("explain", TILES, "--model", script(READING, said, CONCLUSION))
+    assert result.code == 0
+    assert "asking again" in result.err
+    assert "why" in result.out
+    twice = keet("explain", TILES, "--model", script(READING, said, said))
+    assert "did not answer as asked" in twice.err
+    assert findings_of(twice.out) == findings_of(analysts(keet, TILES))
+
+
+def test_a_model_without_tools_answers_from_the_evidence(keet: Keet, script: Script) -> None:
+    model = script(READING, {"fault": "no_tools"}, CONCLUSION)
+    result = keet("explain", TILES, "--model", model)
+    assert result.code == 0
+    assert "takes no tools" in result.err
+
+
+def test_a_loop_that_never_ends_is_ended(keet: Keet, script: Script) -> None:
+    call = {"content": "", "tool_calls": [{"name": "stall_reasons", "arguments": {}}]}
+    model = script(READING, *[call] * 10)
+    result = keet("explain", TILES, "--model", model, "--token-budget", 40_000)
+    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
+    assert "did not answer as asked" in result.err
+
+
+def test_a_budget_stops_cleanly(keet: Keet, script: Script) -> None:
+    model = script(READING, CONCLUSION)
+    result = keet("explain", TILES, "--model", model, "--token-budget", 2500)
+    assert "--token-budget" in result.err
+    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
+
+
+def test_no_more_calls_than_allowed(keet: Keet, script: Script, tmp_path: Path) -> None:
+    call = {"content": "", "tool_calls": [{"name": "stall_reasons", "arguments": {}}]}
+    kept = tmp_path / "kept.jsonl"
+    model = script("no", READING, call, call, "no", CONCLUSION, {"texts": []}, *[call] * 9)
+    keet("explain", TILES, "--model", model, "--transcript", kept, "--token-budget", 90000)
+    assert sum(event["event"] == "request" for event in read_transcript(kept)) <= 6
+
+
+# --- what is sent
+
+
+def test_show_prompt_sends_nothing(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keet.agent.providers.open_chat", lambda spec: pytest.fail("it was opened"))
+    for command in (("explain", TILES), ("ask", TILES, "Why?")):
+        result = keet(*command, "--show-prompt", "--model", "openai:gpt-5")
+        assert result.code == 0
+        assert "[E13]" in result.out or "E13" in result.out
+        assert "--- user ---" in result.out
+
+
+def sent(kept: Path) -> str:
+    """All that left."""
+    events = read_transcript(kept)
+    return "\n".join(json.dumps(event) for event in events if event["event"] == "request")
+
+
+@pytest.mark.parametrize("mode", ["source", "all"])
+def test_redacted_source_stays_at_home(
+    mode: str, keet: Keet, script: Script, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept.jsonl"
+    calls = [
+        {"name": name, "arguments": arguments}
+        for name, arguments in (
+            ("read_source", {"line": 40}),
+            ("read_sass", {"at": "slow.cu:43"}),
+            ("memory_access", {"line": "slow.cu:43"}),
+            ("source_hotspots", {}),
+        )
+    ]
+    model = script({"content": "", "tool_calls": calls}, CONCLUSION)
+    result = keet("explain", TILES, "--model", model, "--redact", mode, "--transcript", kept)
+    assert result.code == 0
+    text = sent(kept)
+    for line in (SAMPLES / "score_tiles" / "slow.cu").read_text(encoding="utf-8").splitlines():
+        code = line.strip()
+        assert len(code) < 12 or json.dumps(code)[1:-1] not in text, code
+    assert "item_tile" not in text
+
+
+@pytest.mark.parametrize("mode", ["names", "all"])
+def test_redacted_names_stay_at_home_and_come_back(
+    mode: str, keet: Keet, script: Script, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept.jsonl"
+    report = SAMPLES / "column_physics" / "slow.ncu-rep"
+    said = CONCLUSION | {"summary": "kernel_1 spills at file_2:96.", "causes": [], "judged": []}
+    replies = [said] if mode == "all" else [READING, said]
+    model = script(*replies)
+    result = keet("explain", report, "--model", model, "--redact", mode, "--transcript", kept)
+    text = sent(kept)
+    assert "step_columns" not in text
+    assert "slow.cu" not in text
+    assert "column_physics" not in text
+    assert "step_columns spills" in result.out or "slow.cu:96" in result.out
+
+
+def test_tracing_is_announced(keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is sent: what is said of the first step comes after it."""
+    from keet.agent import run
+
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    monkeypatch.setattr(run, "_chat", lambda *_: sys.stderr.write("opened\n") and None)
+    result = keet("explain", TILES, "--model", script(READING))
+    assert result.err.index("LANGSMITH_TRACING") < result.err.index("opened")
+
+
+def test_keys_appear_nowhere(
+    keet: Keet, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "sk-very-secret-0123456789abcdef"
+    monkeypatch.setenv("OPENAI_API_KEY", secret)
+    kept = tmp_path / "kept.jsonl"
+    leaking = CONCLUSION | {"summary": f"L1 is the limit, key {secret}."}
+    model = script(READING, leaking, {"fault": "wrong_key"})
+    result = keet("explain", TILES, "--model", model, "--transcript", kept)
+    assert secret not in result.err
+    assert secret not in kept.read_text(encoding="utf-8")
+
+
+# --- again
+
+
+def test_a_transcript_replays_without_a_model(keet: Keet, script: Script, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.jsonl"
+    calls = {"content": "", "tool_calls": [{"name": "stall_reasons", "arguments": {}}]}
+    model = script(READING, calls, CONCLUSION)
+    first = keet("explain", TILES, "--model", model, "--transcript", kept, "--format", "json")
+    again = keet("explain", TILES, "--replay", kept, "--format", "json")
+    before, after = document_of(first), document_of(again)
+    assert before["launches"] == after["launches"]
+    assert before["grounding"] == after["grounding"]
+
+
+def test_what_was_asked_before_comes_from_the_cache(
+    keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from keet.agent.scripted import open_script
+
+    path = script(READING, CONCLUSION).removeprefix("scripted:")
+    monkeypatch.setattr("keet.agent.providers.open_chat", lambda spec: open_script(path))
+    runs = [keet("explain", TILES, "--model", "openai:x", "--format", "json") for _ in range(2)]
+    first, second = (document_of(run) for run in runs)
+    assert (first["usage"]["calls"], first["usage"]["cached"]) == (2, 0)
+    assert (second["usage"]["calls"], second["usage"]["cached"]) == (0, 2)
+    assert second["usage"]["input_tokens"] == 0
+    assert first["launches"] == second["launches"]
+
+
+# --- questions
+
+
+def test_a_question_is_answered_and_held(keet: Keet, script: Script) -> None:
+    said = {
+        "answer": "Bank conflicts: 59.58 % [E13] of the shared wavefronts. DRAM is at 97.3 %.",
+        "evidence": ["E13"],
+    }
+    mended = {"texts": [{"number": 1, "text": "DRAM is nearly idle."}]}
+    result = keet(
+        "ask", TILES, "What limits it?", "--model", script(said, mended), "--format", "json"
+    )
+    document = json.loads(result.out)
+    DOCUMENTS["ask"].model_validate(document)
+    assert result.code == 0
+    assert document["answer"].startswith("Bank conflicts: 59.58 % [E13]")
+    assert "97.3" not in document["answer"]
+    assert "E13" in document["evidence"]
+
+
+def test_a_question_about_two_reports(keet: Keet, script: Script) -> None:
+    calls = {
+        "content": "",
+        "tool_calls": [
+            {"name": "diff_profiles", "arguments": {"before_report": 0, "after_report": 1}}
+        ],
+    }
+    said = {"answer": "The second reads its input once.", "evidence": []}
+    result = keet(
+        "ask", LAYERS / "slow.ncu-rep", LAYERS / "fast.ncu-rep", "What changed?",
+        "--model", script(calls, said),
+    )  # fmt: skip
+    assert result.code == 0
+    assert "reads its input once" in result.out
+
+
+def test_a_question_needs_a_model(keet: Keet) -> None:
+    result = keet("ask", TILES, "What limits it?")
+    assert result.code == 3
+    assert "keet explain" in result.err
+
+
+@pytest.mark.parametrize("fault", ["timeout", "interrupt"])
+def test_a_question_without_an_answer_gets_the_analysts(
+    fault: str, keet: Keet, script: Script
+) -> None:
+    result = keet("ask", TILES, "What limits it?", "--model", script({"fault": fault}))
+    assert result.code == 3
+    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
+
+
+@pytest.mark.parametrize("words", [("What?",), (TILES, TILES)])
+def test_a_question_comes_last(words: tuple[object, ...], keet: Keet) -> None:
+    assert keet("ask", *words, "--model", "openai:x").code == 2

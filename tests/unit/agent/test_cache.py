@@ -1,0 +1,185 @@
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keet.agent.cache import Cache, CachedChat, key
+from keet.agent.wire import Fault, Message, Reply, Request, Spent, ToolCall
+
+REQUEST = Request((Message("user", "Why?"),))
+REPLY = Reply("because", (ToolCall("c", "t", {"a": [1]}),), Spent(9, 4, estimated=True))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "cache" / "answers.sqlite"
+
+
+class Counting:
+    name = "openai:gpt-5"
+
+    def __init__(self, *answers: Reply | Exception) -> None:
+        self.answers = list(answers)
+
+    def ask(self, request: Request) -> Reply:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def cached(chat: Counting, cache: Cache, prompt: str = "1") -> CachedChat:
+    return CachedChat(chat, cache, report_sha256="ab", prompt_version=prompt)
+
+
+def test_a_reply_comes_back_as_it_was(path: Path) -> None:
+    Cache(path).put("k", REPLY)
+    cache = Cache(path)
+    assert cache.get("k") == REPLY
+    assert cache.get("other") is None
+    assert cache.problem is None
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_looking_makes_no_file(path: Path) -> None:
+    assert Cache(path).get("k") is None
+    assert not path.parent.exists()
+
+
+def test_every_part_counts_for_the_key() -> None:
+    keys = {
+        key("a", "1", "m", {}, REQUEST),
+        key("b", "1", "m", {}, REQUEST),
+        key("a", "2", "m", {}, REQUEST),
+        key("a", "1", "n", {}, REQUEST),
+        key("a", "1", "m", {"base_url": "x"}, REQUEST),
+        key("a", "1", "m", {}, Request((Message("user", "How?"),))),
+        key("a", "1", "m", {}, REQUEST._replace(schema={})),
+        key("a", "1", "m", {}, REQUEST._replace(max_output=1)),
+    }
+    assert len(keys) == 8
+    assert key("a", "1", "m", {"x": 1, "y": 2}, REQUEST) == key(
+        "a", "1", "m", {"y": 2, "x": 1}, REQUEST
+    )
+
+
+def test_the_second_time_is_free(path: Path) -> None:
+    chat = Counting(REPLY)
+    assert not cached(chat, Cache(path)).ask(REQUEST).cached
+    assert cached(chat, Cache(path)).ask(REQUEST) == REPLY._replace(cached=True)
+    with pytest.raises(IndexError):
+        cached(chat, Cache(path), prompt="2").ask(REQUEST)
+
+
+@pytest.mark.parametrize(
+    "first", [Fault("timeout", "late"), REPLY._replace(cut=True), Reply(" ", (), Spent(1, 1))]
+)
+def test_what_is_worth_another_try_is_not_kept(path: Path, first: Reply | Exception) -> None:
+    chat = cached(Counting(first, REPLY), Cache(path))
+    if isinstance(first, Fault):
+        with pytest.raises(Fault):
+            chat.ask(REQUEST)
+    else:
+        chat.ask(REQUEST)
+    assert chat.ask(REQUEST) == REPLY
+
+
+def test_keys_are_not_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "very-secret-value-2")
+    Cache(path).put("k", REPLY._replace(text="see very-secret-value-2"))
+    assert b"very-secret" not in path.read_bytes()
+
+
+def test_the_newest_stay(path: Path) -> None:
+    cache = Cache(path, most=3)
+    for name in "abcd":
+        cache.put(name, REPLY)
+    cache.put("b", REPLY)
+    cache.put("e", REPLY)
+    assert [name for name in "abcde" if cache.get(name)] == ["b", "d", "e"]
+
+
+@pytest.mark.parametrize("damage", [b"no database" * 100, b"SQLite format 3\0" * 99])
+def test_a_damaged_file_is_set_aside(path: Path, damage: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(damage)
+    cache = Cache(path)
+    assert cache.get("k") is None
+    assert cache.problem
+    assert "damaged" in cache.problem
+    assert path.with_name("answers.sqlite.broken").read_bytes() == damage
+    cache.put("k", REPLY)
+    assert cache.get("k") == REPLY
+
+
+def test_damage_within(path: Path) -> None:
+    cache = Cache(path)
+    for number in range(60):
+        cache.put(str(number), REPLY._replace(text="x" * 500))
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\xff" * (len(data) - 4096)
+    path.write_bytes(data)
+    chat = Counting(REPLY, REPLY)
+    assert cached(chat, cache).ask(REQUEST) == REPLY
+    assert cache.problem
+    assert cached(chat, cache).ask(REQUEST).text == REPLY.text
+
+
+def test_a_locked_file_costs_a_moment(path: Path) -> None:
+    Cache(path).put("k", REPLY)
+    other = sqlite3.connect(path)
+    other.execute("BEGIN EXCLUSIVE")
+    cache = Cache(path, patience_s=0.01)
+    assert cached(Counting(REPLY), cache).ask(REQUEST) == REPLY
+    assert cache.problem
+    assert "locked" in cache.problem
+    other.rollback()
+    other.close()
+    assert Cache(path).get("k") == REPLY
+
+
+def test_a_file_that_can_only_be_read_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root, rights do not hold: the connection is opened for reading."""
+    Cache(path).put("k", REPLY)
+    real = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda p, **k: real(f"file:{p}?mode=ro", uri=True, **k))
+    cache = Cache(path)
+    cache.put("new", REPLY)
+    assert cache.problem
+    assert "readonly" in cache.problem
+    assert cache.get("k") == REPLY
+
+
+def test_no_folder_can_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    cache = Cache(tmp_path / "file" / "answers.sqlite")
+    assert cached(Counting(REPLY), cache).ask(REQUEST) == REPLY
+    assert cache.problem
+    assert "KEET_CACHE" in cache.problem
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"text": 1, "calls": 3}', "null"])
+def test_a_row_of_somebody_else(path: Path, text: str) -> None:
+    Cache(path).put("k", REPLY)
+    base = sqlite3.connect(path)
+    with base:
+        base.execute("UPDATE replies SET reply = ?", (text,))
+    base.close()
+    assert Cache(path).get("k") is None
+
+
+def test_several_processes_at_once(path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from keet.agent.cache import Cache\n"
+        "from keet.agent.wire import Reply, Spent\n"
+        "c = Cache(Path(sys.argv[1]), patience_s=20)\n"
+        "for n in range(15): c.put(f'{sys.argv[2]}-{n}', Reply('x', (), Spent(1, 1)))\n"
+        "sys.exit(c.problem)"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    runs = [subprocess.Popen([*command, name]) for name in "abc"]
+    assert [run.wait() for run in runs] == [0, 0, 0]
+    assert all(Cache(path).get(f"{name}-14") for name in "abc")

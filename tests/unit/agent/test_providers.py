@@ -1,0 +1,560 @@
+"""Over the wire, to a server on this machine that plays OpenAI's."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.agent import providers
+from keet.agent.provider_faults import KINDS
+from keet.agent.providers import announce_tracing, open_chat
+from keet.agent.settings import ModelSpec
+from keet.agent.wire import CantCallTools, Chat, Fault, Message, Request, Spent, ToolCall, ToolSpec
+
+KEY = "my-own-secret-key-0123"
+TOOLS = (ToolSpec("read_source", "Lines of the source.", {"type": "object", "properties": {}}),)
+SCHEMA = {"type": "object", "properties": {"cause": {"type": "string"}}}
+ASK = Request((Message("system", "You explain."), Message("user", "Why?")))
+Answer = (
+    tuple[int, Any] | tuple[int, Any, dict[str, str]] | Callable[[BaseHTTPRequestHandler], None]
+)
+
+
+class Server:
+    """Gives the answers it holds, one a request, the last one again and again."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = [(200, completion("because"))]
+        self.asked: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.stop = threading.Event()
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    def close(self) -> None:
+        self.stop.set()
+        self._http.shutdown()
+        self._thread.join()
+        self._http.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                listed = [{"id": "first", "object": "model"}, {"id": "second", "object": "model"}]
+                server.keys.append(self.headers.get("Authorization"))
+                send(self, 200, {"object": "list", "data": listed})
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                server.asked.append(json.loads(body))
+                server.keys.append(self.headers.get("Authorization"))
+                answer = server.answers.pop(0) if len(server.answers) > 1 else server.answers[0]
+                if callable(answer):
+                    answer(self)
+                else:
+                    send(self, *answer)
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        return Handler
+
+
+def send(
+    handler: BaseHTTPRequestHandler, status: int, body: Any, headers: dict[str, str] | None = None
+) -> None:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    handler.send_response(status)
+    for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+        handler.send_header(name, value)
+    handler.send_header("Content-Length", str(len(data)))
+    handler.end_headers()
+    handler.wfile.write(data)
+
+
+def completion(content: Any = None, reason: str = "stop", **more: Any) -> dict[str, Any]:
+    usage = {"prompt_tokens": 90, "completion_tokens": 7, "total_tokens": 97}
+    message = {"role": "assistant", "content": content, "tool_calls": more.get("tool_calls")}
+    choice = {"index": 0, "message": message, "finish_reason": reason}
+    body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    return body | ({} if more.get("no_usage") else {"usage": usage})
+
+
+def call(name: str | None, arguments: str, id_: str | None = "c1") -> dict[str, Any]:
+    return {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def failure(message: str, **more: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "invalid_request_error", **more}}
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+one_context = cache(ssl.create_default_context)
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key to be kept secret, no tracing, no proxy, and certificates read once, not each time."""
+    monkeypatch.setattr(ssl, "create_default_context", one_context)
+    for name in (
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "LANGSMITH_GATEWAY",
+        *providers._TRACING,
+    ):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def chat_with(url: str, timeout_s: float = 5.0, name: str = "qwen") -> tuple[Chat, list[float]]:
+    waits: list[float] = []
+    chat = open_chat(ModelSpec(name, url, timeout_s, None))
+    chat._sleep = waits.append  # type: ignore[attr-defined]
+    return chat, waits
+
+
+def fault_at(url: str, request: Request = ASK, timeout_s: float = 5.0) -> Fault:
+    chat, _ = chat_with(url, timeout_s)
+    with pytest.raises(Fault) as caught:
+        chat.ask(request)
+    shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+    line = str(caught.value)
+    assert KEY not in shown
+    assert "\n" not in line
+    assert ";" in line, "it says what to do next"
+    assert caught.value.__context__ is None, "nothing of the client's goes along"
+    assert caught.value.kind in KINDS
+    return caught.value
+
+
+def test_an_answer(server: Server) -> None:
+    chat, _ = chat_with(server.url)
+    reply = chat.ask(ASK._replace(max_output=77))
+    assert reply == ("because", (), Spent(90, 7), False, False)
+    assert chat.name == "qwen"
+    sent = server.asked[0]
+    assert sent["messages"] == [
+        {"role": "system", "content": "You explain."},
+        {"role": "user", "content": "Why?"},
+    ]
+    assert (sent["model"], sent["max_tokens"]) == ("qwen", 77)
+    assert not {"temperature", "tools", "response_format", "max_completion_tokens"} & set(sent)
+    assert server.keys == [f"Bearer {KEY}"]
+
+
+def test_a_conversation_with_tools(server: Server) -> None:
+    server.answers = [
+        (200, completion(None, "tool_calls", tool_calls=[call("read_source", '{"line": 3}')]))
+    ]
+    chat, _ = chat_with(server.url)
+    reply = chat.ask(ASK._replace(tools=TOOLS))
+    assert reply.calls == (ToolCall("c1", "read_source", {"line": 3}),)
+    unreadable = ToolCall("c2", "read_source", None, "{line")
+    said = Message("assistant", "let me see", (*reply.calls, unreadable))
+    told = Message("tool", "3: a[i]", answers="c1"), Message("tool", "no JSON", answers="c2")
+    chat.ask(ASK._replace(messages=(*ASK.messages, said, *told), tools=TOOLS))
+    assert server.asked[0]["tools"][0]["function"]["name"] == "read_source"
+    assistant, first, second = server.asked[1]["messages"][2:]
+    arguments = [json.loads(c["function"]["arguments"]) for c in assistant["tool_calls"]]
+    assert arguments == [{"line": 3}, {"not_json": "{line"}]
+    assert (first["role"], first["tool_call_id"], first["content"]) == ("tool", "c1", "3: a[i]")
+    assert second["tool_call_id"] == "c2"
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ([call("f", "{bad")], [ToolCall("c1", "f", None, "{bad")]),
+        ([call("f", "")], [ToolCall("c1", "f", {})]),
+        (
+            [call("f", "{}", None), call("g", "no", None)],
+            [ToolCall("call_2_0", "f", {}), ToolCall("call_2_1", "g", None, "no")],
+        ),
+        ([call("f", "[1]")], [ToolCall("call_2_0", "unreadable", None, "[1]")]),
+        ([call("f", '"word"')], [ToolCall("call_2_0", "unreadable", None, '"word"')]),
+    ],
+)
+def test_calls_of_all_shapes(server: Server, calls: list[Any], expected: list[ToolCall]) -> None:
+    server.answers = [(200, completion("", tool_calls=calls))]
+    reply = chat_with(server.url)[0].ask(ASK._replace(tools=TOOLS))
+    assert list(reply.calls) == expected
+
+
+def test_text_in_blocks_and_thoughts(server: Server) -> None:
+    blocks = [
+        {"type": "text", "text": "<think>hm\n"},
+        {"type": "text", "text": "</think> be"},
+        {"type": "text", "text": "cause"},
+    ]
+    server.answers = [(200, completion(blocks))]
+    assert chat_with(server.url)[0].ask(ASK).text == "because"
+
+
+def test_an_answer_that_was_cut(server: Server) -> None:
+    server.answers = [(200, completion('{"cause": "beca', "length"))]
+    reply = chat_with(server.url)[0].ask(ASK._replace(schema=SCHEMA, tools=TOOLS))
+    assert reply.cut
+    assert reply.text == '{"cause": "beca'
+
+
+def test_no_usage_is_estimated(server: Server) -> None:
+    server.answers = [(200, completion("because of this", no_usage=True))]
+    chat = chat_with(server.url)[0]
+    spent = chat.ask(ASK).spent
+    assert spent.estimated
+    assert 5 < spent.input_tokens < 40
+    assert 2 < spent.output_tokens < 10
+    assert chat.ask(ASK._replace(tools=TOOLS)).spent.input_tokens > spent.input_tokens + 10
+
+
+def test_no_key_is_needed_at_a_server_of_ones_own(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    chat_with(server.url)[0].ask(ASK)
+    assert server.keys == ["Bearer none"]
+    server.answers = [(401, failure("who are you?"))]
+    assert str(fault_at(server.url)).endswith("wants a key (HTTP 401); set OPENAI_API_KEY")
+
+
+def test_the_first_model_of_a_server(server: Server) -> None:
+    chat = open_chat(ModelSpec("", server.url, 5.0, None))
+    chat.ask(ASK)
+    assert (chat.name, server.asked[0]["model"]) == ("first", "first")
+
+
+def test_the_prefix_of_openai_is_for_langchain_alone(server: Server) -> None:
+    chat, _ = chat_with(server.url, name="openai:gpt-5")
+    chat.ask(ASK)
+    assert (chat.name, server.asked[0]["model"]) == ("openai:gpt-5", "gpt-5")
+
+
+# What servers refuse
+
+
+@pytest.mark.parametrize("tools", [(), TOOLS])
+def test_a_schema(server: Server, tools: tuple[ToolSpec, ...]) -> None:
+    chat_with(server.url)[0].ask(ASK._replace(schema=SCHEMA, tools=tools))
+    held = server.asked[0]["response_format"]
+    assert held["type"] == "json_schema"
+    assert held["json_schema"]["schema"] == SCHEMA
+    assert held["json_schema"]["strict"] is True
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "response_format json_schema is not supported"),
+        (422, "response_format: extra fields not permitted"),
+        (500, "Internal Server Error"),
+        (400, "Cannot use custom grammar constraints with tools."),
+    ],
+)
+def test_a_schema_that_is_refused_is_said_in_words(
+    server: Server, status: int, message: str
+) -> None:
+    request = ASK._replace(schema=SCHEMA, tools=TOOLS)
+    server.answers = [(status, failure(message)), (200, completion("{}"))]
+    chat, _ = chat_with(server.url)
+    assert chat.ask(request).text == "{}"
+    assert chat.ask(request).text == "{}"
+    assert len(server.asked) == 3, "it is not tried again"
+    for sent in server.asked[1:]:
+        assert "response_format" not in sent
+        assert json.dumps(SCHEMA) in sent["messages"][-1]["content"]
+        assert sent["messages"][-1]["content"].startswith("Why?")
+        assert sent["tools"]
+    chat.ask(ASK._replace(schema=SCHEMA))
+    assert "response_format" in server.asked[3], "without tools it may be taken"
+
+
+def test_after_a_tool_the_schema_is_a_message_of_its_own(server: Server) -> None:
+    server.answers = [(400, failure("response_format")), (200, completion("{}"))]
+    called = Message("assistant", "", (ToolCall("c", "read_source", {}),))
+    talk = (*ASK.messages, called, Message("tool", "data", answers="c"))
+    chat_with(server.url)[0].ask(Request(talk, schema=SCHEMA))
+    tool, wish = server.asked[1]["messages"][-2:]
+    assert tool["content"] == "data"
+    assert wish["role"] == "user"
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "registry.ollama.ai/library/gemma does not support tools"),
+        (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser'),
+        (404, "No endpoints found that support tool use."),
+        (500, "tools param requires --jinja flag"),
+    ],
+)
+def test_tools_that_are_refused(server: Server, status: int, message: str) -> None:
+    server.answers = [(status, failure(message))]
+    chat, waits = chat_with(server.url)
+    with pytest.raises(CantCallTools, match=r"takes no tools .*; name a model that can"):
+        chat.ask(ASK._replace(tools=TOOLS))
+    with pytest.raises(CantCallTools):
+        chat.ask(ASK._replace(tools=TOOLS))
+    assert (len(server.asked), waits) == (1, []), "it is not tried again"
+    server.answers = [(200, completion("so"))]
+    assert chat.ask(ASK).text == "so"
+
+
+def test_tools_refused_beside_a_schema_leave_the_schema(server: Server) -> None:
+    server.answers = [(400, failure("does not support tools"))] * 2 + [(200, completion("{}"))]
+    chat, _ = chat_with(server.url)
+    with pytest.raises(CantCallTools):
+        chat.ask(ASK._replace(tools=TOOLS, schema=SCHEMA))
+    chat.ask(ASK._replace(schema=SCHEMA))
+    assert "response_format" in server.asked[-1]
+
+
+def test_the_newer_name_of_the_limit(server: Server) -> None:
+    said = "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    server.answers = [(400, failure(said)), (200, completion("so"))]
+    chat, _ = chat_with(server.url)
+    chat.ask(ASK)
+    chat.ask(ASK)
+    assert ["max_completion_tokens" in sent for sent in server.asked] == [False, True, True]
+    assert "max_tokens" not in server.asked[1]
+
+
+# Faults
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "said"),
+    [
+        (401, failure(f"Incorrect API key provided: {KEY}"), "wrong_key", "check OPENAI_API_KEY"),
+        (403, failure("not allowed"), "wrong_key", "HTTP 403"),
+        (404, failure("The model `qwen` does not exist"), "unknown_model", "check --model"),
+        (404, b"<html>Not Found</html>", "unknown_model", "/v1"),
+        (400, failure("x", code="context_length_exceeded"), "too_long", "too long"),
+        (400, failure("This model's maximum context length is 4096 tokens."), "too_long", "4096"),
+        (400, failure("the request exceeds the available context size."), "too_long", "too long"),
+        (413, b"", "too_long", "too long"),
+        (400, failure(f"bad thing {KEY}"), "other", "HTTP 400: bad thing [key]"),
+        (402, failure("pay"), "other", "HTTP 402"),
+        (500, failure("broken"), "server", "HTTP 500: broken"),
+        (503, b"<html>busy</html>", "server", "HTTP 503"),
+        (504, b"", "timeout", "HTTP 504"),
+        (
+            429,
+            failure("You exceeded your current quota", code="insufficient_quota"),
+            "no_quota",
+            "billing",
+        ),
+        (200, b"<html>hello</html>", "bad_reply", "no reply of a model"),
+        (200, b'{"choices": nul', "bad_reply", "no reply of a model"),
+        (200, {"hello": 1}, "bad_reply", "--base-url"),
+        (200, {"choices": []}, "bad_reply", "no reply of a model"),
+        (200, {"choices": None}, "bad_reply", "no reply of a model"),
+        (200, {"choices": [{"message": None}]}, "bad_reply", "no reply of a model"),
+        (200, {"error": {"message": f"no {KEY}"}}, "bad_reply", "no [key]"),
+    ],
+)
+def test_faults_of_the_server(server: Server, status: int, body: Any, kind: str, said: str) -> None:
+    server.answers = [(status, body)]
+    fault = fault_at(server.url)
+    assert fault.kind == kind
+    assert said in str(fault)
+    assert "qwen" in str(fault)
+    assert len(str(fault)) < 500
+    assert len(server.asked) == (3 if kind == "server" else 1)
+
+
+def test_a_rate_limit_is_waited_for(server: Server) -> None:
+    slow = (429, failure("slow down"))
+    server.answers = [(*slow, {"Retry-After": "7"}), slow, (200, completion("so"))]
+    chat, waits = chat_with(server.url)
+    assert chat.ask(ASK).text == "so"
+    assert waits == [7.0, 1.0]
+
+
+def test_a_rate_limit_that_stays(server: Server) -> None:
+    server.answers = [(429, failure("slow down"), {"Retry-After-Ms": "1"})]
+    fault = fault_at(server.url, ASK._replace(schema=SCHEMA))
+    assert fault.kind == "rate_limit"
+    assert "slow down" in str(fault)
+    assert len(server.asked) == 3
+
+
+def test_nobody_waits_for_an_hour(server: Server) -> None:
+    server.answers = [(429, failure("slow down"), {"Retry-After": "3600"})]
+    assert fault_at(server.url).kind == "rate_limit"
+    assert len(server.asked) == 1
+
+
+def test_an_error_that_passes(server: Server) -> None:
+    server.answers = [(502, b"bad gateway"), (200, completion("so"))]
+    assert chat_with(server.url)[0].ask(ASK).text == "so"
+
+
+def test_a_server_that_hangs(server: Server) -> None:
+    server.answers = [lambda handler: server.stop.wait(10) and None]
+    fault = fault_at(server.url, timeout_s=0.2)
+    assert fault.kind == "timeout"
+    assert "did not answer in 0.2 s" in str(fault)
+    assert len(server.asked) == 1, "the user has waited once"
+
+
+def test_a_connection_that_is_closed(server: Server) -> None:
+    server.answers = [lambda handler: handler.connection.shutdown(socket.SHUT_RDWR)]
+    fault = fault_at(server.url)
+    assert fault.kind == "unreachable"
+    assert "the connection broke" in str(fault)
+    assert len(server.asked) == 3
+
+
+def test_nobody_listens() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        fault = fault_at(f"http://127.0.0.1:{held.getsockname()[1]}/v1")
+    assert fault.kind == "unreachable"
+    assert "nobody listens" in str(fault)
+
+
+def test_a_host_that_is_not_known() -> None:
+    fault = fault_at("http://no-such-host.invalid/v1")
+    assert fault.kind == "unreachable"
+    assert "host name is not known" in str(fault)
+
+
+def test_tls_to_a_server_without(server: Server) -> None:
+    fault = fault_at(server.url.replace("http:", "https:"))
+    assert fault.kind == "unreachable"
+    assert "TLS" in str(fault)
+
+
+def test_asking_for_models_fails_as_well() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        spec = ModelSpec("", f"http://127.0.0.1:{held.getsockname()[1]}/v1", 5.0, None)
+        with pytest.raises(Fault, match="nobody listens") as caught:
+            open_chat(spec)
+    assert caught.value.__context__ is None
+
+
+def test_interrupts_pass(server: Server) -> None:
+    chat, _ = chat_with(server.url)
+
+    class Interrupted:
+        def bind(self, **arguments: object) -> None:
+            raise KeyboardInterrupt
+
+    chat._model = Interrupted()  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt):
+        chat.ask(ASK)
+
+
+# Providers
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [
+        ("openai:gpt-5", "no_key", "no key for openai:gpt-5: OPENAI_API_KEY is not set; set it"),
+        ("gpt-5", "no_key", "OPENAI_API_KEY"),
+        ("anthropic:claude-5", "not_installed", "pip install langchain-anthropic"),
+        ("google_genai:gemini-3", "not_installed", "pip install langchain-google-genai"),
+        ("nonsense", "no_provider", "nonsense names no provider that is known; write it as"),
+        ("foo:bar", "no_provider", "or give --base-url"),
+    ],
+)
+def test_before_anything_is_sent(
+    name: str, kind: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(Fault) as caught:
+        open_chat(ModelSpec(name, None, 5.0, None))
+    assert caught.value.kind == kind
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_openai_itself(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thinking counts for the limit, so that there has to be room for it."""
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    chat = open_chat(ModelSpec("openai:gpt-5", None, 5.0, None))
+    assert chat.ask(ASK._replace(schema=SCHEMA, tools=TOOLS)).text == "because"
+    sent = server.asked[0]
+    assert sent["model"] == "gpt-5"
+    assert sent["max_completion_tokens"] > 8000
+    assert sent["response_format"]["json_schema"]["schema"] == SCHEMA
+    assert "temperature" not in sent
+
+
+def test_an_older_model_has_no_room_to_think(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    said = "max_tokens is too large: 10500. This model supports at most 4096 completion tokens."
+    server.answers = [(400, failure(said)), (200, completion("so"))]
+    chat = open_chat(ModelSpec("openai:gpt-4-turbo", None, 5.0, None))
+    assert chat.ask(ASK).text == "so"
+    assert [sent["max_completion_tokens"] for sent in server.asked] == [10500, 2500]
+
+
+def test_a_key_does_not_follow_a_redirect(server: Server) -> None:
+    """Who runs one server can't have the key sent to another."""
+    other = Server()
+    try:
+        server.answers = [(307, b"", {"Location": f"{other.url}/chat/completions"})]
+        chat_with(server.url)[0].ask(ASK)
+        assert other.keys == [None]
+    finally:
+        other.close()
+
+
+def test_tracing_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert announce_tracing() is None
+    monkeypatch.setenv("LANGSMITH_TRACING", "false")
+    assert announce_tracing() is None
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    line = announce_tracing()
+    assert line
+    assert "LangSmith" in line
+    assert line.endswith("unset LANGSMITH_TRACING")
+    monkeypatch.setenv("LANGCHAIN_TRACING_V2", "true")
+    monkeypatch.setenv("LANGSMITH_GATEWAY", "true")
+    assert str(announce_tracing()).endswith(
+        "unset LANGCHAIN_TRACING_V2 LANGSMITH_TRACING LANGSMITH_GATEWAY"
+    )
+
+
+def test_imports_are_lazy() -> None:
+    """Only who asks a model pays for its client."""
+    modules = sorted(path.stem for path in Path(providers.__file__).parent.glob("*.py"))
+    mine = ["cache", "providers", "scripted", "secrets", "settings", "transcript", "wire"]
+    assert set(mine) <= set(modules)
+    code = (
+        f"import sys\nfor name in {mine}: __import__('keet.agent.' + name)\n"
+        "heavy = {n.split('.')[0] for n in sys.modules} & {'langchain', 'langchain_core', 'langchain_openai', 'openai', 'pydantic', 'httpx'}\n"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

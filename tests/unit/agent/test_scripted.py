@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from keet.agent.provider_faults import KINDS
+from keet.agent.providers import open_chat
+from keet.agent.scripted import ScriptedChat, exception_of, open_script
+from keet.agent.settings import ModelSpec
+from keet.agent.transcript import Transcript
+from keet.agent.wire import CantCallTools, Fault, Message, Reply, Request, Spent, ToolCall, ToolSpec
+
+ASK = Request((Message("user", "Why?"),))
+TOOLS = (ToolSpec("read_source", "Lines.", {"type": "object"}),)
+SCHEMA = {"type": "object"}
+
+
+def write(path: Path, *lines: object) -> str:
+    path.write_text(
+        "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    )
+    return str(path)
+
+
+def test_a_script_from_end_to_end(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "script.jsonl",
+        {
+            "tool_calls": [{"name": "read_source", "arguments": {"line": 3}}],
+            "usage": {"input": 9, "output": 4},
+        },
+        {"content": [{"type": "text", "text": "be"}, {"type": "text", "text": "cause"}]},
+        {"content": "cut", "cut": True},
+        {"tool_calls": [{"name": "read_source", "arguments": "{bad"}]},
+    )
+    chat = open_chat(ModelSpec(f"scripted:{path}", None, 5.0, None))
+    first = chat.ask(ASK._replace(tools=TOOLS, schema=SCHEMA))
+    assert first == (
+        "",
+        (ToolCall("call_1_0", "read_source", {"line": 3}),),
+        Spent(9, 4),
+        False,
+        False,
+    )
+    second = chat.ask(ASK)
+    assert (second.text, second.spent.estimated) == ("because", True)
+    assert chat.ask(ASK).cut
+    assert chat.ask(ASK).calls == (ToolCall("call_4_0", "read_source", None, "{bad"),)
+    with pytest.raises(Fault, match="used up after 4 replies; add") as caught:
+        chat.ask(ASK)
+    assert caught.value.kind == "script"
+    assert chat.name == f"scripted:{path}"
+
+
+def test_what_it_was_asked_is_kept() -> None:
+    chat = ScriptedChat([{"content": "a"}, {"content": "b"}])
+    chat.ask(ASK._replace(tools=TOOLS, schema=SCHEMA, max_output=5))
+    chat.ask(ASK)
+    first, second = chat.asked
+    assert first["tools"][0]["function"]["name"] == "read_source"
+    assert first["extra_body"]["response_format"]["json_schema"]["schema"] == SCHEMA
+    assert first["extra_body"]["max_tokens"] == 5
+    assert second["messages"][0].content == "Why?"
+    assert "tools" not in second
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "timeout",
+        "unreachable",
+        "rate_limit",
+        "no_quota",
+        "wrong_key",
+        "unknown_model",
+        "too_long",
+        "server",
+        "bad_reply",
+        "other",
+    ],
+)
+def test_faults(kind: str) -> None:
+    chat = ScriptedChat([{"fault": kind}, {"content": "so"}])
+    with pytest.raises(Fault) as caught:
+        chat.ask(ASK)
+    assert caught.value.kind == kind
+    assert kind in KINDS
+    assert ";" in str(caught.value)
+    assert chat.ask(ASK).text == "so"
+
+
+def test_refusals_and_interrupts() -> None:
+    chat = ScriptedChat(
+        [{"fault": "no_tools"}, {"fault": "no_schema"}, {"content": "{}"}, {"fault": "interrupt"}]
+    )
+    with pytest.raises(CantCallTools):
+        chat.ask(ASK._replace(tools=TOOLS))
+    assert chat.ask(ASK._replace(schema=SCHEMA)).text == "{}"
+    with pytest.raises(KeyboardInterrupt):
+        chat.ask(ASK)
+    with pytest.raises(ValueError, match="no fault 'x': there are timeout"):
+        exception_of("x")
+
+
+def test_exceptions_of_ones_own() -> None:
+    with pytest.raises(Fault, match="surprise") as caught:
+        ScriptedChat([RuntimeError("surprise")]).ask(ASK)
+    assert caught.value.kind == "other"
+
+
+def test_a_transcript_is_played_again(tmp_path: Path) -> None:
+    replies = [
+        Reply("", (ToolCall("c1", "f", {"a": 1}), ToolCall("c2", "g", None, "{")), Spent(5, 6)),
+        Reply("because", (), Spent(7, 8), cut=True),
+    ]
+    path = tmp_path / "run.jsonl"
+    transcript = Transcript(path)
+    transcript.start(model="m")
+    for reply in replies:
+        transcript.request("ask", ASK)
+        transcript.reply(reply, 1)
+    transcript.end("done", None)
+    transcript.close()
+    path.write_bytes(path.read_bytes()[:-5])
+    chat = open_script(path)
+    assert [chat.ask(ASK), chat.ask(ASK)] == replies
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["hello"], "line 1 is no JSON object"),
+        ([{"content": "a"}, "[1]"], "line 2 is no JSON object"),
+        ([{"fault": "flood"}], "no fault 'flood'"),
+        ([{"tool_calls": [{"arguments": {}}]}], "no script"),
+        ([{"event": "reply"}], "lacks a part"),
+    ],
+)
+def test_a_file_that_is_no_script(tmp_path: Path, lines: list[object], said: str) -> None:
+    path = write(tmp_path / "script.jsonl", *lines)
+    with pytest.raises(Fault) as caught:
+        open_script(path)
+    assert caught.value.kind == "script"
+    assert said in str(caught.value)
+    assert "script.jsonl" in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(Fault, match="can't be read"):
+        open_chat(ModelSpec(f"scripted:{tmp_path / 'none'}", None, 5.0, None))
+
+
+def test_the_model_is_one_of_langchains() -> None:
+    """So that it can stand in for a real one wherever langchain is used."""
+    chat = ScriptedChat([{"content": "a"}, {"content": "b"}])
+    assert isinstance(chat.model.invoke("hello"), AIMessage)
+    bound = chat.model.bind_tools([], tool_choice="auto")
+    assert bound.invoke("hello").text == "b"
+    assert chat.asked[1]["tool_choice"] == "auto"

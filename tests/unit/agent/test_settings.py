@@ -1,0 +1,159 @@
+from pathlib import Path
+
+import pytest
+
+from keet.agent.settings import (
+    PROVIDERS,
+    cache_folder,
+    config_file,
+    find_model,
+    provider_of,
+)
+from keet.errors import UsageError
+
+URL = "http://127.0.0.1:8000/v1"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("KEET_MODEL", "KEET_BASE_URL", "KEET_PRICE", "KEET_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "keet").mkdir()
+    return tmp_path
+
+
+def write(home: Path, text: str) -> None:
+    (home / "keet" / "config.toml").write_text(text)
+
+
+def test_nothing_named() -> None:
+    assert find_model() is None
+    assert find_model("", "", "") is None
+
+
+def test_arguments_before_the_environment_before_the_file(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(home, 'model = "file"\nbase_url = "http://file/v1"\nprice = [1, 2.5]\ntimeout = 7')
+    spec = find_model()
+    assert spec == ("file", "http://file/v1", 7.0, (1.0, 2.5), 2)
+    monkeypatch.setenv("KEET_MODEL", "variable")
+    monkeypatch.setenv("KEET_BASE_URL", "http://variable/v1/")
+    monkeypatch.setenv("KEET_PRICE", "3,4")
+    assert find_model() == ("variable", "http://variable/v1", 7.0, (3.0, 4.0), 2)
+    assert find_model("mine", URL, (5, 6)) == ("mine", URL, 7.0, (5.0, 6.0), 2)
+
+
+def test_a_bare_name_goes_to_the_server_that_is_set_up(home: Path) -> None:
+    write(home, f'model = "qwen"\nbase_url = "{URL}"')
+    spec = find_model("llama3:8b")
+    assert spec is not None
+    assert (spec.name, spec.base_url) == ("llama3:8b", URL)
+
+
+def test_a_model_of_a_provider_does_not(home: Path) -> None:
+    """Prompts would go to the wrong machine."""
+    write(home, f'model = "qwen"\nbase_url = "{URL}"')
+    spec = find_model("openai:gpt-5")
+    assert spec is not None
+    assert spec.base_url is None
+    both = find_model("openai:gpt-5", URL)
+    assert both is not None
+    assert both.base_url == URL
+
+
+def test_a_price_beside_another_model_is_not_this_ones(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(home, 'model = "openai:a"\nprice = "1,2"')
+    assert find_model("openai:b").price is None  # type: ignore[union-attr]
+    assert find_model("openai:a").price == (1, 2)  # type: ignore[union-attr]
+    monkeypatch.setenv("KEET_PRICE", "7/8")
+    assert find_model("openai:b").price == (7, 8)  # type: ignore[union-attr]
+
+
+def test_a_server_alone_is_enough_and_has_more_time() -> None:
+    own, hosted = find_model(None, URL), find_model("openai:gpt-5")
+    assert own is not None
+    assert hosted is not None
+    assert own.name == ""
+    assert own.timeout_s > hosted.timeout_s > 60
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("model = ", "TOML"),
+        ("model = 3", "model has to be a name"),
+        ("base_url = 'localhost:8000'", "base_url"),
+        ("base_url = 1", "base_url has to be a URL"),
+        ("price = [1]", "price"),
+        ("price = [1, -2]", "price"),
+        ("price = 'cheap'", "price"),
+        ("price = [true, false]", "price"),
+        ("timeout = 0", "timeout"),
+        ("timeout = inf", "timeout"),
+        ("modle = 'x'", "modle is no setting"),
+        ("[model]\nname = 'x'", "model has to be"),
+    ],
+)
+def test_a_broken_file_is_named_with_its_key(home: Path, text: str, named: str) -> None:
+    write(home, text)
+    with pytest.raises(UsageError) as caught:
+        find_model("openai:gpt-5")
+    line = str(caught.value)
+    assert str(config_file()) in line
+    assert named in line
+    assert ";" in line
+    assert "\n" not in line
+
+
+def test_a_file_that_is_no_text(home: Path) -> None:
+    (home / "keet" / "config.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match=r"config\.toml"):
+        find_model()
+
+
+def test_a_folder_in_place_of_the_file(home: Path) -> None:
+    (home / "keet" / "config.toml").mkdir()
+    with pytest.raises(UsageError, match="can't be read"):
+        find_model()
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "http://", "http://[::1", "x"])
+def test_what_is_no_url(url: str) -> None:
+    with pytest.raises(UsageError, match=r"--base-url: .* write it as http"):
+        find_model("qwen", url)
+
+
+def test_a_key_in_a_broken_url_is_not_shown() -> None:
+    with pytest.raises(UsageError) as caught:
+        find_model("qwen", "ftp://user:hunter2hunter2@host/v1")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("price", ["1", "1,2,3", "a,b", "nan,1", "-1,2", "1,inf"])
+def test_what_is_no_price(price: str) -> None:
+    with pytest.raises(UsageError, match=r"--price: .* per million"):
+        find_model("qwen", URL, price)
+
+
+def test_the_cache_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache_folder() == home / "home" / ".cache" / "keet"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert cache_folder() == home / "home" / ".cache" / "keet"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    assert cache_folder() == Path("/x/keet")
+    monkeypatch.setenv("KEET_CACHE", "/y")
+    assert cache_folder() == Path("/y")
+
+
+def test_providers_are_those_of_langchain() -> None:
+    from langchain.chat_models import base
+
+    assert set(base._BUILTIN_PROVIDERS) <= PROVIDERS
+    assert provider_of("openai:gpt-5") == "openai"
+    assert provider_of("qwen2.5:7b") is None
+    assert provider_of("openai") is None

@@ -1,0 +1,182 @@
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keet.agent.transcript import Transcript, read_transcript, replies_of, request_text
+from keet.agent.wire import Message, Reply, Request, Spent, ToolCall, ToolSpec
+from keet.errors import UsageError
+from keet.evidence import Evidence
+
+SECRET = "very-secret-value-1"
+SYSTEM = Message("system", "You explain kernels.")
+ASKED = Message("user", "Why?")
+CALL = ToolCall("c1", "read_source", {"line": 3})
+BAD_CALL = ToolCall("c2", "read_source", None, "{line")
+CALLED = Message("assistant", "", (CALL,))
+TOLD = Message("tool", "3: a[i] = b[j];", answers="c1")
+TOOLS = (ToolSpec("read_source", "Lines of the source.", {"type": "object"}),)
+SCHEMA = {"type": "object", "properties": {"causes": {"type": "array"}}}
+REPLY = Reply("because\u2028of [E3]", (CALL, BAD_CALL), Spent(900, 40), cut=True)
+EVIDENCE = Evidence("E3", "dram__bytes.sum", 12.5, "byte", "bytes")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "folder" / "run.jsonl"
+
+
+def run(path: Path) -> None:
+    transcript = Transcript(path)
+    transcript.start(model="openai:gpt-5", report=Path("a.ncu-rep"))
+    transcript.request("ask", Request((SYSTEM, ASKED), TOOLS, SCHEMA))
+    transcript.reply(REPLY, 1.23456)
+    transcript.tool(CALL, TOLD.text, [EVIDENCE], None, 0.01)
+    transcript.request("ask", Request((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA))
+    transcript.reply(REPLY._replace(calls=()), 2)
+    transcript.note(repair="two numbers are stray")
+    transcript.end("done", REPLY.spent)
+    transcript.close()
+
+
+def test_events_in_order_with_their_times(path: Path) -> None:
+    run(path)
+    events = read_transcript(path)
+    words = [event["event"] for event in events]
+    assert words == ["start", "request", "reply", "tool", "request", "reply", "note", "end"]
+    assert all(event["at"].endswith("+00:00") and event["elapsed_s"] >= 0 for event in events)
+    assert events[0]["report"] == "a.ncu-rep"
+    assert events[2]["seconds"] == 1.235
+    assert events[3]["evidence"][0]["metric"] == "dram__bytes.sum"
+    assert events[-1]["usage"]["input_tokens"] == 900
+
+
+def test_a_request_holds_what_is_new(path: Path) -> None:
+    run(path)
+    first, second = (event for event in read_transcript(path) if event["event"] == "request")
+    assert (first["kept"], len(first["messages"]), first["schema"]) == (0, 2, SCHEMA)
+    assert first["tools"][0]["name"] == "read_source"
+    assert second["kept"] == 2
+    assert [message["role"] for message in second["messages"]] == ["assistant", "tool"]
+    assert (second["tools"], second["schema"]) == ("as before", "as before")
+
+
+def test_another_phase_and_another_start_are_written_whole(path: Path) -> None:
+    transcript = Transcript(path)
+    transcript.request("a", Request((SYSTEM, ASKED)))
+    transcript.request("b", Request((SYSTEM, ASKED)))
+    transcript.request("a", Request((SYSTEM, TOLD, ASKED), TOOLS))
+    events = read_transcript(path)
+    assert [event["kept"] for event in events] == [0, 0, 1]
+    assert len(events[2]["messages"]) == 2
+    assert events[2]["tools"][0]["name"] == "read_source"
+
+
+def test_replies_come_back(path: Path) -> None:
+    run(path)
+    assert replies_of(path) == [REPLY, REPLY._replace(calls=())]
+
+
+def test_only_the_owner_can_read_it(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.touch(0o644)
+    run(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_no_key_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    transcript = Transcript(path)
+    transcript.start(note=f"x {SECRET}")
+    transcript.request("a", Request((Message("user", f"key {SECRET} and sk-abcdef123456"),)))
+    transcript.reply(REPLY._replace(text=SECRET), 1)
+    transcript.tool(CALL._replace(arguments={"a": SECRET}), SECRET, [], SECRET, 1)
+    text = path.read_text()
+    assert SECRET not in text
+    assert "sk-abcdef" not in text
+    assert text.count("[key]") == 7
+
+
+def test_each_event_is_there_at_once(path: Path) -> None:
+    """A process that dies without a word leaves what it did."""
+    code = (
+        "import os, sys; from pathlib import Path; from keet.agent.transcript import Transcript\n"
+        "t = Transcript(Path(sys.argv[1])); t.start(a=1); t.note(b=2); os._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+    assert [event["event"] for event in read_transcript(path)] == ["start", "note"]
+
+
+def test_a_cut_last_line_is_left_out(path: Path) -> None:
+    run(path)
+    data = path.read_bytes()
+    path.write_bytes(data[:-20])
+    assert [event["event"] for event in read_transcript(path)][-1] == "note"
+    assert len(replies_of(path)) == 2
+
+
+def test_a_line_broken_in_the_middle_is_said(path: Path) -> None:
+    run(path)
+    lines = path.read_text().split("\n")
+    lines[2] = lines[2][:30]
+    path.write_text("\n".join(lines))
+    with pytest.raises(UsageError, match=r"run\.jsonl: line 3 is no event .*; name another file"):
+        read_transcript(path)
+
+
+def test_a_reply_that_lacks_a_part(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text('{"event": "reply", "text": "x"}\n')
+    with pytest.raises(UsageError, match="line 1 is a reply that lacks a part"):
+        replies_of(path)
+
+
+@pytest.mark.parametrize("text", ["hello", "[1]\n", '{"a": 1}\n', "[" * 100_000])
+def test_something_else(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(UsageError, match="line 1"):
+        read_transcript(path)
+
+
+def test_a_file_that_is_not_there(path: Path) -> None:
+    with pytest.raises(UsageError, match="can't be read"):
+        read_transcript(path)
+
+
+def test_nowhere_to_write_does_not_cost_the_run(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    transcript = Transcript(tmp_path / "file" / "run.jsonl")
+    transcript.start(a=1)
+    assert transcript.problem
+    assert "can't be written" in transcript.problem
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_does_not_cost_the_run() -> None:
+    transcript = Transcript(Path("/dev/full"))
+    transcript.start(a=1)
+    transcript.note(b=2)
+    assert transcript.problem
+    assert stat.S_IMODE(Path("/dev/full").stat().st_mode) != 0o600 or os.getuid() != 0
+
+
+def test_no_path_writes_nothing() -> None:
+    transcript = Transcript(None)
+    transcript.start(a=1)
+    transcript.end("done", None)
+    assert transcript.problem is None
+
+
+def test_the_text_of_a_request_has_all_of_it() -> None:
+    text = request_text(Request((SYSTEM, ASKED, CALLED, TOLD), TOOLS, SCHEMA, 700))
+    for part in (SYSTEM.text, ASKED.text, TOLD.text, "calls read_source", '{"line": 3}'):
+        assert part in text
+    assert "--- tool (answers c1) ---" in text
+    assert "--- tool read_source ---\nLines of the source." in text
+    assert json.dumps(SCHEMA) in text
+    assert "700" in text

@@ -1,0 +1,198 @@
+"""A model's sentences stand only where the evidence, the launch, the source or the hardware bear them
+out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keet.explanation.analyst import LaunchExplanation, explain
+from keet.explanation.constants import constants
+from keet.explanation.holding import PROMISE, Holder, without_promises
+from keet.ingest import read_profile
+
+SAMPLES = Path(__file__).parents[3] / "kernels_samples"
+
+
+@pytest.fixture(scope="module")
+def each() -> LaunchExplanation:
+    """A product with a tile of 128 x 16 floats at a pitch of 17, lost in bank conflicts."""
+    profile = read_profile(SAMPLES / "score_tiles" / "slow.ncu-rep")
+    return explain(profile, profile.launches, 5).launches[0]
+
+
+@pytest.fixture
+def holder(each: LaunchExplanation) -> Holder:
+    files = {path: text for path, text in each.launch.source_files.items() if text}
+    return Holder(each.evidence, [each.launch], files)
+
+
+def cited(each: LaunchExplanation, label: str) -> str:
+    """The value of a piece of evidence, and its id, as a model should write them."""
+    piece = next(piece for piece in each.evidence if piece.label == label)
+    return f"{piece} [{piece.id}]"
+
+
+def test_a_cited_number_stands(each: LaunchExplanation, holder: Holder) -> None:
+    lost = cited(each, "shared wavefronts lost to bank conflicts")
+    held = holder.hold(f"Bank conflicts take {lost} of the shared-memory wavefronts.")
+    assert held.text
+    assert not held.let_go
+    assert holder.count(held) == 1
+    assert len(holder.ids(held)) == 1
+
+
+def test_evidence_may_be_named_beside_the_text(each: LaunchExplanation, holder: Holder) -> None:
+    piece = next(p for p in each.evidence if p.label == "shared wavefronts lost to bank conflicts")
+    text = f"Bank conflicts take {piece} of the shared-memory wavefronts."
+    assert holder.hold(text, [piece.id]).text == text
+    (gone,) = holder.hold(text).let_go
+    assert piece.id in gone.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The tiles are 128x16 floats.",
+        "Each thread makes 8 x 8 results.",
+        "Neighbours are 8 * 17 = 136 floats apart.",
+        "A warp has 32 threads and shared memory 32 banks.",
+        "Rows are padded to kPitch, 17 floats.",
+        "`item_tile[item + j][k]` at slow.cu:43 is read by all.",
+        "The block has 256 threads.",
+        "There are 132 SMs.",
+        "It is 16-byte aligned.",
+        "Each SM has 64 warp slots and 65,536 registers.",
+        "It compiles to LDS.128 at slow.cu:42, 43 and 45.",
+    ],
+)
+def test_constants_of_the_source_the_launch_and_the_hardware_stand(
+    holder: Holder, text: str
+) -> None:
+    held = holder.hold(text)
+    assert held.let_go == ()
+    assert held.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("DRAM runs at 97.3 % of peak.", "97.3 %"),
+        ("Each request takes 17 wavefronts.", "17 wavefronts"),
+        ("It takes 128 us.", "128 us"),
+        ("Neighbours are 8 * 17 = 137 floats apart.", "137"),
+        ("That is 53 floats.", "53"),
+        ("# 97.3 % of peak", "97.3 %"),
+        ("`97.3 %` of peak is reached.", "97.3 %"),
+        ("```\nDRAM is at 97.3 %\n```", "97.3 %"),
+        ("See slow.cu:999 for the loop.", "slow.cu has 64 lines"),
+        ("The FMA pipe is at 35.9 % [E9999].", "there is no evidence E9999"),
+    ],
+)
+def test_what_nothing_bears_out_is_let_go(holder: Holder, text: str, reason: str) -> None:
+    held = holder.hold(text)
+    assert held.text == ""
+    (gone,) = held.let_go
+    assert reason in gone.reason
+    assert holder.count(held) == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This makes it 1.8x faster.",
+        "Expect a speed-up of 2x.",
+        "The kernel gains 40 % by that.",
+        "It improves the run time by 25 %.",
+    ],
+)
+def test_promises_are_keets_to_make(holder: Holder, text: str) -> None:
+    (gone,) = holder.hold(text).let_go
+    assert gone.reason == PROMISE
+
+
+def test_a_right_number_at_the_wrong_thing(each: LaunchExplanation, holder: Holder) -> None:
+    """It has an id, and the sentence says it of something else."""
+    lost = cited(each, "shared wavefronts lost to bank conflicts")
+    assert holder.hold(f"DRAM throughput is {lost}.").text == ""
+
+
+def test_arithmetic_may_be_shown(each: LaunchExplanation, holder: Holder) -> None:
+    piece = next(p for p in each.evidence if p.label == "shared-memory wavefronts")
+    half = f"{piece.value / 2:,.0f}"
+    assert holder.hold(f"That is {piece.value:,} [{piece.id}] / 2 = {half} of them.").let_go == ()
+    assert holder.hold(f"That is {piece.value:,} [{piece.id}] / 2 = 5,000 of them.").let_go
+    assert holder.hold(f"That is {piece.value + 9e6:,} [{piece.id}] / 2 = {half} of them.").let_go
+
+
+def test_a_number_of_the_unit_that_is_named_stands(each: LaunchExplanation, holder: Holder) -> None:
+    """Several metrics are called L1's share of peak: the id says which one is meant."""
+    busy = cited(each, "L1 data stage (LSU) busy")
+    assert holder.hold(f"L1 runs at {busy} of its peak.").let_go == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "stands"),
+    [
+        ("A block makes 128 * 128 results, 16384 in all.", True),
+        ("Each step stages 2048 floats of a tile.", True),
+        ("The grid covers 4096 x 4096 scores.", True),
+        ("A butterfly takes 5 steps.", True),
+        ("It will run at 90 % of peak.", False),
+        ("It will take 30 us.", False),
+        ("There are 1237 rows.", False),
+    ],
+)
+def test_a_prediction_may_follow_from_the_source(holder: Holder, text: str, stands: bool) -> None:
+    assert bool(holder.hold(text, predicting=True).text) == stands
+
+
+def test_the_rest_of_a_text_is_kept(holder: Holder) -> None:
+    held = holder.hold("The tile is shared. DRAM is at 97.3 %. Rows are 17 floats apart.")
+    assert held.text == "The tile is shared. Rows are 17 floats apart."
+    assert [gone.text for gone in held.let_go] == ["DRAM is at 97.3 %."]
+
+
+def test_paragraphs_stay_and_clauses_hold_together(holder: Holder) -> None:
+    text = "It waits; DRAM is at 97.3 %. The rest is idle.\n\n- One.\n- DRAM is at 97.3 %.\n- Two."
+    assert holder.hold(text).text == "The rest is idle.\n\n- One.\n- Two."
+
+
+def test_mended_text_stands_where_the_other_stood(holder: Holder) -> None:
+    held = holder.hold("First. DRAM is at 97.3 %. Last.")
+    assert held.mended(1, holder.hold("Middle. More.")).text == "First. Middle. More. Last."
+
+
+def test_comments_of_suggested_code_do_not_promise() -> None:
+    code = "#pragma unroll 4\nx = y;  // 2x faster\nz = 1;  # 4 banks\n#define A 2\n"
+    assert without_promises(code) == "#pragma unroll 4\nx = y;  \nz = 1;  # 4 banks\n#define A 2\n"
+
+
+def test_suggested_code_may_be_quoted(each: LaunchExplanation) -> None:
+    holder = Holder(each.evidence, [each.launch], {}, suggested="float tile[16][137];")
+    assert holder.hold("Declare it as `tile[16][137]`.").let_go == ()
+    assert Holder(each.evidence, [each.launch], {}).hold("Declare it as `tile[16][137]`.").let_go
+
+
+def test_named_constants_are_computed() -> None:
+    code = """
+    #define TILE 32
+    constexpr int kDepth = 16, kOther = 3;
+    constexpr int kPitch = kDepth + 1;
+    static const unsigned kBytes = kPitch * TILE * 4u;  // of a tile
+    constexpr int kLoop = kLoop + 1;
+    constexpr int kHalf = 7 / 0;
+    BLOCK: tl.constexpr = 1 << 10
+    float x = 2.75f;
+    """
+    found = constants(code)
+    assert {32, 16, 17, 2176, 1024} <= found
+    assert not {2, 75, 3} <= found or 3 in found
+
+
+@pytest.mark.parametrize(
+    "code", ["#define A (((((", "constexpr int a = " + "(" * 5000, "A = 9" * 3]
+)
+def test_odd_code_has_no_constants_that_hurt(code: str) -> None:
+    assert isinstance(constants(code), set)

@@ -1,0 +1,152 @@
+"""What a model is told of the tools, and what becomes of calls that are wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from keet_tools.case import Abstention, Answer, Case
+from keet_tools.registry import TOOLS, Tool, call_tool, offered
+
+Make = Callable[..., Case]
+
+
+def told(tools: Any) -> str:
+    return json.dumps(
+        [{"name": t.name, "description": t.description, "parameters": t.parameters} for t in tools]
+    )
+
+
+def test_the_schemas_are_short() -> None:
+    assert len(TOOLS) == 12
+    assert len(told(TOOLS.values())) <= 3600
+
+
+def test_a_schema_says_types_and_what_is_required() -> None:
+    assert TOOLS["lookup_metric"].parameters == {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string"},
+            "launch": {"type": "integer"},
+            "report": {"type": "integer"},
+            "page": {"type": "integer"},
+        },
+        "required": ["query"],
+    }
+    assert all(tool.description and "\n" not in tool.description for tool in TOOLS.values())
+
+
+def names(tools: tuple[Tool, ...]) -> set[str]:
+    return {tool.name for tool in tools}
+
+
+def test_one_report_has_nothing_to_compare(case_of: Make) -> None:
+    one, two = case_of("matrix_flip/slow"), case_of("matrix_flip/slow", "matrix_flip/fast")
+    assert names(offered(two)) == set(TOOLS)
+    assert names(offered(one)) == set(TOOLS) - {"diff_profiles"}
+
+
+def test_source_is_not_offered_where_it_is_not_shown(case_of: Make) -> None:
+    case = case_of("matrix_flip/slow", "matrix_flip/fast", show_source=False)
+    assert names(offered(case)) == set(TOOLS) - {"read_source", "read_sass"}
+    for name in ("read_source", "read_sass"):
+        assert call_tool(case, name, {}).abstained
+
+
+def test_source_is_in_no_answer_where_it_is_not_shown(case_of: Make) -> None:
+    case = case_of("matrix_flip/slow", "matrix_flip/fast", show_source=False)
+    answers = [call_tool(case, name, {}) for name in TOOLS]
+    answers.append(call_tool(case, "memory_access", {"line": "slow.cu:7"}))
+    text = "\n".join(answer.text for answer in answers)
+    assert "slow.cu:7" in text
+    assert "x * n" not in text
+    assert "blockIdx" not in text
+    assert "LDG" not in text
+
+
+def test_arguments_with_one_value_are_not_offered(case_of: Make) -> None:
+    one = offered(case_of("matrix_flip/slow"))
+    assert all({"launch", "report"}.isdisjoint(tool.parameters["properties"]) for tool in one)
+    several = {tool.name: tool for tool in offered(case_of("tour_full.ncu-rep"))}
+    assert set(several["stall_reasons"].parameters["properties"]) == {"launch", "page"}
+    assert not call_tool(
+        case_of("matrix_flip/slow"), "stall_reasons", {"launch": 0, "report": 0}
+    ).abstained
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "hint"),
+    [
+        ("launch_missiles", {}, "list_launches"),
+        ("lookup_metric", {}, "needs query"),
+        ("lookup_metric", None, "needs query"),
+        ("lookup_metric", {"query": ""}, "needs query"),
+        ("lookup_metric", {"query": ["a"]}, "has to be one string"),
+        ("lookup_metric", {"query": {"a": 1}}, "has to be one string"),
+        ("lookup_metric", {"query": "zebra crossings"}, "no metric is called"),
+        ("stall_reasons", {"launch": "first"}, "has to be one integer"),
+        ("stall_reasons", {"launch": 1.5}, "has to be one integer"),
+        ("stall_reasons", {"launch": float("inf")}, "has to be one integer"),
+        ("stall_reasons", {"launch": 99}, "there are launches 0"),
+        ("stall_reasons", {"launch": -1}, "there are launches 0"),
+        ("stall_reasons", {"report": 7}, "there is no `report=7`"),
+        ("stall_reasons", {"page": 0}, "the last is `page=2`"),
+        ("stall_reasons", {"page": 10**12}, "the last is `page=2`"),
+        ("stall_reasons", {"path": "/etc/passwd"}, "it takes `launch: integer"),
+        ("stall_reasons", {"a\x1b[31m\n": 1}, "has no argument"),
+        ("memory_access", {"line": "slow.cu"}, "file.cu:31"),
+        ("memory_access", {"line": "other.cu:7"}, "no file of that name"),
+        ("memory_access", {"line": "slow.cu:12"}, "near it"),
+        ("memory_access", {"line": "fn7+0x10"}, "no function"),
+        ("read_source", {"file": "/etc/passwd"}, "no file of that name"),
+        ("read_source", {"file": "../../slow.cu"}, "no file of that name"),
+        ("read_source", {"line": 10000}, "its last is"),
+        ("read_source", {"line": 0}, "its last is"),
+        ("read_sass", {"at": "0xffff0"}, "no instruction is at"),
+        ("occupancy_what_if", {"registers": 300}, "`1` to `255`"),
+        ("occupancy_what_if", {"block_threads": 2048}, "`1` to `1024`"),
+        ("occupancy_what_if", {"shared_bytes": -1}, "`0` to `232448`"),
+        ("diff_profiles", {}, "there is no `report=1`"),
+    ],
+)  # fmt: skip
+def test_a_wrong_call_is_told_what_to_do(
+    case_of: Make, name: str, arguments: Any, hint: str
+) -> None:
+    answer = call_tool(case_of("matrix_flip/slow"), name, arguments)
+    assert answer.abstained
+    assert hint in answer.text
+    assert not answer.evidence
+    assert answer.text.isprintable()
+    assert len(answer.text) <= 600
+
+
+@pytest.mark.parametrize("launch", [0, "0", " 0 ", "#0", 0.0, "0.0", False, None, "", "null"])
+def test_what_can_only_mean_one_thing_is_taken_so(case_of: Make, launch: Any) -> None:
+    case = case_of("matrix_flip/slow")
+    assert call_tool(case, "stall_reasons", {"launch": launch}) == call_tool(
+        case, "stall_reasons", {}
+    )
+
+
+def test_a_number_may_name_a_line(case_of: Make) -> None:
+    case = case_of("matrix_flip/slow")
+    assert call_tool(case, "memory_access", {"line": 7}) == call_tool(
+        case, "memory_access", {"line": "slow.cu:7"}
+    )
+
+
+def test_a_bug_is_not_hidden(case_of: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(case: Case) -> Answer:
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(TOOLS, "broken", Tool("broken", "", {}, broken))  # type: ignore[arg-type]
+    with pytest.raises(ZeroDivisionError):
+        call_tool(case_of("matrix_flip/slow"), "broken", {})
+
+
+def test_a_report_without_launches_abstains(case_of: Make) -> None:
+    (explanation,) = case_of("matrix_flip/slow").explanations
+    with pytest.raises(Abstention):
+        Case([explanation._replace(launches=())]).launch()

@@ -1,0 +1,130 @@
+"""What has to hold of every answer, over real reports: bounded, grounded, cited, the same twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from keet_tools.case import MAX_CHARACTERS, Answer, Case
+from keet_tools.registry import TOOLS, call_tool
+
+from keet.catalog import metrics
+from keet.errors import KeetError
+from keet.explanation.analyst import LaunchExplanation, explain
+from keet.explanation.grounding import check_grounding
+from keet.ingest import read_profile
+from tests.conftest import corpus_files, needs_corpus
+
+Make = Callable[..., Case]
+SAMPLES = [
+    "matrix_flip/slow",
+    "gas_state/slow",
+    "panel_product/slow",
+    "tile_smooth/slow",
+    "token_mix/fast",
+    "tour_full.ncu-rep",
+    "tour_lines.csv",
+    "metrics_only.ncu-rep",
+    "graph.ncu-rep",
+]
+QUERIES = ["occupancy", "long scoreboard stalls", "dram__bytes"]
+_MORE = re.compile(r"more: `page=(\d+)`")
+_PAGES = 2
+"""That are looked at of one answer: paging itself has a test of its own."""
+
+
+def questions(each: LaunchExplanation) -> Iterator[tuple[str, dict[str, Any]]]:
+    plain = set(TOOLS) - {"lookup_metric", "memory_access", "diff_profiles", "read_sass"}
+    yield from ((name, {}) for name in sorted(plain))
+    yield from (("lookup_metric", {"query": query}) for query in QUERIES)
+    yield "occupancy_what_if", {"registers": 64, "shared_bytes": 4096, "block_threads": 192}
+    for location in list(dict.fromkeys(each.launch.locations.values()))[:3]:
+        yield "memory_access", {"line": f"{location.file}:{location.line}"}
+
+
+def pages(case: Case, name: str, arguments: dict[str, Any]) -> Iterator[Answer]:
+    page: int | None = 1
+    while page is not None and page <= _PAGES:
+        given = {**arguments, "page": page} if page > 1 else arguments
+        answer = call_tool(case, name, given)
+        yield answer
+        more = _MORE.search(answer.text)
+        page = int(more[1]) if more else None
+
+
+def check(case: Case, answer: Answer, each: LaunchExplanation, name: str) -> None:
+    assert 0 < len(answer.text) <= MAX_CHARACTERS
+    assert all(line.isprintable() for line in answer.text.split("\n"))
+    assert "(cut)" not in answer.text
+    if answer.abstained:
+        assert not answer.evidence
+        return
+    known = {piece.id: piece for piece in case.evidence()}
+    assert {piece.id: piece for piece in answer.evidence}.items() <= known.items()
+    said = set(re.findall(r"\bE\d+\b", re.sub(r"`[^`\n]*`", "", answer.text)))
+    assert said <= {piece.id for piece in answer.evidence}, name
+    grounding = check_grounding(answer.text, known.values(), launch=each.launch)
+    assert not grounding.stray, (name, answer.text)
+
+
+def check_all(case: Case) -> None:
+    for each in case.explanations[0].launches:
+        for name, arguments in questions(each):
+            of = {} if name == "list_launches" else {"launch": each.launch.id}
+            for answer in pages(case, name, {**arguments, **of}):
+                check(case, answer, each, name)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_answers_about_samples_hold(case_of: Make, name: str) -> None:
+    check_all(case_of(name))
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:24])
+def test_answers_about_strangers_hold(path: Path) -> None:
+    """Without the source: SASS takes a process for each report."""
+    try:
+        profile = read_profile(path)
+    except KeetError:
+        return
+    some = profile.launches[:: max(1, len(profile.launches) - 1)]
+    check_all(Case([explain(profile, some, 5, count(1))], show_source=False))
+
+
+def test_every_metric_of_the_catalog_can_be_asked_for(case_of: Make) -> None:
+    case = case_of("tour_full.ncu-rep")
+    each = case.launch(0)
+    answers = [call_tool(case, "lookup_metric", {"query": key, "launch": 0}) for key in metrics()]
+    assert sum(not answer.abstained for answer in answers) > 300
+    text = "\n\n".join(answer.text for answer in answers if not answer.abstained)
+    assert not check_grounding(text, case.evidence(), launch=each.launch).stray
+
+
+@pytest.mark.parametrize("arguments", [{}, {"at": "0x0100"}, {"at": "slow.cu:7"}])
+def test_machine_code_holds(case_of: Make, arguments: dict[str, Any]) -> None:
+    case = case_of("matrix_flip/slow")
+    for answer in pages(case, "read_sass", arguments):
+        assert not answer.abstained
+        check(case, answer, case.launch(), "read_sass")
+
+
+@pytest.mark.parametrize("sample", ["matrix_flip", "panel_product", "gas_state"])
+def test_a_diff_holds(case_of: Make, sample: str) -> None:
+    case = case_of(f"{sample}/slow", f"{sample}/fast")
+    for answer in pages(case, "diff_profiles", {}):
+        assert not answer.abstained
+        check(case, answer, case.launch(), "diff_profiles")
+
+
+def test_asking_twice_gives_the_same_ids(case_of: Make) -> None:
+    case = case_of("matrix_flip/slow")
+    asked = list(questions(case.launch()))
+    first = [call_tool(case, name, arguments) for name, arguments in asked]
+    count = len(list(case.evidence()))
+    assert [call_tool(case, name, arguments) for name, arguments in asked] == first
+    assert len(list(case.evidence())) == count

@@ -1,0 +1,69 @@
+"""What the analyst found, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keet.analysis.findings import Finding, Place
+from keet.catalog import findings
+from keet.explanation.analyst import LaunchExplanation, forecast_text
+from keet.units import Quantity
+from keet_tools.case import Answer, Case
+from keet_tools.telling import Telling, one_page, place_name, quote_prose, shorten
+
+_SIZE = 3
+_TEXT = 300
+_HEADLINE = 400
+
+
+def analyst_findings(
+    case: Case, launch: int | None = None, report: int = 0, page: int = 1
+) -> Answer:
+    """keet's own findings: causes, places, forecasts, what is healthy, what is not known."""
+    each = case.launch(launch, report)
+    say = Telling()
+    parts: list[Finding | str] = [*each.findings, *_others(each, say)]
+    shown, more = one_page(parts, page, _SIZE) if parts else ([], "")
+    rows = [part if isinstance(part, str) else _row(case, each, part, say) for part in shown]
+    return say.answer(say.headline(each, _HEADLINE), *rows, more)
+
+
+def _row(case: Case, each: LaunchExplanation, finding: Finding, say: Telling) -> str:
+    places = [_place(each, place, say) for place in finding.places[:3]]
+    where = f" Places: {', '.join(places)}." if places else ""
+    return (
+        f"- {finding.id} ({finding.confidence}), forecast `{forecast_text(finding)}`: "
+        f"{say.with_ids(shorten(finding.text, _TEXT), finding.evidence, each.launch)}{where} "
+        f"Remedy: {shorten(_action(case, finding), _TEXT)}"
+    )
+
+
+def _action(case: Case, finding: Finding) -> str:
+    if case.show_source:
+        return finding.action
+    here = f" at {finding.places[0].where}" if finding.here and finding.places else ""
+    return findings()[finding.id].remedy.format(here=here)
+
+
+def _place(each: LaunchExplanation, place: Place, say: Telling) -> str:
+    share = each.view.ledger.derived(
+        f"share_of_{place.of.replace(' ', '_')}",
+        Quantity(100 * place.share, "%"),
+        f"share of {place.of}",
+        line=place.where,
+    )
+    return f"{place_name(place.where)} {say(share)} of {place.of}"
+
+
+def _others(each: LaunchExplanation, say: Telling) -> Iterator[str]:
+    if each.folded:
+        symptoms = ", ".join(f"{symptom} by {cause}" for symptom, cause in each.folded)
+        yield f"- explained by another finding: {shorten(symptoms, _TEXT)}"
+    if each.healthy:
+        notes = [say.with_ids(note.text, note.evidence, each.launch) for note in each.healthy]
+        yield f"- healthy: {shorten('; '.join(notes), 400)}"
+    if each.skipped:
+        reasons = "; ".join(f"{skip.check}: {skip.reason}" for skip in each.skipped)
+        yield f"- not known: {quote_prose(reasons, 400)}"
+    if each.second_opinion:
+        yield f"- {shorten(each.second_opinion, 200)}"

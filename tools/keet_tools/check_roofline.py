@@ -1,0 +1,52 @@
+"""Where a launch stands against each ceiling."""
+
+from __future__ import annotations
+
+from keet.analysis.roofline import SEEN, Roofline, find_roofline
+from keet.analysis.roofline_ceiling import Ceiling
+from keet_tools.case import Abstention, Answer, Case
+from keet_tools.telling import Telling, one_page, shorten
+
+_SIZE = 10
+
+
+def check_roofline(case: Case, launch: int | None = None, report: int = 0, page: int = 1) -> Answer:
+    """Share of peak of each arithmetic type and memory level, with arithmetic intensity."""
+    each = case.launch(launch, report)
+    found = find_roofline(each.launch, each.view.ledger)
+    if not found.ceilings:
+        reasons = "; ".join(f"{a.reason}: {a.remedy}" for a in [*found.absent.values()][:2])
+        raise Abstention(f"no share of any peak is known; {shorten(reasons, 400)}")
+    ranked = sorted(found.ceilings, key=lambda ceiling: -ceiling.share)
+    busy = [ceiling for ceiling in ranked if ceiling.reached.value >= SEEN or ceiling.busiest]
+    shown, more = one_page(busy or ranked, page, _SIZE)
+    say = Telling()
+    rows = [_row(found, ceiling, say) for ceiling in shown]
+    idle = ", ".join(ceiling.label for ceiling in ranked if busy and ceiling not in busy)
+    notes = [f"idle: {idle}"] if idle else []
+    notes += [shorten(note, 160) for note in found.notes[:2]]
+    return say.answer(_reading(found), *rows, *_unknown(found), *notes, more)
+
+
+def _reading(found: Roofline) -> str:
+    """Without what it tells people at a terminal to type."""
+    return found.reading.replace(": keet hotspots shows where", "").replace(
+        "; keet show REPORT tells how to", ""
+    )
+
+
+def _row(found: Roofline, ceiling: Ceiling, say: Telling) -> str:
+    parts = [f"{ceiling.label} {say(ceiling.reached)} of peak"]
+    if ceiling.achieved and ceiling.peak:
+        parts.append(f"{say(ceiling.achieved)} of {say(ceiling.peak)}")
+    if ceiling.busiest:
+        parts.append(f"{ceiling.busiest.label} {say(ceiling.busiest.busy)} busy")
+    for entry in found.lead_intensities():
+        if entry.level == ceiling.id:
+            parts.append(f"intensity {say(entry.value)}, ridge {say(entry.ridge)}")
+    return ", ".join(parts)
+
+
+def _unknown(found: Roofline) -> list[str]:
+    reasons = dict.fromkeys(absent.reason for absent in found.absent.values())
+    return [f"not known: {shorten('; '.join(reasons), 200)}"] if reasons else []

@@ -1,0 +1,32 @@
+"""Which launches there are, and the verdict on each."""
+
+from __future__ import annotations
+
+from keet.explanation.analyst import LaunchExplanation
+from keet_tools.case import Answer, Case
+from keet_tools.telling import Telling, one_page, quote
+
+_SIZE = 6
+
+
+def list_launches(case: Case, report: int = 0, page: int = 1) -> Answer:
+    """Launches of a report: kernel, grid, block, duration, verdict."""
+    told = case.report(report)
+    shown, more = one_page(told.launches, page, _SIZE)
+    say = Telling()
+    device = told.launches[0].launch.device.name if told.launches else None
+    rows = [_row(each, say) for each in shown]
+    return say.answer(f"report {quote(f'{report}')} on {quote(device or 'unknown')}", *rows, more)
+
+
+def _row(each: LaunchExplanation, say: Telling) -> str:
+    launch = each.launch
+    duration = each.view.get("duration")
+    took = f" {say(duration)}" if duration else ""
+    shapes = f"grid {_shape(launch.grid)} block {_shape(launch.block)}"
+    headline = say.headline(each, 150)
+    return f"#{launch.id} {quote(launch.kernel, 50)} {quote(shapes)}{took}: {headline}"
+
+
+def _shape(shape: tuple[int, int, int] | None) -> str:
+    return "x".join(map(str, shape)) if shape else "unknown"
