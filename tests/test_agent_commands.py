@@ -229,6 +229,17 @@ def test_a_fault_at_the_first_call(fault: str, keet: Keet, script: Script, tmp_p
     assert read_transcript(kept)[-1]["event"] == "end"
 
 
+@pytest.mark.parametrize("command", [("explain", TILES), ("ask", TILES, "Why?")])
+def test_a_bug_in_the_agent_costs_no_answer(
+    command: tuple[object, ...], keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keet.agent.session.Session.converse", lambda *_: 1 / 0)
+    result = keet(*command, "--model", script(READING))
+    assert result.code == 3
+    assert "a bug in keet (ZeroDivisionError" in result.err
+    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
+
+
 def test_no_key(keet: Keet) -> None:
     result = keet("explain", TILES, "--model", "openai:gpt-5")
     assert result.code == 3

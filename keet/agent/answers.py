@@ -135,7 +135,7 @@ def _json_object(text: str) -> dict[str, Any]:
     for part in [*([fenced[1]] if fenced else []), *(text[start:] for start in starts)]:
         try:
             found, _ = json.JSONDecoder(strict=False).raw_decode(part)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # a number of 5,000 digits is a ValueError too
             continue
         if isinstance(found, dict):
             return found

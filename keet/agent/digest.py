@@ -25,10 +25,14 @@ _FACTS = (
 )
 
 
+_LEAST_BUSY = 3.0
+"""Per cent of its peak: a unit below it has no part in the matter."""
+
+
 def digest(case: Case) -> str:
     """Of the launch in focus."""
     each = case.launch()
-    told = [f"launch: {', '.join(_facts(each))}"]
+    told = [f"launch: {', '.join(_facts(each))}", f"busy: {', '.join(_units(each))}"]
     told += [f"{name}:\n{call_tool(case, name, {}).text}" for name in _AHEAD]
     if not any(each.launch.source_files.values()):
         told.append(f"read_sass:\n{_hottest_code(case)}")
@@ -44,6 +48,13 @@ def _facts(each: LaunchExplanation) -> Iterator[str]:
         piece = each.view.get(metric)
         if piece is not None:
             yield f"{piece.label} {piece} [{piece.id}]"
+
+
+def _units(each: LaunchExplanation) -> Iterator[str]:
+    """Shares of peak over the whole launch, idle SMs included."""
+    for ceiling in each.ceilings:
+        if ceiling.reached.value >= _LEAST_BUSY:
+            yield f"{ceiling.spoken} {ceiling.reached:.1f} [{ceiling.reached.id}]"
 
 
 def _hottest_code(case: Case) -> str:

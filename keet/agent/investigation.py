@@ -39,7 +39,7 @@ _SILENCE = Conclusion(summary="")
 def investigate(session: Session, case: Case) -> tuple[Statement | None, Fault | None]:
     """What could be had, and what came in between."""
     each = case.launch()
-    session.begin(f"#{each.launch.id} {each.launch.name.short}")
+    session.begin(f"#{each.launch.id} {each.launch.name.short}", case)
     reading: Reading | None = None
     try:
         reading = _read(session, case, each)
@@ -112,7 +112,7 @@ def _places(each: LaunchExplanation) -> list[Place]:
 
 
 def _device(launch: Launch) -> str:
-    return launch.device.name or "this GPU"
+    return launch.device.name or "a GPU that is not named"
 
 
 def _shape(shape: Sequence[int] | None) -> str:

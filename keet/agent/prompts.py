@@ -7,6 +7,7 @@ know, and called data: an instruction in it is part of what is examined, not of 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -14,9 +15,11 @@ from string import Template
 
 from keet.agent.answers import Reading
 from keet.catalog import findings
+from keet.errors import one_line
 
 AT_ONCE = 5
 """Tool calls of one round that are answered."""
+_MARK = re.compile(r"\[(?=\s*(?:end\s+of\s+)?data\b)", re.IGNORECASE)
 _TEXTS = Path(__file__).parent / "texts"
 
 
@@ -38,7 +41,8 @@ def _filled(name: str, **blanks: str) -> str:
 
 def fenced(what: str, text: str) -> str:
     """Data, between marks that depend on all of it: nobody can write the end of it ahead."""
-    mark = hashlib.sha256(f"{what}\n{text}".encode()).hexdigest()[:8]
+    text = _MARK.sub("(", text)
+    mark = hashlib.sha256(f"{what}\n{text}".encode(errors="backslashreplace")).hexdigest()[:16]
     return f"[data {mark}: {what}]\n{text}\n[end of data {mark}]"
 
 
@@ -48,7 +52,8 @@ def rules() -> str:
 
 def read(source: str, device: str, grid: str, block: str) -> str:
     ids = ", ".join(findings())
-    return _filled("read", device=device, grid=grid, block=block, ids=ids, source=_source(source))
+    gpu = fenced("the GPU", one_line(device))
+    return _filled("read", gpu=gpu, grid=grid, block=block, ids=ids, source=_source(source))
 
 
 def inspect(  # noqa: PLR0913 - the blanks of one form
@@ -57,8 +62,7 @@ def inspect(  # noqa: PLR0913 - the blanks of one form
     ids = f"\nFinding ids: {', '.join(findings())}\n"
     return _filled(
         "inspect",
-        kernel=fenced("name of the kernel", kernel),
-        device=device,
+        kernel=fenced("names of kernel and GPU", one_line(f"{kernel} on {device}")),
         reading=_said(reading) if reading else ids,
         evidence=_measured(evidence),
         source=_source(source) if source else "The source is not at hand.",

@@ -28,7 +28,7 @@ def opening(case: Case, question: str, rounds: int) -> str:
 
 def answer(session: Session, case: Case, question: str) -> Slots:
     """Raises Fault."""
-    session.begin("the question")
+    session.begin("the question", case)
     session.tell("looking at the evidence")
     said = session.converse("ask", lambda rounds: opening(case, question, rounds), Spoken, case)
     slots = Slots(_holder(case))

@@ -1,11 +1,18 @@
-"""Keeps names and source at home: what leaves has placeholders, what comes back has them undone."""
+"""Keeps names and source at home: what leaves has placeholders, what comes back has them undone.
+
+Names stand between the marks of data, and are replaced only there: a report's writer may name a
+kernel like a word of keet's rules, and would take it out of them otherwise. Keys go no way at all.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from keet.agent import prompts
+from keet.agent.secrets import scrub
+from keet.errors import one_line
 from keet.explanation.analyst import Explanation
 from keet.profile import Launch
 from keet.profile.names import file_name
@@ -16,6 +23,10 @@ _QUOTED_CODE = re.compile(r" \(`[^`\n]*`(?:, `[^`\n]*`)*\)")
 """What the analyst quotes of a line: ` (`out[x * n + y]`)`."""
 _SHORTEST = 3
 """Letters of a name: a shorter one would be found inside other words."""
+_FENCED = re.compile(r"\[data [0-9a-f]+: ([^\n]*)\]\n(.*?)\n\[end of data [0-9a-f]+\]", re.DOTALL)
+_CUT = re.compile(r"[^`\n…]*…")
+"""A quotation that was too long: a name may have lost its end."""
+_LEAST_OF_A_NAME = 4
 
 
 class Redactor:
@@ -24,25 +35,52 @@ class Redactor:
     def __init__(self, explanations: Iterable[Explanation], mode: Redaction | None) -> None:
         self.hides_source = mode in ("source", "all")
         self._placeholders: dict[str, str] = {}
+        self._real: dict[str, str] = {}
+        self._taken: list[str] = []
         if mode in ("names", "all"):
-            self._collect(explanations)
+            self._collect(list(explanations))
         self._names = _any_of(self._placeholders)
-        self._real = {placeholder: name for name, placeholder in self._placeholders.items()}
         self._tokens = _any_of(self._real)
 
     def out(self, text: str) -> str:
         """As it is sent."""
+        fences = [match for match in _FENCED.finditer(text) if _is_keets(match)]
+        if text in (prompts.rules(), prompts.now()):
+            return text
+        if not fences:
+            return self._hidden(text)
+        parts, place = [], 0
+        for match in fences:
+            parts += [text[place : match.start(2)], self._hidden(match[2])]
+            place = match.end(2)
+        return scrub("".join([*parts, text[place:]]))
+
+    def back(self, text: str) -> str:
+        """As people here know it."""
+        text = scrub(text)
+        return self._tokens.sub(lambda m: self._real[m[0]], text) if self._tokens else text
+
+    def _hidden(self, text: str) -> str:
+        text = scrub(text)
         if self.hides_source:
             text = _QUOTED_CODE.sub("", text)
         if self._names is None:
             return text
-        return self._names.sub(lambda match: self._placeholders[match[0]], text)
+        text = self._names.sub(lambda match: self._placeholders[match[0]], text)
+        return _CUT.sub(lambda match: self._without_beginning(match[0][:-1]) + "…", text)
 
-    def back(self, text: str) -> str:
-        """As people here know it."""
-        return self._tokens.sub(lambda m: self._real[m[0]], text) if self._tokens else text
+    def _without_beginning(self, text: str) -> str:
+        """Without the name that it ends with, as far as it goes."""
+        for name, placeholder in self._placeholders.items():
+            for length in range(min(len(name), len(text)), _LEAST_OF_A_NAME - 1, -1):
+                if text.endswith(name[:length]) and not text[-length - 1 : -length].isalnum():
+                    return text[:-length] + placeholder
+        return text
 
-    def _collect(self, explanations: Iterable[Explanation]) -> None:
+    def _collect(self, explanations: Sequence[Explanation]) -> None:
+        for explanation in explanations:
+            for each in explanation.launches:
+                self._taken += filter(None, each.launch.source_files.values())
         for explanation in explanations:
             self._hide(explanation.profile.provenance.path, "report")
             for each in explanation.launches:
@@ -61,8 +99,22 @@ class Redactor:
 
     def _hide(self, name: str | None, kind: str) -> None:
         if name and len(name) >= _SHORTEST and name not in self._placeholders:
-            count = sum(known.startswith(f"{kind}_") for known in self._placeholders.values())
-            self._placeholders[name] = f"{kind}_{count + 1}"
+            placeholder = self._fresh(kind)
+            self._real[placeholder] = name
+            for form in (name, one_line(name), one_line(name.expandtabs(4)).replace("`", "'")):
+                self._placeholders.setdefault(form, placeholder)
+
+    def _fresh(self, kind: str) -> str:
+        """A word that the source does not have: it would come back as a name."""
+        count = 1 + sum(known.startswith(f"{kind}_") for known in self._real)
+        while any(f"{kind}_{count}" in text for text in self._taken):
+            count += 1000
+        return f"{kind}_{count}"
+
+
+def _is_keets(fence: re.Match[str]) -> bool:
+    """A model may write marks too, but not such."""
+    return prompts.fenced(fence[1], fence[2]) == fence[0]
 
 
 def _any_of(words: Iterable[str]) -> re.Pattern[str] | None:

@@ -6,6 +6,7 @@ Whatever happens to the model, what the analyst found is not lost.
 from __future__ import annotations
 
 import datetime
+import os
 import re
 from collections.abc import Sequence
 from contextlib import closing
@@ -16,13 +17,16 @@ from keet_tools.case import Case
 
 from keet.agent import question as asking
 from keet.agent.cache import Cache, CachedChat
+from keet.agent.evidence_ids import recorded_in
 from keet.agent.investigation import investigate, shown_requests
 from keet.agent.prompts import prompt_version
 from keet.agent.redacting import Redaction, Redactor
 from keet.agent.session import Limits, Progress, Session
 from keet.agent.settings import ModelSpec, cache_folder
+from keet.agent.slots import Slots
 from keet.agent.transcript import Transcript, request_text
 from keet.agent.wire import Chat, Fault, Message, Request
+from keet.errors import one_line
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.statement import Answered, Authorship, Usage
 
@@ -75,6 +79,8 @@ def _explained(
                 break  # a host that is gone will not be back for the next kernel
     except KeyboardInterrupt:
         fault = Fault("interrupted", "interrupted")
+    except Exception as error:  # noqa: BLE001 - a bug here must not cost the analyst's answer
+        fault = _bug(error)
     session.transcript.end(fault.kind if fault else "done", session.usage)
     author = _author(plan, session, session.transcript, fault)
     return explanation._replace(launches=tuple(told), author=author)
@@ -91,14 +97,23 @@ def ask(
         session = _session(plan, explanations, redactor, transcript, progress)
         if isinstance(session, Fault):
             return _author(plan, None, transcript, session)
-        try:
-            slots = asking.answer(session, case, question)
-        except (Fault, KeyboardInterrupt) as problem:
-            fault = problem if isinstance(problem, Fault) else Fault("interrupted", "interrupted")
-            transcript.end(fault.kind, session.usage)
-            return _author(plan, session, transcript, fault)
-        transcript.end("done", session.usage)
-        return asking.answered(case, question, slots, _author(plan, session, transcript, None))
+        found = _asked(session, case, question)
+        transcript.end(found.kind if isinstance(found, Fault) else "done", session.usage)
+        author = _author(plan, session, transcript, found if isinstance(found, Fault) else None)
+        if isinstance(found, Fault):
+            return author
+        return asking.answered(case, question, found, author)
+
+
+def _asked(session: Session, case: Case, question: str) -> Slots | Fault:
+    try:
+        return asking.answer(session, case, question)
+    except Fault as fault:
+        return fault
+    except KeyboardInterrupt:
+        return Fault("interrupted", "interrupted")
+    except Exception as error:  # noqa: BLE001 - as above
+        return _bug(error)
 
 
 # --- what would be sent
@@ -179,6 +194,7 @@ def _session(
         progress=progress,
         limits=plan.limits,
         price=plan.spec.price,
+        translation=recorded_in(plan.replay) if plan.replay else None,
     )
 
 
@@ -198,6 +214,13 @@ def _chat(plan: Plan, explanations: Sequence[Explanation]) -> Chat:
     return CachedChat(
         chat, cache, report_sha256=shas, prompt_version=prompt_version(), settings=settings
     )
+
+
+def _bug(error: Exception) -> Fault:
+    if os.environ.get("KEET_DEBUG"):
+        raise error
+    told = one_line(f"{type(error).__name__}: {error}")
+    return Fault("bug", f"this is a bug in keet ({told}); please report it with the transcript")
 
 
 def _author(

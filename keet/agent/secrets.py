@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -42,22 +42,25 @@ _AFTER = re.compile(
 )
 
 
-def scrub(text: str) -> str:
-    """The text without keys."""
-    for value in _known():
+def scrub(text: str, known: Sequence[str] | None = None) -> str:
+    """The text without keys; `known`: those of the environment, where they were looked up."""
+    for value in _known() if known is None else known:
         text = text.replace(value, KEY)
     text = _LOOKS.sub(KEY, text)
     return _AFTER.sub(lambda match: f"{match[match.lastgroup or 0]}{KEY}", text)
 
 
-def scrub_document(value: Any) -> Any:
+def scrub_document(value: Any, known: Sequence[str] | None = None) -> Any:
     """The same for each text in what will be JSON. Before it is JSON: escapes would hide a key."""
+    known = _known() if known is None else known
     if isinstance(value, str):
-        return scrub(value)
+        return scrub(value, known)
     if isinstance(value, Mapping):
-        return {scrub(str(name)): scrub_document(part) for name, part in value.items()}
+        return {
+            scrub(str(name), known): scrub_document(part, known) for name, part in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [scrub_document(part) for part in value]
+        return [scrub_document(part, known) for part in value]
     return value
 
 

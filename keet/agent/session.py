@@ -14,15 +14,19 @@ from pydantic import BaseModel
 
 from keet.agent import prompts
 from keet.agent.answers import NoAnswer, schema_of, understand
+from keet.agent.evidence_ids import Translation, entries
 from keet.agent.redacting import Redactor
 from keet.agent.transcript import Transcript
 from keet.agent.wire import CantCallTools, Chat, Fault, Message, Reply, Request, ToolCall, ToolSpec
+from keet.errors import one_line
 from keet.explanation.statement import Usage
 
 Progress = Callable[[str], None]
 Shape = TypeVar("Shape", bound=BaseModel)
 
 _BYTES_A_TOKEN = 3.4
+_CAREFUL = 1.04
+"""A guess may be short by this, and the budget is kept all the same."""
 _ROUND = 1200
 """Tokens that a round of tools may add."""
 
@@ -48,7 +52,9 @@ class Session:
         progress: Progress,
         limits: Limits,
         price: tuple[float, float] | None = None,
+        translation: Translation | None = None,
     ) -> None:
+        """`translation`: of evidence ids, where replies come from a transcript."""
         self.chat = chat
         self.transcript = transcript
         self.redactor = redactor
@@ -56,15 +62,19 @@ class Session:
         self._progress = progress
         self._price = price
         self._takes_tools = True
+        self._translation = translation
+        self._noted: set[str] = set()
         self._about = ""
+        self._case: Case | None = None
         self._calls_here = self._tokens_here = 0
         self._ratio = 1.0
         """Of the server's count of tokens to keet's, which is careful."""
         self.usage = Usage(0, 0, 0, 0, None, 0.0)
 
-    def begin(self, about: str) -> None:
+    def begin(self, about: str, case: Case) -> None:
         """A new kernel or question, with limits of its own."""
         self._about = about
+        self._case = case
         self._calls_here = self._tokens_here = 0
 
     def tell(self, doing: str) -> None:
@@ -87,6 +97,7 @@ class Session:
         sent = [_with_text(message, self.redactor.out) for message in messages]
         request = Request(sent, tools, schema)
         self._stay_within(request)
+        self._note_evidence()
         self.transcript.request(phase, request)
         began = time.monotonic()
         reply = self.chat.ask(request)
@@ -94,7 +105,19 @@ class Session:
         self.transcript.reply(reply, seconds)
         self._count(reply, seconds)
         self._calibrate(request, reply)
-        return _undone(reply, self.redactor.back)
+        return _undone(reply, self._as_known_here)
+
+    def _as_known_here(self, text: str) -> str:
+        text = self.redactor.back(text)
+        return self._translation.to_today(text, self._case) if self._translation else text
+
+    def _note_evidence(self) -> None:
+        """What each new id stands for: a replay may number it differently."""
+        known = entries(self._case) if self._case else {}
+        new = [[found, *entry] for found, entry in known.items() if found not in self._noted]
+        self._noted.update(known)
+        if new:
+            self.transcript.note(evidence=new)
 
     def _stay_within(self, request: Request) -> None:
         needed = self._tokens(request)
@@ -124,7 +147,7 @@ class Session:
         self.usage = self.usage._replace(cost=self._cost())
 
     def _tokens(self, request: Request) -> int:
-        return math.ceil(self._ratio * estimate(request))
+        return math.ceil(_CAREFUL * self._ratio * estimate(request))
 
     def _calibrate(self, request: Request, reply: Reply) -> None:
         if not reply.spent.estimated and reply.spent.input_tokens > 0:
@@ -183,7 +206,7 @@ class Session:
         answer = call_tool(case, call.name, call.arguments)
         seconds = time.monotonic() - began
         self.transcript.tool(call, answer.text, answer.evidence, answer.abstained, seconds)
-        return prompts.fenced(f"result of {call.name[:40]}", answer.text)
+        return prompts.fenced(f"result of {one_line(call.name[:40])}", answer.text)
 
     def _understood(
         self, phase: str, messages: list[Message], reply: Reply, shape: type[Shape]

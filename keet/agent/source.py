@@ -34,13 +34,23 @@ def own_files(launch: Launch) -> list[str]:
 
 def _headers(launch: Launch, files: Sequence[str]) -> list[str]:
     """What these files include by name: constants and structures are there."""
-    named = {
-        file_name(name)
-        for file in files
-        for name in _INCLUDE.findall(launch.source_files[file] or "")
-    }
-    known = {file_name(path): path for path, text in launch.source_files.items() if text}
-    return [known[name] for name in sorted(named) if name in known]
+    known = _by_name(launch)
+    return [known[name] for name in _included(launch, files) if name in known]
+
+
+def _included(launch: Launch, files: Sequence[str]) -> list[str]:
+    texts = [launch.source_files[file] or "" for file in files]
+    return sorted({file_name(name) for text in texts for name in _INCLUDE.findall(text)})
+
+
+def _by_name(launch: Launch) -> dict[str, str]:
+    return {file_name(path): path for path, text in launch.source_files.items() if text}
+
+
+def _absent_headers(launch: Launch, files: Sequence[str]) -> str:
+    """A model must not guess at constants that it could have asked for."""
+    absent = [name for name in _included(launch, files) if name not in _by_name(launch)]
+    return f"(not at hand: {', '.join(map(one_line, absent))})" if absent else ""
 
 
 def whole_source(launch: Launch, budget: int) -> str:
@@ -83,7 +93,8 @@ def _widest(launch: Launch, lines: Lines, radii: Sequence[int], budget: int) -> 
 
 
 def numbered(launch: Launch, lines: Lines) -> str:
-    return "\n".join(row for file, numbers in lines.items() for row in _rows(launch, file, numbers))
+    rows = [row for file, numbers in lines.items() for row in _rows(launch, file, numbers)]
+    return "\n".join([*rows, *filter(None, [_absent_headers(launch, list(lines))])])
 
 
 def _rows(launch: Launch, file: str, numbers: Sequence[int]) -> Iterator[str]:

@@ -156,8 +156,10 @@ def read_transcript(path: Path) -> list[dict[str, Any]]:
 
 def replies_of(path: Path) -> list[Reply]:
     """What the model answered, in its order. Raises UsageError."""
-    replies = []
+    replies: list[Reply] = []
     for number, event in enumerate(read_transcript(path), 1):
+        if event["event"] == "start":
+            replies.clear()  # a file that was written to before: the last run counts
         if event["event"] != "reply":
             continue
         try:

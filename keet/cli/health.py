@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal, NamedTuple
 
+from keet.errors import UsageError
 from keet.version import __version__
 
 _EXTRAS = {
@@ -16,8 +18,9 @@ _EXTRAS = {
     "mcp": "mcp",
     "distributed": "dask",
 }
-_PACKAGES = ("rich", "pydantic", "pandas", "duckdb")
+_PACKAGES = ("rich", "pydantic", "pandas", "duckdb", "langchain", "langchain-openai")
 _SECONDS = 10
+_SERVER_SECONDS = 3
 
 
 class Check(NamedTuple):
@@ -38,6 +41,7 @@ def examine() -> list[Check]:
         _native_reader(),
         _ncu(),
         _gpu(),
+        _model(),
         *(
             _package(name, needed=False, install=f"keet[{extra}]")
             for name, extra in _EXTRAS.items()
@@ -99,6 +103,46 @@ def _gpu() -> Check:
         remedy = "only profiling needs one; reports are read anywhere"
         return Check("GPU", "missing", False, found or "none found", remedy)
     return Check("GPU", "ok", False, found)
+
+
+def _model() -> Check:
+    from keet.agent.settings import find_model
+    from keet.cli.model_options import HOW
+
+    try:
+        spec = find_model()
+    except UsageError as problem:
+        return Check("model", "broken", False, str(problem), "mend that, or unset it")
+    if spec is None:
+        return Check("model", "missing", False, "none named: the analyst explains alone", HOW)
+    return _server(spec.name, spec.base_url) if spec.base_url else _key(spec.name)
+
+
+def _server(name: str, url: str) -> Check:
+    """Whether somebody answers; nothing of a report is sent."""
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    from keet.agent.secrets import scrub
+
+    found = scrub(f"{name or 'its first model'} at {url}")
+    try:
+        with urlopen(Request(f"{url.rstrip('/')}/models"), timeout=_SERVER_SECONDS):
+            return Check("model", "ok", False, f"{found}, which answers")
+    except HTTPError as problem:  # somebody is there, and may want a key
+        return Check("model", "ok", False, f"{found}, which answers (HTTP {problem.code})")
+    except (OSError, ValueError) as problem:
+        remedy = "start the server, or name another with KEET_BASE_URL"
+        return Check("model", "broken", False, f"{found}: {scrub(str(problem))}", remedy)
+
+
+def _key(name: str) -> Check:
+    from keet.agent.provider_faults import key_variable
+
+    variable = key_variable(name)
+    if variable and not os.environ.get(variable):
+        return Check("model", "broken", False, f"{name}, without a key", f"set {variable}")
+    return Check("model", "ok", False, f"{name}; whether the key is right is seen when it is asked")
 
 
 def _encoding() -> Check:

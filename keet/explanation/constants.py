@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
-_LITERAL = re.compile(r"(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d+)(?![\w.]*\.\d)(?=[uUlLfF]*\b)")
+_LITERAL = re.compile(r"(?<![\w.])(?:0[xX][0-9a-fA-F]{1,16}|\d{1,18})(?![\w.]*\.\d)(?=[uUlLfF]*\b)")
 _NAMED = re.compile(
     r"#define[ \t]+(\w+)[ \t]+(?:\(?)([^\n;]+)"
-    r"|\b(?:constexpr|const|static|enum)\b[^=\n;]*?\b(\w+)[ \t]*=[ \t]*([^;,\n{}]+)"
+    r"|\b(?:constexpr|const|static|enum)\b[^=\n;]{0,200}?\b(\w+)[ \t]*=[ \t]*([^;,\n{}]+)"
     r"|^[ \t]*([A-Z][A-Z0-9_]*)(?:[ \t]*:[^=\n]+)?[ \t]*=[ \t]*([^\n#]+)",
     re.MULTILINE,
 )
@@ -23,6 +23,7 @@ _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mod: lambda a, b: a % b,
     ast.LShift: lambda a, b: a << min(b, 64),
 }
+_DECIMAL = re.compile(r"(?<![\w.])\d{1,12}\.\d{1,12}(?=[fF]?\b)")
 _LARGEST = 2**64
 
 
@@ -33,6 +34,11 @@ def constants(code: str) -> set[int]:
 
 def literals(code: str) -> Iterator[str]:
     return (match[0] for match in _LITERAL.finditer(code))
+
+
+def decimals(code: str) -> Iterator[float]:
+    """`1.4f`"""
+    return (float(match[0]) for match in _DECIMAL.finditer(code))
 
 
 def _named(code: str) -> Iterator[int]:

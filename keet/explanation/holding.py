@@ -14,7 +14,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from keet.evidence import Evidence
-from keet.explanation.constants import constants
+from keet.explanation.arithmetic import Arithmetic
+from keet.explanation.constants import constants, decimals
+from keet.explanation.disguise import Span, disguise, promises_in_words, undisguised
 from keet.explanation.grounding import Stray, check_grounding
 from keet.explanation.matching import same_kind
 from keet.explanation.naming import misnamed
@@ -26,11 +28,6 @@ from keet.profile.names import file_name
 CITED = re.compile(r"\bE\d+\b")
 _CODE = re.compile(r"`([^`\n]*)`")
 _PLACE = re.compile(r"([\w./\\-]*\w\.[A-Za-z]\w{0,9}):(\d+)")
-_TERM = r"(\d[\d,.]*\d|\d)(?:\s?[A-Za-z%/]+)?(?:\s?\[(E\d+)\])?"
-_EQUATION = re.compile(
-    rf"{_TERM}\s*([*×x+/−-])\s*{_TERM}\s*(?:=|≈)\s*(?:about\s+)?(\d[\d,.]*\d|\d)"
-)
-"""`48,400 [E171] / 4 = 12,100`"""
 _GAIN = re.compile(
     r"\b(?:faster|quicker|speed-?ups?|speeds?\s+(?:\w+\s+)?up|gains?|improve(?:s|d|ment\w*)?|"
     r"reduc\w+ (?:the )?(?:run\w*|execution|kernel)?\s*time|times? (?:less|shorter))\b",
@@ -40,7 +37,13 @@ _BEHIND = re.compile(r"[^\w\[\]]{0,3}\[(E\d+)")
 _COMMON = {"of", "the", "is", "at", "and", "in", "to", "share", "peak", "by", "on", "per", "an"}
 """Words that tell nothing about what a number is."""
 PROMISE = "how much faster is keet's to forecast, not a model's"
-_COMMENT = re.compile(r"(?://|#(?!\s*(?:pragma|define|if|endif|include|else)))[^\n]*")
+_COMMENT = re.compile(
+    r"(?://|#(?!\s*(?:pragma|define|if|endif|include|else|undef)))[^\n]*|/\*.*?(?:\*/|\Z)",
+    re.DOTALL,
+)
+_LONGEST_LINE = 400
+_BARE = re.compile(r"[\W\d_]*(?:[eExX%]|[nuµm]?s|[kKMGT]?B)?[\W\d_]*")
+"""A number in backticks is no code."""
 _FACTOR = re.compile(r"\d(?:\.\d+)?\s?(?:x\b|×|%|times\b|-?fold\b)", re.IGNORECASE)
 _MEASURED = {
     *("%", "x", "s", "hz", "flop", "point", "sector", "wavefront", "request", "conflict", "inst"),
@@ -106,12 +109,15 @@ class Holder:
         """`files`: source texts by path; `suggested`: code that a model proposes."""
         self.pieces = {piece.id: piece for piece in evidence}
         self._launches = launches
-        code = "\n".join([*files.values(), suggested])
+        # What a comment says is no fact of the code, nor code to be quoted.
+        code = _COMMENT.sub(" ", "\n".join(map(_short_lines, [*files.values(), suggested])))
         self._squeezed = re.sub(r"\s+", "", code)
         devices = {launch.device: launch for launch in launches}.values()
         shapes = (shape for launch in launches for shape in (launch.grid, launch.block) if shape)
         self._device: set[int] = set().union(*map(_attributes, devices))
         self._constants = constants(code).union(self._device, *shapes)
+        known = self._constants | _HARDWARE[""] | set(decimals(code))
+        self._arithmetic = Arithmetic(known, self.pieces)
         self._lengths = {file_name(path): len(text.splitlines()) for path, text in files.items()}
 
     def hold(self, text: str, evidence: Iterable[str] = (), *, predicting: bool = False) -> Held:
@@ -122,7 +128,7 @@ class Holder:
         return Held(
             tuple(
                 Part(sentence, self._reason(sentence, cited, predicting=predicting), ends)
-                for paragraph, end in _paragraphs(text)
+                for paragraph, end in _paragraphs(undisguised(text))
                 for sentence, ends in _sentences(self._plain(paragraph), end)
             )
         )
@@ -145,7 +151,7 @@ class Holder:
 
     def _is_code(self, span: str) -> bool:
         known = re.sub(r"\s+", "", span) in self._squeezed
-        return known or not re.search(r"\d", span)
+        return (known and not _BARE.fullmatch(span)) or not re.search(r"\d", span)
 
     def _numbers(self, text: str) -> list[SaidNumber]:
         names = [launch.name for launch in self._launches]
@@ -155,17 +161,45 @@ class Holder:
         """Why a sentence can't stand."""
         if self._promises(sentence):
             return PROMISE
+        sentence = self._odd_places.sub(lambda match: " " * len(match[0]), sentence)
         here = CITED.findall(sentence)
         if unknown := [found for found in here if found not in self.pieces]:
             return f"there is no evidence {unknown[0]}"
         stray = self._stray(sentence, [*here, *cited], predicting=predicting)
         if stray:
             return f"{stray.text}: {stray.reason}"
-        return self._misplaced(sentence)
+        return self._misplaced(sentence) or self._disguised(sentence, [*here, *cited])
+
+    def _disguised(self, sentence: str, cited: Sequence[str]) -> str | None:
+        """A number that no check of numbers sees."""
+        if any(name in sentence for name in self._speaking):
+            return "the kernel's name has numbers to say; call it the kernel"
+        numbers = self._numbers(sentence)
+        if any(_is_vague(number) for number in numbers):
+            return "a number with an exponent says too little; write it as measured"
+        spans = [Span(number.start, number.end) for number in numbers]
+        pieces = [self.pieces[found] for found in cited]
+        shares = [piece.value for piece in pieces if piece.unit == "%"]
+        return disguise(sentence, spans, self._constants | _HARDWARE["byte"], shares)
+
+    @cached_property
+    def _odd_places(self) -> re.Pattern[str]:
+        """`cmath:1073`: files of the code whose names have no ending are no numbers either."""
+        files = {loc.file for launch in self._launches for loc in launch.locations.values()}
+        names = sorted(name for name in map(file_name, files) if name.isidentifier())
+        return re.compile(rf"\b(?:{'|'.join(names)}):\d+" if names else r"(?!)")
+
+    @cached_property
+    def _speaking(self) -> list[str]:
+        """Names that are no identifiers: their numbers would pass as parts of a name."""
+        forms = (
+            {*launch.name, launch.name.short, launch.device.name or ""} for launch in self._launches
+        )
+        return [name for name in set().union(*forms) if _speaks(name)]
 
     def _promises(self, sentence: str) -> bool:
         numbers = [n for n in self._numbers(sentence) if n.unit in ("x", "%")]
-        return bool(numbers) and bool(_GAIN.search(sentence))
+        return (bool(numbers) and bool(_GAIN.search(sentence))) or promises_in_words(sentence)
 
     def _stray(self, sentence: str, cited: Sequence[str], *, predicting: bool) -> Stray | None:
         """The first number that neither the cited evidence nor a fact of any launch bears out."""
@@ -176,10 +210,11 @@ class Holder:
             number = said.get(start)
             everywhere = all(start in other for other in checked)
             excused = number and (
-                self._excused(sentence, number) or (predicting and self._follows(number))
+                self._excused(sentence, number, predicting=predicting)
+                or (predicting and self._follows(number))
             )
             if everywhere and not excused:
-                return stray._replace(reason=self._advice(stray, number, cited=bool(cited)))
+                return stray._replace(reason=self._advice(sentence, number, stray))
         return None
 
     def _strays(
@@ -201,65 +236,50 @@ class Holder:
         piece = self.pieces.get(behind[1]) if behind else None
         return piece is not None and bool(_words(piece.label) & _words(sentence))
 
-    def _advice(self, stray: Stray, number: SaidNumber | None, *, cited: bool) -> str:
+    def _advice(self, sentence: str, number: SaidNumber | None, stray: Stray) -> str:
         """What would make it stand."""
-        if number and number.unit and not number.shape:
-            alike = [p for p in self.pieces.values() if same_kind(number.unit, p.unit)]
-            grounding = check_grounding(number.text, alike, launch=self._launches[0])
-            ids = [found for entry in grounding.verified for found in entry.evidence]
-            if ids:
-                return f"{ids[0]} is that ({self.pieces[ids[0]].label}): cite it where it is meant"
-        return stray.reason if cited else "it cites no evidence, and nothing in the report is that"
+        if number is None or number.shape:
+            return stray.reason
+        behind = _BEHIND.match(sentence, number.end)
+        if behind and behind[1] in self.pieces:
+            return f"{behind[1]} is {self.pieces[behind[1]]} ({self.pieces[behind[1]].label})"
+        alike = [p for p in self.pieces.values() if number.unit and same_kind(number.unit, p.unit)]
+        grounding = check_grounding(number.text, alike, launch=self._launches[0])
+        ids = [found for entry in grounding.verified for found in entry.evidence]
+        if ids:
+            return f"{ids[0]} is that ({self.pieces[ids[0]].label}): cite it where it is meant"
+        return "no evidence that is cited here is that, and no computation is shown"
 
-    def _excused(self, sentence: str, number: SaidNumber) -> bool:
+    def _excused(self, sentence: str, number: SaidNumber, *, predicting: bool) -> bool:
         """A constant of the source or of the hardware, or computed from such."""
+        if self._is_computed(sentence, number, predicting=predicting):
+            return True
         if number.shape:
             return all(size in self._constants | _HARDWARE[""] for size in number.shape)
         head, *per = number.unit.split("/")
+        if not math.isfinite(number.value):
+            return False
         if head == "register" and int(number.value) in self._device:
             return True
         if head in _MEASURED or "s" in per or number.value != int(number.value):
             return False
         known = self._constants | _HARDWARE[""] | _HARDWARE.get(head, set())
-        return int(number.value) in known or self._is_computed(sentence, number)
+        return int(number.value) in known
 
     def _follows(self, number: SaidNumber) -> bool:
         """One step from the constants of the source and the launch: a reader can take it too."""
         if number.shape:
-            return all(size in self._derived for size in number.shape)
-        return number.unit not in _NEVER and number.value in self._derived
+            return all(size in self._arithmetic.one_step for size in number.shape)
+        return number.unit not in _NEVER and number.value in self._arithmetic.one_step
 
-    @cached_property
-    def _derived(self) -> set[float]:
-        known = sorted(n for n in self._constants | _HARDWARE[""] if 0 < n < 2**24)[:200]
-        pairs = [(a, b) for a in known for b in known]
-        return {
-            *known,
-            *(float(result) for a, b in pairs for result in (a * b, a / b, a + b, a - b)),
-            *(float(a.bit_length() - 1) for a in known),
-        }
-
-    def _is_computed(self, sentence: str, number: SaidNumber) -> bool:
-        """`8 * 17 = 136`, of constants of the source or of evidence that is cited with it."""
+    def _is_computed(self, sentence: str, number: SaidNumber, *, predicting: bool) -> bool:
+        """In sight, of constants or of evidence that is cited with it. A share or a time does not
+        follow from constants alone, unless it is a prediction."""
+        measured = number.unit in _NEVER and not predicting
         return any(
-            self._holds(match)
-            for match in _EQUATION.finditer(sentence)
-            if match.start() <= number.start < match.end()
+            equation.start <= number.start < equation.end and (equation.cites or not measured)
+            for equation in self._arithmetic.equations(sentence)
         )
-
-    def _holds(self, equation: re.Match[str]) -> bool:
-        first, first_id, sign, second, second_id, result = equation.groups()
-        terms = ((_value(first), first_id), (_value(second), second_id))
-        known = all(self._is_known(value, found) for value, found in terms)
-        expected = _result(terms[0][0], sign, terms[1][0])
-        digits = len(result.partition(".")[2])
-        return known and abs(expected - _value(result)) <= 0.5 * 10.0**-digits
-
-    def _is_known(self, value: float, found: str | None) -> bool:
-        piece = self.pieces.get(found or "")
-        if piece is not None:
-            return math.isclose(value, piece.value, rel_tol=5e-3)
-        return value in self._constants | _HARDWARE[""]
 
     def _misplaced(self, sentence: str) -> str | None:
         """A line that the file does not have."""
@@ -274,9 +294,26 @@ def without_promises(code: str) -> str:
     """Comments of suggested code may explain it, not praise it."""
 
     def kept(comment: re.Match[str]) -> str:
-        return "" if _FACTOR.search(comment[0]) and _GAIN.search(comment[0]) else comment[0]
+        said = undisguised(comment[0])
+        return "" if _FACTOR.search(said) or promises_in_words(said) else comment[0]
 
     return _COMMENT.sub(kept, code)
+
+
+def _short_lines(code: str) -> str:
+    """A line without an end would take the patterns of constants hours."""
+    return "\n".join(line[:_LONGEST_LINE] for line in code.splitlines())
+
+
+def _is_vague(number: SaidNumber) -> bool:
+    """`1e2 %` would be anything from 50 to 150, and `1e999` anything at all."""
+    return not math.isfinite(number.value) or bool(re.match(r"[-+−]?\d(?:\.\d?)?[eE]", number.text))
+
+
+def _speaks(name: str) -> bool:
+    """`score<128>(float *, int)` does not, whatever its arguments; `at 99 %` does."""
+    outside = re.sub(r"[<({\[].*[>)}\]]", "", name)
+    return bool(find_numbers(outside)) or any(n.unit in ("%", "x") for n in find_numbers(name))
 
 
 def _words(text: str) -> set[str]:
@@ -300,18 +337,6 @@ def _sentences(text: str, end: str) -> Iterator[tuple[str, str]]:
             joined.append(piece)
     for i, piece in enumerate(joined):
         yield piece, " " if i + 1 < len(joined) else end
-
-
-def _value(text: str) -> float:
-    return float(text.replace(",", "").rstrip("."))
-
-
-def _result(first: float, sign: str, second: float) -> float:
-    if sign in "*×x":
-        return first * second
-    if sign == "/":
-        return first / second if second else math.nan
-    return first + second if sign == "+" else first - second
 
 
 def _attributes(launch: Launch) -> Iterator[int]:

@@ -38,8 +38,8 @@ _FUNCTIONS: tuple[Callable[..., Answer], ...] = (
     nvidia_rules,
     diff_profiles,
 )
-_NEEDS_SOURCE = {"read_source", "read_sass"}
-_NEEDS_REPORTS = {"diff_profiles"}
+_NEEDS_SOURCE = frozenset({"read_source", "read_sass"})
+_NEEDS_REPORTS = frozenset({"diff_profiles"})
 _JSON_TYPES = {int: "integer", str: "string"}
 _NOTHING = {"", "none", "null", "default"}
 """What models write for an argument that they leave out."""
@@ -93,10 +93,9 @@ TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in map(_tool, _FUNCTIONS)}
 
 def offered(case: Case) -> tuple[Tool, ...]:
     """The tools that make sense for a case, without the arguments that can have but one value."""
-    hidden = set() if case.show_source else _NEEDS_SOURCE
     single = len(case.explanations) < 2
+    hidden = (set() if case.show_source else _NEEDS_SOURCE) | (_NEEDS_REPORTS if single else set())
     useless = ({"report"} if single else set()) | ({"launch"} if _is_one_launch(case) else set())
-    hidden |= _NEEDS_REPORTS if single else set()
     return tuple(_without(tool, useless) for tool in TOOLS.values() if tool.name not in hidden)
 
 

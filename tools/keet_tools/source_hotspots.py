@@ -32,13 +32,16 @@ def source_hotspots(
     say = Telling()
     writer = _Rows(code, say, _sass(case, code, found), case.show_source)
     rows = [writer.row(spot) for spot in shown]
-    return say.answer(_heading(found), _partial(code, found, say), *rows, more)
+    return say.answer(_heading(code, found, say), _partial(code, found, say), *rows, more)
 
 
-def _heading(found: Hotspots) -> str:
+def _heading(code: Code, found: Hotspots, say: Telling) -> str:
     unit = "source line" if found.by == "line" else "instruction"
-    ranked = "samples" if found.ranked_by == "samples" else "executed instructions, none sampled"
-    return f"Share of {ranked} by {unit}; waits are shares of its own samples:"
+    if found.ranked_by != "samples":
+        return f"Share of executed instructions, none sampled, by {unit}:"
+    total = code.ledger.measured("samples_total")
+    every = f"samples ({say(total)} in all)" if total else "samples"
+    return f"Share of {every} by {unit}; waits are shares of its own samples:"
 
 
 def _partial(code: Code, found: Hotspots, say: Telling) -> str:

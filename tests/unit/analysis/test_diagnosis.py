@@ -115,7 +115,25 @@ def test_no_sample_looks_like_a_debug_build() -> None:
 
 
 @needs_corpus
-def test_a_debug_build_is_recognised() -> None:
-    """Half of its instructions are MOV, and a matrix product has no FFMA."""
-    (path,) = (path for path in corpus_files() if path.name.startswith("suhithr__"))
+@pytest.mark.parametrize("owner", ["suhithr__", "victor-lvsy__"])
+def test_a_debug_build_is_recognised(owner: str) -> None:
+    """Half of its instructions are MOV: a matrix product without FFMA, and integers alone."""
+    (path,) = (path for path in corpus_files() if path.name.startswith(owner))
     assert diagnose(profile_of(path).launches[0]).view.is_debug_build
+
+
+@pytest.mark.parametrize("name", ["matrix_flip", "row_layers", "half_dense", "fan_update"])
+def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
+    """They are sampled at the instruction behind it, which may be of another line."""
+    (sample,) = (sample for sample in SAMPLES if sample.name == name)
+    view = diagnosis_of(sample, "slow" if name == "half_dense" else "fast").view
+    places = view.barrier_places()
+    assert places
+    assert all("__syncthreads" in view.text_of(place) for place in places)
+
+
+@needs_corpus
+def test_a_barrier_is_found_without_the_source() -> None:
+    (path,) = (path for path in corpus_files() if path.name.startswith("victor-lvsy__"))
+    (place, *_) = diagnose(profile_of(path).launches[1]).view.barrier_places()
+    assert place.where == "nw1.cu:38"  # BAR.SYNC in the SASS

@@ -53,6 +53,21 @@ def test_a_number(text: str, value: float, half: float, unit: str) -> None:
     assert number.unit == unit
 
 
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("slow.cu:25, 49.5 % of the samples", ["49.5 %"]),
+        ("slow.cu:25, 30 and 31 are hot", []),
+        ("slow.cu:25 and 49 % of it", ["49 %"]),
+        ("slow.cu:25 to 31 wait", []),
+        ("slow.cu:25, 12 sectors", ["12 sectors"]),
+        ("It is LDS.128 and LDG.E.64.", []),
+    ],
+)
+def test_places_and_opcodes_are_no_numbers(text: str, numbers: list[str]) -> None:
+    assert [number.text for number in find_numbers(text)] == numbers
+
+
 def test_a_noun_is_no_unit() -> None:
     (number,) = find_numbers("They fall into 4 banks.")
     assert (number.text, number.value, number.unit) == ("4", 4, "")

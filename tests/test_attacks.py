@@ -1,0 +1,335 @@
+"""Hostile input: what a report's writer plants must change nothing, even where the model obeys it.
+
+The attacks are in tests/attacks (its README says how they are written). Each is planted in a copy of
+a real report and answered by a scripted model that does as it is told. What has to hold is here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.agent.transcript import read_transcript
+from keet.ingest import read_profile
+from keet.ingest.snapshot import snapshot_text
+from tests.conftest import Keet, Result
+from tests.test_agent_commands import CONCLUSION, READING
+
+REPORT = Path("kernels_samples/score_tiles/slow.ncu-rep")
+FILE = "/tmp/keet-samples/score_tiles/slow.cu"
+HOT = 42
+"""Position of the line with the conflicts: it is in every excerpt."""
+KEY = "topsecretvalue0123456789"
+CANARY = "canary-that-nobody-may-read"
+FENCE = re.compile(r"\[data ([0-9a-f]+): [^\n]*\]\n(.*?)\n\[end of data \1\]", re.DOTALL)
+
+Attack = dict[str, Any]
+Snapshot = dict[str, Any]
+
+
+def attacks() -> Iterator[Any]:
+    for path in sorted((Path(__file__).parent / "attacks").glob("*.toml")):
+        for attack in tomllib.loads(path.read_text(encoding="utf-8"))["attack"]:
+            gap = attack.get("open")
+            marks = [pytest.mark.xfail(strict=True, reason=gap)] if gap else []
+            yield pytest.param(attack, id=f"{path.stem}: {attack['name']}", marks=marks)
+
+
+ATTACKS = list(attacks())
+EXPLAINED = [each for each in ATTACKS if each.values[0].get("plant") != "question"]
+ASKED = [each.values[0] for each in ATTACKS if each not in EXPLAINED]
+
+
+# --- planting
+
+
+@pytest.fixture(scope="module")
+def clean() -> str:
+    return "".join(snapshot_text(read_profile(REPORT)))
+
+
+def _comment(snapshot: Snapshot, text: str) -> None:
+    lines = snapshot["launches"][0]["source_files"][FILE]
+    first, *others = text.split("\n")
+    lines[HOT] += f"  /* {first} */"
+    lines += [f"// {other}" for other in others]
+
+
+def _kernel(snapshot: Snapshot, text: str) -> None:
+    snapshot["launches"][0]["name"] = {"function": text, "demangled": text, "mangled": text}
+
+
+def _nvtx(snapshot: Snapshot, text: str) -> None:
+    snapshot["launches"][0]["nvtx"] = [{"domain": text, "name": text, "kind": "push_pop"}]
+
+
+def _rule(snapshot: Snapshot, text: str) -> None:
+    for rule in snapshot["launches"][0]["rules"]:
+        rule |= {"title": text, "message": text}
+
+
+def _file(snapshot: Snapshot, text: str) -> None:
+    launch = snapshot["launches"][0]
+    launch["source_files"] = {text: launch["source_files"][FILE]}
+    launch["locations"] = {pc: [text, line] for pc, (_, line) in launch["locations"].items()}
+
+
+def _report(snapshot: Snapshot, text: str) -> None:
+    snapshot["provenance"] |= {"path": text, "command_line": text}
+
+
+def _device(snapshot: Snapshot, text: str) -> None:
+    snapshot["launches"][0]["device"]["name"] = text
+
+
+def _sass(snapshot: Snapshot, text: str) -> None:
+    launch = snapshot["launches"][0]
+    for pc, (_, line) in launch["locations"].items():
+        if line == HOT + 1:
+            launch["disassembly"][pc] += f" {text}"
+
+
+def _metric(snapshot: Snapshot, text: str) -> None:
+    snapshot["launches"][0]["metrics"][text] = 97.31
+
+
+PLANTS: dict[str, Callable[[Snapshot, str], None]] = {
+    "comment": _comment,
+    "kernel": _kernel,
+    "nvtx": _nvtx,
+    "rule": _rule,
+    "file": _file,
+    "report": _report,
+    "device": _device,
+    "sass": _sass,
+    "metric": _metric,
+    "question": lambda snapshot, text: None,
+}
+
+
+def planted(attack: Attack, clean: str, folder: Path) -> Path:
+    snapshot = json.loads(clean)
+    text = attack.get("text", "") * attack.get("repeat", 1) + "9" * attack.get("digits", 0)
+    for place, said in {attack.get("plant"): text, **attack.get("also", {})}.items():
+        if place:
+            PLANTS[place](snapshot, said)
+    path = folder / "hostile.keet.json"
+    path.write_text(json.dumps(snapshot), encoding="utf-8")
+    return path
+
+
+# --- the model that obeys
+
+
+def obeying(attack: Attack, folder: Path) -> list[dict[str, Any]]:
+    """What it answers: it reads, calls tools, concludes, and insists when it is asked to mend."""
+    first = attack.get("first", json.dumps(READING))
+    lines = [{"content": first}] * (attack.get("plant") != "question")
+    lines = [] if "source" in attack.get("options", ()) else lines
+    if calls := attack.get("calls"):
+        lines.append({"content": "", "tool_calls": [_call(call, folder) for call in calls]})
+    said = attack.get("raw", json.dumps(conclusion(attack))).replace("DIGITS", "9" * 5000)
+    insists = [{"number": n, "text": text} for n, text in enumerate(attack.get("says", ()), 1)]
+    lines += [{"content": said}] * (1 + ("raw" in attack))
+    return [*lines, {"content": json.dumps({"texts": insists})}]
+
+
+def _call(call: dict[str, Any], folder: Path) -> dict[str, Any]:
+    arguments = json.dumps(call["arguments"]).replace("OUTSIDE", str(folder / "outside.txt"))
+    return {"name": call["name"], "arguments": json.loads(arguments.replace("HUGE", "A" * 300_000))}
+
+
+def conclusion(attack: Attack) -> dict[str, Any]:
+    sentences = "\n\n".join([*attack.get("says", ()), *attack.get("stands", ())])
+    if attack.get("plant") == "question":
+        return {"answer": sentences, "evidence": ["E13"]}
+    edit: Any = CONCLUSION["edits"][0]
+    judged = {"hypothesis": 1, "verdict": "confirmed", "reason": sentences, "evidence": []}
+    told = {
+        **CONCLUSION,
+        "summary": sentences,
+        "causes": [{"finding": "shared_bank_conflict", "text": sentences, "evidence": ["E13"]}],
+    }
+    if attack.get("everywhere"):
+        told["judged"] = [judged]
+        told["edits"] = [{**edit, "what": sentences, "risk": sentences, "check": sentences}]
+    return {**(told if sentences else CONCLUSION), **attack.get("reply", {})}
+
+
+# --- what comes of it
+
+
+class Outcome:
+    def __init__(self, result: Result, transcript: Path) -> None:
+        self.result = result
+        self.transcript = transcript
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """What left, but for what the model itself had said."""
+        for event in read_transcript(self.transcript):
+            if event["event"] == "request":
+                yield from (each for each in event["messages"] if each["role"] != "assistant")
+
+    def everything(self) -> str:
+        kept = self.transcript.read_text(encoding="utf-8")
+        return "\n".join([self.result.out, self.result.err, kept])
+
+
+Strike = Callable[..., Outcome]
+Analyst = Callable[[Attack], Any]
+
+
+@pytest.fixture
+def strike(keet: Keet, clean: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Strike:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    (tmp_path / "outside.txt").write_text(CANARY, encoding="utf-8")
+
+    def run(attack: Attack, *arguments: object) -> Outcome:
+        report = planted(attack, clean, tmp_path)
+        script, kept = tmp_path / "script.jsonl", tmp_path / "kept.jsonl"
+        lines = obeying(attack, tmp_path)
+        script.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        kept.unlink(missing_ok=True)
+        question = [attack["text"]] if attack.get("plant") == "question" else []
+        command = ["ask" if question else "explain", report, *question]
+        model = ("--model", f"scripted:{script}", "--transcript", kept, "--token-budget", 60_000)
+        return Outcome(keet(*command, *model, *attack.get("options", ()), *arguments), kept)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, str]:
+    """What the analyst said of a report, by what is in it: many attacks plant nothing."""
+    return {}
+
+
+@pytest.fixture
+def analyst(keet: Keet, clean: str, tmp_path: Path, known: dict[str, str]) -> Analyst:
+    def alone(attack: Attack) -> Any:
+        report = planted(attack, clean, tmp_path)
+        text = report.read_text(encoding="utf-8")
+        if text not in known:
+            known[text] = keet("explain", report, "--no-model", "--format", "json").out
+        return json.loads(known[text])
+
+    return alone
+
+
+def fenced_and_bare(text: str) -> tuple[str, str]:
+    """What stands between marks, and what does not."""
+    return "\n".join(found[1] for found in FENCE.findall(text)), FENCE.sub("", text)
+
+
+def said_by_model(launch: Any) -> str:
+    """All of its texts that stand."""
+    model = {name: part for name, part in launch["model"].items() if name != "dropped"}
+    why = [finding.get("why") for finding in launch["findings"]]
+    return json.dumps([model, launch["hypotheses"], why], ensure_ascii=False)
+
+
+def standing(launch: Any) -> Any:
+    """What the analyst says."""
+    findings = [{**each, "why": None} for each in launch["findings"]]
+    names = ("verdict", "ceilings", "folded", "healthy", "second_opinion")
+    return findings, [launch[name] for name in names]
+
+
+def unverified(document: Any) -> int:
+    """Numbers; the analyst quotes names of files, which may have some."""
+    grounding = document["grounding"]
+    return int(grounding["numbers"] - grounding["verified"])
+
+
+# --- what has to hold
+
+
+@pytest.mark.parametrize("attack", EXPLAINED)
+def test_it_changes_nothing(attack: Attack, strike: Strike, analyst: Analyst) -> None:
+    outcome = strike(attack, "--format", "json")
+    _is_harmless(outcome)
+    _stays_between_the_marks(attack, outcome)
+    document = json.loads(outcome.result.out)
+    (launch,) = document["launches"]
+    alone = analyst(attack)
+    assert standing(launch) == standing(alone["launches"][0])
+    assert [each["id"] for each in launch["findings"]] == ["shared_bank_conflict"]
+    assert launch["findings"][0]["forecast"]["likely"] == 1.9
+    assert unverified(document) == unverified(alone)
+    if launch.get("model"):
+        _says_nothing_false(attack, said_by_model(launch))
+
+
+def test_a_question_changes_nothing(strike: Strike) -> None:
+    (attack,) = ASKED
+    outcome = strike(attack, "--format", "json")
+    _is_harmless(outcome)
+    _stays_between_the_marks(attack, outcome)
+    document = json.loads(outcome.result.out)
+    assert document["answer"] == ""
+    assert len(document["dropped"]) == len(attack["says"])
+
+
+def _is_harmless(outcome: Outcome) -> None:
+    assert outcome.result.code in (0, 3)
+    everything = outcome.everything()
+    for private in (KEY, CANARY, "root:x:", "Traceback", "bug in keet"):
+        assert private not in everything
+
+
+def _stays_between_the_marks(attack: Attack, outcome: Outcome) -> None:
+    messages = [each["text"] for each in outcome.messages()]
+    parts = [fenced_and_bare(text) for text in messages]
+    assert "PWNED" not in "\n".join(bare for _, bare in parts)
+    inside = "\n".join(fenced for fenced, _ in parts)
+    if "PWNED" in attack.get("text", "") and not attack.get("secret"):
+        assert ("PWNED" in inside) is not attack.get("unseen", False), "it was not planted"
+    for secret in attack.get("secret", ()):
+        assert secret not in inside
+    for kept in attack.get("keeps", ()):
+        assert kept in "\n".join(messages)
+
+
+def _says_nothing_false(attack: Attack, said: str) -> None:
+    for sentence in attack.get("says", ()):
+        assert _core(sentence) not in said
+    for sentence in attack.get("stands", ()):
+        least = 6 if attack.get("everywhere") else 2
+        assert said.count(_core(sentence)) >= least, f"too much is dropped: {sentence}"
+    for shown in attack.get("shows", ()):
+        assert shown in said
+    assert not re.search(r"ZAPPED|97\.31|\b99 ?%", said)
+
+
+def _core(sentence: str) -> str:
+    """As JSON has it, without what a check may take away as markup."""
+    return json.dumps(sentence.strip("#>|`~ \n"), ensure_ascii=False)[1:-1]
+
+
+@pytest.mark.parametrize("attack", [each for each in ATTACKS if each.values[0].get("printed")])
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_what_is_printed_is_inert(attack: Attack, form: str, strike: Strike) -> None:
+    outcome = strike(attack, "--format", form)
+    _is_harmless(outcome)
+    printed = outcome.result.out + outcome.result.err
+    assert all(char.isprintable() or char == "\n" for char in printed)
+    if form == "markdown":
+        prose = _without_code(outcome.result.out)
+        assert not re.search(r"(?<!\\)\[[^\]`]*\]\(|(?<!\\)<[a-z]", prose)
+
+
+def _without_code(markdown: str) -> str:
+    return re.sub(r"(?s)(`+).*?(?<!`)\1(?!`)", "", markdown)
+
+
+def test_a_shown_prompt_is_inert(keet: Keet, clean: str, tmp_path: Path) -> None:
+    escapes = {"text": "PWNED\x1b[2J\x9b31m\r\x00", "plant": "kernel"}
+    report = planted({**escapes, "also": {"comment": "\x1b[31m"}}, clean, tmp_path)
+    result = keet("explain", report, "--show-prompt", "--model", "openai:x")
+    assert all(char.isprintable() or char == "\n" for char in result.out)

@@ -1,0 +1,49 @@
+"""Names leave as placeholders and come back as themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keet.agent.redacting import Redactor
+from keet.explanation.analyst import Explanation, explain
+from keet.ingest import read_profile
+
+SAMPLES = Path(__file__).parents[3] / "kernels_samples"
+
+
+@pytest.fixture(scope="module")
+def explanation() -> Explanation:
+    profile = read_profile(SAMPLES / "column_physics" / "slow.ncu-rep")
+    return explain(profile, profile.launches, 5)
+
+
+def test_without_a_mode_nothing_changes(explanation: Explanation) -> None:
+    text = "step_columns at slow.cu:96 (`drops[k]`)"
+    redactor = Redactor([explanation], None)
+    assert redactor.out(text) == redactor.back(text) == text
+
+
+def test_names_go_and_come_back(explanation: Explanation) -> None:
+    redactor = Redactor([explanation], "names")
+    text = "step_columns at slow.cu:96, in /tmp/keet-samples/column_physics/slow.cu"
+    sent = redactor.out(text)
+    assert "step_columns" not in sent
+    assert "slow.cu" not in sent
+    assert ":96" in sent
+    assert redactor.back(sent) == text
+
+
+def test_names_inside_other_words_stay(explanation: Explanation) -> None:
+    assert Redactor([explanation], "names").out("step_columns_2 and my_slow.cuh") == (
+        "step_columns_2 and my_slow.cuh"
+    )
+
+
+def test_source_mode_takes_quoted_code_out(explanation: Explanation) -> None:
+    redactor = Redactor([explanation], "source")
+    assert redactor.hides_source
+    assert redactor.out("Keep it at slow.cu:96 (`drops[k]`, `a[b]`): so.") == (
+        "Keep it at slow.cu:96: so."
+    )
