@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keet.agent.wire import Message, Reply, Request, Spent, ToolCall, ToolSpec, request_document
-from keet.explanation.budget import count_tokens
+from keet.explanation.budget import guess_tokens
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -122,7 +122,7 @@ def _usage(message: AIMessage) -> Spent | None:
 
 def _estimate(request: Request, text: str, calls: Sequence[ToolCall]) -> Spent:
     document = request_document(request)
-    asked = count_tokens(json.dumps([document["tools"], document["schema"]]))
-    asked += sum(count_tokens(message.text) + 4 for message in request.messages)
+    asked = guess_tokens(json.dumps([document["tools"], document["schema"]]))
+    asked += sum(guess_tokens(message.text) + 4 for message in request.messages)
     called = "".join(f"{call.name}{json.dumps(call.arguments)}" for call in calls)
-    return Spent(asked, count_tokens(text + called), estimated=True)
+    return Spent(asked, guess_tokens(text + called), estimated=True)

@@ -19,12 +19,12 @@ from keet.agent.redacting import Redactor
 from keet.agent.transcript import Transcript
 from keet.agent.wire import CantCallTools, Chat, Fault, Message, Reply, Request, ToolCall, ToolSpec
 from keet.errors import one_line
+from keet.explanation.budget import guess_tokens
 from keet.explanation.statement import Usage
 
 Progress = Callable[[str], None]
 Shape = TypeVar("Shape", bound=BaseModel)
 
-_BYTES_A_TOKEN = 3.4
 _CAREFUL = 1.04
 """A guess may be short by this, and the budget is kept all the same."""
 _ROUND = 1200
@@ -232,7 +232,7 @@ def estimate(request: Request) -> int:
     texts = [message.text for message in request.messages]
     texts += [json.dumps(dict(call.arguments or {})) for m in request.messages for call in m.calls]
     texts += [json.dumps(tool._asdict()) for tool in request.tools]
-    return math.ceil(sum(len(text.encode(errors="replace")) for text in texts) / _BYTES_A_TOKEN)
+    return guess_tokens("\n".join(texts))
 
 
 def spec(tool: Any) -> ToolSpec:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 _BYTES_A_TOKEN = 3.5
 _TOKENS_A_WORD = 1.35
+_USUAL_BYTES = 3.4
 _PARTS = re.compile(
     r"[A-Za-z]{1,5}|[0-9]|\n[ \t]*|[ \t]{2,}|[ \t](?=[0-9])|[^\sA-Za-z0-9]", re.ASCII
 )
@@ -30,6 +31,11 @@ def count_tokens(text: str) -> int:
     # A sign beyond ASCII may take a token for each of its bytes.
     by_parts = len(_PARTS.findall(text)) + len(raw) - len(text)
     return math.ceil(max(by_bytes, by_words, by_parts))
+
+
+def guess_tokens(text: str) -> int:
+    """About as many as a tokenizer would make: for a plan, not for a promise."""
+    return math.ceil(len(text.encode("utf-8", errors="backslashreplace")) / _USUAL_BYTES)
 
 
 class Piece(NamedTuple):

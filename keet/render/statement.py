@@ -87,7 +87,8 @@ def _hypotheses(hypotheses: Sequence[Hypothesis]) -> Iterator[RenderableType]:
 def _hypothesis(guess: Hypothesis) -> tuple[Text, Text]:
     verdict = Text(f"{MARKS[guess.judgement]} {guess.judgement}", _STYLES[guess.judgement])
     reason = words(guess.reason, guess.evidence)
-    return verdict, Text.assemble((flat(guess.text), "bold"), "\n", reason)
+    told = Text.assemble("\n", reason) if reason.plain.strip() else Text()
+    return verdict, Text.assemble((flat(guess.text), "bold"), told)
 
 
 def _causes_of(
