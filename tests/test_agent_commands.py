@@ -7,7 +7,9 @@ nothing that is not borne out stands as fact.
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from keet.agent.transcript import read_transcript
+from keet.agent.transcript import read_transcript, request_text
+from keet.agent.wire import Fault, Reply, Request, Spent
 from keet.render.schemas import DOCUMENTS
 from tests.conftest import Keet, Result
 
@@ -103,6 +106,56 @@ def document_of(result: Result) -> Any:
     document = json.loads(result.out)
     DOCUMENTS["explain"].model_validate(document)
     return document
+
+
+# --- usage
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ask", "R", "Why?", "-o", "R"),
+        ("ask", "S", "R", "Why?", "-o", "R"),
+        ("ask", "R", "Why?", "--transcript", "R"),
+        ("explain", "R", "--transcript", "R"),
+        ("explain", "R", "-o", "R"),
+        ("explain", "R", "--replay", "X", "--transcript", "X"),
+        ("explain", "R", "--replay", "X", "-o", "X"),
+        ("explain", "R", "-o", "new", "--transcript", "new"),
+    ],
+)
+def test_no_file_is_written_over_another(
+    arguments: tuple[str, ...], keet: Keet, script: Script, tmp_path: Path
+) -> None:
+    report, replayed = tmp_path / "r.ncu-rep", tmp_path / "x.jsonl"
+    report.write_bytes(TILES.read_bytes())
+    report.chmod(0o644)
+    keet("explain", TILES, "--model", script(READING, CONCLUSION), "--transcript", replayed)
+    before = {path: (path.read_bytes(), path.stat().st_mode) for path in (report, replayed)}
+    files = {"R": report, "S": TILES, "X": replayed, "new": tmp_path / "new"}
+    model = () if "--replay" in arguments else ("--model", script(READING, CONCLUSION))
+    result = keet(*(files.get(word, word) for word in arguments), *model)
+    assert result.code == 2
+    assert "name another" in result.err
+    assert "tokens so far" not in result.err
+    assert {path: (path.read_bytes(), path.stat().st_mode) for path in before} == before
+    assert not files["new"].exists()
+
+
+def test_a_device_may_be_named_twice(keet: Keet, script: Script) -> None:
+    model = script(READING, CONCLUSION)
+    null = ("-o", "/dev/null", "--transcript", "/dev/null")
+    assert keet("explain", TILES, "--model", model, *null).code == 0
+
+
+@pytest.mark.parametrize(
+    "asks", [("--model", "openai:x"), ("--base-url", "http://h/v1"), ("--replay", TILES),
+             ("--show-prompt",)],
+)  # fmt: skip
+def test_no_model_and_a_model(asks: tuple[object, ...], keet: Keet) -> None:
+    result = keet("explain", TILES, "--no-model", *asks)
+    assert result.code == 2
+    assert str(asks[0]) in result.err
 
 
 # --- answers
@@ -207,6 +260,21 @@ def test_an_answer_that_is_all_stray_leaves_the_analyst(keet: Keet, script: Scri
     assert "97.3 %" not in result.out.split("Dropped")[0]
 
 
+NOTHING = READING | {"purpose": "It gets 2x faster.", "mapping": "", "hypotheses": []}
+STRAY = {"summary": "DRAM is at 97.3 %.", "causes": [], "judged": [], "edits": []}
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_where_nothing_holds_nothing_is_added(form: str, keet: Keet, script: Script) -> None:
+    model = script(NOTHING, STRAY, {"texts": []})
+    result = keet("explain", TILES, "--model", model, "--format", form)
+    assert result.code == 3
+    assert "adds" not in result.out.split("The model's part")[0]
+    (line,) = [line for line in result.err.splitlines() if "what follows" in line]
+    assert "nothing that the model said holds: " in line
+    assert "DRAM is at 97.3 %" in line
+
+
 # --- faults
 
 
@@ -245,6 +313,49 @@ def test_no_key(keet: Keet) -> None:
     assert result.code == 3
     assert "OPENAI_API_KEY" in result.err
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
+
+
+def test_the_first_fault_is_told_with_its_launch(keet: Keet, script: Script) -> None:
+    report = "tests/data/reports/tour_nolines.ncu-rep"
+    model = script("no", "no", {"summary": "L2 is busy."})
+    result = keet("explain", report, "--model", model, "--model-launches", 2, "--format", "json")
+    document = document_of(result)
+    first, second = [launch for launch in document["launches"] if f"#{launch['id']} " in result.err]
+    assert first["model"] is None
+    assert second["model"]["summary"] == "L2 is busy."
+    assert document["problem"].startswith(f"#{first['id']} ")
+    assert "did not answer as asked twice" in document["problem"]
+
+
+def test_a_transcript_that_can_not_be_written_is_told_once(
+    keet: Keet, script: Script, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    kept = tmp_path / "file" / "kept.jsonl"
+    model = script(READING, CONCLUSION)
+    result = keet("explain", TILES, "--model", model, "--transcript", kept, "--format", "json")
+    assert result.err.count("the transcript can't be written") == 1
+    assert document_of(result)["transcript"] is None
+    assert result.code == 0
+
+
+def test_a_damaged_cache_is_told_once(
+    keet: Keet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KEET_CACHE", str(tmp_path))
+    monkeypatch.setattr("keet.agent.providers.open_chat", lambda spec: Listener())
+    (tmp_path / "answers.sqlite").write_text("this is no base of data" * 100, encoding="utf-8")
+    result = keet("explain", TILES, "--model", "openai:x")
+    assert result.err.count("the cache was damaged") == 1
+
+
+def test_runs_of_one_second_have_transcripts_of_their_own(
+    keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KEET_CACHE", str(tmp_path))
+    keet("explain", TILES, "--model", script(READING, CONCLUSION))
+    (kept,) = (tmp_path / "transcripts").iterdir()
+    assert f"-{os.getpid()}-" in kept.name
 
 
 @pytest.mark.parametrize("fault", ["timeout", "interrupt", "server"])
@@ -351,7 +462,7 @@ def test_redacted_names_stay_at_home_and_come_back(
 ) -> None:
     kept = tmp_path / "kept.jsonl"
     report = SAMPLES / "column_physics" / "slow.ncu-rep"
-    said = CONCLUSION | {"summary": "kernel_1 spills at file_2:96.", "causes": [], "judged": []}
+    said = CONCLUSION | {"summary": "kernel_3 spills in file_2.", "causes": [], "judged": []}
     replies = [said] if mode == "all" else [READING, said]
     model = script(*replies)
     result = keet("explain", report, "--model", model, "--redact", mode, "--transcript", kept)
@@ -359,7 +470,51 @@ def test_redacted_names_stay_at_home_and_come_back(
     assert "step_columns" not in text
     assert "slow.cu" not in text
     assert "column_physics" not in text
-    assert "step_columns spills" in result.out or "slow.cu:96" in result.out
+    assert "problem.h" not in text
+    assert "step_columns spills in slow.cu." in result.out
+
+
+class Listener:
+    """In place of a provider: keeps the first request."""
+
+    name = "listener"
+
+    def __init__(self) -> None:
+        self.heard: list[Request] = []
+
+    def ask(self, request: Request) -> Reply:
+        self.heard.append(request)
+        if len(self.heard) == 1:
+            return Reply('{"purpose": "(its answer to the first)"}', (), Spent(2000, 10, True))
+        raise Fault("server", "it is gone; try again")
+
+
+@pytest.mark.parametrize("extra", [(), ("--redact", "names"), ("--token-budget", 7000)])
+@pytest.mark.parametrize("command", [("explain", TILES), ("ask", TILES, "Why?")])
+def test_what_is_shown_is_what_is_sent(
+    command: tuple[object, ...],
+    extra: tuple[object, ...],
+    keet: Keet,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """System message, tools and schema included; of a question, the first request."""
+    from keet.agent import run
+
+    listener = Listener()
+    monkeypatch.setattr(run, "_chat", lambda *_: listener)
+    keet(*command, *extra, "--model", "openai:x", "--no-cache")
+    shown = keet(*command, *extra, "--model", "openai:x", "--show-prompt")
+    known = listener.heard[: 1 if command[0] == "ask" else 2]
+    assert shown.out == "\n\n".join(map(request_text, known)) + "\n"
+    assert "--- system ---" in shown.out
+    if not extra:
+        assert "--- tool memory_access ---" in shown.out
+
+
+def test_a_prompt_that_is_not_sent_is_not_shown(keet: Keet) -> None:
+    result = keet("explain", TILES, "--show-prompt", "--token-budget", 500)
+    assert "--- user ---" not in result.out
+    assert "raise --token-budget" in result.out
 
 
 def test_tracing_is_announced(keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,6 +536,8 @@ def test_keys_appear_nowhere(
     leaking = CONCLUSION | {"summary": f"L1 is the limit, key {secret}."}
     model = script(READING, leaking, {"fault": "wrong_key"})
     result = keet("explain", TILES, "--model", model, "--transcript", kept)
+    assert "L1 is the limit" in result.out
+    assert secret not in result.out
     assert secret not in result.err
     assert secret not in kept.read_text(encoding="utf-8")
 
@@ -430,6 +587,7 @@ def test_a_question_is_answered_and_held(keet: Keet, script: Script) -> None:
     DOCUMENTS["ask"].model_validate(document)
     assert result.code == 0
     assert document["answer"].startswith("Bank conflicts: 59.58 % [E13]")
+    assert document["followups"] == [f"keet explain {TILES}"]
     assert "97.3" not in document["answer"]
     assert "E13" in document["evidence"]
 
@@ -468,3 +626,50 @@ def test_a_question_without_an_answer_gets_the_analysts(
 @pytest.mark.parametrize("words", [("What?",), (TILES, TILES)])
 def test_a_question_comes_last(words: tuple[object, ...], keet: Keet) -> None:
     assert keet("ask", *words, "--model", "openai:x").code == 2
+
+
+@pytest.mark.parametrize("question", ["", "  \n"])
+def test_a_question_asks_something(question: str, keet: Keet) -> None:
+    result = keet("ask", TILES, question, "--model", "openai:x")
+    assert result.code == 2
+    assert "the question is empty" in result.err
+
+
+def test_a_question_may_be_long(keet: Keet, script: Script) -> None:
+    said = {"answer": "The tile is read with conflicts.", "evidence": []}
+    assert keet("ask", TILES, "Why is it slow? " * 300, "--model", script(said)).code == 0
+
+
+def test_an_answer_of_which_nothing_holds_is_none(keet: Keet, script: Script) -> None:
+    said = {"answer": "DRAM is at 97.3 %. It gets 2x faster.", "evidence": []}
+    result = keet("ask", TILES, "Why?", "--model", script(said, {"texts": []}))
+    assert result.code == 3
+    assert "nothing that the model said holds: “DRAM is at 97.3 %.”" in result.err
+    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
+
+
+def test_two_reports_without_an_answer(keet: Keet, script: Script, tmp_path: Path) -> None:
+    written = tmp_path / "out"
+    reports = [LAYERS / "slow.ncu-rep", LAYERS / "fast.ncu-rep"]
+    for form in ("json", "markdown", "terminal"):
+        model = script({"fault": "timeout"})
+        options = ("--model", model, "--format", form, "-o", written)
+        assert keet("ask", *reports, "Why?", *options).code == 3
+        text = written.read_text(encoding="utf-8")
+        assert "slow.ncu-rep" in text
+        assert "fast.ncu-rep" in text
+        if form == "json":
+            documents = [json.loads(line) for line in text.splitlines()]
+            assert len(documents) == 2
+            for document in documents:
+                DOCUMENTS["explain"].model_validate(document)
+                assert document["problem"]
+
+
+def test_followups_are_safe_to_paste(keet: Keet, script: Script, tmp_path: Path) -> None:
+    report = tmp_path / "it's; here.ncu-rep"
+    report.write_bytes(TILES.read_bytes())
+    said = {"answer": "The tile is read with conflicts.", "evidence": []}
+    result = keet("ask", report, "Why?", "--model", script(said), "--format", "json")
+    (command,) = json.loads(result.out)["followups"]
+    assert shlex.split(command) == ["keet", "explain", str(report)]

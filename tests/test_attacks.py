@@ -271,9 +271,11 @@ def test_a_question_changes_nothing(strike: Strike) -> None:
     outcome = strike(attack, "--format", "json")
     _is_harmless(outcome)
     _stays_between_the_marks(attack, outcome)
+    assert outcome.result.code == 3
     document = json.loads(outcome.result.out)
-    assert document["answer"] == ""
-    assert len(document["dropped"]) == len(attack["says"])
+    assert document["author"] == "analyst"
+    assert [each["id"] for each in document["launches"][0]["findings"]] == ["shared_bank_conflict"]
+    assert document["problem"].startswith("nothing that the model said holds: ")
 
 
 def _is_harmless(outcome: Outcome) -> None:

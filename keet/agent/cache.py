@@ -122,6 +122,10 @@ class CachedChat:
     def name(self) -> str:
         return self._chat.name
 
+    @property
+    def problem(self) -> str | None:
+        return self._cache.problem
+
     def ask(self, request: Request) -> Reply:
         """A reply that was cut short, or is empty, is worth another try the next time."""
         at = key(self._report, self._prompt, self.name, self._settings, request)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from keet_tools.case import Case
-from keet_tools.registry import offered
 
 from keet.agent import prompts
 from keet.agent.answers import (
@@ -18,14 +17,15 @@ from keet.agent.answers import (
 )
 from keet.agent.digest import digest
 from keet.agent.mending import mend
-from keet.agent.session import Session, spec
+from keet.agent.session import Session
 from keet.agent.slots import Slots
 from keet.agent.source import excerpt, own_files, whole_source
-from keet.agent.wire import Fault, Message, Request
+from keet.agent.wire import Fault
 from keet.analysis.findings import Place
 from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.holding import Holder, without_promises
+from keet.explanation.holding import Holder
 from keet.explanation.statement import Cause, Edit, Hypothesis, Statement
+from keet.explanation.suggested_code import without_promises
 from keet.profile import Launch
 from keet.profile.names import file_name
 
@@ -48,19 +48,8 @@ def investigate(session: Session, case: Case) -> tuple[Statement | None, Fault |
         fault = problem if isinstance(problem, Fault) else Fault("interrupted", "interrupted")
         # What was said of the source is worth keeping without the rest.
         return (_held(session, case, reading, _SILENCE) if reading else None), fault
-    return _held(session, case, reading, conclusion), None
-
-
-def shown_requests(case: Case, rounds: int) -> list[Request]:
-    """What `investigate` would send, as far as it does not depend on replies."""
-    each = case.launch()
-    reads = _read_prompt(case, each)
-    reading = Reading(purpose="(its answer to the first)", hypotheses=[]) if reads else None
-    inspects = _inspect_prompt(case, each, reading, rounds)
-    tools = [spec(tool) for tool in offered(case)] if rounds else []
-    system = Message("system", prompts.rules())
-    asked = [Request([system, Message("user", reads)])] if reads else []
-    return [*asked, Request([system, Message("user", inspects)], tools)]
+    statement = _held(session, case, reading, conclusion)
+    return statement, Fault("interrupted", "interrupted") if session.interrupted else None
 
 
 def _read(session: Session, case: Case, each: LaunchExplanation) -> Reading | None:
@@ -126,22 +115,29 @@ def _held(session: Session, case: Case, reading: Reading | None, said: Conclusio
     each = case.launch()
     suggested = "\n".join(edit.code for edit in said.edits)
     files = {path: each.launch.source_files[path] or "" for path in own_files(each.launch)}
-    holder = Holder(case.evidence(), [each.launch], files, suggested)
+    holder = Holder(each.evidence, [each.launch], files, suggested)
+    holder.learn(_texts(reading, said))
     slots = Slots(holder)
     _fill(slots, reading, said)
     mend(session, slots)
-    statement = _statement(slots, reading, said, files)
-    for piece in slots.named():
-        each.view.ledger.adopt(piece)
-    return statement
+    return _statement(slots, reading, said, files)
+
+
+def _texts(reading: Reading | None, said: Conclusion) -> list[str]:
+    guesses = [guess.text for guess in reading.hypotheses] if reading else []
+    told = [reading.purpose, reading.mapping] if reading else []
+    claims = [claim.text for claim in (*said.causes, *said.objections)]
+    reasons = [judged.reason for judged in said.judged]
+    edits = [text for edit in said.edits for text in (edit.what, edit.risk, edit.check)]
+    return [*told, *guesses, said.summary, *reasons, *claims, *edits]
 
 
 def _fill(slots: Slots, reading: Reading | None, said: Conclusion) -> None:
     if reading:
-        slots.put_prediction("purpose", reading.purpose)
-        slots.put_prediction("mapping", reading.mapping)
+        slots.put("purpose", reading.purpose, stage="predicting")
+        slots.put("mapping", reading.mapping, stage="predicting")
         for i, guess in enumerate(reading.hypotheses):
-            slots.put_prediction(f"hypotheses[{i}].text", guess.text)
+            slots.put(f"hypotheses[{i}].text", guess.text, stage="predicting")
     slots.put("summary", said.summary, _all_ids(said))
     for i, judged in enumerate(said.judged):
         slots.put(f"judged[{i}].reason", judged.reason, judged.evidence)
@@ -151,7 +147,7 @@ def _fill(slots: Slots, reading: Reading | None, said: Conclusion) -> None:
         slots.put(f"objections[{i}].text", objection.text, objection.evidence)
     for i, edit in enumerate(said.edits):
         for part in ("what", "risk", "check"):
-            slots.put(f"edits[{i}].{part}", getattr(edit, part), _all_ids(said))
+            slots.put(f"edits[{i}].{part}", getattr(edit, part), _all_ids(said), "proposing")
 
 
 def _all_ids(said: Conclusion) -> list[str]:
@@ -160,11 +156,12 @@ def _all_ids(said: Conclusion) -> list[str]:
 
 
 def _statement(
-    slots: Slots, reading: Reading | None, said: Conclusion, files: Iterable[str]
+    slots: Slots, reading: Reading | None, said: Conclusion, files: Mapping[str, str]
 ) -> Statement:
     hypotheses = tuple(_hypotheses(slots, reading, said.judged))
     causes = tuple(_causes(slots, "causes", said.causes))
-    edits = tuple(_edits(slots, said.edits, {file_name(path): path for path in files}))
+    lengths = {file_name(path): len(text.splitlines()) for path, text in files.items()}
+    edits = tuple(_edits(slots, said.edits, lengths))
     return Statement(
         purpose=slots.text("purpose"),
         mapping=slots.text("mapping"),
@@ -211,7 +208,7 @@ def _causes(slots: Slots, kind: str, said: Sequence[SaidCause]) -> Iterable[Caus
             yield Cause(finding, text, evidence)
 
 
-def _edits(slots: Slots, said: Sequence[SaidEdit], paths: dict[str, str]) -> Iterable[Edit]:
+def _edits(slots: Slots, said: Sequence[SaidEdit], files: Mapping[str, int]) -> Iterable[Edit]:
     for i, edit in enumerate(said):
         what = slots.text(f"edits[{i}].what")
         if not what:
@@ -219,8 +216,8 @@ def _edits(slots: Slots, said: Sequence[SaidEdit], paths: dict[str, str]) -> Ite
         name = file_name(edit.file)
         yield Edit(
             known_finding(edit.finding),
-            name if name in paths else None,
-            edit.line if name in paths else None,
+            name if name in files else None,
+            edit.line if edit.line and edit.line <= files.get(name, 0) else None,
             what,
             without_promises(edit.code),
             slots.text(f"edits[{i}].risk"),

@@ -25,7 +25,9 @@ def mend(session: Session, slots: Slots) -> None:
     )
     try:
         repair = session.converse("repair", lambda _: prompt, Repair, None)
-    except Fault as fault:
-        session.transcript.note(repair=str(fault))
+    except (Fault, KeyboardInterrupt) as problem:
+        # What holds is kept; after Ctrl-C nothing more is asked.
+        session.interrupted = isinstance(problem, KeyboardInterrupt)
+        session.transcript.note(repair=str(problem) or "interrupted")
         return
     slots.mend(strays, ((text.number or 0, text.text) for text in repair.texts))

@@ -56,7 +56,14 @@ def _holder(case: Case) -> Holder:
     files = {
         path: launch.source_files[path] or "" for launch in launches for path in own_files(launch)
     }
-    return Holder(case.evidence(), launches, files if case.show_source else {})
+    origins = {
+        piece.id: number
+        for number, told in enumerate(case.explanations)
+        for each in told.launches
+        for piece in each.evidence
+    }
+    several = origins if len(case.explanations) > 1 else None
+    return Holder(case.evidence(), launches, files if case.show_source else {}, origins=several)
 
 
 def _launches(case: Case) -> Sequence[Launch]:

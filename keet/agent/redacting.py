@@ -27,6 +27,8 @@ _FENCED = re.compile(r"\[data [0-9a-f]+: ([^\n]*)\]\n(.*?)\n\[end of data [0-9a-
 _CUT = re.compile(r"[^`\n…]*…")
 """A quotation that was too long: a name may have lost its end."""
 _LEAST_OF_A_NAME = 4
+_INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+"""A header of the project: those of the system stand in angle brackets."""
 
 
 class Redactor:
@@ -54,6 +56,10 @@ class Redactor:
             parts += [text[place : match.start(2)], self._hidden(match[2])]
             place = match.end(2)
         return scrub("".join([*parts, text[place:]]))
+
+    def hide(self, text: str) -> str:
+        """As it is sent where all of it is a model's own words: no mark in it is keet's."""
+        return self._hidden(text)
 
     def back(self, text: str) -> str:
         """As people here know it."""
@@ -91,7 +97,7 @@ class Redactor:
         for form in (name.full, name.mangled, name.short, name.function):
             self._hide(form, "kernel")
         files = {location.file for location in launch.locations.values()}
-        for path in sorted(files | set(launch.source_files)):
+        for path in [*sorted(files | set(launch.source_files)), *_included(launch)]:
             self._hide(path, "file")
             self._hide(file_name(path), "file")
         for mark in launch.nvtx:
@@ -110,6 +116,12 @@ class Redactor:
         while any(f"{kind}_{count}" in text for text in self._taken):
             count += 1000
         return f"{kind}_{count}"
+
+
+def _included(launch: Launch) -> list[str]:
+    """Headers as the sources call them: the report may have no line of theirs."""
+    texts = filter(None, launch.source_files.values())
+    return sorted({name for text in texts for name in _INCLUDED.findall(text)})
 
 
 def _is_keets(fence: re.Match[str]) -> bool:

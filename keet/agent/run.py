@@ -8,7 +8,8 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -16,22 +17,29 @@ from typing import NamedTuple
 from keet_tools.case import Case
 
 from keet.agent import question as asking
+from keet.agent.answers import Reading, schema_of
 from keet.agent.cache import Cache, CachedChat
 from keet.agent.evidence_ids import recorded_in
-from keet.agent.investigation import investigate, shown_requests
+from keet.agent.investigation import investigate
 from keet.agent.prompts import prompt_version
 from keet.agent.redacting import Redaction, Redactor
-from keet.agent.session import Limits, Progress, Session
+from keet.agent.session import Limits, Progress, Session, estimate
 from keet.agent.settings import ModelSpec, cache_folder
 from keet.agent.slots import Slots
 from keet.agent.transcript import Transcript, request_text
-from keet.agent.wire import Chat, Fault, Message, Request
+from keet.agent.wire import Chat, Fault, Reply, Request, Spent
 from keet.errors import one_line
 from keet.explanation.analyst import Explanation, LaunchExplanation
-from keet.explanation.statement import Answered, Authorship, Usage
+from keet.explanation.statement import Answered, Authorship, Dropped, Statement, Usage
 
 MOST_LAUNCHES = 3
 """That a model explains unless told otherwise: each costs some thousand tokens."""
+
+_SHOWN = 3
+"""Claims that are quoted where none holds."""
+_QUOTED = 120
+"""Characters of each."""
+_LISTENED = "shown"
 
 
 class Plan(NamedTuple):
@@ -60,30 +68,58 @@ def explain_with_model(explanation: Explanation, plan: Plan, progress: Progress)
     with closing(transcript):
         session = _session(plan, [explanation], redactor, transcript, progress)
         if isinstance(session, Fault):
-            return explanation._replace(author=_author(plan, None, transcript, session))
-        return _explained(explanation, chosen, session, plan)
+            told = explanation._replace(author=_author(plan, None, transcript, session))
+        else:
+            told = _explained(explanation, chosen, session, plan)
+        _tell_problems(session, transcript, progress)
+        return told
 
 
 def _explained(
     explanation: Explanation, chosen: Sequence[int], session: Session, plan: Plan
 ) -> Explanation:
     told, fault = list(explanation.launches), None
-    try:
-        for position in chosen:
-            case = Case(
-                [explanation], focus=position, show_source=not session.redactor.hides_source
-            )
-            statement, fault = investigate(session, case)
-            told[position] = told[position]._replace(statement=statement)
-            if fault and fault.kind not in ("budget", "calls", "answer"):
-                break  # a host that is gone will not be back for the next kernel
-    except KeyboardInterrupt:
-        fault = Fault("interrupted", "interrupted")
-    except Exception as error:  # noqa: BLE001 - a bug here must not cost the analyst's answer
-        fault = _bug(error)
+    for position in chosen:
+        case = Case([explanation], focus=position, show_source=not session.redactor.hides_source)
+        statement, problem = _investigated(session, case)
+        told[position] = told[position]._replace(statement=statement)
+        if problem and fault is None:  # what went wrong later may come of the first
+            fault = _named(problem, told[position]) if len(chosen) > 1 else problem
+        if problem and problem.kind not in ("budget", "calls", "answer"):
+            break  # a host that is gone will not be back for the next kernel
     session.transcript.end(fault.kind if fault else "done", session.usage)
     author = _author(plan, session, session.transcript, fault)
     return explanation._replace(launches=tuple(told), author=author)
+
+
+def _investigated(session: Session, case: Case) -> tuple[Statement | None, Fault | None]:
+    """A statement in which nothing stands is none."""
+    try:
+        statement, fault = investigate(session, case)
+    except KeyboardInterrupt:
+        return None, Fault("interrupted", "interrupted")
+    except Exception as error:  # noqa: BLE001 - a bug here must not cost the analyst's answer
+        return None, _bug(error)
+    if statement is None or _says_something(statement):
+        return statement, fault
+    return None, fault or _nothing_holds(statement.dropped)
+
+
+def _says_something(said: Statement) -> bool:
+    parts = (said.purpose, said.hypotheses, said.summary, said.causes, said.objections, said.edits)
+    return any(parts)
+
+
+def _nothing_holds(dropped: Sequence[Dropped]) -> Fault:
+    quoted = [f"“{claim.text[:_QUOTED]}” ({claim.reason[:_QUOTED]})" for claim in dropped]
+    more = [f"{len(quoted) - _SHOWN} more"] if len(quoted) > _SHOWN else []
+    claims = ", ".join([*quoted[:_SHOWN], *more]) or "it said nothing"
+    line = f"nothing that the model said holds: {claims}; ask again, or try another model"
+    return Fault("answer", one_line(line))
+
+
+def _named(fault: Fault, each: LaunchExplanation) -> Fault:
+    return Fault(fault.kind, one_line(f"#{each.launch.id} {each.launch.name.short}: {fault}"))
 
 
 def ask(
@@ -96,13 +132,32 @@ def ask(
     with closing(transcript):
         session = _session(plan, explanations, redactor, transcript, progress)
         if isinstance(session, Fault):
-            return _author(plan, None, transcript, session)
-        found = _asked(session, case, question)
-        transcript.end(found.kind if isinstance(found, Fault) else "done", session.usage)
-        author = _author(plan, session, transcript, found if isinstance(found, Fault) else None)
-        if isinstance(found, Fault):
-            return author
-        return asking.answered(case, question, found, author)
+            answer: Answered | Authorship = _author(plan, None, transcript, session)
+        else:
+            answer = _answer(session, case, question, plan)
+        _tell_problems(session, transcript, progress)
+        return answer
+
+
+def _answer(session: Session, case: Case, question: str, plan: Plan) -> Answered | Authorship:
+    found = _asked(session, case, question)
+    author = _author(plan, session, session.transcript, None)
+    told = found if isinstance(found, Fault) else asking.answered(case, question, found, author)
+    if isinstance(told, Answered) and not told.text.strip():
+        told = _nothing_holds(told.dropped)
+    session.transcript.end(told.kind if isinstance(told, Fault) else "done", session.usage)
+    if isinstance(told, Fault):
+        return author._replace(problem=str(told))
+    return told._replace(followups=tuple(_followups(case.explanations)))
+
+
+def _followups(explanations: Sequence[Explanation]) -> Iterator[str]:
+    """Of reports that are at hand: a snapshot names the one that it was made from, and whoever
+    wrote it chose that name, which must not become an option or a command."""
+    for explanation in explanations:
+        path = explanation.profile.provenance.path
+        if path.isprintable() and os.path.isfile(path):  # noqa: PTH113 - Path's raises for long names
+            yield f"keet explain {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
 
 
 def _asked(session: Session, case: Case, question: str) -> Slots | Fault:
@@ -125,19 +180,50 @@ def shown_prompts(
     """The requests word for word; nothing is sent. What depends on replies is in brackets."""
     redactor = Redactor(explanations, plan.redact)
     if question is not None:
-        case = _case(explanations, redactor)
-        text = asking.opening(case, question, plan.limits.rounds)
-        requests = [Request([Message("user", text)])]
-    else:
-        requests = [
-            request
-            for position in _longest(explanations[0].launches, plan.launches)
-            for request in shown_requests(
-                Case(explanations, focus=position, show_source=not redactor.hides_source),
-                plan.limits.rounds,
-            )
-        ]
-    return "\n\n".join(redactor.out(request_text(request)) for request in requests) + "\n"
+        shown = _shown(plan, redactor, _case(explanations, redactor), question)
+        return "\n\n".join(shown) + "\n"
+    cases = [
+        Case(explanations, focus=position, show_source=not redactor.hides_source)
+        for position in _longest(explanations[0].launches, plan.launches)
+    ]
+    shown = [text for case in cases for text in _shown(plan, redactor, case, None)]
+    return "\n\n".join(shown) + "\n"
+
+
+def _shown(plan: Plan, redactor: Redactor, case: Case, question: str | None) -> list[str]:
+    """A real session with a chat that only listens: what is shown is what would be sent."""
+    listener = _Listener(plan.spec.name)
+    session = Session(
+        listener,
+        transcript=Transcript(None),
+        redactor=redactor,
+        progress=lambda _: None,
+        limits=plan.limits,
+    )
+    end = _asked(session, case, question) if question is not None else investigate(session, case)[1]
+    texts = [request_text(request) for request in listener.heard]
+    if isinstance(end, Fault) and end.kind != _LISTENED:
+        texts.append(f"--- nothing more is sent ---\n{one_line(str(end))}\n")
+    return texts
+
+
+class _Listener:
+    """A chat that sends nothing. It answers the first step, since the next one quotes the answer;
+    all that follows depends on replies."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.heard: list[Request] = []
+        self._is_over = False
+
+    def ask(self, request: Request) -> Reply:
+        if not self._is_over:
+            self.heard.append(request)
+        if request.schema != schema_of(Reading):
+            self._is_over = True
+            raise Fault(_LISTENED, "this is as far as it goes without a model")
+        spent = Spent(estimate(request), 0, estimated=True)
+        return Reply('{"purpose": "(its answer to the first)"}', (), spent)
 
 
 # --- parts of a run
@@ -164,7 +250,7 @@ def _transcript(plan: Plan, explanations: Sequence[Explanation]) -> Transcript:
         return Transcript(plan.transcript)
     now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
     stem = re.sub(r"[^\w-]+", "_", Path(explanations[0].profile.provenance.path).stem)[:40]
-    return Transcript(cache_folder() / "transcripts" / f"{now}-{stem}.jsonl")
+    return Transcript(cache_folder() / "transcripts" / f"{now}-{os.getpid()}-{stem}.jsonl")
 
 
 def _session(
@@ -223,10 +309,18 @@ def _bug(error: Exception) -> Fault:
     return Fault("bug", f"this is a bug in keet ({told}); please report it with the transcript")
 
 
+def _tell_problems(session: Session | Fault, transcript: Transcript, progress: Progress) -> None:
+    """Neither costs the run; but who looks for the file later wants to know."""
+    chat = session.chat if isinstance(session, Session) else None
+    cache = chat.problem if isinstance(chat, CachedChat) else None
+    for problem in filter(None, (transcript.problem, cache)):
+        progress(problem)
+
+
 def _author(
     plan: Plan, session: Session | None, transcript: Transcript, fault: Fault | None
 ) -> Authorship:
     usage = session.usage if session else Usage(0, 0, 0, 0, None, 0.0)
     name = session.chat.name if session else plan.spec.name
-    path = str(transcript.path) if transcript.path else None
+    path = str(transcript.kept) if transcript.kept else None
     return Authorship(name, usage, str(fault) if fault else None, path)

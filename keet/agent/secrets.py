@@ -21,8 +21,12 @@ _NAMES = re.compile(
 )
 _LOOKS = re.compile(
     r"""
-      \b(?:sk|pk|rk|gsk|xai|nvapi|pplx|fw|ghp|gho|ghs|hf|r8|lsv2)[-_](?=[\w*.-]*[\d*])[\w*-]{12,}
-    | \bsk-[\w*-]{8,}
+      \b(?:sk|pk|rk|gsk|fw|gh[opsu]|hf|r8|lsv2)[-_](?:(?:live|test|pt|sk)_)?
+      (?=[A-Za-z]*\d)[A-Za-z0-9]{20,}[\w-]*       # a name of a function has words
+    | \bhf_[A-Za-z]{30,}\b
+    | \b(?:sk|pk|rk|gsk|xai|nvapi|pplx|fw|hf|r8)[-_]\w*\*{3,}[\w*]*    # as servers quote one
+    | \b(?:xai|nvapi|pplx)-[\w-]{20,}
+    | \bsk-(?=[\w*-]*[\d*])[\w*-]{8,}
     | \bgithub_pat_\w{20,}
     | \bAIza[\w-]{30,}
     | \bAKIA[0-9A-Z]{12,}
@@ -32,9 +36,9 @@ _LOOKS = re.compile(
 )
 _AFTER = re.compile(
     r"""(?ix)
-      (?P<keep> \b(?:bearer|basic)\s+ ) [\w.~+/=*-]{8,}
-    | (?P<header> \b(?:x-api-key|api-key|authorization)["']?\s*[:=]\s*["']? )
-      (?!bearer|basic) [\w.~+/=*-]{8,}
+      (?P<header> \b(?:x-api-key|api-key|authorization)
+        (?: ["']?\s*[:=] | ["'], ) \s* b?["']? (?:(?:bearer|basic|token)\s+)? ) [\w.~+/=*-]{8,}
+    | (?P<bearer> \bbearer\s+ ) (?=[\w.~+/=*-]*\d) [\w.~+/=*-]{20,}
     | (?P<provided> \bapi\ key\ provided:\s* ) [^\s,;"']+
     | (?P<user> \b[a-z][a-z0-9+.-]*:// ) [^\s/@?\#"']+ (?=@)
     | (?P<query> [?&](?:[a-z_-]*(?:key|token|secret|password)|sig|signature|auth)= ) [^&\s"'\#]+

@@ -27,7 +27,7 @@ Shape = TypeVar("Shape", bound=BaseModel)
 
 _CAREFUL = 1.04
 """A guess may be short by this, and the budget is kept all the same."""
-_ROUND = 1200
+_ROUND = 900
 """Tokens that a round of tools may add."""
 
 
@@ -58,7 +58,8 @@ class Session:
         self.chat = chat
         self.transcript = transcript
         self.redactor = redactor
-        self.limits = limits
+        # A replay asks nobody: it takes the steps that were taken, whatever today's prompts weigh.
+        self.limits = limits._replace(calls=99, input_tokens=10**9) if translation else limits
         self._progress = progress
         self._price = price
         self._takes_tools = True
@@ -66,6 +67,7 @@ class Session:
         self._noted: set[str] = set()
         self._about = ""
         self._case: Case | None = None
+        self.interrupted = False
         self._calls_here = self._tokens_here = 0
         self._ratio = 1.0
         """Of the server's count of tokens to keet's, which is careful."""
@@ -94,7 +96,7 @@ class Session:
         tools: Sequence[ToolSpec] = (),
         schema: Mapping[str, Any] | None = None,
     ) -> Reply:
-        sent = [_with_text(message, self.redactor.out) for message in messages]
+        sent = [_with_text(message, self._redaction(message)) for message in messages]
         request = Request(sent, tools, schema)
         self._stay_within(request)
         self._note_evidence()
@@ -106,6 +108,10 @@ class Session:
         self._count(reply, seconds)
         self._calibrate(request, reply)
         return _undone(reply, self._as_known_here)
+
+    def _redaction(self, message: Message) -> Callable[[str], str]:
+        """A model's own words are no fenced data: names may stand anywhere in them."""
+        return self.redactor.hide if message.role == "assistant" else self.redactor.out
 
     def _as_known_here(self, text: str) -> str:
         text = self.redactor.back(text)
@@ -165,9 +171,10 @@ class Session:
         self, phase: str, opening: Callable[[int], str], shape: type[Shape], case: Case | None
     ) -> Shape:
         """`opening`: the first message, given how many rounds of tools there are."""
-        rounds = self.limits.rounds if case and self._takes_tools else 0
+        tools = [spec(tool) for tool in offered(case)] if case and self._takes_tools else []
+        rounds = self._affordable(opening(self.limits.rounds), tools) if tools else 0
+        tools = tools if rounds else []
         messages = [Message("system", prompts.rules()), Message("user", opening(rounds))]
-        tools = [spec(tool) for tool in offered(case)] if case and rounds else []
         for turn in range(rounds + 1):
             last = turn == rounds or self._is_tight(messages, tools)
             if last and turn:
@@ -184,6 +191,15 @@ class Session:
                 return self._understood(phase, messages, reply, shape)
             messages += self._called(case, reply)
         raise AssertionError("the last turn returns")
+
+    def _affordable(self, text: str, tools: Sequence[ToolSpec]) -> int:
+        """Rounds of tools that can be paid for, each read again with all that came before."""
+        first = self._tokens(Request([Message("user", text)], tools))
+        for rounds in range(self.limits.rounds, 0, -1):
+            added = _ROUND * rounds * (rounds + 1) // 2
+            if (rounds + 1) * first + added <= self.tokens_left:
+                return rounds
+        return 0
 
     def _is_tight(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bool:
         """Another round of tools after this one could not be paid for."""

@@ -82,7 +82,7 @@ def provider_of(name: str) -> str | None:
 
 
 def parse_price(text: str, where: str) -> Price:
-    """`1.25,10`: US$ for a million tokens of input and of output. Raises UsageError."""
+    """`2.5/10`: US$ for a million tokens of input and of output. Raises UsageError."""
     try:
         parts = [float(part) for part in text.replace("/", ",").split(",")]
     except ValueError:
@@ -179,7 +179,9 @@ def _checked_price(parts: object, where: str, given: object) -> Price:
     if isinstance(parts, list | tuple) and len(parts) == 2 and all(map(_is_cost, parts)):
         return float(parts[0]), float(parts[1])
     raise UsageError(
-        _line(f"{where}: {given!r} is no price; give US$ per million tokens in and out, as 1.25,10")
+        _line(
+            f'{where}: {given!r} is no price; give US$ per million tokens in and out, as "2.5/10"'
+        )
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from keet.evidence import Evidence
-from keet.explanation.holding import CITED, PROMISE, Held, Holder
+from keet.explanation.held import Held
+from keet.explanation.holding import CITED, PROMISE, Holder, Stage
 from keet.explanation.statement import Dropped
 
 
@@ -27,18 +28,14 @@ class Slots:
         self._cited: dict[str, list[str]] = {}
         self._more: list[Dropped] = []
         self._gone: set[str] = set()
-        self._predictions: set[str] = set()
+        self._stages: dict[str, Stage] = {}
 
-    def put(self, where: str, text: str, evidence: Iterable[str] = ()) -> None:
+    def put(
+        self, where: str, text: str, evidence: Iterable[str] = (), stage: Stage = "judging"
+    ) -> None:
         self._cited[where] = [found for found in evidence if found in self._holder.pieces]
-        self._held[where] = self._holder.hold(text, self._cited[where])
-
-    def put_prediction(self, where: str, text: str) -> None:
-        """Said before any measurement: there was no evidence to cite, and there is none to ask
-        for now."""
-        self._cited[where] = []
-        self._held[where] = self._holder.hold(text, predicting=True)
-        self._predictions.add(where)
+        self._stages[where] = stage
+        self._held[where] = self._holder.hold(text, self._cited[where], stage=stage)
 
     def mend(self, strays: Sequence[Stray], mended: Iterable[tuple[int, str]]) -> None:
         """Other words for some strays, by their number from 1: kept as far as they hold."""
@@ -46,7 +43,10 @@ class Slots:
         # From the end: a sentence that becomes two must not move those before it.
         for number, stray in reversed(list(enumerate(strays, 1))):
             if number in texts:
-                held = self._holder.hold(texts[number], self._cited[stray.where])
+                where = stray.where
+                held = self._holder.hold(
+                    texts[number], self._cited[where], stage=self._stages[where]
+                )
                 self._held[stray.where] = self._held[stray.where].mended(stray.at, held)
 
     def text(self, where: str) -> str:
@@ -60,11 +60,6 @@ class Slots:
             return ()
         return tuple(dict.fromkeys((*self._holder.ids(held), *self._cited[where])))
 
-    def named(self) -> list[Evidence]:
-        """All that the texts rest on."""
-        found = dict.fromkeys(piece for where in self._held for piece in self.ids(where))
-        return [self._holder.pieces[piece] for piece in found]
-
     def drop(self, where: str, text: str, reason: str) -> None:
         """A text that holds by itself, and can't stand where it is."""
         self._gone.add(where)
@@ -72,11 +67,12 @@ class Slots:
 
     @property
     def strays(self) -> list[Stray]:
-        """What another try may mend: a promise of speed is discarded for good."""
+        """What another try may mend: a promise of speed is discarded for good, and for what was
+        said before any measurement there was no evidence to cite."""
         return [
             stray
             for stray in self._let_go()
-            if stray.reason != PROMISE and stray.where not in self._predictions
+            if stray.reason != PROMISE and self._stages[stray.where] != "predicting"
         ]
 
     @property

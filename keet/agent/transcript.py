@@ -45,6 +45,8 @@ class Transcript:
         self.path = path
         self.problem: str | None = None
         """One line on why nothing (more) is written: a full disk does not cost the run."""
+        self.kept: Path | None = None
+        """The file, once something is in it."""
         self._began = time.monotonic()
         self._last: dict[str, Request] = {}
         self._file = self._open(path) if path else None
@@ -122,13 +124,14 @@ class Transcript:
         line = json.dumps(scrub_document({**head, **_plain(facts)}), ensure_ascii=False)
         try:
             _write_all(self._file, f"{line}\n".encode(errors="backslashreplace"))
+            self.kept = self.path
         except OSError as error:
             self._give_up(error)
             self.close()
 
     def _give_up(self, error: OSError) -> None:
-        line = f"{self.path}: the transcript can't be written ({error.strerror}); name another file"
-        self.problem = one_line(scrub(line))
+        line = f"{self.path}: the transcript can't be written ({error.strerror})"
+        self.problem = one_line(scrub(f"{line}; name another file with --transcript"))
 
 
 def request_text(request: Request) -> str:

@@ -60,11 +60,6 @@ class Ledger:
             )
         return self._entries[key]
 
-    def adopt(self, evidence: Evidence) -> None:
-        """A number of another launch, under the id that it has there."""
-        if evidence.id not in self.by_id():
-            self._entries[evidence.id, evidence.line] = evidence
-
     def __iter__(self) -> Iterator[Evidence]:
         return iter(self._entries.values())
 

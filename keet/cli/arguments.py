@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os.path
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator
@@ -114,14 +115,28 @@ def _matches(launch: Launch, pattern: re.Pattern[str]) -> bool:
     )
 
 
-def check_output(path: Path, report: Path | None) -> None:
-    """Refuse what can't be meant: a folder, or the report that is being read."""
+def named_reports(args: Namespace) -> list[Path]:
+    """Those that the command reads; before a question stand reports."""
+    words = getattr(args, "words", ())[:-1]
+    report = getattr(args, "report", None)
+    return [Path(word) for word in words] + ([report] if report is not None else [])
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether what is written to one is lost with the other; a device loses nothing."""
+    if os.path.exists(one) and os.path.exists(other):  # noqa: PTH110 - Path's raise for long names
+        return one.is_file() and one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def check_output(path: Path, *reports: Path) -> None:
+    """Refuse what can't be meant: a folder, or a report that is being read."""
     with output_errors(path):
         if not path.exists():
             return
         if path.is_dir():
             raise UsageError(f"{path}: this is a folder; name a file in it with -o")
-        if report is not None and path.samefile(report):
+        if any(same_file(path, report) for report in reports):
             raise UsageError(f"{path}: that is the report itself; name another file with -o")
 
 
@@ -143,9 +158,8 @@ class Destination:
     def __init__(self, args: Namespace, stdout: TextIO) -> None:
         self._path: Path | None = args.output
         self._stdout = stdout
-        report: Path | None = getattr(args, "report", None)
         if self._path is not None:
-            check_output(self._path, report)
+            check_output(self._path, *named_reports(args))
 
     def write(self, text: str) -> None:
         if self._path is None:

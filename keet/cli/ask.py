@@ -3,6 +3,7 @@ every number of its answer is checked against them."""
 
 from __future__ import annotations
 
+import os.path
 import sys
 from argparse import ArgumentParser, Namespace
 from itertools import count
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import Destination, add_output, add_selection, add_source, selected_launches
-from keet.cli.model_options import HOW, add_model, announce, plan, tell
+from keet.cli.model_options import HOW, add_model, announce, check_files, plan, tell
 from keet.errors import NotAvailable, UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     *reports, question = args.words
     _check(reports, question)
+    check_files(args)
     chosen = plan(args)
     if chosen is None:
         raise NotAvailable(
@@ -57,8 +59,10 @@ def run(args: Namespace) -> int:
 def _check(reports: list[str], question: str) -> None:
     if not reports:
         raise UsageError('name a report and a question: keet ask report.ncu-rep "What limits it?"')
-    if Path(question).is_file():
+    if os.path.isfile(question):  # noqa: PTH113 - Path's raises for a long question
         raise UsageError(f"{question} is a file; the question comes last, in quotes")
+    if not question.strip():
+        raise UsageError("the question is empty; write it last, in quotes")
 
 
 def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
@@ -81,24 +85,18 @@ def _show_prompt(
 
 def _ask(args: Namespace, explanations: list[Explanation], question: str, chosen: Plan) -> int:
     from keet.agent.run import ask
+    from keet.cli.explain import print_explanation
     from keet.explanation.statement import Authorship
 
     announce(args)
     answered = ask(explanations, question, chosen, tell)
     if isinstance(answered, Authorship):
         tell(f"{answered.problem}; what follows is the analyst's explanation")
-        _fall_back(args, explanations)
+        # No answer, but what the reports say without a model.
+        print_explanation(args, *(told._replace(author=answered) for told in explanations))
         return EXIT_NOT_THERE
     _print(args, answered)
     return 0
-
-
-def _fall_back(args: Namespace, explanations: list[Explanation]) -> None:
-    """No answer, but what the reports say without a model."""
-    from keet.cli.explain import print_explanation
-
-    for explanation in explanations:
-        print_explanation(args, explanation)
 
 
 def _print(args: Namespace, answered: Answered) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,8 @@ from keet.cli.arguments import (
     positive,
     selected_launches,
 )
-from keet.cli.model_options import HOW, add_model, announce, plan, tell
+from keet.cli.model_options import HOW, add_model, announce, check_files, plan, tell
+from keet.errors import UsageError
 
 if TYPE_CHECKING:
     from keet.agent.run import Plan
@@ -62,6 +64,9 @@ def run(args: Namespace) -> int:
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
 
+    check_files(args)
+    if args.no_model:
+        _check_no_model(args)
     chosen = None if args.no_model else plan(args)
     profile = read_profile(args.report, source=args.source)
     # Evidence ids that are unique over launches: a model's tools look at any of them.
@@ -75,6 +80,17 @@ def run(args: Namespace) -> int:
         tell(NO_MODEL)
     print_explanation(args, explanation)
     return _code(explanation)
+
+
+def _check_no_model(args: Namespace) -> None:
+    asks = {
+        "--model": args.model,
+        "--base-url": args.base_url,
+        "--replay": args.replay,
+        "--show-prompt": args.show_prompt,
+    }
+    if given := [option for option, value in asks.items() if value]:
+        raise UsageError(f"--no-model and {given[0]} exclude each other; leave one out")
 
 
 def _with_model(args: Namespace, explanation: Explanation, chosen: Plan) -> Explanation:
@@ -105,18 +121,28 @@ def _show_prompt(args: Namespace, explanation: Explanation, chosen: Plan) -> int
     return 0
 
 
-def print_explanation(args: Namespace, explanation: Explanation) -> None:
+def print_explanation(args: Namespace, *explanations: Explanation) -> None:
+    """Several go to the one place together; as JSON, each has a line."""
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.documents import json_text
-        from keet.render.explain_documents import explain_document
-
-        out.write(json_text(explain_document(explanation)))
+        out.write(_json(explanations))
     elif args.format == "markdown":
         from keet.render.explain_markdown import explain_markdown
 
-        out.write(explain_markdown(explanation))
+        out.write("\n".join(map(explain_markdown, explanations)))
     else:
+        from rich.console import Group
+
         from keet.render.explain import explain_view
 
-        out.show(lambda width: explain_view(explanation, width))
+        out.show(lambda width: Group(*(explain_view(each, width) for each in explanations)))
+
+
+def _json(explanations: Sequence[Explanation]) -> str:
+    from keet.render.documents import json_text
+    from keet.render.explain_documents import explain_document
+
+    documents = [explain_document(each) for each in explanations]
+    if len(documents) == 1:
+        return json_text(documents[0])
+    return "".join(f"{document.model_dump_json()}\n" for document in documents)

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.cli.arguments import positive
+from keet.cli.arguments import check_output, named_reports, positive, same_file
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def add_model(parser: ArgumentParser) -> None:
         "--base-url", metavar="URL", help="an OpenAI-compatible server (vLLM, ollama, llama.cpp)"
     )
     group.add_argument(
-        "--price", metavar="IN/OUT", help="US$ a million tokens of input and output: 2.5/10"
+        "--price", metavar="IN/OUT", help="US$ per million tokens in and out, as 2.5/10"
     )
     group.add_argument(
         "--redact",
@@ -53,6 +53,24 @@ def add_model(parser: ArgumentParser) -> None:
         help="take the replies from a transcript, not a model",
     )
     group.add_argument("--no-cache", action="store_true", help="ask again what was asked before")
+
+
+def check_files(args: Namespace) -> None:
+    """Before anything is read, sent or written: no file of one purpose may be that of another."""
+    if args.output is not None:
+        check_output(args.output, *named_reports(args))
+        _differ("-o", args.output, "--replay", args.replay)
+    if args.transcript is None:
+        return
+    for report in named_reports(args):
+        _differ("--transcript", args.transcript, "the report", report)
+    _differ("--transcript", args.transcript, "--replay", args.replay)
+    _differ("--transcript", args.transcript, "-o", args.output)
+
+
+def _differ(option: str, path: Path, other: str, known: Path | None) -> None:
+    if known is not None and same_file(path, known):
+        raise UsageError(f"{option} {path}: that is {other} too; name another file with {option}")
 
 
 def plan(args: Namespace) -> Plan | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from keet.evidence import Evidence
 
-_NUMBER = r"\d[\d,]*(?:\.\d+)?"
+_NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _TERM = (
     rf"\(*{_NUMBER}(?:\s?%|\s(?!mod\b|x\b|and\b|or\b|of\b)[A-Za-z]{{1,12}}(?:/[A-Za-z]+)?)?"
     r"(?:\s?\[E\d+\])?\)*"
@@ -22,6 +22,8 @@ _EQUATION = re.compile(
     rf"(?P<left>{_EXPRESSION})\s*[=≈]\s*(?:about\s+)?(?P<result>{_NUMBER})\s?(?P<percent>%)?"
     rf"|(?P<first>{_NUMBER})\s?(?P<share>%)?[^=≈.;]{{0,24}}[=≈]\s*(?P<right>{_EXPRESSION})"
 )
+_SCALED = re.compile(r"\s?[kKMGT]i?B?\b")
+"""`= 1 MiB`: in another unit than its terms."""
 _ID = re.compile(r"\[(E\d+)\]")
 _OPERAND = re.compile(rf"({_NUMBER})(?:[^\d\[]*?\[(E\d+)\])?")
 _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
@@ -49,6 +51,8 @@ class Arithmetic:
     def __init__(self, constants: Collection[float], pieces: Mapping[str, Evidence]) -> None:
         self._constants = constants
         self._pieces = pieces
+        self.learnt: set[float] = set()
+        """Results of computations that were shown."""
 
     @cached_property
     def one_step(self) -> set[float]:
@@ -61,6 +65,14 @@ class Arithmetic:
             *(float(int(a).bit_length() - 1) for a in known),
         }
 
+    def learn(self, text: str) -> None:
+        """What one sentence computes, another may use."""
+        for match in _EQUATION.finditer(text):
+            result = match["result"] or match["first"]
+            percent = bool(match["percent"] or match["share"])
+            if not percent and self._holds(match["left"] or match["right"], result, percent=False):
+                self.learnt.add(_value(result))
+
     def equations(self, sentence: str) -> Iterator[Equation]:
         """Those that hold, and whose terms are known."""
         for match in _EQUATION.finditer(sentence):
@@ -70,18 +82,34 @@ class Arithmetic:
             if self._holds(expression, result, percent=bool(percent)):
                 yield Equation(match.start(), match.end(), bool(_ID.search(expression)))
 
+    @staticmethod
+    def mistake(sentence: str) -> str | None:
+        """A computation that comes out otherwise; whole results of divisions may be rounded."""
+        for match in _EQUATION.finditer(sentence):
+            expression, result = match["left"], match["result"]
+            if not expression or _SCALED.match(sentence, match.end()):
+                continue
+            percent = bool(match["percent"]) and "%" not in expression
+            expected = _evaluated(expression) * (100 if percent else 1)
+            about = "≈" in match[0] or "about" in match[0]
+            whole = "/" in expression and "." not in result
+            slack = 0.05 * abs(expected) if about else 1.0 if whole else _half(result)
+            if not abs(expected - _value(result)) <= slack:  # NaN too
+                return match[0].strip()
+        return None
+
     def _holds(self, expression: str, result: str, *, percent: bool) -> bool:
         if not all(self._is_known(*term) for term in _OPERAND.findall(_without_units(expression))):
             return False
-        expected = _evaluated(expression) * (100 if percent else 1)
-        digits = len(result.partition(".")[2])
-        return abs(expected - _value(result)) <= 0.5 * 10.0**-digits
+        # Shares that are added up stay shares; a ratio of amounts becomes one.
+        expected = _evaluated(expression) * (100 if percent and "%" not in expression else 1)
+        return abs(expected - _value(result)) <= _half(result)
 
     def _is_known(self, number: str, found: str) -> bool:
         piece = self._pieces.get(found)
         if piece is not None:
-            return math.isclose(_value(number), piece.value, rel_tol=5e-3)
-        return _value(number) in self.one_step
+            return abs(_value(number) - piece.value) <= _half(number)
+        return _value(number) in self.one_step | self.learnt
 
 
 def _without_units(expression: str) -> str:
@@ -107,6 +135,11 @@ def _computed(node: ast.expr) -> float:
     if isinstance(node, ast.BinOp) and (operation := _OPERATIONS.get(type(node.op))):
         return operation(_computed(node.left), _computed(node.right))
     raise ValueError("no computation of numbers")
+
+
+def _half(text: str) -> float:
+    """Of the last digit that is printed; a hair more, for what binary fractions are off by."""
+    return 0.5000001 * 10.0 ** -len(text.partition(".")[2])
 
 
 def _value(text: str) -> float:

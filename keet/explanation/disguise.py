@@ -16,7 +16,9 @@ from typing import NamedTuple
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,8}\d{0,2});")
 _UNSEEN = {"Cf", "Cs"}
 _SELECTORS = re.compile("[\ufe00-\ufe0f\u20e3]")
-_LINK = re.compile(r"\w://|\bwww\.\w|\]\s?\(|<\s*(?:img|a|script|iframe)\b", re.IGNORECASE)
+_LINK = re.compile(
+    r"\w://|\bwww\.\w|\]\(\s*(?:\w+:|/|\.)|<\s*(?:img|a|script|iframe)\b", re.IGNORECASE
+)
 _MIXED = re.compile(r"[A-Za-z][\u0370-\u052f]|[\u0400-\u052f][A-Za-z]")
 _POWER = re.compile(r"(?<=[A-Za-z)])[²³]")
 """`O(n²)`, `m²`: notation, no amount."""
@@ -88,6 +90,12 @@ _PROMISE = re.compile(
 )
 
 
+_OUT_OF = re.compile(
+    rf"\b(?:{'|'.join(_ONES[1:10])})\s+(?:in|out\s+of|of\s+every)\s+(?:{'|'.join(_ONES[2:13])})\b",
+    re.IGNORECASE,
+)
+
+
 class Span(NamedTuple):
     start: int
     end: int
@@ -142,6 +150,7 @@ def _hidden(
     for match in _FRACTION.finditer(text):
         if not any(abs(share - 100 * _fraction(match)) <= _CLOSE for share in shares):
             yield match[0]
+    yield from (match[0] for match in _OUT_OF.finditer(text))
     listed = _LISTED.match(text)
     if listed and int(listed[1]) > _LONGEST_LIST:
         yield listed[1]

@@ -11,45 +11,67 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal
 
 from keet.evidence import Evidence
 from keet.explanation.arithmetic import Arithmetic
+from keet.explanation.binding import bind
 from keet.explanation.constants import constants, decimals
 from keet.explanation.disguise import Span, disguise, promises_in_words, undisguised
 from keet.explanation.grounding import Stray, check_grounding
+from keet.explanation.held import Held, Part, paragraphs, whole_sentences
 from keet.explanation.matching import same_kind
 from keet.explanation.naming import misnamed
 from keet.explanation.numbers import SaidNumber, find_numbers
-from keet.explanation.sentences import sentences
+from keet.explanation.sentences import Sentence
+from keet.explanation.suggested_code import without_comments
 from keet.profile import Launch
 from keet.profile.names import file_name
 
 CITED = re.compile(r"\bE\d+\b")
 _CODE = re.compile(r"`([^`\n]*)`")
 _PLACE = re.compile(r"([\w./\\-]*\w\.[A-Za-z]\w{0,9}):(\d+)")
-_GAIN = re.compile(
-    r"\b(?:faster|quicker|speed-?ups?|speeds?\s+(?:\w+\s+)?up|gains?|improve(?:s|d|ment\w*)?|"
+_FASTER = re.compile(
+    r"\b(?:faster|quicker|speed-?ups?|speeds?\s+(?:\w+\s+)?up|can be saved|would be saved|"
     r"reduc\w+ (?:the )?(?:run\w*|execution|kernel)?\s*time|times? (?:less|shorter))\b",
     re.IGNORECASE,
 )
-_BEHIND = re.compile(r"[^\w\[\]]{0,3}\[(E\d+)")
-_COMMON = {"of", "the", "is", "at", "and", "in", "to", "share", "peak", "by", "on", "per", "an"}
-"""Words that tell nothing about what a number is."""
-PROMISE = "how much faster is keet's to forecast, not a model's"
-_COMMENT = re.compile(
-    r"(?://|#(?!\s*(?:pragma|define|if|endif|include|else|undef)))[^\n]*|/\*.*?(?:\*/|\Z)",
-    re.DOTALL,
+_GAIN = re.compile(
+    r"\b(?:gains?(?!\s+(?:nothing|little|no\b))|improve(?:s|d|ment\w*)?|sav(?:es?|ed|ing))\b", re.I
 )
-_LONGEST_LINE = 400
+"""Weaker words, which a measured share may stand beside."""
+_BEHIND = re.compile(r"[^\w\[\]]{0,3}\[(E\d+)")
+_COMMON = {
+    *("of", "the", "is", "at", "and", "in", "to", "by", "on", "per", "an", "share", "peak", "busy"),
+    *("pipe", "pipes", "cache", "stage", "unit", "samples", "stalls", "stall", "warp", "warps"),
+    *(
+        "cycles",
+        "time",
+        "rate",
+        "kernel",
+        "bytes",
+        "all",
+        "total",
+        "memory",
+        "throughput",
+        "active",
+    ),
+}
+"""Words that tell nothing about what a number is."""
+_LIMIT = re.compile(
+    r"\b(?:limit\w*|at most|maxim\w+|max|slots?|capacity|has|have|of|offers)\b", re.I
+)
+"""How a sentence speaks of what a device has, not of what was used."""
+_REPORT = re.compile(r"\breport\s+(\d+)\b", re.IGNORECASE)
+PROMISE = "how much faster is keet's to forecast, not a model's"
 _BARE = re.compile(r"[\W\d_]*(?:[eExX%]|[nuµm]?s|[kKMGT]?B)?[\W\d_]*")
 """A number in backticks is no code."""
-_FACTOR = re.compile(r"\d(?:\.\d+)?\s?(?:x\b|×|%|times\b|-?fold\b)", re.IGNORECASE)
 _MEASURED = {
     *("%", "x", "s", "hz", "flop", "point", "sector", "wavefront", "request", "conflict", "inst"),
-    *("cycle", "issue", "wave", "register", "sample"),
+    *("cycle", "issue", "wave", "register", "sample", "block", "SM"),
 }
 """Units of what only a measurement has: a constant of the source can't stand for it."""
+_OF_DEVICES = {"", "register", "byte", "warp", "block", "thread", "SM"}
 _NEVER = {"%", "x", "s", "ns", "hz", "point"}
 """Units of what no source can say."""
 _HARDWARE = {
@@ -59,41 +81,13 @@ _HARDWARE = {
     "byte": {1, 2, 4, 8, 16, 32, 64, 128},
     "bit": {8, 16, 32, 64, 128},
     "scheduler": {4},
-    "": {0, 1, 2, 4, 32},
+    "": {*range(13), 32},
 }
-"""Sizes of warps, banks, lines, sectors and words: the same on every GPU that ncu knows."""
+"""Sizes of warps, banks, lines, sectors and words: the same on every GPU that ncu knows. Without a
+unit, what is counted up to a dozen: `3 loads`."""
 
 
-class Part(NamedTuple):
-    """A sentence, and why it can't stand, if it can't."""
-
-    text: str
-    reason: str | None = None
-    ends: str = " "
-    """What follows it: a blank, or the end of a line or paragraph."""
-
-
-class Held(NamedTuple):
-    """A text sentence by sentence."""
-
-    parts: tuple[Part, ...]
-
-    @property
-    def text(self) -> str:
-        """The sentences that hold, in their paragraphs."""
-        kept = "".join(part.text + part.ends for part in self.parts if not part.reason)
-        return re.sub(r"\n{3,}", "\n\n", kept).strip()
-
-    @property
-    def let_go(self) -> tuple[Part, ...]:
-        return tuple(part for part in self.parts if part.reason)
-
-    def mended(self, at: int, other: Held) -> Held:
-        """With another text in place of one sentence."""
-        end = self.parts[at].ends
-        new = [part._replace(ends=" ") for part in other.parts[:-1]]
-        last = [part._replace(ends=end) for part in other.parts[-1:]]
-        return Held((*self.parts[:at], *new, *last, *self.parts[at + 1 :]))
+Stage = Literal["predicting", "judging", "proposing"]
 
 
 class Holder:
@@ -105,33 +99,40 @@ class Holder:
         launches: Sequence[Launch],
         files: Mapping[str, str],
         suggested: str = "",
+        origins: Mapping[str, int] | None = None,
     ) -> None:
-        """`files`: source texts by path; `suggested`: code that a model proposes."""
+        """`files`: source texts by path; `suggested`: code that a model proposes; `origins`: the
+        report that a piece of evidence is of, where there are several."""
+        self._origins = origins or {}
         self.pieces = {piece.id: piece for piece in evidence}
         self._launches = launches
-        # What a comment says is no fact of the code, nor code to be quoted.
-        code = _COMMENT.sub(" ", "\n".join(map(_short_lines, [*files.values(), suggested])))
+        code = without_comments("\n".join([*files.values(), suggested]))
         self._squeezed = re.sub(r"\s+", "", code)
         devices = {launch.device: launch for launch in launches}.values()
-        shapes = (shape for launch in launches for shape in (launch.grid, launch.block) if shape)
+        shapes = [set(_sizes(launch)) for launch in launches]
         self._device: set[int] = set().union(*map(_attributes, devices))
-        self._constants = constants(code).union(self._device, *shapes)
-        known = self._constants | _HARDWARE[""] | set(decimals(code))
+        self._constants = constants(code).union(*shapes)
+        known = self._constants | self._device | _HARDWARE[""] | set(decimals(code))
         self._arithmetic = Arithmetic(known, self.pieces)
         self._lengths = {file_name(path): len(text.splitlines()) for path, text in files.items()}
 
-    def hold(self, text: str, evidence: Iterable[str] = (), *, predicting: bool = False) -> Held:
-        """`evidence`: ids that the writer cites for the whole text, beside those in it.
-        `predicting`: written before any measurement, so that what follows from constants of the
-        source and the launch may be said without showing how."""
+    def hold(self, text: str, evidence: Iterable[str] = (), *, stage: Stage = "judging") -> Held:
+        """`evidence`: ids that the writer cites for the whole text, beside those in it. `stage`:
+        a prediction (before any measurement) may say what follows from constants without showing
+        how; a proposal may name sizes that are not there yet."""
         cited = [found for found in evidence if found in self.pieces]
         return Held(
             tuple(
-                Part(sentence, self._reason(sentence, cited, predicting=predicting), ends)
-                for paragraph, end in _paragraphs(undisguised(text))
-                for sentence, ends in _sentences(self._plain(paragraph), end)
+                Part(sentence, self._reason(sentence, cited, stage=stage), ends)
+                for paragraph, end in paragraphs(undisguised(text))
+                for sentence, ends in whole_sentences(self._plain(paragraph), end)
             )
         )
+
+    def learn(self, texts: Iterable[str]) -> None:
+        """Numbers that an answer computes in one place may be used in another."""
+        for text in texts:
+            self._arithmetic.learn(undisguised(text))
 
     def ids(self, held: Held) -> tuple[str, ...]:
         """Evidence that the text names."""
@@ -157,7 +158,7 @@ class Holder:
         names = [launch.name for launch in self._launches]
         return find_numbers(text, {form for name in names for form in (name.full, name.short)})
 
-    def _reason(self, sentence: str, cited: Sequence[str], *, predicting: bool) -> str | None:
+    def _reason(self, sentence: str, cited: Sequence[str], *, stage: Stage) -> str | None:
         """Why a sentence can't stand."""
         if self._promises(sentence):
             return PROMISE
@@ -165,7 +166,9 @@ class Holder:
         here = CITED.findall(sentence)
         if unknown := [found for found in here if found not in self.pieces]:
             return f"there is no evidence {unknown[0]}"
-        stray = self._stray(sentence, [*here, *cited], predicting=predicting)
+        if mistake := self._arithmetic.mistake(sentence):
+            return f"{mistake}: it comes out otherwise"
+        stray = self._stray(sentence, [*here, *cited], stage=stage)
         if stray:
             return f"{stray.text}: {stray.reason}"
         return self._misplaced(sentence) or self._disguised(sentence, [*here, *cited])
@@ -199,9 +202,12 @@ class Holder:
 
     def _promises(self, sentence: str) -> bool:
         numbers = [n for n in self._numbers(sentence) if n.unit in ("x", "%")]
-        return (bool(numbers) and bool(_GAIN.search(sentence))) or promises_in_words(sentence)
+        uncited = [n for n in numbers if self._piece_behind(sentence, n) is None]
+        weak, strong = _GAIN.search(sentence), _FASTER.search(sentence)
+        said = (bool(uncited) and bool(weak)) or (bool(numbers) and bool(strong))
+        return said or promises_in_words(sentence)
 
-    def _stray(self, sentence: str, cited: Sequence[str], *, predicting: bool) -> Stray | None:
+    def _stray(self, sentence: str, cited: Sequence[str], *, stage: Stage) -> Stray | None:
         """The first number that neither the cited evidence nor a fact of any launch bears out."""
         allowed = [self.pieces[found] for found in cited]
         checked = [self._strays(sentence, allowed, launch) for launch in self._launches]
@@ -210,8 +216,9 @@ class Holder:
             number = said.get(start)
             everywhere = all(start in other for other in checked)
             excused = number and (
-                self._excused(sentence, number, predicting=predicting)
-                or (predicting and self._follows(number))
+                self._excused(sentence, number, stage=stage)
+                or (stage == "predicting" and self._follows(number))
+                or (stage == "proposing" and _is_size(number))
             )
             if everywhere and not excused:
                 return stray._replace(reason=self._advice(sentence, number, stray))
@@ -227,22 +234,42 @@ class Holder:
             for number, why in misnamed(sentence, grounding.verified, self.pieces).items()
             if not self._is_named(sentence, number)
         }
+        wrong |= self._elsewhere(sentence, [entry.number for entry in grounding.verified])
         strays = [*grounding.stray, *(Stray(n.text, n.start, why) for n, why in wrong.items())]
         return {stray.start: stray for stray in sorted(strays, key=lambda stray: stray.start)}
 
+    def _elsewhere(self, sentence: str, numbers: Sequence[SaidNumber]) -> dict[SaidNumber, str]:
+        """Numbers of one line or report that are said of another."""
+        wrong: dict[SaidNumber, str] = {}
+        for number, claim in zip(numbers, bind(Sentence(sentence, 0), numbers, ())):
+            piece = self._piece_behind(sentence, number)
+            if piece is None:
+                continue
+            if piece.line and claim.place and not _mentions(sentence, piece.line):
+                wrong[number] = f"{piece.id} is of {piece.line}"
+            report = [int(m[1]) for m in _REPORT.finditer(sentence, 0, number.start)][-1:]
+            if report and self._origins.get(piece.id, report[0]) != report[0]:
+                wrong[number] = f"{piece.id} is of report {self._origins[piece.id]}"
+        return wrong
+
+    def _piece_behind(self, sentence: str, number: SaidNumber) -> Evidence | None:
+        behind = _BEHIND.match(sentence, number.end)
+        return self.pieces.get(behind[1]) if behind else None
+
     def _is_named(self, sentence: str, number: SaidNumber) -> bool:
         """It has its id right behind it, and the sentence has a word of that evidence's label."""
-        behind = _BEHIND.match(sentence, number.end)
-        piece = self.pieces.get(behind[1]) if behind else None
+        piece = self._piece_behind(sentence, number)
         return piece is not None and bool(_words(piece.label) & _words(sentence))
 
     def _advice(self, sentence: str, number: SaidNumber | None, stray: Stray) -> str:
         """What would make it stand."""
         if number is None or number.shape:
             return stray.reason
-        behind = _BEHIND.match(sentence, number.end)
-        if behind and behind[1] in self.pieces:
-            return f"{behind[1]} is {self.pieces[behind[1]]} ({self.pieces[behind[1]].label})"
+        piece = self._piece_behind(sentence, number)
+        if piece is not None and stray.reason.startswith(f"{piece.id} is of"):
+            return stray.reason
+        if piece is not None:
+            return f"{piece.id} is {piece} ({piece.label})"
         alike = [p for p in self.pieces.values() if number.unit and same_kind(number.unit, p.unit)]
         grounding = check_grounding(number.text, alike, launch=self._launches[0])
         ids = [found for entry in grounding.verified for found in entry.evidence]
@@ -250,21 +277,38 @@ class Holder:
             return f"{ids[0]} is that ({self.pieces[ids[0]].label}): cite it where it is meant"
         return "no evidence that is cited here is that, and no computation is shown"
 
-    def _excused(self, sentence: str, number: SaidNumber, *, predicting: bool) -> bool:
-        """A constant of the source or of the hardware, or computed from such."""
-        if self._is_computed(sentence, number, predicting=predicting):
+    def _excused(self, sentence: str, number: SaidNumber, *, stage: Stage) -> bool:
+        """A constant of the source or of the hardware, or computed from such; never what the
+        sentence calls a metric."""
+        if self._is_computed(sentence, number, stage=stage) or self._is_labelled(sentence, number):
             return True
         if number.shape:
             return all(size in self._constants | _HARDWARE[""] for size in number.shape)
-        head, *per = number.unit.split("/")
-        if not math.isfinite(number.value):
+        if not math.isfinite(number.value) or number.value != int(number.value):
             return False
-        if head == "register" and int(number.value) in self._device:
+        value, (head, *per) = int(number.value), number.unit.split("/")
+        if value in self._device and head in _OF_DEVICES and _LIMIT.search(sentence):
             return True
-        if head in _MEASURED or "s" in per or number.value != int(number.value):
+        if (
+            head in _MEASURED
+            or {"s", "warp", "SM", "scheduler"} & set(per)
+            or self._is_metric(sentence, number)
+        ):
             return False
         known = self._constants | _HARDWARE[""] | _HARDWARE.get(head, set())
-        return int(number.value) in known
+        return value in known or number.value in self._arithmetic.learnt
+
+    def _is_labelled(self, sentence: str, number: SaidNumber) -> bool:
+        """ncu counts requests in instructions: the label has the word that the unit lacks."""
+        piece = self._piece_behind(sentence, number)
+        if piece is None or abs(number.value - piece.value) > number.half:
+            return False
+        return number.unit.split("/")[0] in piece.label.lower()
+
+    def _is_metric(self, sentence: str, number: SaidNumber) -> bool:
+        """`The hit rate is 4`: a constant can't stand for that."""
+        (claim,) = bind(Sentence(sentence, 0), [number], ())
+        return claim.term is not None and claim.firm
 
     def _follows(self, number: SaidNumber) -> bool:
         """One step from the constants of the source and the launch: a reader can take it too."""
@@ -272,10 +316,10 @@ class Holder:
             return all(size in self._arithmetic.one_step for size in number.shape)
         return number.unit not in _NEVER and number.value in self._arithmetic.one_step
 
-    def _is_computed(self, sentence: str, number: SaidNumber, *, predicting: bool) -> bool:
+    def _is_computed(self, sentence: str, number: SaidNumber, *, stage: Stage) -> bool:
         """In sight, of constants or of evidence that is cited with it. A share or a time does not
         follow from constants alone, unless it is a prediction."""
-        measured = number.unit in _NEVER and not predicting
+        measured = number.unit in _NEVER and stage != "predicting"
         return any(
             equation.start <= number.start < equation.end and (equation.cites or not measured)
             for equation in self._arithmetic.equations(sentence)
@@ -290,19 +334,17 @@ class Holder:
         return None
 
 
-def without_promises(code: str) -> str:
-    """Comments of suggested code may explain it, not praise it."""
-
-    def kept(comment: re.Match[str]) -> str:
-        said = undisguised(comment[0])
-        return "" if _FACTOR.search(said) or promises_in_words(said) else comment[0]
-
-    return _COMMENT.sub(kept, code)
+def _mentions(sentence: str, place: str) -> bool:
+    """`slow.cu:45`, `line 45`, `lines 42 and 45`."""
+    return bool(re.search(rf"\b{place.rpartition(':')[2]}\b", sentence))
 
 
-def _short_lines(code: str) -> str:
-    """A line without an end would take the patterns of constants hours."""
-    return "\n".join(line[:_LONGEST_LINE] for line in code.splitlines())
+def _is_size(number: SaidNumber) -> bool:
+    """What an edit may choose: a pitch, a tile, a number of bytes or threads."""
+    head, *per = number.unit.split("/")
+    return bool(number.shape) or (
+        head in ("", "byte", "thread", "bit", "warp", "block") and not per
+    )
 
 
 def _is_vague(number: SaidNumber) -> bool:
@@ -320,23 +362,13 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"[a-z0-9]{2,}", text.lower())) - _COMMON
 
 
-def _paragraphs(text: str) -> Iterator[tuple[str, str]]:
-    """Paragraphs and list items, each with what ends it."""
-    for part in re.split(r"(\n\s*\n|\n(?=\s*(?:[-*+•]|\d+[.)])\s))", text.strip())[::2]:
-        yield part, "\n" if re.match(r"\s*(?:[-*+•]|\d+[.)])\s", part) else "\n\n"
-
-
-def _sentences(text: str, end: str) -> Iterator[tuple[str, str]]:
-    """Whole ones: what a semicolon joins stands or falls together."""
-    pieces = [sentence.text for sentence in sentences(text)]
-    joined: list[str] = []
-    for piece in pieces:
-        if joined and joined[-1].endswith(";"):
-            joined[-1] += f" {piece}"
-        else:
-            joined.append(piece)
-    for i, piece in enumerate(joined):
-        yield piece, " " if i + 1 < len(joined) else end
+def _sizes(launch: Launch) -> Iterator[int]:
+    """Of grid and block, and the warps that they make."""
+    grid, block = launch.grid or (), launch.block or ()
+    yield from (*grid, *block)
+    if grid and block:
+        warps = -(-math.prod(block) // 32)
+        yield from (warps, warps * math.prod(grid))
 
 
 def _attributes(launch: Launch) -> Iterator[int]:

@@ -46,7 +46,9 @@ _NO_CLAIM = re.compile(
     | ^[ ]{0,3}\#{1,6}[ ][^\n]*                               # headings
     | ^[ \t]*(?:[-*+][ \t]+)?\d+[.)]\s                       # numbers of a list
     | [\w./\\-]{0,200}\w\.[A-Za-z]\w{0,9}:\d+(?:[-–:]\d+|\s+to\s+\d+)?   # file.cu:31, 32 and 40
-      (?:(?:,|\s+and|\s+or|,\s+and)\s+\d+(?=\s*(?:\.(?!\d)|[,;:)](?!\d)|and\b|or\b|is\b|are\b|ha(?:s|ve)\b|$)))*
+      (?:(?:,|\s+and|\s+or|,\s+and)\s+\d+(?![\d.]*\d)(?!\s*(?:%|×|\[|percent|times|[nuµm]?s\b|x\b
+        |[kKMGT]?i?B\b|[a-z]*\s?(?:sector|sample|wavefront|request|thread|block|warp|cycle|byte|inst
+        |register|wave|conflict|load|store|flop|point|of\b|per\b))))*
     | \b[A-Z][A-Z0-9]+(?:\.[A-Za-z0-9]+)+                      # LDS.128
     | \b[Ll]ines?\s+\d+(?:\s*(?:[-–,]|to|and)\s*\d+)*
     | \b[Ll]aunch(?:es)?\s+\#?\d+(?:\s*(?:[-–,]|to|and)\s*\#?\d+)*(?![\w.,]*\s*(?:%|us|ms|ns))

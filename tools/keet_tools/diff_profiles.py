@@ -82,8 +82,13 @@ def _time(pair: _Pair, say: Telling) -> str:
 
 
 def _units(pair: _Pair, say: Telling) -> str:
-    after = {ceiling.name: ceiling.reached for ceiling in pair.after.ceilings}
-    both = [(c.name, c.reached, after[c.name]) for c in pair.before.ceilings if c.name in after]
+    """The same counter on both sides: a unit's busiest stage may be another one afterwards."""
+    ledger = pair.after.view.ledger
+    found = [
+        (c.name, c.reached, ledger.named(c.reached.metric, c.reached.label))
+        for c in pair.before.ceilings
+    ]
+    both = [(name, a, b) for name, a, b in found if b is not None]
     both.sort(key=lambda entry: -max(entry[1].value, entry[2].value))
     told = ", ".join(f"{name} {say(a)} -> {say(b)}" for name, a, b in both[:6])
     return f"busy: {told}" if told else ""

@@ -85,7 +85,7 @@ class _Columns:
             spaces = self._spaces(address)
             if spaces:
                 operation = _OPERATIONS.get(self._operations.get(address, 0), "access")
-                kind = _Kind(spaces, operation, self._bits.get(address) or None)
+                kind = _Kind(spaces, operation, _width(self._bits.get(address)))
                 found.setdefault(kind, []).append(address)
         return found
 
@@ -180,3 +180,8 @@ class _Rows:
 
 def _sum(column: Mapping[int, int], members: Sequence[int]) -> int:
     return sum(column.get(address, 0) for address in members)
+
+
+def _width(bits: int | None) -> int | None:
+    """Some reports have a code in place of the width."""
+    return bits if bits in (8, 16, 32, 64, 128) else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 
 import pytest
 
+from keet.agent import prompts
 from keet.agent.redacting import Redactor
 from keet.explanation.analyst import Explanation, explain
 from keet.ingest import read_profile
@@ -39,6 +41,32 @@ def test_names_inside_other_words_stay(explanation: Explanation) -> None:
     assert Redactor([explanation], "names").out("step_columns_2 and my_slow.cuh") == (
         "step_columns_2 and my_slow.cuh"
     )
+
+
+def test_own_words_are_hidden_inside_and_outside_of_marks(explanation: Explanation) -> None:
+    """A model that echoes a mark of data would else have its other words sent as they are."""
+    redactor = Redactor([explanation], "names")
+    echo = f"step_columns:\n{prompts.fenced('the GPU', 'step_columns')}\nslow.cu and step_columns"
+    assert "step_columns" in redactor.out(echo)
+    hidden = redactor.hide(echo)
+    assert "step_columns" not in hidden
+    assert "slow.cu" not in hidden
+    assert redactor.back(hidden) == echo
+
+
+def test_headers_are_files_too(explanation: Explanation) -> None:
+    each = explanation.launches[0]
+    source = 'int a;\n  # include "secret/plan_b.cuh"\n#include <vector>\n'
+    launch = copy(each.launch)
+    launch.source_files = {"/src/slow.cu": source}
+    told = explanation._replace(launches=(each._replace(launch=launch),))
+    redactor = Redactor([told], "names")
+    text = "plan_b.cuh, that is secret/plan_b.cuh, needs <vector>"
+    sent = redactor.out(text)
+    assert "plan_b" not in sent
+    assert "secret" not in sent
+    assert "<vector>" in sent
+    assert redactor.back(sent) == text
 
 
 def test_source_mode_takes_quoted_code_out(explanation: Explanation) -> None:

@@ -140,6 +140,15 @@ def test_what_is_no_price(price: str) -> None:
         find_model("qwen", URL, price)
 
 
+def test_the_form_that_is_named_is_taken() -> None:
+    with pytest.raises(UsageError) as caught:
+        find_model("qwen", URL, "cheap")
+    form = str(caught.value).split('as "')[1].rstrip('"')
+    spec = find_model("qwen", URL, form)
+    assert spec is not None
+    assert spec.price == (2.5, 10)
+
+
 def test_the_cache_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache_folder() == home / "home" / ".cache" / "keet"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")

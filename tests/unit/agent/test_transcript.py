@@ -154,6 +154,7 @@ def test_nowhere_to_write_does_not_cost_the_run(tmp_path: Path) -> None:
     transcript.start(a=1)
     assert transcript.problem
     assert "can't be written" in transcript.problem
+    assert transcript.kept is None
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
@@ -163,6 +164,13 @@ def test_a_full_disk_does_not_cost_the_run() -> None:
     transcript.note(b=2)
     assert transcript.problem
     assert stat.S_IMODE(Path("/dev/full").stat().st_mode) != 0o600 or os.getuid() != 0
+
+
+def test_what_was_written_is_kept(path: Path) -> None:
+    transcript = Transcript(path)
+    assert transcript.kept is None
+    transcript.start(a=1)
+    assert transcript.kept == path
 
 
 def test_no_path_writes_nothing() -> None:

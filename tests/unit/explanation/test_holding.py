@@ -9,8 +9,10 @@ import pytest
 
 from keet.explanation.analyst import LaunchExplanation, explain
 from keet.explanation.constants import constants
-from keet.explanation.holding import PROMISE, Holder, without_promises
+from keet.explanation.holding import PROMISE, Holder
+from keet.explanation.suggested_code import without_promises
 from keet.ingest import read_profile
+from keet.units import Quantity
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
 
@@ -66,6 +68,9 @@ def test_evidence_may_be_named_beside_the_text(each: LaunchExplanation, holder: 
         "That takes 64 / 4 = 16 cycles of FFMA.",
         "There are 132 SMs.",
         "It is 16-byte aligned.",
+        "More warps would gain nothing here.",
+        "With kTile + 4 it is 4 * 132 = 528, 528 mod 32 = 16.",
+        "It reads item_tile[max(k - 2, 0)] (slow.cu:43) again.",
         "Each SM has 64 warp slots and 65,536 registers.",
         "It compiles to LDS.128 at slow.cu:42, 43 and 45.",
         "The lines slow.cu:41 to 46 make 8 * 8 = 64 products.",
@@ -87,6 +92,14 @@ def test_constants_of_the_source_the_launch_and_the_hardware_stand(
         ("It takes 128 us.", "128 us"),
         ("Neighbours are 8 * 17 = 137 floats apart.", "137"),
         ("That is 53 floats.", "53"),
+        ("It has 3 * 4 = 5 rows.", "3 * 4 = 5"),
+        ("IPC is 4.", "4"),
+        ("The L2 hit rate is 0.", "0"),
+        ("Each SM holds 4 blocks.", "4 blocks"),
+        ("The grid has 128 blocks.", "128 blocks"),
+        ("16 threads per warp are active.", "16 threads"),
+        ("66 SMs sit idle.", "66 SMs"),
+        ("Nine in ten wavefronts are wasted.", "Nine in ten"),
         ("A gather uses 4 / 32 = 25% of each sector.", "25%"),
         ("DRAM runs at 128 / 132 = 97%.", "97%"),
         ("That is 144 mod 32 = 15 words.", "144"),
@@ -134,6 +147,22 @@ def test_arithmetic_may_be_shown(each: LaunchExplanation, holder: Holder) -> Non
     assert holder.hold(f"That is {piece.value + 9e6:,} [{piece.id}] / 2 = {half} of them.").let_go
 
 
+def test_what_one_sentence_computes_another_may_use(holder: Holder) -> None:
+    text = "Each lane has 137 values."
+    assert holder.hold(text).let_go
+    holder.learn(["It is 8 * 17 + 1 = 137.", "And 4 * 4 = 99."])
+    assert holder.hold(text).let_go == ()
+    assert holder.hold("Each lane has 99 values.").let_go
+
+
+def test_shares_add_up(each: LaunchExplanation, holder: Holder) -> None:
+    shares = [p for p in each.evidence if p.unit == "%" and 1 < p.value < 30][:3]
+    terms = " + ".join(f"{p.value:.1f}% [{p.id}]" for p in shares)
+    total = sum(round(p.value, 1) for p in shares)
+    assert holder.hold(f"Together they are {terms} = {total:.1f}%.").let_go == ()
+    assert holder.hold(f"Together they are {terms} = {total + 9:.1f}%.").let_go
+
+
 def test_a_number_of_the_unit_that_is_named_stands(each: LaunchExplanation, holder: Holder) -> None:
     """Several metrics are called L1's share of peak: the id says which one is meant."""
     busy = cited(each, "L1 data stage (LSU) busy")
@@ -154,7 +183,50 @@ def test_a_number_of_the_unit_that_is_named_stands(each: LaunchExplanation, hold
     ],
 )
 def test_a_prediction_may_follow_from_the_source(holder: Holder, text: str, stands: bool) -> None:
-    assert bool(holder.hold(text, predicting=True).text) == stands
+    assert bool(holder.hold(text, stage="predicting").text) == stands
+
+
+def test_a_unit_does_not_lend_its_number_to_another(
+    each: LaunchExplanation, holder: Holder
+) -> None:
+    busy = cited(each, "L1 data stage (LSU) busy")
+    assert holder.hold(f"DRAM is {busy} busy.").let_go
+    assert holder.hold(f"The tensor pipe is {busy} busy.").let_go
+
+
+def test_a_number_of_one_line_is_not_that_of_another() -> None:
+    profile = read_profile(SAMPLES / "score_tiles" / "slow.ncu-rep")
+    told = explain(profile, profile.launches, 5).launches[0]
+    share = told.view.ledger.derived(
+        "samples_share", Quantity(35.6, "%"), "share of samples", line="slow.cu:45"
+    )
+    holder = Holder(told.evidence, [told.launch], {})
+    assert holder.hold(f"slow.cu:45 has 35.6 % [{share.id}] of the samples.").let_go == ()
+    (gone,) = holder.hold(f"Line 43 has 35.6 % [{share.id}] of the samples.").let_go
+    assert "slow.cu:45" in gone.reason
+
+
+def test_a_number_of_one_report_is_not_that_of_another(each: LaunchExplanation) -> None:
+    piece = next(p for p in each.evidence if p.label == "Duration")
+    holder = Holder(each.evidence, [each.launch], {}, origins={piece.id: 1})
+    assert holder.hold(f"Report 1 takes {piece} [{piece.id}].").let_go == ()
+    (gone,) = holder.hold(f"Report 0 takes {piece} [{piece.id}].").let_go
+    assert "of report 1" in gone.reason
+
+
+@pytest.mark.parametrize("text", ["Pad the pitch to 20 floats.", "Use a 32x33 tile."])
+def test_an_edit_may_choose_sizes(holder: Holder, text: str) -> None:
+    assert holder.hold(text, stage="proposing").let_go == ()
+    assert holder.hold("It then runs at 83 %.", stage="proposing").let_go
+
+
+def test_a_measured_share_beside_a_weak_word_is_no_promise(
+    each: LaunchExplanation, holder: Holder
+) -> None:
+    lost = cited(each, "shared wavefronts lost to bank conflicts")
+    text = f"It removes the {lost} of the shared wavefronts that are repeats, which improves L1."
+    assert holder.hold(text).let_go == ()
+    assert holder.hold(f"With it, {lost} of the time can be saved.").let_go
 
 
 def test_the_rest_of_a_text_is_kept(holder: Holder) -> None:

@@ -58,6 +58,10 @@ def test_a_number(text: str, value: float, half: float, unit: str) -> None:
     [
         ("slow.cu:25, 49.5 % of the samples", ["49.5 %"]),
         ("slow.cu:25, 30 and 31 are hot", []),
+        ("slow.cu:10 and 15 wait for it", []),
+        ("slow.cu:42, 60, 61 and 65 hold the rest", []),
+        ("slow.cu:42, 60 of the samples", ["60"]),
+        ("slow.cu:42 and 60 [E3] are", ["60"]),
         ("slow.cu:25 and 49 % of it", ["49 %"]),
         ("slow.cu:25 to 31 wait", []),
         ("slow.cu:25, 12 sectors", ["12 sectors"]),
