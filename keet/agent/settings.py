@@ -128,15 +128,19 @@ def _from_config(config: Mapping[str, Any]) -> _Source:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    import tomllib
-
     try:
-        read = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise _broken(path, f"can't be read ({error.strerror})") from None
-    except ValueError as error:  # of TOML and of UTF-8
+    except ValueError as error:
+        raise _broken(path, f"is no UTF-8 ({error})") from None
+    import tomllib
+
+    try:
+        read = tomllib.loads(text)
+    except ValueError as error:
         raise _broken(path, f"is no TOML ({error})") from None
     return dict(_checked(path, read))
 

@@ -14,7 +14,6 @@ from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_te
 from keet.profile import Dim3, Launch
 from keet.render.show import describe_device
 from keet.render.source_text import source_lines
-from keet.render.statement import model_closing, statement_view, why_view
 
 _BARS = 5
 _LEAST = 0.05
@@ -28,6 +27,8 @@ def explain_view(explanation: Explanation, width: int) -> Group:
     for each in explanation.launches:
         parts += ["", *_launch(each, width)]
         if explanation.author:
+            from keet.render.statement import statement_view
+
             parts += statement_view(each, explanation.author)
     parts += ["", *_closing(explanation)]
     return Group(*parts)
@@ -49,7 +50,10 @@ def _launch(each: LaunchExplanation, width: int) -> Iterator[RenderableType]:
     for number, finding in enumerate(each.findings, 1):
         yield ""
         yield from _finding(number, finding, each.launch)
-        yield from why_view(each, finding.id)
+        if each.statement:
+            from keet.render.statement import why_view
+
+            yield from why_view(each, finding.id)
     yield from _rest(each)
 
 
@@ -117,6 +121,8 @@ def _closing(explanation: Explanation) -> list[RenderableType]:
 
 def _verified(explanation: Explanation) -> Iterator[RenderableType]:
     if explanation.author:
+        from keet.render.statement import model_closing
+
         yield from model_closing(explanation, explanation.author)
         return
     grounding = explanation.grounding

@@ -110,8 +110,8 @@ def comparisons(unpacked: Path) -> list[Comparison]:
             lambda ratio: ratio <= 1.5,
         ),
         Comparison(
-            "keet explain, against a bare script that reads 300 metrics a launch",
-            wall(keet, "explain", str(FULL)),
+            "keet explain --no-model, against a bare script that reads 300 metrics a launch",
+            wall(keet, "explain", "--no-model", str(FULL)),
             wall(python, "-c", BARE_SCRIPT, str(FULL)),
             "<= 2",
             lambda ratio: ratio <= 2,
