@@ -189,6 +189,19 @@ def test_tools_are_called_and_their_evidence_can_be_cited(keet: Keet, script: Sc
     assert "keet: #0 score: memory_access(line='slow.cu:43')" in result.err
 
 
+def test_the_last_request_has_no_calls_in_it(keet: Keet, script: Script, tmp_path: Path) -> None:
+    """Some providers refuse a history of tool calls where no tools are offered."""
+    kept = tmp_path / "kept.jsonl"
+    call = {"content": "", "tool_calls": [{"name": "stall_reasons", "arguments": {}}] * 2}
+    model = script(READING, call, call, CONCLUSION)
+    options = ("--model", model, "--transcript", kept, "--token-budget", 40_000)
+    assert keet("explain", TILES, *options).code == 0
+    *_, last = (event for event in read_transcript(kept) if event["event"] == "request")
+    assert last["tools"] == []
+    assert {message["role"] for message in last["messages"]} <= {"user", "assistant"}
+    assert "result of stall_reasons" in json.dumps(last["messages"])
+
+
 def test_every_progress_line_and_the_price(keet: Keet, script: Script) -> None:
     result = keet("explain", TILES, "--model", script(READING, CONCLUSION), "--price", "2/10")
     assert "reading the source (0 tokens so far)" in result.err

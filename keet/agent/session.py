@@ -178,11 +178,10 @@ class Session:
         for turn in range(rounds + 1):
             last = turn == rounds or self._is_tight(messages, tools)
             if last and turn:
-                messages.append(Message("user", prompts.now()))
+                messages = [*_in_plain_words(messages), Message("user", prompts.now())]
             try:
-                reply = self.ask(
-                    phase, messages, () if last else tools, None if tools else schema_of(shape)
-                )
+                schema = schema_of(shape) if last else None
+                reply = self.ask(phase, messages, () if last else tools, schema)
             except CantCallTools:
                 self._takes_tools = False
                 self._progress(f"{self._about}: {self.chat.name} takes no tools; going on without")
@@ -241,6 +240,22 @@ class Session:
         except NoAnswer as problem:
             told = f"{self.chat.name} did not answer as asked twice ({problem}); try another model"
             raise Fault("answer", told) from None
+
+
+def _in_plain_words(messages: Sequence[Message]) -> list[Message]:
+    """Tool calls as text: some providers refuse a history of calls where no tools are offered, and
+    small models go on calling."""
+    told: list[Message] = []
+    for message in messages:
+        if message.role == "assistant" and message.calls:
+            asked = ", ".join(f"{call.name}({_arguments(call)})" for call in message.calls)
+            told.append(Message("assistant", f"{message.text}\nI called {asked}.".strip()))
+        elif message.role == "tool" and told[-1].role == "user":
+            told[-1] = Message("user", f"{told[-1].text}\n\n{message.text}")
+        else:
+            role = "user" if message.role == "tool" else message.role
+            told.append(Message(role, message.text))
+    return told
 
 
 def estimate(request: Request) -> int:
