@@ -48,12 +48,16 @@ class Finding:
     evidence: tuple[Evidence, ...]
     places: tuple[Place, ...] = ()
 
+    variant: str = ""
+    """Which of several causes it is, where the report tells: it has a remedy of its own."""
+
     here: str = ""
     """The first place as part of a sentence: ` at file.cu:7`."""
 
     @property
     def action(self) -> str:
-        return findings()[self.id].remedy.format(here=self.here)
+        spec = findings()[self.id]
+        return spec.remedies.get(self.variant, spec.remedy).format(here=self.here)
 
     @property
     def title(self) -> str:

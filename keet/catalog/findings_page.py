@@ -29,7 +29,8 @@ def page() -> str:
 
 
 def _entry(spec: FindingSpec) -> str:
-    remedy = spec.remedy.format(here="")
+    remedies = [spec.remedy, *(f"({name}) {text}" for name, text in spec.remedies.items())]
+    remedy = " ".join(remedies).format(here="")
     rules = f" Nsight Compute's rules on it: {', '.join(spec.rules)}." if spec.rules else ""
     return f"**`{spec.id}`** ({spec.label}). {spec.meaning} *Remedy*: {remedy}{rules}\n"
 

@@ -112,6 +112,8 @@ class FindingSpec(NamedTuple):
     meaning: str
     remedy: str = ""
     """What to change; `{here}` becomes the place in the source."""
+    remedies: Mapping[str, str] = {}
+    """The same where the report tells which of several causes it is."""
     rules: tuple[str, ...] = ()
     """Rules of Nsight Compute that look at the same thing."""
 

@@ -73,7 +73,8 @@ _NUMBER = re.compile(
 _SIZE = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
 _SHAPE = re.compile(
     rf"(?<![\w.,]){_SIZE}(?:\s?[x×*]\s?{_SIZE}){{1,2}}(?![\w.]*\d)(?!\s?[%.]\d)"
-    r"|[(\[]\s*\d+\s*,\s*\d+\s*,\s*\d+\s*[)\]]"
+    r"|(?![(\[]\d{1,3}(?:,\d{3}){2}[)\]])"  # (1,000,000) is a number
+    r"[(\[]\s*\d+\s*,\s*\d+\s*,\s*\d+\s*[)\]]"
 )
 _HEDGE = re.compile(
     r"(?:\b(?:about|around|roughly|approximately|approx\.?|nearly|almost|some|circa|ca\.)\s+|[~≈]\s?)\Z",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from keet.analysis.findings import Finding, Place
-from keet.catalog import findings
 from keet.explanation.analyst import LaunchExplanation, forecast_text
 from keet.units import Quantity
 from keet_tools.case import Answer, Case
@@ -42,7 +42,7 @@ def _action(case: Case, finding: Finding) -> str:
     if case.show_source:
         return finding.action
     here = f" at {finding.places[0].where}" if finding.here and finding.places else ""
-    return findings()[finding.id].remedy.format(here=here)
+    return replace(finding, here=here).action
 
 
 def _place(each: LaunchExplanation, place: Place, say: Telling) -> str:

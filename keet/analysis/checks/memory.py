@@ -146,15 +146,32 @@ def local_memory_spill(view: View) -> Iterator[Finding]:
         return
     kept = 1 - float(share.value) / 100
     places = view.places("local sectors", lambda spot: spot.sectors_local)
+    variant = _local_cause(view)
     yield Finding(
         "local_memory_spill",
         "high" if share.value >= 40 else "medium",
-        f"{share:.0f} of the sectors that L1 serves are local memory: spilled registers, or arrays "
-        "that are indexed at run time.",
+        f"{share:.0f} of the sectors that L1 serves are local memory: {_LOCAL[variant]}.",
         less_work(view.ceilings, {"L1": kept, "L2": _without_local(view, kept), "DRAM": 0.5}),
         (share, local, every),
         places,
+        variant,
     )
+
+
+_LOCAL = {
+    "spill": "registers that the compiler spilled",
+    "array": "arrays that are indexed at run time, as the compiler spilled no register",
+    "": "spilled registers, or arrays that are indexed at run time",
+}
+
+
+def _local_cause(view: View) -> str:
+    spilled = view.value("spilling_requests")
+    loads, stores = view.value("local_load_requests"), view.value("local_store_requests")
+    if spilled is None or loads is None or stores is None:
+        return ""
+    # Wide stores make several requests of one instruction: mostly spills is enough.
+    return "array" if not spilled else "spill" if spilled >= 0.75 * (loads + stores) else ""
 
 
 def _without_local(view: View, kept: float) -> float:

@@ -137,3 +137,18 @@ def test_a_barrier_is_found_without_the_source() -> None:
     (path,) = (path for path in corpus_files() if path.name.startswith("victor-lvsy__"))
     (place, *_) = diagnose(profile_of(path).launches[1]).view.barrier_places()
     assert place.where == "nw1.cu:38"  # BAR.SYNC in the SASS
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "says"),
+    [
+        ("column_physics", "array", "more registers do not help"),
+        ("hydro_element", "array", "shared memory"),
+        ("softmax_rows", "spill", "maxnreg"),
+    ],
+)
+def test_spilled_registers_are_told_from_indexed_arrays(name: str, variant: str, says: str) -> None:
+    (sample,) = (sample for sample in SAMPLES if sample.name == name)
+    (finding,) = (f for f in diagnosis_of(sample, "slow").findings if f.id == "local_memory_spill")
+    assert finding.variant == variant
+    assert says in finding.action

@@ -72,6 +72,11 @@ def test_places_and_opcodes_are_no_numbers(text: str, numbers: list[str]) -> Non
     assert [number.text for number in find_numbers(text)] == numbers
 
 
+def test_thousands_in_brackets_are_a_number() -> None:
+    (number,) = find_numbers("It has many (1,234,567) of them.")
+    assert (number.value, number.shape) == (1_234_567, None)
+
+
 def test_a_noun_is_no_unit() -> None:
     (number,) = find_numbers("They fall into 4 banks.")
     assert (number.text, number.value, number.unit) == ("4", 4, "")
