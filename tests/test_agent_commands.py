@@ -569,6 +569,31 @@ def test_a_transcript_replays_without_a_model(keet: Keet, script: Script, tmp_pa
     assert before["grounding"] == after["grounding"]
 
 
+def test_a_transcript_belongs_to_its_report_and_command(keet: Keet) -> None:
+    kept = Path("tests/transcripts")
+    tiles, layers = kept / "score_tiles.jsonl", kept / "ask_row_layers.jsonl"
+    pair = (LAYERS / "slow.ncu-rep", LAYERS / "fast.ncu-rep")
+    for wrong, why in (
+        (("explain", LAYERS / "slow.ncu-rep", "--replay", tiles), "another report"),
+        (("explain", TILES, "--replay", layers), "is of keet ask"),
+        (("ask", TILES, "Why?", "--replay", tiles), "is of keet explain"),
+        (("ask", *pair, "Something else?", "--replay", layers), "another question"),
+        (("explain", TILES, "--replay", "README.md"), "README.md"),
+    ):
+        result = keet(*wrong)
+        assert result.code == 2, result.err
+        assert why in result.err
+    told = keet("explain", TILES, "--replay", tiles)
+    assert "What openai:relay (replayed) adds" in told.out
+
+
+def test_a_run_that_sent_nothing_leaves_nothing(keet: Keet, tmp_path: Path) -> None:
+    cache = Path(os.environ["KEET_CACHE"]) / "transcripts"
+    before = set(cache.glob("*")) if cache.exists() else set()
+    assert keet("explain", TILES, "--model", "openai:gpt-5").code == 3
+    assert (set(cache.glob("*")) if cache.exists() else set()) == before
+
+
 def test_what_was_asked_before_comes_from_the_cache(
     keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ def mend(session: Session, slots: Slots) -> None:
     strays = slots.strays
     if not strays:
         return
-    session.tell(f"having {len(strays)} stray sentences mended")
+    session.tell(f"having {len(strays)} stray sentence{'s' * (len(strays) > 1)} mended")
     prompt = prompts.repair(
         [f"{stray.text}\n   ({stray.where}; {stray.reason})" for stray in strays],
         evidence_lines(slots.relevant(strays, _SHOWN)),

@@ -23,6 +23,7 @@ from keet.agent.evidence_ids import recorded_in
 from keet.agent.investigation import investigate
 from keet.agent.prompts import prompt_version
 from keet.agent.redacting import Redaction, Redactor
+from keet.agent.replaying import check_replay
 from keet.agent.session import Limits, Progress, Session, estimate
 from keet.agent.settings import ModelSpec, cache_folder
 from keet.agent.slots import Slots
@@ -57,6 +58,7 @@ class Plan(NamedTuple):
 
 
 def explain_with_model(explanation: Explanation, plan: Plan, progress: Progress) -> Explanation:
+    plan = _checked(plan, [explanation], None)
     chosen = _longest(explanation.launches, plan.launches)
     if len(chosen) < len(explanation.launches):
         progress(
@@ -126,11 +128,12 @@ def ask(
     explanations: Sequence[Explanation], question: str, plan: Plan, progress: Progress
 ) -> Answered | Authorship:
     """The answer; or, where there is none, who was asked and what went wrong."""
+    plan = _checked(plan, explanations, question)
     redactor = Redactor(explanations, plan.redact)
     transcript = _transcript(plan, explanations)
     case = _case(explanations, redactor)
     with closing(transcript):
-        session = _session(plan, explanations, redactor, transcript, progress)
+        session = _session(plan, explanations, redactor, transcript, progress, question)
         if isinstance(session, Fault):
             answer: Answered | Authorship = _author(plan, None, transcript, session)
         else:
@@ -229,6 +232,16 @@ class _Listener:
 # --- parts of a run
 
 
+def _checked(plan: Plan, explanations: Sequence[Explanation], question: str | None) -> Plan:
+    """A replay has to be of these reports; its model is the one that was asked then."""
+    if plan.replay is None:
+        return plan
+    shas = [told.profile.provenance.sha256 for told in explanations]
+    run = check_replay(plan.replay, shas, question)
+    name = f"{run.model} (replayed)" if run.model else plan.spec.name
+    return plan._replace(spec=plan.spec._replace(name=name))
+
+
 def _case(explanations: Sequence[Explanation], redactor: Redactor) -> Case:
     (longest,) = _longest(explanations[0].launches, 1)
     return Case(explanations, focus=longest, show_source=not redactor.hides_source)
@@ -253,18 +266,20 @@ def _transcript(plan: Plan, explanations: Sequence[Explanation]) -> Transcript:
     return Transcript(cache_folder() / "transcripts" / f"{now}-{os.getpid()}-{stem}.jsonl")
 
 
-def _session(
+def _session(  # noqa: PLR0913, PLR0917 - what a run is made of
     plan: Plan,
     explanations: Sequence[Explanation],
     redactor: Redactor,
     transcript: Transcript,
     progress: Progress,
+    question: str | None = None,
 ) -> Session | Fault:
     transcript.start(
         model=plan.spec.name,
         base_url=plan.spec.base_url,
         prompt_version=prompt_version(),
         reports=[told.profile.provenance.sha256 for told in explanations],
+        question=question,
         limits=plan.limits._asdict(),
         redact=plan.redact,
     )
@@ -272,6 +287,8 @@ def _session(
         chat = _chat(plan, explanations)
     except Fault as fault:
         transcript.end(fault.kind, None)
+        if plan.transcript is None:
+            transcript.discard()
         return fault
     return Session(
         chat,
@@ -321,6 +338,6 @@ def _author(
     plan: Plan, session: Session | None, transcript: Transcript, fault: Fault | None
 ) -> Authorship:
     usage = session.usage if session else Usage(0, 0, 0, 0, None, 0.0)
-    name = session.chat.name if session else plan.spec.name
+    name = session.chat.name if session and not plan.replay else plan.spec.name
     path = str(transcript.kept) if transcript.kept else None
     return Authorship(name, usage, str(fault) if fault else None, path)

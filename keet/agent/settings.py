@@ -59,6 +59,8 @@ def find_model(
     ]
     name = next((source.model for source in sources if source.model), "")
     url = _base_url(sources, name)
+    if name.endswith(":"):
+        raise UsageError(f"{_line(name)} lacks the model's name: PROVIDER:NAME, as openai:gpt-5")
     if not (name or url):
         return None
     timeout = config.get("timeout", _OWN_TIMEOUT_S if url else _HOSTED_TIMEOUT_S)

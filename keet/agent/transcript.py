@@ -96,6 +96,13 @@ class Transcript:
     def end(self, outcome: str, usage: object) -> None:
         self._write("end", {"outcome": outcome, "usage": usage})
 
+    def discard(self) -> None:
+        """A run that sent nothing leaves nothing."""
+        self.close()
+        if self.kept is not None:
+            self.kept.unlink(missing_ok=True)
+            self.kept = None
+
     def close(self) -> None:
         if self._file is not None:
             os.close(self._file)

@@ -177,4 +177,7 @@ class Destination:
             self.write(to_text(view(width), width))
             return
         console = make_console(self._stdout)
-        console.print(Harmless(view(console.width)), crop=False)
+        if console.is_terminal:
+            console.print(Harmless(view(console.width)), crop=False)
+        else:  # a pipe has no use for the blanks that fill a line
+            self._stdout.write(to_text(view(console.width), console.width))

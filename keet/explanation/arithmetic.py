@@ -94,7 +94,7 @@ class Arithmetic:
             about = "≈" in match[0] or "about" in match[0]
             whole = "/" in expression and "." not in result
             slack = 0.05 * abs(expected) if about else 1.0 if whole else _half(result)
-            if not abs(expected - _value(result)) <= slack:  # NaN too
+            if abs(expected - _value(result)) > slack:
                 return match[0].strip()
         return None
 
@@ -122,11 +122,21 @@ def _evaluated(expression: str) -> float:
     """NaN for what is no computation of numbers."""
     plain = re.sub(r"\[E\d+\]|,", "", _without_units(expression))
     plain = re.sub(r"\bmod\b", "%", re.sub(r"[×]|\bx\b", "*", plain)).replace("−", "-")
-    plain = ")".join(plain.split(")")[: plain.count("(") + 1])
     try:
-        return _computed(ast.parse(plain.strip(), mode="eval").body)
-    except (SyntaxError, ValueError, ZeroDivisionError, OverflowError, RecursionError):
+        return _computed(ast.parse(_balanced(plain.strip()), mode="eval").body)
+    except (ZeroDivisionError, OverflowError):
+        return math.inf
+    except (SyntaxError, ValueError, RecursionError):
         return math.nan
+
+
+def _balanced(text: str) -> str:
+    """Brackets of the sentence around a computation are none of it."""
+    while text.count("(") > text.count(")"):
+        text = text.replace("(", " ", 1)
+    while text.count(")") > text.count("("):
+        text = text[::-1].replace(")", " ", 1)[::-1]
+    return text.strip()
 
 
 def _computed(node: ast.expr) -> float:

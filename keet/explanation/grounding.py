@@ -158,7 +158,7 @@ class _Checker:
             return False
         if number.shape:
             return any(_same_shape(number.shape, shape) for shape in _shapes(self._launch))
-        return any(agrees(number, fact) for fact in _facts(self._launch))
+        return any(agrees(number, f) and is_near(number, f) for f in _facts(self._launch))
 
     def _are_values(self, shape: tuple[int, ...]) -> bool:
         """Whether each size is evidence of its own."""

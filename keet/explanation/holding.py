@@ -41,6 +41,8 @@ _GAIN = re.compile(
 )
 """Weaker words, which a measured share may stand beside."""
 _BEHIND = re.compile(r"[^\w\[\]]{0,3}\[(E\d+)")
+_SOON_BEHIND = re.compile(r"[^\d\[\],;.()]{0,24}\[E\d+")
+"""`20 floats [E13]`"""
 _COMMON = {
     *("of", "the", "is", "at", "and", "in", "to", "by", "on", "per", "an", "share", "peak", "busy"),
     *("pipe", "pipes", "cache", "stage", "unit", "samples", "stalls", "stall", "warp", "warps"),
@@ -62,6 +64,7 @@ _LIMIT = re.compile(
     r"\b(?:limit\w*|at most|maxim\w+|max|slots?|capacity|has|have|of|offers)\b", re.I
 )
 """How a sentence speaks of what a device has, not of what was used."""
+_FROM_TO = re.compile(r"\bfrom\s[^\[\]]{1,30}\[(E\d+)\]\s+to\s[^\[\]]{1,30}\[(E\d+)\]")
 _REPORT = re.compile(r"\breport\s+(\d+)\b", re.IGNORECASE)
 PROMISE = "how much faster is keet's to forecast, not a model's"
 _BARE = re.compile(r"[\W\d_]*(?:[eExX%]|[nuµm]?s|[kKMGT]?B)?[\W\d_]*")
@@ -168,10 +171,20 @@ class Holder:
             return f"there is no evidence {unknown[0]}"
         if mistake := self._arithmetic.mistake(sentence):
             return f"{mistake}: it comes out otherwise"
+        if uneven := self._uneven(sentence):
+            return uneven
         stray = self._stray(sentence, [*here, *cited], stage=stage)
         if stray:
             return f"{stray.text}: {stray.reason}"
         return self._misplaced(sentence) or self._disguised(sentence, [*here, *cited])
+
+    def _uneven(self, sentence: str) -> str | None:
+        """`from 44 % [E1] to 23 % [E2]` compares one quantity with itself."""
+        for before, after in _FROM_TO.findall(sentence):
+            first, second = self.pieces[before], self.pieces[after]
+            if first.metric != second.metric:
+                return f"{before} is {first.label}, {after} is {second.label}: not one quantity"
+        return None
 
     def _disguised(self, sentence: str, cited: Sequence[str]) -> str | None:
         """A number that no check of numbers sees."""
@@ -218,7 +231,7 @@ class Holder:
             excused = number and (
                 self._excused(sentence, number, stage=stage)
                 or (stage == "predicting" and self._follows(number))
-                or (stage == "proposing" and _is_size(number))
+                or (stage == "proposing" and self._is_choice(sentence, number))
             )
             if everywhere and not excused:
                 return stray._replace(reason=self._advice(sentence, number, stray))
@@ -297,6 +310,10 @@ class Holder:
             return False
         known = self._constants | _HARDWARE[""] | _HARDWARE.get(head, set())
         return value in known or number.value in self._arithmetic.learnt
+
+    def _is_choice(self, sentence: str, number: SaidNumber) -> bool:
+        """A size that an edit chooses; with an id behind it, it is said to be measured."""
+        return _is_size(number) and not _SOON_BEHIND.match(sentence, number.end)
 
     def _is_labelled(self, sentence: str, number: SaidNumber) -> bool:
         """ncu counts requests in instructions: the label has the word that the unit lacks."""

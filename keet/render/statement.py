@@ -24,6 +24,8 @@ from keet.render.statement_text import (
     flat,
     is_diff,
     numbers_told,
+    objections_beyond,
+    objections_to,
     place_of,
     standing,
     statements,
@@ -52,6 +54,9 @@ def why_view(each: LaunchExplanation, finding: str) -> Iterator[RenderableType]:
     for cause in causes_of(each, finding):
         told = Text.assemble(("why (model): ", "bold magenta"), words(cause.text, cause.evidence))
         yield _indented(told, 3)
+    for objection in objections_to(each, finding):
+        said = words(objection.text, objection.evidence)
+        yield _indented(Text.assemble(("the model objects: ", "bold magenta"), said), 3)
 
 
 def statement_view(each: LaunchExplanation, author: Authorship) -> Iterator[RenderableType]:
@@ -63,7 +68,7 @@ def statement_view(each: LaunchExplanation, author: Authorship) -> Iterator[Rend
     yield from _account(each.statement)
     yield from _hypotheses(each.statement.hypotheses)
     yield from _causes_of("It also sees:", causes_beyond(each), each)
-    yield from _causes_of("It objects to keet's:", each.statement.objections, each)
+    yield from _causes_of("It objects to keet's:", objections_beyond(each), each)
     yield from _edits(each)
     yield from _cited(each)
 

@@ -18,6 +18,8 @@ from keet.render.statement_text import (
     code_lines,
     flat,
     is_diff,
+    objections_beyond,
+    objections_to,
     place_of,
     standing,
     title_of,
@@ -34,6 +36,8 @@ def words(text: str, evidence: Sequence[str] = ()) -> str:
 def why_markdown(each: LaunchExplanation, finding: str) -> Iterator[str]:
     for cause in causes_of(each, finding):
         yield f"**Why (model):** {words(cause.text, cause.evidence)}"
+    for objection in objections_to(each, finding):
+        yield f"**The model objects:** {words(objection.text, objection.evidence)}"
 
 
 def statement_markdown(each: LaunchExplanation, author: Authorship) -> Iterator[str]:
@@ -43,7 +47,7 @@ def statement_markdown(each: LaunchExplanation, author: Authorship) -> Iterator[
     yield from _account(each.statement)
     yield from _hypotheses(each.statement.hypotheses)
     yield from _causes_of("It also sees:", causes_beyond(each), each)
-    yield from _causes_of("It objects to keet's:", each.statement.objections, each)
+    yield from _causes_of("It objects to keet's:", objections_beyond(each), each)
     yield from _edits(each.statement.edits)
     yield from numbers_markdown(cited(each))
 

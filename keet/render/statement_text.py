@@ -63,6 +63,18 @@ def causes_of(each: LaunchExplanation, finding: str) -> tuple[Cause, ...]:
     return tuple(cause for cause in causes if cause.finding == finding)
 
 
+def objections_to(each: LaunchExplanation, finding: str) -> tuple[Cause, ...]:
+    objections = each.statement.objections if each.statement else ()
+    return tuple(cause for cause in objections if cause.finding == finding)
+
+
+def objections_beyond(each: LaunchExplanation) -> tuple[Cause, ...]:
+    """To what is not listed: folded symptoms, say."""
+    listed = {finding.id for finding in each.findings}
+    objections = each.statement.objections if each.statement else ()
+    return tuple(cause for cause in objections if cause.finding not in listed)
+
+
 def causes_beyond(each: LaunchExplanation) -> tuple[Cause, ...]:
     """Those of findings that are not listed: they have no forecast."""
     listed = {finding.id for finding in each.findings}
@@ -112,8 +124,13 @@ def statements(explanation: Explanation) -> list[Statement]:
 def numbers_told(explanation: Explanation) -> str:
     """Both parts counted; the model's are all verified, or they would have been dropped."""
     own, model = explanation.grounding, sum(s.numbers for s in statements(explanation))
-    told = f"{own.verified + model} of {own.numbers + model} numbers verified against the report"
-    return f"{told}, {model} of them in the model's words" if statements(explanation) else told
+    told = f"{own.verified} of {own.numbers} numbers verified against the report"
+    if not statements(explanation):
+        return told
+    return (
+        f"{told}; {model} more in the model's words hold: measured, computed in sight from such, "
+        "or constants of the source"
+    )
 
 
 def dropped_claims(explanation: Explanation) -> Iterator[str]:

@@ -68,6 +68,7 @@ def test_evidence_may_be_named_beside_the_text(each: LaunchExplanation, holder: 
         "That takes 64 / 4 = 16 cycles of FFMA.",
         "There are 132 SMs.",
         "It is 16-byte aligned.",
+        "A thread owns 8x8 sums in registers (8 * 8 = 64).",
         "More warps would gain nothing here.",
         "With kTile + 4 it is 4 * 132 = 528, 528 mod 32 = 16.",
         "It reads item_tile[max(k - 2, 0)] (slow.cu:43) again.",
@@ -93,6 +94,7 @@ def test_constants_of_the_source_the_launch_and_the_hardware_stand(
         ("Neighbours are 8 * 17 = 137 floats apart.", "137"),
         ("That is 53 floats.", "53"),
         ("It has 3 * 4 = 5 rows.", "3 * 4 = 5"),
+        ("It has more than 20 threads.", "20 threads"),
         ("IPC is 4.", "4"),
         ("The L2 hit rate is 0.", "0"),
         ("Each SM holds 4 blocks.", "4 blocks"),
@@ -218,6 +220,7 @@ def test_a_number_of_one_report_is_not_that_of_another(each: LaunchExplanation) 
 def test_an_edit_may_choose_sizes(holder: Holder, text: str) -> None:
     assert holder.hold(text, stage="proposing").let_go == ()
     assert holder.hold("It then runs at 83 %.", stage="proposing").let_go
+    assert holder.hold("Use more than 20 floats [E13].", stage="proposing").let_go
 
 
 def test_a_measured_share_beside_a_weak_word_is_no_promise(
@@ -227,6 +230,13 @@ def test_a_measured_share_beside_a_weak_word_is_no_promise(
     text = f"It removes the {lost} of the shared wavefronts that are repeats, which improves L1."
     assert holder.hold(text).let_go == ()
     assert holder.hold(f"With it, {lost} of the time can be saved.").let_go
+
+
+def test_a_change_is_of_one_quantity(each: LaunchExplanation, holder: Holder) -> None:
+    one = cited(each, "shared wavefronts lost to bank conflicts")
+    other = cited(each, "L1 data stage (LSU) busy")
+    (gone,) = holder.hold(f"The share goes from {one} to {other} by that.").let_go
+    assert "not one quantity" in gone.reason
 
 
 def test_the_rest_of_a_text_is_kept(holder: Holder) -> None:

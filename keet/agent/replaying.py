@@ -1,0 +1,48 @@
+"""A transcript as a model: whether it belongs to what it is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from keet.agent.transcript import read_transcript
+from keet.errors import UsageError, one_line
+
+
+class Recorded(NamedTuple):
+    """What a transcript says of its run; empty where an older one does not say."""
+
+    model: str
+    reports: tuple[str, ...]
+    question: str | None
+    asked: bool
+    """By `keet ask`, not by `keet explain`."""
+
+
+def recorded_run(path: Path) -> Recorded:
+    """Raises UsageError."""
+    events = read_transcript(path)
+    if not any(event["event"] == "reply" for event in events):
+        raise _refused(path, "has no replies: it is no transcript of a run")
+    start = next((event for event in events if event["event"] == "start"), {})
+    phases = {event.get("phase") for event in events if event["event"] == "request"}
+    shas = start.get("reports") or []
+    question = start.get("question")
+    return Recorded(str(start.get("model", "")), tuple(shas), question, "ask" in phases)
+
+
+def check_replay(path: Path, reports: Sequence[str], question: str | None) -> Recorded:
+    """That the run was about these reports (by SHA-256), and this question."""
+    run = recorded_run(path)
+    if run.asked != (question is not None):
+        raise _refused(path, f"is of keet {'ask' if run.asked else 'explain'}; replay it with that")
+    if run.reports and tuple(reports) != run.reports:
+        raise _refused(path, "was recorded with another report; name the one that it belongs to")
+    if run.question and run.question != question:
+        raise _refused(path, f"answers another question: {run.question[:200]}")
+    return run
+
+
+def _refused(path: Path, why: str) -> UsageError:
+    return UsageError(one_line(f"--replay {path}: it {why}"))
