@@ -261,7 +261,7 @@ def _time(each: LaunchExplanation) -> float:
 def _transcript(plan: Plan, explanations: Sequence[Explanation]) -> Transcript:
     if plan.transcript is not None or plan.replay is not None:
         return Transcript(plan.transcript)
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S-%f")
     stem = re.sub(r"[^\w-]+", "_", Path(explanations[0].profile.provenance.path).stem)[:40]
     return Transcript(cache_folder() / "transcripts" / f"{now}-{os.getpid()}-{stem}.jsonl")
 

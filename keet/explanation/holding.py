@@ -61,7 +61,7 @@ _COMMON = {
 }
 """Words that tell nothing about what a number is."""
 _LIMIT = re.compile(
-    r"\b(?:limit\w*|at most|maxim\w+|max|slots?|capacity|has|have|of|offers)\b", re.I
+    r"\b(?:limit\w*|at most|maxim\w+|max|slots?|capacity|offers|(?:SM|GPU|device)s?\s+ha(?:s|ve))\b"
 )
 """How a sentence speaks of what a device has, not of what was used."""
 _FROM_TO = re.compile(r"\bfrom\s[^\[\]]{1,30}\[(E\d+)\]\s+to\s[^\[\]]{1,30}\[(E\d+)\]")
@@ -74,7 +74,9 @@ _MEASURED = {
     *("cycle", "issue", "wave", "register", "sample", "block", "SM"),
 }
 """Units of what only a measurement has: a constant of the source can't stand for it."""
-_OF_DEVICES = {"", "register", "byte", "warp", "block", "thread", "SM"}
+_WIDTHS = {1, 2, 4, 8, 16}
+"""Bytes that one thread accesses at a time."""
+_OF_DEVICES = {"register", "byte", "warp", "block", "thread", "SM"}
 _NEVER = {"%", "x", "s", "ns", "hz", "point"}
 """Units of what no source can say."""
 _HARDWARE = {
@@ -300,7 +302,8 @@ class Holder:
         if not math.isfinite(number.value) or number.value != int(number.value):
             return False
         value, (head, *per) = int(number.value), number.unit.split("/")
-        if value in self._device and head in _OF_DEVICES and _LIMIT.search(sentence):
+        limit = value in self._device and head in _OF_DEVICES and _LIMIT.search(sentence)
+        if limit or (number.unit == "byte" and value in _WIDTHS):
             return True
         if (
             head in _MEASURED
@@ -320,7 +323,7 @@ class Holder:
         piece = self._piece_behind(sentence, number)
         if piece is None or abs(number.value - piece.value) > number.half:
             return False
-        return number.unit.split("/")[0] in piece.label.lower()
+        return bool(number.unit) and number.unit.split("/")[0] in piece.label.lower()
 
     def _is_metric(self, sentence: str, number: SaidNumber) -> bool:
         """`The hit rate is 4`: a constant can't stand for that."""

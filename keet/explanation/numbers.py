@@ -184,6 +184,8 @@ def _said(text: str, match: re.Match[str], written: str, end: int, power: int) -
     unit, scale = _base(written)
     scale *= Decimal(10) ** (exponent + power)
     half = Decimal(5) * Decimal(10) ** (places - 1) * scale
+    if places > 0:  # `about 100` is not 132
+        half = min(half, digits * scale / 10)
     sign = -1 if match["sign"] in ("-", "−") else 1
     return SaidNumber(
         text=text[match.start() : end].strip(),
