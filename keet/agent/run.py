@@ -249,13 +249,8 @@ def _case(explanations: Sequence[Explanation], redactor: Redactor) -> Case:
 
 def _longest(launches: Sequence[LaunchExplanation], most: int) -> list[int]:
     """Positions of those that take the most time, in the order of the report."""
-    ranked = sorted(range(len(launches)), key=lambda position: -_time(launches[position]))
+    ranked = sorted(range(len(launches)), key=lambda position: -launches[position].launch.rank_time)
     return sorted(ranked[:most])
-
-
-def _time(each: LaunchExplanation) -> float:
-    duration = each.launch.get("duration")
-    return float(duration.value) if duration and duration.value > 0 else 0.0
 
 
 def _transcript(plan: Plan, explanations: Sequence[Explanation]) -> Transcript:

@@ -56,10 +56,8 @@ def _absent_headers(launch: Launch, files: Sequence[str]) -> str:
 def whole_source(launch: Launch, budget: int) -> str:
     """All of the kernel's files, or the lines that it was compiled from, as far as they fit."""
     files = own_files(launch)
-    everything = {file: range(1, len(_lines(launch, file)) + 1) for file in files}
-    text = numbered(launch, everything)
-    if count_tokens(text) <= budget:
-        return text
+    if whole := _everything(launch, files, budget):
+        return whole
     compiled = {file: _compiled(launch, file) for file in files}
     return _widest(launch, compiled, (6, 3, 1, 0), budget)
 
@@ -67,15 +65,19 @@ def whole_source(launch: Launch, budget: int) -> str:
 def excerpt(launch: Launch, places: Iterable[Place], budget: int) -> str:
     """Code around the places that matter; all of it where that is no more."""
     files = own_files(launch)
-    everything = {file: range(1, len(_lines(launch, file)) + 1) for file in files}
-    text = numbered(launch, everything)
-    if count_tokens(text) <= budget:
-        return text
+    if whole := _everything(launch, files, budget):
+        return whole
     wanted: dict[str, list[int]] = {}
     for place in places:
         if place.file in files:
             wanted.setdefault(place.file, []).append(place.line)
     return _widest(launch, wanted, (12, 8, 5, 3, 1, 0), budget)
+
+
+def _everything(launch: Launch, files: Sequence[str], budget: int) -> str | None:
+    lines = {file: range(1, len(_lines(launch, file)) + 1) for file in files}
+    text = numbered(launch, lines)
+    return text if count_tokens(text) <= budget else None
 
 
 def _widest(launch: Launch, lines: Lines, radii: Sequence[int], budget: int) -> str:

@@ -48,7 +48,6 @@ _FAMILIES = {
     "issue": ("issue_slots",),
 }
 """Units as people name them, and the catalog's units whose busiest stands for each."""
-MEMORY = ("DRAM", "L2", "L1", "LSU")
 
 
 _SPOKEN = {

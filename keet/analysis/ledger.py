@@ -62,6 +62,3 @@ class Ledger:
 
     def __iter__(self) -> Iterator[Evidence]:
         return iter(self._entries.values())
-
-    def by_id(self) -> dict[str, Evidence]:
-        return {entry.id: entry for entry in self._entries.values()}

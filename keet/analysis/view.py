@@ -40,6 +40,12 @@ class View:
     def ceilings(self) -> Ceilings:
         return Ceilings(self.ledger)
 
+    @property
+    def capability(self) -> tuple[int, ...]:
+        """Of the GPU, to compare with; below any where the report does not say."""
+        told = self.launch.device.compute_capability or ""
+        return tuple(map(int, told.split("."))) if re.fullmatch(r"\d+\.\d+", told) else ()
+
     def get(self, metric_id: str) -> Evidence | None:
         return self.ledger.measured(metric_id)
 

@@ -63,11 +63,6 @@ def run(args: Namespace) -> None:
 
 def _listed(launches: Sequence[Launch], args: Namespace) -> Sequence[Launch]:
     """In the order asked for; of very many, a terminal gets the longest ones, a program all."""
-    by_time = sorted(launches, key=lambda launch: -_time(launch))
+    by_time = sorted(launches, key=lambda launch: -launch.rank_time)
     shown = by_time if args.all or args.format != "terminal" else by_time[:MAX_ROWS]
     return shown if args.sort == "time" else sorted(shown, key=lambda launch: launch.id)
-
-
-def _time(launch: Launch) -> float:
-    duration = launch.get("duration")
-    return duration.value if duration and duration.value > 0 else 0.0

@@ -113,7 +113,15 @@ def _verdict(diagnosis: Diagnosis, *, lacking: bool) -> Verdict:
     near = bool(nearest) and nearest[0].share >= NEAR / 100
     limiter = "+".join(c.name for c in nearest) if near else "latency" if nearest else "unknown"
     reached = nearest[0].reached if nearest else None
-    return Verdict(limiter, reached, _headline(diagnosis, nearest if near else (), lacking=lacking))
+    headline = _headline(diagnosis, nearest if near else (), lacking=lacking)
+    return Verdict(limiter, reached, headline + _caveat(diagnosis.view))
+
+
+def _caveat(view: View) -> str:
+    """What everything else hangs on belongs into the first line."""
+    if not view.is_debug_build:
+        return ""
+    return " But this looks like a debug build (-G): build without it and profile again first."
 
 
 def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], *, lacking: bool) -> str:

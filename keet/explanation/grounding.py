@@ -63,23 +63,16 @@ def check_grounding(
     evidence: Iterable[Evidence],
     *,
     launch: Launch | None = None,
-    by_name: bool = False,
 ) -> Grounding:
     """Verify the numbers of `text`.
 
     A number with an id right behind it (`76.6 % [E3]`) is held to that. `launch` lends its shapes
-    and names. `by_name` also holds a number to the metric that its clause names: for texts by a
-    model, which may put the right number at the wrong thing; what keet builds needs no such guess.
+    and names. Whether a number is said of the right thing is not asked here: what keet builds needs
+    no such guess, and for texts by a model `holding` asks.
     """
     pieces = {piece.id: piece for piece in evidence}
     checker = _Checker(text, pieces, launch)
     verified, stray = checker.check()
-    if by_name:
-        from keet.explanation.naming import misnamed
-
-        wrong = misnamed(text, verified, pieces)
-        verified = [entry for entry in verified if entry.number not in wrong]
-        stray += [Stray(number.text, number.start, why) for number, why in wrong.items()]
     stray += checker.unknown_citations()
     stray.sort(key=lambda entry: entry.start)
     return Grounding(len(checker.numbers), tuple(verified), tuple(stray))

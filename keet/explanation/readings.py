@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
+from keet.analysis.view import View
 from keet.catalog import metric_named, metric_with_id, stalls
 from keet.explanation.lexicon import L1_ELAPSED, NCU_NAME, STALL_SHARE, TIME_SHARE
 from keet.profile import Absent, Launch
@@ -195,6 +196,11 @@ def _stall_shares(launch: Launch, reason: str) -> Iterator[Reading]:
         share = _ratio(launch, part, whole)
         if share is not None:
             yield Reading(f"{label}'s share of {of}", share, None, launch.id)
+    # The states come from several passes and do not add up to the latency: the analyst's shares are
+    # of their sum.
+    if (summed := View(launch).stall(reason)) is not None:
+        share = Quantity(summed.value, "%")
+        yield Reading(f"{label}'s share of all states of a warp", share, None, launch.id)
 
 
 def _ratio(launch: Launch, part: str, whole: str) -> Quantity | None:

@@ -190,6 +190,12 @@ class Launch:
     def rules(self) -> tuple[RuleResult, ...]:
         return self.data.rules()
 
+    @property
+    def rank_time(self) -> float:
+        """Nanoseconds, to sort by alone: a time that was not measured is 0, and never told."""
+        duration = self.get("duration")
+        return float(duration.value) if duration and duration.value > 0 else 0.0
+
     @cached_property
     def markers(self) -> tuple[SourceMarker, ...]:
         return self.data.markers()

@@ -35,12 +35,7 @@ _BLOCK_LIMITS = {
 
 def longest(launches: Sequence[Launch]) -> Launch:
     """The launch that takes the most time; the first one where times are not known."""
-    return max(launches, key=_time)
-
-
-def _time(launch: Launch) -> float:
-    duration = launch.get("duration")
-    return float(duration.value) if duration and duration.value > 0 else 0.0
+    return max(launches, key=lambda launch: launch.rank_time)
 
 
 def context_text(explanation: Explanation, budget: int, of: int = 1) -> str:

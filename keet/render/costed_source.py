@@ -8,8 +8,9 @@ from functools import cached_property
 from keet.analysis.findings import Place
 from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
 from keet.profile import Absent, Launch
+from keet.profile.names import file_name
 from keet.render.excerpt import around, indentation, language, runs
-from keet.render.hotspots import file_name, waiting_for
+from keet.render.hotspots import waiting_for
 from keet.render.markdown import fence
 from keet.render.source_text import source_lines
 

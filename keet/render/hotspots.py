@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
 from rich import box
@@ -16,6 +15,7 @@ from rich.text import Text
 from keet.analysis.hotspots import Hotspots, Spot
 from keet.catalog import stalls
 from keet.profile import Absent, Launch
+from keet.profile.names import file_name
 from keet.render.source_text import source_line, source_lines
 from keet.units import format_number
 
@@ -249,10 +249,6 @@ def _place(spot: Spot, entries: Sequence[int]) -> str:
         return line or "no line"
     start = max((entry for entry in entries if entry <= spot.address), default=0)
     return f"{spot.address - start:#06x} {line}".strip()
-
-
-def file_name(path: str) -> str:
-    return (PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).name
 
 
 def _reasons(spot: Spot) -> list[str]:

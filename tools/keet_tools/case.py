@@ -42,10 +42,12 @@ class Case:
         return self.explanations[report]
 
     def launch(self, launch: int | None = None, report: int = 0) -> LaunchExplanation:
-        """By its id in the report; the one in focus where none is given."""
+        """By its id in the report; where none is given, the one in focus, or the longest."""
         told = self.report(report).launches
+        if launch is None and report == 0 and self.focus < len(told):
+            return told[self.focus]
         if launch is None and told:
-            return told[self.focus if report == 0 and self.focus < len(told) else 0]
+            return max(told, key=lambda each: each.launch.rank_time)
         found = next((each for each in told if each.launch.id == launch), None)
         if found is None:
             ids = ", ".join(str(each.launch.id) for each in told[:20]) or "none"

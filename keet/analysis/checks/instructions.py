@@ -95,7 +95,9 @@ def integer_overhead(view: View) -> Iterator[Finding]:
 def no_tensor_core(view: View) -> Iterator[Finding]:
     """Halves that are multiplied as floats, in a kernel that reuses them from shared memory."""
     busy = view.ceilings.reached("FMA")
-    if busy is None or busy.value < 50 or view.ceilings.share("tensor") > 0.05:
+    if busy is None or busy.value < 50 or "tensor" not in view.ceilings:
+        return
+    if view.ceilings.share("tensor") > 0.05 or view.capability < (7, 0):
         return
     fused, loads = view.executed("FFMA"), view.executed("LDS")
     matrix = fused >= 0.5 * sum(view.opcodes.values()) and loads > 0
@@ -110,6 +112,7 @@ def no_tensor_core(view: View) -> Iterator[Finding]:
         bounded(6.0, 12.0),
         (busy,),
         view.sampled_places(),
+        "hopper" if view.capability == (9, 0) else "",  # wgmma is its own
     )
 
 

@@ -209,6 +209,7 @@ def _latency(view: View, issue: Evidence, possible: Evidence | None) -> Finding:
         more_parallel(view.ceilings, 2.5),
         tuple(e for e in (issue, possible) if e is not None),
         view.waiting_places("long_scoreboard", "short_scoreboard"),
+        "ampere" if view.capability >= (8, 0) else "",  # cp.async came with it
     )
 
 

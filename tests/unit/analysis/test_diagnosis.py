@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from keet.analysis.checks import CHECKS
 from keet.analysis.diagnosis import MOST, Diagnosis, diagnose
 from keet.analysis.view import View
 from keet.catalog import findings
 from keet.errors import KeetError
+from keet.explanation.analyst import explain
 from keet.ingest import read_profile
-from keet.profile import Profile
+from keet.profile import Launch, Profile
 from kernels_samples.samples import Sample, load_samples
 from tests.conftest import REPORTS, corpus_files, needs_corpus
 
@@ -119,7 +121,10 @@ def test_no_sample_looks_like_a_debug_build() -> None:
 def test_a_debug_build_is_recognised(owner: str) -> None:
     """Half of its instructions are MOV: a matrix product without FFMA, and integers alone."""
     (path,) = (path for path in corpus_files() if path.name.startswith(owner))
-    assert diagnose(profile_of(path).launches[0]).view.is_debug_build
+    profile = profile_of(path)
+    assert diagnose(profile.launches[0]).view.is_debug_build
+    (told,) = explain(profile, profile.launches[:1], 5).launches
+    assert "debug build" in told.verdict.headline
 
 
 @pytest.mark.parametrize("name", ["matrix_flip", "row_layers", "half_dense", "fan_update"])
@@ -152,3 +157,28 @@ def test_spilled_registers_are_told_from_indexed_arrays(name: str, variant: str,
     (finding,) = (f for f in diagnosis_of(sample, "slow").findings if f.id == "local_memory_spill")
     assert finding.variant == variant
     assert says in finding.action
+
+
+def test_a_remedy_names_only_what_the_gpu_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """cp.async came with 8.0, wgmma is of 9.0 alone; a GPU that is not named has neither."""
+    for name, finding, word in (
+        ("xs_lookup", "latency_bound", "cp.async"),
+        ("half_dense", "no_tensor_core", "wgmma"),
+    ):
+        (sample,) = (sample for sample in SAMPLES if sample.name == name)
+        (launch, *_) = (
+            x
+            for x in profile_of(sample.report("slow")).launches
+            if x.name.function == sample.kernel
+        )
+        assert word in _action(launch, finding)
+        for capability in ((7, 0), ()):
+            with monkeypatch.context() as patch:
+                patch.setattr(View, "capability", capability)
+                assert word not in _action(launch, finding)
+
+
+def _action(launch: Launch, finding: str) -> str:
+    """Empty where it is not raised."""
+    raised = [f for check in CHECKS for f in check(View(launch)) if f.id == finding]
+    return raised[0].action if raised else ""

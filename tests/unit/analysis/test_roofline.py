@@ -294,9 +294,9 @@ def test_a_peak_of_the_catalog_says_so() -> None:
 def test_every_number_has_its_sources(profile_of: ProfileOf) -> None:
     for launch in profile_of("zoo.ncu-repz").launches:
         roofline = find_roofline(launch)
-        known = roofline.ledger.by_id()
-        for entry in known.values():
-            assert set(entry.derived_from or ()) <= set(known)
+        known = {piece.id for piece in roofline.ledger}
+        for entry in roofline.ledger:
+            assert set(entry.derived_from or ()) <= known
             measured = launch.metric(entry.metric)
             assert entry.derived_from or (measured and measured.value == entry.value)
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from keet.catalog import metrics
 from keet.evidence import Evidence
 from keet.explanation.grounding import check_grounding
-from keet.explanation.numbers import find_numbers
+from keet.explanation.naming import misnamed
+from keet.explanation.numbers import SaidNumber, find_numbers
 from keet.units import Quantity, parse_unit
 
 L2 = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
@@ -147,13 +148,17 @@ def test_a_ratio_needs_both_sides_in_sight() -> None:
 def test_the_right_number_for_the_wrong_thing() -> None:
     swapped = "DRAM throughput is 76.6 % while L2 is at 5.9 %."
     assert check_grounding(swapped, PIECES).holds
-    stray = check_grounding(swapped, PIECES, by_name=True).stray
-    assert [s.reason for s in stray] == [
+    assert list(_misnamed(swapped).values()) == [
         "DRAM Throughput is 5.91 %; 76.6 % is L2 Cache Throughput",
         "L2 Cache Throughput is 76.60 %; 5.9 % is DRAM Throughput",
     ]
     right = "DRAM throughput is 5.9 % while L2 is at 76.6 %."
-    assert check_grounding(right, PIECES, by_name=True).holds
+    assert not _misnamed(right)
+
+
+def _misnamed(text: str) -> dict[SaidNumber, str]:
+    pieces = {piece.id: piece for piece in PIECES}
+    return misnamed(text, check_grounding(text, PIECES).verified, pieces)
 
 
 def test_facts_of_the_launch_need_no_evidence(profile_of) -> None:
