@@ -3,6 +3,8 @@
 import keet
 profile = keet.read_profile("report.ncu-rep")
 profile.launches[0].get("duration")        # Quantity(value=69856.0, unit='ns')
+store = keet.open_store("OUT")             # of `keet batch DIR -o OUT`
+store.to_pandas()                          # one row a launch
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from keet.version import __version__
 
 if TYPE_CHECKING:
+    from keet.corpus.store import open_store
     from keet.ingest import read_profile
 
-__all__ = ["__version__", "read_profile"]
+__all__ = ["__version__", "open_store", "read_profile"]
 
 
 def __dir__() -> list[str]:
@@ -27,4 +30,8 @@ def __getattr__(name: str) -> Any:
         from keet.ingest import read_profile
 
         return read_profile
+    if name == "open_store":
+        from keet.corpus.store import open_store
+
+        return open_store
     raise AttributeError(f"module 'keet' has no attribute {name!r}")

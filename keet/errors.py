@@ -10,6 +10,7 @@
     + DamagedReport       its structure is broken, or it was cut short
     + EmptyReport         it is whole, and holds no launch
     + ReaderFailed        NVIDIA's reader crashed, hung or ran out of memory on it
+  x NotComparable         two sides that differ in more than the program                 exit 6
   x ProgramFailed         the program to be profiled ended badly                exit: its own
   x MetricNotCollected    the question needs a metric that the report does not hold      exit 1
 
@@ -73,6 +74,10 @@ class EmptyReport(IngestError):
 
 class ReaderFailed(IngestError):
     pass
+
+
+class NotComparable(KeetError):
+    exit_code = 6
 
 
 class ProgramFailed(KeetError):

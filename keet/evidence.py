@@ -6,13 +6,15 @@ is printed can be traced and checked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from keet.units import Number, Quantity
 
+MEASURED_SPEEDUPS = ("time before over time after", "time after over time before")
+"""Labels of what two reports show: such a factor is no forecast."""
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+
+class Evidence(NamedTuple):
     """One number of one launch."""
 
     id: str

@@ -206,3 +206,39 @@ def test_a_budget_that_has_room_for_nothing(budget: str, keet: Keet) -> None:
     result = keet("context", FLIP, f"--max-tokens={budget}")
     assert (result.code, result.out) == (2, "")
     assert "--max-tokens" in result.err
+
+
+# --- several reports
+
+
+def test_several_reports_are_lines_of_json(keet: Keet) -> None:
+    result = keet("explain", FLIP, PHYSICS, "--no-model", "--format", "json")
+    assert result.code == 0
+    documents = [json.loads(line) for line in result.out.splitlines()]
+    assert [each["report"]["path"] for each in documents] == [str(FLIP), str(PHYSICS)]
+    alone = json.loads(keet("explain", PHYSICS, "--no-model", "--format", "json").out)
+    assert documents[1] == alone
+
+
+def test_a_folder_is_explained_and_what_fails_is_said(keet: Keet, tmp_path: Path) -> None:
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / "deeper" / "good.ncu-rep").write_bytes(FLIP.read_bytes())
+    (tmp_path / "cut.ncu-rep").write_bytes(FLIP.read_bytes()[:3000])
+    (tmp_path / "notes.txt").write_text("no report")
+    result = keet("explain", tmp_path, "--no-model")
+    assert result.code == 5
+    assert "flip: grid 256×1024" in result.out
+    assert "cut.ncu-rep: the report is cut short" in result.err
+    assert result.err.endswith("1 of 2 reports can't be read; they are named above\n")
+
+
+def test_a_folder_without_a_report_or_with_too_many(keet: Keet, tmp_path: Path) -> None:
+    assert keet("explain", tmp_path).code == 2
+    many = keet("explain", SAMPLES, "--no-model")
+    assert many.code == 2
+    assert "keet batch kernels_samples -o STORE" in many.err
+    assert keet("explain", FLIP, PHYSICS, "--launch", 0).code == 2
+    assert keet("explain", FLIP, PHYSICS, "--kernel", "nothing").code == 2
+    chosen = keet("explain", FLIP, PHYSICS, "--kernel", "flip", "--no-model")
+    assert chosen.code == 0
+    assert "step_columns" not in chosen.out

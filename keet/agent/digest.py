@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from keet_tools.case import Case
 from keet_tools.registry import call_tool
 
+from keet.comparison.difference import PairDifference
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
 
@@ -34,9 +35,28 @@ def digest(case: Case) -> str:
     each = case.launch()
     told = [f"launch: {', '.join(_facts(each))}", f"busy: {', '.join(_units(each))}"]
     told += [f"{name}:\n{call_tool(case, name, {}).text}" for name in _AHEAD]
+    if len(case.explanations) > 1:
+        told.append(f"diff_profiles, report 1 is before and 0 after:\n{_changes(case)}")
     if not any(each.launch.source_files.values()):
         told.append(f"read_sass:\n{_hottest_code(case)}")
     return "\n\n".join(told)
+
+
+def _changes(case: Case) -> str:
+    """From the report that this one is held against; of the launch in focus where it has a
+    counterpart by itself, else of the reports."""
+    launch = case.launch().launch.id
+    pairs = case.difference(1, 0, (None, None)).pairs
+    ids = next((_one_to_one(pair) for pair in pairs if _one_to_one(pair)[1:] == (launch,)), ())
+    chosen = {"before_launch": ids[0], "after_launch": ids[1]} if ids else {}
+    return call_tool(case, "diff_profiles", {"before": 1, "after": 0, **chosen}).text
+
+
+def _one_to_one(pair: PairDifference) -> tuple[int, ...]:
+    """A launch before and its counterpart after, where each is one."""
+    groups = (*pair.pairing.before, *pair.pairing.after)
+    alone = len(groups) == 2 and all(len(group.launches) == 1 for group in groups)
+    return tuple(group.launches[0].id for group in groups) if alone else ()
 
 
 def _facts(each: LaunchExplanation) -> Iterator[str]:

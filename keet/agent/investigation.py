@@ -97,7 +97,7 @@ def _inspect_prompt(
 def _places(each: LaunchExplanation) -> list[Place]:
     """Where the findings are, and where warps wait."""
     found = [place for finding in each.findings for place in finding.places]
-    return found + list(each.view.places("samples", lambda spot: spot.samples))
+    return found + list(each.view.sampled_places())
 
 
 def _device(launch: Launch) -> str:
@@ -115,12 +115,17 @@ def _held(session: Session, case: Case, reading: Reading | None, said: Conclusio
     each = case.launch()
     suggested = "\n".join(edit.code for edit in said.edits)
     files = {path: each.launch.source_files[path] or "" for path in own_files(each.launch)}
-    holder = Holder(each.evidence, [each.launch], files, suggested)
+    evidence = {piece.id: piece for piece in case.evidence()}
+    own = each.evidence if len(case.explanations) == 1 else tuple(evidence.values())
+    holder = Holder(own, [each.launch], files, suggested)
     holder.learn(_texts(reading, said))
     slots = Slots(holder)
     _fill(slots, reading, said)
     mend(session, slots)
-    return _statement(slots, reading, said, files)
+    statement = _statement(slots, reading, said, files)
+    for cited in sorted(evidence.keys() & set(statement.cited)):
+        each.view.ledger.adopt(evidence[cited])
+    return statement
 
 
 def _texts(reading: Reading | None, said: Conclusion) -> list[str]:

@@ -57,32 +57,38 @@ class Plan(NamedTuple):
     launches: int = MOST_LAUNCHES
 
 
-def explain_with_model(explanation: Explanation, plan: Plan, progress: Progress) -> Explanation:
-    plan = _checked(plan, [explanation], None)
+def explain_with_model(
+    explanation: Explanation, plan: Plan, progress: Progress, against: Explanation | None = None
+) -> Explanation:
+    """`against`: what it was before, for the model to see what changed."""
+    every = [explanation] if against is None else [explanation, against]
+    plan = _checked(plan, every, None)
     chosen = _longest(explanation.launches, plan.launches)
     if len(chosen) < len(explanation.launches):
         progress(
             f"the model explains the {len(chosen)} longest of {len(explanation.launches)} "
             "launches; choose others with --launch or --kernel, more with --model-launches"
         )
-    redactor = Redactor([explanation], plan.redact)
-    transcript = _transcript(plan, [explanation])
+    redactor = Redactor(every, plan.redact)
+    transcript = _transcript(plan, every)
     with closing(transcript):
-        session = _session(plan, [explanation], redactor, transcript, progress)
+        session = _session(plan, every, redactor, transcript, progress)
         if isinstance(session, Fault):
             told = explanation._replace(author=_author(plan, None, transcript, session))
         else:
-            told = _explained(explanation, chosen, session, plan)
+            told = _explained(every, chosen, session, plan)
         _tell_problems(session, transcript, progress)
         return told
 
 
 def _explained(
-    explanation: Explanation, chosen: Sequence[int], session: Session, plan: Plan
+    every: Sequence[Explanation], chosen: Sequence[int], session: Session, plan: Plan
 ) -> Explanation:
+    """The first of them; the others are there to be compared with."""
+    explanation = every[0]
     told, fault = list(explanation.launches), None
     for position in chosen:
-        case = Case([explanation], focus=position, show_source=not session.redactor.hides_source)
+        case = Case(every, focus=position, show_source=not session.redactor.hides_source)
         statement, problem = _investigated(session, case)
         told[position] = told[position]._replace(statement=statement)
         if problem and fault is None:  # what went wrong later may come of the first

@@ -8,7 +8,7 @@ busiest unit that is left, and never less than what no unit explains.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from keet.analysis.findings import Forecast
@@ -98,7 +98,7 @@ class Ceilings:
         ceiling = self._by_name.get(name)
         return ceiling.reached if ceiling else None
 
-    @property
+    @cached_property
     def ranked(self) -> tuple[Ceiling, ...]:
         return tuple(sorted(self._by_name.values(), key=lambda c: -self._nearness(c)))
 
@@ -131,9 +131,11 @@ def _busiest(ledger: Ledger, ids: tuple[str, ...]) -> Evidence | None:
 
 
 def _share(ledger: Ledger, unit: HardwareUnit) -> Evidence | None:
-    named = (ledger.named(name, f"{unit.label} busy") for name in unit.share_of_peak)
-    found = next((e for e in named if e is not None), None)
-    return found if found is None or unit.basis == "elapsed" else _over_elapsed(ledger, found)
+    for name in unit.share_of_peak:
+        found = ledger.named(name, f"{unit.label} busy")
+        if found is not None:
+            return found if unit.basis == "elapsed" else _over_elapsed(ledger, found)
+    return None
 
 
 def _over_elapsed(ledger: Ledger, busy: Evidence) -> Evidence | None:

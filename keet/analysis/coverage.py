@@ -113,12 +113,8 @@ def _ids(launches: Iterable[Launch]) -> tuple[int, ...]:
 def _source_coverage(launches: tuple[Launch, ...]) -> tuple[list[str], list[Gap]]:
     """Lines and texts of the source. Ranges and graphs have none to give, so they lack none."""
     kernels = [launch for launch in launches if launch.workload is Workload.KERNEL]
-    without_lines = [launch for launch in kernels if not launch.locations]
-    without_text = [
-        launch
-        for launch in kernels
-        if launch.locations and not any(text for text in launch.source_files.values())
-    ]
+    without_lines = [launch for launch in kernels if not launch.has_lines]
+    without_text = [launch for launch in kernels if launch.has_lines and not launch.has_source_text]
     present, gaps = [], []
     if without_lines:
         gaps.append(

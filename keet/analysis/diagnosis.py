@@ -83,6 +83,8 @@ class Diagnosis(NamedTuple):
     """Symptom and the cause that it was folded under."""
     healthy: str | None
     """`at_dram_roofline` or `at_compute_roofline`, where nothing is to be fixed."""
+    judged_by: frozenset[str]
+    """Metrics that the checks looked at and found, by ncu's names."""
 
 
 def diagnose(
@@ -104,7 +106,8 @@ def diagnose(
     worth = tuple(f for f in kept if f.forecast.likely >= WORTH)[:MOST]
     minor = tuple(f for f in kept if f.forecast.likely < WORTH)
     healthy = None if worth or minor else _health(view)
-    return Diagnosis(view, worth, minor, tuple(folded.items()), healthy)
+    measured = frozenset(e.metric for e in view.ledger if not e.derived_from and not e.line)
+    return Diagnosis(view, worth, minor, tuple(folded.items()), healthy, measured)
 
 
 def _completed(finding: Finding, view: View) -> Finding:

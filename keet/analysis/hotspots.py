@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from keet.analysis.sampling import PartialSampling, partial_sampling
 from keet.catalog import metric_with_id, stalls
@@ -80,6 +80,14 @@ class Hotspots:
     """Set where the samples are those of a part of the launch."""
 
 
+class _Row(NamedTuple):
+    """Instructions that are told as one."""
+
+    location: Location | None
+    members: Sequence[int]
+    address: int | None = None
+
+
 class InstructionTable:
     """The per-instruction metrics of a launch, by address."""
 
@@ -89,13 +97,8 @@ class InstructionTable:
     @cached_property
     def stall_samples(self) -> Mapping[str, Mapping[int, int]]:
         """Samples by reason and address. Reasons that occur in no sample are left out."""
-        found = {}
-        for reason, stall in stalls().items():
-            name = f"smsp__pcsamp_warps_issue_stalled_{reason}"
-            column = self._named(name) if name in stall.metrics else None
-            if column and any(column.values()):
-                found[reason] = column
-        return found
+        found = {reason: self.waiting(reason) for reason in stalls()}
+        return {reason: column for reason, column in found.items() if any(column.values())}
 
     @cached_property
     def samples(self) -> Mapping[int, int] | None:
@@ -109,6 +112,10 @@ class InstructionTable:
         return sums
 
     @cached_property
+    def executed(self) -> Mapping[int, int] | None:
+        return self.column(_PLAIN["executed"])
+
+    @cached_property
     def costs(self) -> Mapping[str, Mapping[int, int] | None]:
         """The plain columns of a spot; `None` for what was not collected."""
         return {name: self.column(metric_id) for name, metric_id in _PLAIN.items()}
@@ -116,7 +123,7 @@ class InstructionTable:
     @cached_property
     def weight(self) -> Mapping[int, int]:
         """What spots are ranked by: samples, or executions where there are none."""
-        return self.samples or self.costs["executed"] or {}
+        return self.samples or self.executed or {}
 
     @cached_property
     def total(self) -> int:
@@ -124,7 +131,7 @@ class InstructionTable:
 
     @cached_property
     def addresses(self) -> list[int]:
-        return sorted({*(self.samples or ()), *(self.costs["executed"] or ())})
+        return sorted({*(self.samples or ()), *(self.executed or ())})
 
     def column(self, metric_id: str) -> Mapping[int, int] | None:
         for name in metric_with_id(metric_id).names:
@@ -141,28 +148,51 @@ class InstructionTable:
             return {} if metric is not None and metric.value == 0 else None
         if instances.ids is None:
             return None
+        if {*map(type, instances.ids), *map(type, instances.values)} == {int}:
+            return dict(zip(instances.ids, instances.values))  # type: ignore[arg-type]
         return {
             address: int(value)
             for address, value in instances.pairs()
             if isinstance(address, int) and isinstance(value, (int, float)) and math.isfinite(value)
         }
 
-    def spot(self, location: Location | None, members: Sequence[int], address: int | None) -> Spot:
-        """The sum of some instructions."""
-        reasons = Counter(
-            {r: n for r, column in self.stall_samples.items() if (n := _sum(column, members))}
-        )
-        return Spot(
-            location=location,
-            address=address,
-            instructions=len(members),
-            samples=_sum(self.samples, members),
-            share=sum(self.weight.get(pc, 0) for pc in members) / self.total
-            if self.total
-            else None,
-            stalls=tuple(reasons.most_common()),
-            **{name: _sum(column, members) for name, column in self.costs.items()},
-        )
+    def ranked(self, rows: Sequence[_Row]) -> list[_Row]:
+        """By weight. Equal ones keep the order of the code: a report always prints the same."""
+        return sorted(rows, key=lambda row: -sum(map(self._weight_of, row.members)))
+
+    def _weight_of(self, address: int) -> int:
+        return self.weight.get(address, 0)
+
+    def waiting(self, reason: str) -> Mapping[int, int]:
+        """Samples of warps that wait for one reason."""
+        name = f"smsp__pcsamp_warps_issue_stalled_{reason}"
+        stall = stalls().get(reason)
+        total = self._launch.metric(name) if stall and name in stall.metrics else None
+        # ncu stores a column of zeros for each reason that did not occur: most of them.
+        return self._named(name) or {} if total is not None and total.value != 0 else {}
+
+    def spots(self, rows: Sequence[_Row]) -> list[Spot]:
+        """The sum of each row's instructions: column by column, for most of a column is zeros."""
+        row_of = {address: index for index, row in enumerate(rows) for address in row.members}
+        reasons = {
+            reason: _sums(column, row_of, len(rows))
+            for reason, column in self.stall_samples.items()
+        }
+        samples = _sums(self.samples, row_of, len(rows))
+        weights = _sums(self.weight, row_of, len(rows))
+        costs = {name: _sums(c, row_of, len(rows)) for name, c in self.costs.items()}
+        return [
+            Spot(
+                location=row.location,
+                address=row.address,
+                instructions=len(row.members),
+                samples=_of_row(samples, index),
+                share=weights[index] / self.total if weights and self.total else None,
+                stalls=_most_common((r, s[index]) for r, s in reasons.items() if s and s[index]),
+                **{name: _of_row(column, index) for name, column in costs.items()},
+            )
+            for index, row in enumerate(rows)
+        ]
 
 
 def find_hotspots(launch: Launch, by: Grouping | None = None) -> Hotspots | Absent:
@@ -171,27 +201,47 @@ def find_hotspots(launch: Launch, by: Grouping | None = None) -> Hotspots | Abse
     if not table.weight:
         return _NOT_SAMPLED
     by = by or ("line" if launch.locations else "instruction")
-    lines = launch.locations
-    if by == "line":
-        spots = [table.spot(where, members, None) for where, members in _by_line(launch, table)]
-    else:
-        spots = [table.spot(lines.get(pc), [pc], pc) for pc in table.addresses]
-    # Equal weights keep the order of the code, so that the same report always prints the same.
-    spots.sort(key=lambda spot: -(spot.share or 0.0))
+    rows = _by_line(launch, table) if by == "line" else _by_instruction(launch, table)
+    spots = table.spots(table.ranked(rows))
     ranked_by: Literal["samples", "executed"] = "samples" if table.samples else "executed"
     partial = partial_sampling(launch, table.total) if table.samples else None
     return Hotspots(launch.id, by, ranked_by, table.total, tuple(spots), partial)
 
 
-def _by_line(
-    launch: Launch, table: InstructionTable
-) -> Iterable[tuple[Location | None, list[int]]]:
+def line_order(launch: Launch, table: InstructionTable) -> list[Location]:
+    """The source lines as `find_hotspots` ranks them, without what each costs."""
+    rows = table.ranked(_by_line(launch, table))
+    return [row.location for row in rows if row.location is not None]
+
+
+def _by_line(launch: Launch, table: InstructionTable) -> list[_Row]:
     lines: dict[Location | None, list[int]] = {}
+    located = launch.locations
     for address in table.addresses:
-        lines.setdefault(launch.locations.get(address), []).append(address)
-    return lines.items()
+        lines.setdefault(located.get(address), []).append(address)
+    return [_Row(location, members) for location, members in lines.items()]
 
 
-def _sum(column: Mapping[int, int] | None, members: Iterable[int]) -> int | None:
-    """The members' sum; `None` where the column was not collected, 0 where it has nothing here."""
-    return None if column is None else sum(column.get(address, 0) for address in members)
+def _by_instruction(launch: Launch, table: InstructionTable) -> list[_Row]:
+    return [_Row(launch.locations.get(pc), [pc], pc) for pc in table.addresses]
+
+
+def _sums(
+    column: Mapping[int, int] | None, row_of: Mapping[int, int], rows: int
+) -> list[int] | None:
+    """Each row's sum; `None` where the column was not collected, 0 where it has nothing here."""
+    if column is None:
+        return None
+    sums = [0] * rows
+    for address, value in column.items():
+        if value and address in row_of:
+            sums[row_of[address]] += value
+    return sums
+
+
+def _of_row(sums: list[int] | None, index: int) -> int | None:
+    return None if sums is None else sums[index]
+
+
+def _most_common(counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counts, key=lambda pair: -pair[1]))

@@ -1,64 +1,84 @@
-"""The evidence of one launch: every number that is said of it, with an id to cite."""
+"""Numbers that may be said, each with an id to cite: of one launch, or computed from others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from math import isnan
 
 from keet.catalog import metric_with_id
 from keet.evidence import Evidence
-from keet.profile import Launch
-from keet.units import Quantity
+from keet.profile import Launch, Metric
+from keet.units import Number, Quantity
 
 
-class Ledger:
-    """The evidence of one launch. The same number asked for twice has one id."""
+class Book:
+    """Numbers that were computed. The same one asked for twice has one id."""
 
-    def __init__(self, launch: Launch, numbers: Iterator[int] | None = None) -> None:
-        """`numbers`: of the ids, where several launches share them."""
-        self.launch = launch
-        self._numbers = numbers or count(1)
+    def __init__(self, numbers: Iterator[int] | None = None) -> None:
+        """`numbers`: of the ids, where several books share them."""
+        self.numbers = numbers or count(1)
         self._entries: dict[tuple[str, str | None], Evidence] = {}
-
-    def measured(self, metric_id: str) -> Evidence | None:
-        """A metric of the catalog; None where the report has no value for it."""
-        found = self.launch.find(metric_id)
-        quantity = self.launch.get(metric_id)
-        if found is None or quantity is None or quantity.value != quantity.value:
-            return None
-        spec = metric_with_id(metric_id)
-        return self._add(found.name, quantity, spec.label)
-
-    def named(self, name: str, label: str) -> Evidence | None:
-        """A metric under ncu's own name, for what the catalog has no id for."""
-        found = self.launch.metric(name)
-        quantity = found.quantity if found else None
-        if quantity is None or quantity.value != quantity.value:
-            return None
-        return self._add(name, quantity, label)
 
     def derived(
         self, name: str, quantity: Quantity, label: str, *sources: Evidence, line: str | None = None
     ) -> Evidence:
         """A number that keet computed from others, or summed over the code of a line."""
         ids = tuple(source.id for source in sources) or None
-        return self._add(name, quantity, label, line, ids)
+        return self._add(name, quantity.value, quantity.unit, label, line, ids)
 
-    def _add(
+    def _add(  # noqa: PLR0913, PLR0917 - what evidence is made of
         self,
         metric: str,
-        quantity: Quantity,
+        value: Number,
+        unit: str,
         label: str,
         line: str | None = None,
         derived_from: tuple[str, ...] | None = None,
     ) -> Evidence:
         key = (metric, line)
-        if key not in self._entries:
-            number = f"E{next(self._numbers)}"
-            self._entries[key] = Evidence(
-                number, metric, quantity.value, quantity.unit, label, line, derived_from
-            )
-        return self._entries[key]
+        found = self._entries.get(key)
+        if found is None:
+            number = f"E{next(self.numbers)}"
+            found = Evidence(number, metric, value, unit, label, line, derived_from)
+            self._entries[key] = found
+        return found
 
     def __iter__(self) -> Iterator[Evidence]:
         return iter(self._entries.values())
+
+
+class Ledger(Book):
+    """The evidence of one launch: what was measured, and what follows from it."""
+
+    def __init__(self, launch: Launch, numbers: Iterator[int] | None = None) -> None:
+        super().__init__(numbers)
+        self.launch = launch
+        self._measured: dict[str, Evidence | None] = {}
+
+    def measured(self, metric_id: str) -> Evidence | None:
+        """A metric of the catalog; None where the report has no value for it."""
+        if metric_id not in self._measured:
+            found = self.launch.find(metric_id)
+            self._measured[metric_id] = self._enter(found, metric_with_id(metric_id).label)
+        return self._measured[metric_id]
+
+    def named(self, name: str, label: str) -> Evidence | None:
+        """A metric under ncu's own name, for what the catalog has no id for."""
+        return self._enter(self.launch.metric(name), label)
+
+    def _enter(self, found: Metric | None, label: str) -> Evidence | None:
+        """Neither texts nor NaN are evidence."""
+        value = found.value if found else None
+        if found is None or value is None or isinstance(value, str) or isnan(value):
+            return None
+        return self._add(found.name, value, found.unit, label)
+
+    def adopt(self, piece: Evidence) -> None:
+        """Evidence of another launch, or of two, that is cited here."""
+        if all(piece.id != own.id for own in self):
+            self._entries[f"{piece.id} {piece.metric}", piece.line] = piece
+
+    def known(self, name: str) -> Evidence | None:
+        """What was entered already under this name."""
+        return self._entries.get((name, None))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 
 from keet.analysis.ceilings import Ceilings
 from keet.analysis.findings import Place
-from keet.analysis.hotspots import Hotspots, InstructionTable, Spot, find_hotspots
+from keet.analysis.hotspots import Hotspots, InstructionTable, Spot, find_hotspots, line_order
 from keet.analysis.ledger import Ledger
-from keet.catalog import Stall, stalls
+from keet.catalog import stalls
 from keet.evidence import Evidence
 from keet.profile import Launch
 from keet.profile.launch import Location
@@ -29,12 +29,26 @@ _BACK = (16, 32, 48)
 """Bytes: an instruction has 16 since Volta."""
 
 
+@cache
+def _state_metrics() -> Mapping[str, tuple[str, list[str]]]:
+    """A label and the metrics that may have it, of each warp state."""
+    return {
+        reason: (
+            f"{stall.label} cycles per instruction",
+            [name for name in stall.metrics if name.endswith("_per_issue_active.ratio")],
+        )
+        for reason, stall in stalls().items()
+    }
+
+
 class View:
     """What a check may ask of a launch. `None` is: the report does not say."""
 
     def __init__(self, launch: Launch, numbers: Iterator[int] | None = None) -> None:
         self.launch = launch
         self.ledger = Ledger(launch, numbers)
+        self._texts: dict[str, Sequence[str]] = {}
+        self._columns: dict[str, Mapping[int, float]] = {}
 
     @cached_property
     def ceilings(self) -> Ceilings:
@@ -74,12 +88,11 @@ class View:
     @cached_property
     def _states(self) -> Mapping[str, Evidence]:
         """Cycles that warps spend in each state per issued instruction."""
-        found = {reason: self._state(stall) for reason, stall in stalls().items()}
+        found = {reason: self._state(*entry) for reason, entry in _state_metrics().items()}
         return {reason: state for reason, state in found.items() if state and state.value > 0}
 
-    def _state(self, stall: Stall) -> Evidence | None:
-        names = [name for name in stall.metrics if name.endswith("_per_issue_active.ratio")]
-        found = (self.ledger.named(name, f"{stall.label} cycles per instruction") for name in names)
+    def _state(self, label: str, names: Iterable[str]) -> Evidence | None:
+        found = (self.ledger.named(name, label) for name in names)
         return next((state for state in found if state is not None), None)
 
     @cached_property
@@ -99,29 +112,54 @@ class View:
     # --- places
 
     @cached_property
-    def _hotspots(self) -> Hotspots | None:
-        found = find_hotspots(self.launch, "line") if self.launch.locations else None
-        return found if isinstance(found, Hotspots) else None
+    def table(self) -> InstructionTable:
+        return InstructionTable(self.launch)
 
-    def places(self, of: str, cost: Callable[[Spot], Number | None]) -> tuple[Place, ...]:
+    def places(self, of: str, cost: Callable[[Spot], int | None]) -> tuple[Place, ...]:
         """Source lines by a cost of theirs, most expensive first."""
-        spots = self._hotspots.spots if self._hotspots else ()
-        costs = [(spot, cost(spot) or 0) for spot in spots if spot.location]
-        total = sum(amount for _, amount in costs)
-        places = [
-            Place(spot.location.file, spot.location.line, amount / total, of)
-            for spot, amount in sorted(costs, key=lambda pair: -pair[1])
-            if spot.location and total and amount / total >= _LEAST_SHARE
-        ]
+        found = find_hotspots(self.launch, "line") if self.launch.has_lines else None
+        spots = found.spots if isinstance(found, Hotspots) else ()
+        costs = {spot.location: cost(spot) or 0 for spot in spots if spot.location}
+        return self._largest(of, Counter(costs))
+
+    def places_by(self, of: str, costs: Mapping[int, int] | None) -> tuple[Place, ...]:
+        """Source lines by what their instructions cost, most expensive first.
+
+        Only what costs anything is looked for in the line table: most of a column is zeros.
+        """
+        located = self.launch.locate([address for address, cost in (costs or {}).items() if cost])
+        amounts: Counter[Location] = Counter()
+        for address, line in located.items():
+            amounts[line] += (costs or {})[address]
+        return self._largest(of, amounts)
+
+    def _largest(self, of: str, amounts: Counter[Location]) -> tuple[Place, ...]:
+        total = sum(amounts.values())
+        shares = {line: n / total for line, n in amounts.items() if total}
+        largest = {line: share for line, share in shares.items() if share >= _LEAST_SHARE}
+        places = [Place(*line, share, of) for line, share in self._ranked(largest)]
         # Routines of the compiler are counted at the closing brace, which is no place to look at.
         places.sort(key=lambda place: self.text_of(place) == "}")
         return tuple(places[:_MAX_PLACES])
 
+    def _ranked(self, shares: Mapping[Location, float]) -> list[tuple[Location, float]]:
+        """The largest first; of equal ones that which has more samples."""
+        ranked = list(shares.items())
+        if len(set(shares.values())) < len(ranked):
+            order = {line: rank for rank, line in enumerate(line_order(self.launch, self.table))}
+            ranked.sort(key=lambda pair: order.get(pair[0], len(order)))
+        return sorted(ranked, key=lambda pair: -pair[1])
+
     def text_of(self, place: Place) -> str:
         """The source line, where its text is at hand."""
-        text = self.launch.source_files.get(place.file)
-        lines = text.splitlines() if text else []
+        lines = self._lines(place.file)
         return lines[place.line - 1].strip() if 1 <= place.line <= len(lines) else ""
+
+    def _lines(self, file: str) -> Sequence[str]:
+        """A file is asked for line by line: it is cut into lines once."""
+        if file not in self._texts:
+            self._texts[file] = (self.launch.source_text(file) or "").splitlines()
+        return self._texts[file]
 
     def here(self, places: Sequence[Place]) -> str:
         """` at file.cu:7 (`out[x * n + y]`)`: the first place as part of a sentence, or nothing."""
@@ -131,27 +169,29 @@ class View:
         code = f" (`{'`, `'.join(list(accesses)[:3])}`)" if accesses else ""
         return f" at {places[0].where}{code}"
 
-    def declared(self, pattern: str, of: str) -> tuple[Place, ...]:
-        """Lines of the kernel's own files that match, each with an equal share."""
+    def declared(self, word: str, of: str, pattern: str = "") -> tuple[Place, ...]:
+        """Lines of the kernel's own files with a word, each with an equal share.
+
+        `pattern`: what such a line must match too; few lines get as far.
+        """
         files = {location.file for location in self.launch.locations.values()}
-        texts = ((file, self.launch.source_files.get(file)) for file in sorted(files))
         found = [
             (file, number)
-            for file, text in texts
-            if text
-            for number, line in enumerate(text.splitlines(), 1)
-            if re.search(pattern, line)
+            for file in sorted(files)
+            for number, line in enumerate(self._lines(file), 1)
+            if word in line and re.search(pattern, line)
         ]
         return tuple(Place(file, n, 1 / len(found), of) for file, n in found[:_MAX_PLACES])
 
     def launch_places(self) -> tuple[Place, ...]:
         """Where the kernel is launched, in the files that hold it."""
-        name = re.escape(self.launch.name.function)
-        return self.declared(rf"\b{name}\s*(?:<[^;]*?>)?\s*(?:<<<|\[)", "launches")
+        name = self.launch.name.function
+        pattern = rf"\b{re.escape(name)}\s*(?:<[^;]*?>)?\s*(?:<<<|\[)"
+        return self.declared(name, "launches", pattern)
 
     def barrier_places(self) -> tuple[Place, ...]:
         """Warps at a barrier are sampled at the instruction behind it: step back to it."""
-        samples = InstructionTable(self.launch).stall_samples.get("barrier", {})
+        samples = self.table.waiting("barrier")
         counts: Counter[Location] = Counter()
         for address, count in samples.items():
             if count and (location := self._barrier_before(address)):
@@ -166,20 +206,19 @@ class View:
 
     def _barrier_before(self, address: int) -> Location | None:
         """The nearest line that says so; else that of the instruction right before."""
-        before = [self.launch.locations.get(address - step) for step in _BACK]
-        lines = [location for location in before if location]
+        lines = list(self.launch.locate([address - step for step in _BACK]).values())
         says = (line for line in lines if _BARRIER.search(self.text_of(Place(*line, 0.0, ""))))
         return next(says, lines[0] if lines else None)
 
     def sampled_places(self) -> tuple[Place, ...]:
-        return self.places("samples", lambda spot: spot.samples)
+        return self.places_by("samples", self.table.samples)
 
     def waiting_places(self, *reasons: str) -> tuple[Place, ...]:
         """Lines by the samples of warps that wait there for these reasons."""
-        return self.places(
-            "waiting warps",
-            lambda spot: sum(count for reason, count in spot.stalls if reason in reasons),
-        )
+        samples: Counter[int] = Counter()
+        for reason in reasons:
+            samples.update(self.table.waiting(reason))
+        return self.places_by("waiting warps", samples)
 
     # --- code
 
@@ -195,11 +234,20 @@ class View:
 
     def by_address(self, name: str) -> Mapping[int, float]:
         """A metric's values by instruction."""
+        if name not in self._columns:
+            self._columns[name] = dict(self._addressed(name))
+        return self._columns[name]
+
+    def _addressed(self, name: str) -> Iterable[tuple[int, float]]:
         parts = self.launch.instances(name)
         if parts is None or parts.ids is None:
-            return {}
+            return ()
+        if {*map(type, parts.ids), *map(type, parts.values)} == {int}:  # as in all new reports
+            return zip(parts.ids, map(float, parts.values))  # type: ignore[arg-type]
         pairs = zip(parts.ids, parts.values)
-        return {i: float(v) for i, v in pairs if isinstance(i, int) and isinstance(v, int | float)}
+        return (
+            (i, float(v)) for i, v in pairs if isinstance(i, int) and isinstance(v, int | float)
+        )
 
     @cached_property
     def opcodes(self) -> Mapping[str, float]:
@@ -212,7 +260,7 @@ class View:
             str(i): float(v) for i, v in zip(parts.ids, parts.values) if isinstance(v, int | float)
         }
 
-    @property
+    @cached_property
     def is_debug_build(self) -> bool:
         """As `nvcc -G` makes it: values move to and fro, and nothing is fused.
 

@@ -32,10 +32,16 @@ COMMANDS = {
     "explain": _Command("explain", "what limits each kernel, where, what to change, what it gains"),
     "ask": _Command("ask", "a model answers a question about reports, held to the evidence"),
     "context": _Command("context", "the explanation as context for a prompt, in N tokens"),
+    "diff": _Command("diff", "what changed between two profiles, why, and a gate for CI"),
+    "baseline": _Command("baseline", "named profiles to compare with, kept in .keet/"),
     "show": _Command("show", "what is in a report, what is missing, how to capture that"),
     "hotspots": _Command("hotspots", "source lines ranked by samples, with stalls and traffic"),
     "roofline": _Command("roofline", "how near each launch came to each ceiling; chart as svg"),
     "metrics": _Command("metrics", "the metric table, with units and meaning"),
+    "batch": _Command("batch", "whole folders of reports into a store that can be queried"),
+    "top": _Command("top", "the biggest opportunities of a store: share of time x forecast"),
+    "query": _Command("query", "SQL over a store: launches, findings, metrics, files"),
+    "insights": _Command("insights", "sweeps, clusters, outliers and changes over a store"),
     "verify": _Command("verify", "check the numbers of any text against a report"),
     "profile": _Command("profile", "run ncu on a program with what keet needs, then explain"),
     "snapshot": _Command("snapshot", "a report as text to read, diff and keep (.keet.json)"),
@@ -55,14 +61,16 @@ snapshot (.keet.json). No GPU, no CUDA and no network are needed to read one.
 
 examples:
   keet explain report.ncu-rep
+  keet diff before.ncu-rep after.ncu-rep
   keet show report.ncu-rep
   keet hotspots report.ncu-rep --launch 0 --source ./src
   keet metrics report.ncu-rep dram --format csv
   keet profile -- ./app --size 4096
   keet COMMAND --help       options and examples of one command
 
-exit codes: 0 done; 1 a check failed; 2 wrong usage; 3 something needed is not
-there; 4 a report can't be read; 70 a bug in keet
+exit codes: 0 done; 1 a gate or check failed; 2 wrong usage; 3 something needed
+is not there; 4 a report can't be read; 5 some of many failed; 6 the two sides
+can't be compared; 70 a bug in keet
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import os.path
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -59,6 +60,17 @@ def add_source(parser: ArgumentParser) -> None:
         metavar="DIR",
         help="where the sources are, if the report does not embed them",
     )
+
+
+def reports_in(folder: Path) -> list[Path]:
+    """The reports in a folder and below, by path; other files are left alone."""
+    from keet.corpus.discovery import find_reports
+
+    found = [Path(each.path) for each in find_reports([folder], Path(os.devnull)).reports]
+    if not found:
+        raise UsageError(f"{folder}: no report lies in this folder; name one, or another folder")
+    here = Path.cwd()
+    return [path.relative_to(here) if path.is_relative_to(here) else path for path in found]
 
 
 def positive(text: str) -> int:
@@ -119,7 +131,10 @@ def named_reports(args: Namespace) -> list[Path]:
     """Those that the command reads; before a question stand reports."""
     words = getattr(args, "words", ())[:-1]
     report = getattr(args, "report", None)
-    return [Path(word) for word in words] + ([report] if report is not None else [])
+    several = [*getattr(args, "reports", ()), *getattr(args, "read", ())]
+    against = getattr(args, "against", None)
+    single = [path for path in (report, against) if path is not None]
+    return [*map(Path, words), *several, *single]
 
 
 def same_file(one: Path, other: Path) -> bool:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
     Destination,
     add_output,
-    add_report,
     add_selection,
     add_source,
     positive,
@@ -23,7 +23,10 @@ from keet.cli.model_options import HOW, add_model, announce, check_files, plan, 
 from keet.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from keet.agent.run import Plan
+    from keet.comparison.difference import Difference
     from keet.explanation.analyst import Explanation
 
 EXAMPLES = """\
@@ -36,18 +39,30 @@ examples:
   keet explain report.ncu-rep --model openai:gpt-5
   keet explain report.ncu-rep --base-url http://localhost:8000/v1 --redact names
   keet explain report.ncu-rep --show-prompt
+  keet explain after.ncu-rep --against before.ncu-rep
+  keet explain profiles/ --kernel gemm
 """
 
 EXIT_NOT_THERE = 3
+EXIT_NOT_COMPARABLE = 6
 NO_MODEL = f"by the analyst alone; a model adds what the code does, and edits: {HOW}"
 
 
 def configure(parser: ArgumentParser) -> None:
-    add_report(parser)
+    parser.add_argument(
+        "reports",
+        type=Path,
+        nargs="+",
+        metavar="REPORT",
+        help="a report, export or snapshot; several of them, or a folder",
+    )
     add_source(parser)
     add_selection(parser)
     parser.add_argument(
         "--top", type=positive, default=5, metavar="N", help="findings a launch (default: 5)"
+    )
+    parser.add_argument(
+        "--against", type=Path, metavar="BEFORE", help="also what changed since this report"
     )
     add_output(parser, "terminal", "markdown", "json")
     add_model(parser)
@@ -68,18 +83,47 @@ def run(args: Namespace) -> int:
     if args.no_model:
         _check_no_model(args)
     chosen = None if args.no_model else plan(args)
-    profile = read_profile(args.report, source=args.source)
+    if len(args.reports) > 1 or args.reports[0].is_dir():
+        from keet.cli.explain_many import explain_many
+
+        return explain_many(args, chosen)
+    profile = read_profile(args.reports[0], source=args.source)
     # Evidence ids that are unique over launches: a model's tools look at any of them.
-    numbers = count(1) if chosen else None
+    numbers = count(1) if chosen or args.against else None
     explanation = explain(profile, selected_launches(profile, args), args.top, numbers)
+    against = _against(args, numbers) if args.against else None
     if args.show_prompt and chosen:
-        return _show_prompt(args, explanation, chosen)
+        return _show_prompt(args, [explanation, *([against] if against else [])], chosen)
     if chosen:
-        explanation = _with_model(args, explanation, chosen)
+        explanation = with_model(args, explanation, chosen, against)
     elif not args.no_model:
         tell(NO_MODEL)
-    print_explanation(args, explanation)
-    return _code(explanation)
+    if against is None:
+        print_explanation(args, explanation)
+        return code_of(explanation)
+    return _print_against(args, explanation, against, numbers) or code_of(explanation)
+
+
+def _against(args: Namespace, numbers: Iterator[int] | None) -> Explanation:
+    """What it was before. Its launches have numbers of their own: --launch does not choose them."""
+    from keet.explanation.analyst import explain
+    from keet.ingest import read_profile
+
+    profile = read_profile(args.against, source=args.source)
+    chosen = selected_launches(profile, Namespace(launch=None, kernel=args.kernel))
+    return explain(profile, chosen, args.top, numbers)
+
+
+def _print_against(
+    args: Namespace, explanation: Explanation, against: Explanation, numbers: Iterator[int] | None
+) -> int:
+    from keet.comparison.difference import compare_explanations
+
+    difference = compare_explanations(against, explanation, numbers)
+    if forbidden := difference.forbidden:
+        tell(f"what changed can't be told: {forbidden[0].text}; see: keet diff --help")
+    print_against(args, explanation, None if forbidden else difference)
+    return EXIT_NOT_COMPARABLE if forbidden else 0
 
 
 def _check_no_model(args: Namespace) -> None:
@@ -93,11 +137,13 @@ def _check_no_model(args: Namespace) -> None:
         raise UsageError(f"--no-model and {given[0]} exclude each other; leave one out")
 
 
-def _with_model(args: Namespace, explanation: Explanation, chosen: Plan) -> Explanation:
+def with_model(
+    args: Namespace, explanation: Explanation, chosen: Plan, against: Explanation | None = None
+) -> Explanation:
     from keet.agent.run import explain_with_model
 
     announce(args)
-    told = explain_with_model(explanation, chosen, tell)
+    told = explain_with_model(explanation, chosen, tell, against)
     if told.author and told.author.problem:
         tell(f"{told.author.problem}; what follows is {_whose(told)}")
     return told
@@ -108,16 +154,16 @@ def _whose(explanation: Explanation) -> str:
     return "the analyst's, with what the model said until then" if some else "the analyst's alone"
 
 
-def _code(explanation: Explanation) -> int:
+def code_of(explanation: Explanation) -> int:
     """Explained it is; but who asked for a model and got none wants to know."""
     lacking = explanation.author and not any(each.statement for each in explanation.launches)
     return EXIT_NOT_THERE if lacking else 0
 
 
-def _show_prompt(args: Namespace, explanation: Explanation, chosen: Plan) -> int:
+def _show_prompt(args: Namespace, explanations: Sequence[Explanation], chosen: Plan) -> int:
     from keet.agent.run import shown_prompts
 
-    Destination(args, sys.stdout).write(shown_prompts([explanation], chosen))
+    Destination(args, sys.stdout).write(shown_prompts(explanations, chosen))
     return 0
 
 
@@ -135,7 +181,44 @@ def print_explanation(args: Namespace, *explanations: Explanation) -> None:
 
         from keet.render.explain import explain_view
 
-        out.show(lambda width: Group(*(explain_view(each, width) for each in explanations)))
+        def views(width: int) -> Iterator[RenderableType]:
+            for number, each in enumerate(explanations):
+                yield from ["", ""] if number else []
+                yield explain_view(each, width)
+
+        out.show(lambda width: Group(*views(width)))
+
+
+def print_against(args: Namespace, explanation: Explanation, difference: Difference | None) -> None:
+    """The explanation, and what changed below it."""
+    out = Destination(args, sys.stdout)
+    if args.format == "json":
+        from keet.render.diff_documents import explain_against_document
+        from keet.render.documents import json_text
+
+        out.write(json_text(explain_against_document(explanation, difference)))
+    elif args.format == "markdown":
+        from keet.render.diff_markdown import diff_markdown
+        from keet.render.explain_markdown import explain_markdown
+
+        changed = diff_markdown(difference, None, args.top) if difference else ""
+        out.write("\n".join(filter(None, (explain_markdown(explanation), changed))))
+    else:
+        out.show(lambda width: _view(explanation, difference, args.top, width))
+
+
+def _view(
+    explanation: Explanation, difference: Difference | None, top: int, width: int
+) -> RenderableType:
+    from rich.console import Group
+
+    from keet.render.diff import diff_view
+    from keet.render.explain import explain_view
+
+    parts: list[RenderableType] = [explain_view(explanation, width)]
+    if difference:
+        parts += ["", diff_view(difference, None, top, width)]
+    return Group(*parts)
 
 
 def _json(explanations: Sequence[Explanation]) -> str:

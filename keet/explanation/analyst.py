@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from keet.analysis.ceilings import NEAR, Ceiling
@@ -13,7 +15,7 @@ from keet.analysis.sampling import partial_sampling
 from keet.analysis.view import View
 from keet.catalog import findings
 from keet.evidence import Evidence
-from keet.explanation.grounding import check_grounding
+from keet.explanation.grounding import Grounding, check_grounding
 from keet.explanation.statement import Authorship, Statement
 from keet.profile import Launch, Profile
 from keet.profile.rules import RuleResult, SpeedupScope
@@ -49,6 +51,10 @@ class LaunchExplanation(NamedTuple):
     skipped: tuple[Skipped, ...]
     second_opinion: str | None
     view: View
+    minor: tuple[Finding, ...] = ()
+    """Real, but not worth a change alone."""
+    judged_by: frozenset[str] = frozenset()
+    """Metrics that the checks looked at and found, by ncu's names."""
     statement: Statement | None = None
     """What a model adds."""
 
@@ -74,7 +80,7 @@ def explain(
     """`numbers`: of evidence ids, where they are to be unique over launches and reports."""
     coverage = find_coverage(profile)
     told = tuple(_explain(launch, profile, coverage, top, numbers) for launch in launches)
-    return Explanation(profile, told, _grounded(told))
+    return Explanation(profile, told, Grounded(told))
 
 
 def _explain(
@@ -96,6 +102,8 @@ def _explain(
         ),
         _second_opinion(launch, found, lacking=_lacks_counters(launch, coverage)),
         view,
+        diagnosis.minor,
+        diagnosis.judged_by,
     )
 
 
@@ -212,7 +220,8 @@ def _debug(view: View) -> list[Skipped]:
 def _partial(launch: Launch) -> list[Skipped]:
     """Samples of a part of the launch rank that part's lines, not the launch's."""
     samples = launch.get("samples_total")
-    partial = partial_sampling(launch, int(samples.value)) if samples else None
+    counted = samples is not None and math.isfinite(samples.value)
+    partial = partial_sampling(launch, int(samples.value)) if samples and counted else None
     return [Skipped("places in the source", str(partial), partial.remedy)] if partial else []
 
 
@@ -251,24 +260,35 @@ def _global_estimate(rule: RuleResult) -> float:
 # --- grounding
 
 
-class Grounded(NamedTuple):
-    """The numbers of all texts, and those that no evidence bears out."""
+class Grounded:
+    """The numbers of all texts, and those that no evidence bears out.
 
-    numbers: int
-    verified: int
-    dropped: tuple[str, ...]
+    Checked when it is asked for: a batch keeps the texts of each launch, and not this.
+    """
 
+    def __init__(self, told: Sequence[LaunchExplanation]) -> None:
+        self._told = told
 
-def _grounded(told: Sequence[LaunchExplanation]) -> Grounded:
-    """Every sentence against the evidence of its own launch."""
-    checked = [
-        check_grounding(text, each.evidence, launch=each.launch)
-        for each in told
-        for text in texts_of(each)
-    ]
-    stray = tuple(f"{s.text}: {s.reason}" for result in checked for s in result.stray)
-    numbers = sum(result.numbers for result in checked)
-    return Grounded(numbers, sum(len(result.verified) for result in checked), stray)
+    @cached_property
+    def _checked(self) -> list[Grounding]:
+        """Every sentence against the evidence of its own launch."""
+        return [
+            check_grounding(text, each.evidence, launch=each.launch)
+            for each in self._told
+            for text in texts_of(each)
+        ]
+
+    @property
+    def numbers(self) -> int:
+        return sum(result.numbers for result in self._checked)
+
+    @property
+    def verified(self) -> int:
+        return sum(len(result.verified) for result in self._checked)
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        return tuple(f"{s.text}: {s.reason}" for each in self._checked for s in each.stray)
 
 
 def texts_of(each: LaunchExplanation) -> list[str]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import permutations
 from typing import NamedTuple
 
 from keet.evidence import Evidence
-from keet.explanation.matching import agrees, fits, is_near, same_kind
+from keet.explanation.matching import Amount, agrees, amounts, fits, is_any, is_near, same_kind
 from keet.explanation.numbers import SaidNumber, find_numbers
 from keet.explanation.sentences import Sentence, sentences
 from keet.profile import Launch
@@ -89,12 +90,14 @@ def _names(launch: Launch | None) -> tuple[str, ...]:
 
 class _Checker:
     def __init__(self, text: str, pieces: dict[str, Evidence], launch: Launch | None) -> None:
-        names = _names(launch)
         self._text = text
         self._pieces = pieces
         self._launch = launch
-        self._sentences = list(sentences(text))
-        self.numbers: Sequence[SaidNumber] = find_numbers(text, names)
+        self.numbers: Sequence[SaidNumber] = find_numbers(text, _names(launch))
+
+    @cached_property
+    def _sentences(self) -> list[Sentence]:
+        return list(sentences(self._text))
 
     def check(self) -> tuple[list[Verified], list[Stray]]:
         """First what stands for itself; then what is computed from that."""
@@ -123,25 +126,40 @@ class _Checker:
 
     def _allowed(self, number: SaidNumber) -> list[Evidence]:
         """What is cited right behind the number, or everything where nothing is."""
+        if not self._cites:
+            return list(self._pieces.values())
         rest = self._text[number.end : self._sentence(number).end]
         following = min((n.start for n in self.numbers if n.start > number.start), default=None)
         behind = rest if following is None else rest[: max(0, following - number.end)]
         cited = [self._pieces[found] for found in _CITED.findall(behind) if found in self._pieces]
         return cited or list(self._pieces.values())
 
+    @cached_property
+    def _cites(self) -> bool:
+        return _CITED.search(self._text) is not None
+
     def _direct(self, number: SaidNumber) -> Verified | None:
-        found = [piece.id for piece in self._allowed(number) if self._is(number, piece)]
+        allowed = self._allowed(number)
+        # Most evidence is of another kind, which its unit alone tells.
+        readings = {unit: [*amounts(number, unit)] for unit in {p.unit for p in allowed}}
+        found = [
+            piece.id
+            for piece in allowed
+            if (known := readings[piece.unit]) and self._is(number, piece, known)
+        ]
         if found or self._is_fact(number):
             return Verified(number, tuple(found))
         return None
 
-    def _is(self, number: SaidNumber, piece: Evidence) -> bool:
-        quantity = Quantity(piece.value, piece.unit)
-        if agrees(number, quantity) and is_near(number, quantity):
+    def _is(self, number: SaidNumber, piece: Evidence, readings: Sequence[Amount]) -> bool:
+        """`readings`: what the number can mean in the unit of the piece."""
+        if is_any(readings, piece.value, number) and (
+            number.bound is None or is_near(number, Quantity(piece.value, piece.unit))
+        ):
             return True
         # "3.2 % lower" for a change of -3.2 %: the word is the sign.
         if piece.value < 0 and number.value > 0 and _CHANGE.search(self._sentence(number).text):
-            return agrees(number, Quantity(-piece.value, piece.unit))
+            return is_any(readings, -piece.value, number)
         return False
 
     def _is_fact(self, number: SaidNumber) -> bool:
@@ -175,7 +193,8 @@ class _Checker:
     def _reason(self, number: SaidNumber) -> str:
         if number.shape:
             return "no grid or block of that shape"
-        elsewhere = [p for p in self._pieces.values() if self._is(number, p)]
+        pieces = self._pieces.values()
+        elsewhere = [p for p in pieces if self._is(number, p, [*amounts(number, p.unit)])]
         if elsewhere:
             return f"that is {elsewhere[0].id} ({elsewhere[0].label}), which is not cited here"
         near = self._nearest(number)

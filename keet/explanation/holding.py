@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
-from keet.evidence import Evidence
+from keet.evidence import MEASURED_SPEEDUPS, Evidence
 from keet.explanation.arithmetic import Arithmetic
 from keet.explanation.binding import bind
 from keet.explanation.constants import constants, decimals
@@ -46,18 +46,8 @@ _SOON_BEHIND = re.compile(r"[^\d\[\],;.()]{0,24}\[E\d+")
 _COMMON = {
     *("of", "the", "is", "at", "and", "in", "to", "by", "on", "per", "an", "share", "peak", "busy"),
     *("pipe", "pipes", "cache", "stage", "unit", "samples", "stalls", "stall", "warp", "warps"),
-    *(
-        "cycles",
-        "time",
-        "rate",
-        "kernel",
-        "bytes",
-        "all",
-        "total",
-        "memory",
-        "throughput",
-        "active",
-    ),
+    *("cycles", "time", "rate", "kernel", "bytes", "all", "total", "memory", "throughput"),
+    "active",
 }
 """Words that tell nothing about what a number is."""
 _LIMIT = re.compile(
@@ -219,8 +209,14 @@ class Holder:
         numbers = [n for n in self._numbers(sentence) if n.unit in ("x", "%")]
         uncited = [n for n in numbers if self._piece_behind(sentence, n) is None]
         weak, strong = _GAIN.search(sentence), _FASTER.search(sentence)
-        said = (bool(uncited) and bool(weak)) or (bool(numbers) and bool(strong))
+        own = [n for n in numbers if not self._was_measured(sentence, n)]
+        said = (bool(uncited) and bool(weak)) or (bool(own) and bool(strong))
         return said or promises_in_words(sentence)
+
+    def _was_measured(self, sentence: str, number: SaidNumber) -> bool:
+        """A speed-up that two reports show is no promise."""
+        piece = self._piece_behind(sentence, number)
+        return piece is not None and piece.label in MEASURED_SPEEDUPS
 
     def _stray(self, sentence: str, cited: Sequence[str], *, stage: Stage) -> Stray | None:
         """The first number that neither the cited evidence nor a fact of any launch bears out."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from keet.explanation.numbers import SaidNumber
-from keet.units import Quantity, parse_unit
+from keet.units import Number, Quantity, parse_unit
 
 _NOISE = 1e-12
 """What binary fractions and unit conversions may add to a difference, relative to the value."""
@@ -23,16 +24,24 @@ _NEED_A_UNIT = {"s", "byte", "hz", "%", "flop"}
 """Numbers of these say nothing without a unit."""
 
 
+Amount = tuple[float, float]
+"""A value, and half a unit of its last printed digit."""
+
+
 def agrees(number: SaidNumber, quantity: Quantity, *, lenient: bool = False) -> bool:
     """Whether the text's number is that quantity, in any unit that means the same.
 
     `lenient` takes a bare number for a percentage too: for texts by others, whose tables name the
     unit elsewhere.
     """
-    if not math.isfinite(quantity.value):
+    return is_any(amounts(number, quantity.unit, lenient=lenient), quantity.value, number)
+
+
+def is_any(readings: Iterable[Amount], measured: Number, number: SaidNumber) -> bool:
+    """Whether the number is that value in one of its readings, which `amounts` gives."""
+    if not math.isfinite(measured):
         return False
-    readings = amounts(number, quantity.unit, lenient=lenient)
-    return any(_close(value, half, quantity.value, number) for value, half in readings)
+    return any(_close(value, half, measured, number) for value, half in readings)
 
 
 def _close(value: float, half: float, measured: float, number: SaidNumber) -> bool:
@@ -67,9 +76,7 @@ def fits(number: SaidNumber, unit: str, *, lenient: bool = False) -> bool:
     return next(amounts(number, unit, lenient=lenient), None) is not None
 
 
-def amounts(
-    number: SaidNumber, unit: str, *, lenient: bool = False
-) -> Iterator[tuple[float, float]]:
+def amounts(number: SaidNumber, unit: str, *, lenient: bool = False) -> Iterator[Amount]:
     """The number and its rounding in `unit`, in each way in which it can be meant."""
     if number.shape:
         return
@@ -87,17 +94,19 @@ def amounts(
         yield number.value * factor, number.half * factor
 
 
+@lru_cache(maxsize=1024)
 def _is_count(unit: str) -> bool:
     return parse_unit(unit).kind.split("/")[0] not in _NEED_A_UNIT
 
 
-def _bare(number: SaidNumber, unit: str, *, lenient: bool) -> Iterator[tuple[float, float]]:
+def _bare(number: SaidNumber, unit: str, *, lenient: bool) -> Iterator[Amount]:
     if _is_count(unit) or (lenient and unit == "%"):
         yield number.value, number.half
     if lenient and unit == "%" and 0 < number.value <= 1:
         yield number.value * 100, number.half * 100
 
 
+@lru_cache(maxsize=4096)
 def same_kind(said: str, measured: str) -> bool:
     """Whether two units measure the same: `registers` and `register/thread` do, GB and GB/s not."""
     head, *parts = parse_unit(said).kind.split("/")

@@ -6,7 +6,7 @@ What is no claim is passed over: code, places in code, identifiers, versions, da
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
@@ -70,6 +70,9 @@ _NUMBER = re.compile(
     r"(?P<sign>[-+−](?=[\d.]))?"
     r"(?P<whole>\d{1,3}(?:[,_\u202f]\d{3})+(?!\d)|\d+)?(?P<fraction>\.\d+)?(?P<exp>[eE][-+]?\d+)?"
 )
+_STARTS = "0123456789.+-−"
+"""Of a number, besides the digits of other scripts."""
+_DIGIT = re.compile(r"\d")
 _SIZE = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
 _SHAPE = re.compile(
     rf"(?<![\w.,]){_SIZE}(?:\s?[x×*]\s?{_SIZE}){{1,2}}(?![\w.]*\d)(?!\s?[%.]\d)"
@@ -96,6 +99,8 @@ _UNIT_BEFORE = re.compile(r"[|\t]\s*(\S{1,16})\s*[|\t]\s*\Z|\s{2,}(\S{1,16})\s{2
 
 def find_numbers(text: str, names: Iterable[str] = ()) -> list[SaidNumber]:
     """Every number that `text` claims. `names` (of kernels) are no claims, digits and all."""
+    if not _DIGIT.search(text):
+        return []
     masked = _without_names(text, names)
     shapes = [*_shapes(text, masked)]
     masked = _blank(masked, [(shape.start, shape.end) for shape in shapes])
@@ -105,17 +110,29 @@ def find_numbers(text: str, names: Iterable[str] = ()) -> list[SaidNumber]:
 
 
 def _without_names(text: str, names: Iterable[str]) -> str:
-    spans = [
-        match.span()
-        for name in names
-        if re.search(r"\d", name)
-        for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)
-    ]
+    spans = [span for name in names if _DIGIT.search(name) for span in _words(name, text)]
     return _blank(text, spans)
 
 
-def _blank(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def _words(name: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where a name stands as a word. A pattern of each kernel's name would be costly to make."""
+    start = text.find(name)
+    while start >= 0:
+        end = start + len(name)
+        whole = not _is_of_word(text[start - 1 : start]) and not _is_of_word(text[end : end + 1])
+        if whole:
+            yield start, end
+        start = text.find(name, end if whole else start + 1)
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _blank(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """The same text, of the same length, with spaces where those spans were."""
+    if not spans:
+        return text
     characters = list(text)
     for start, end in spans:
         characters[start:end] = " " * (end - start)
@@ -123,8 +140,11 @@ def _blank(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def _shapes(text: str, masked: str) -> Iterator[SaidNumber]:
+    found = list(_SHAPE.finditer(masked))
+    if not found:
+        return
     hidden = {p for match in _NO_CLAIM.finditer(masked) for p in range(*match.span())}
-    for match in _SHAPE.finditer(masked):
+    for match in found:
         start, end = match.span()
         # `32x8` is read as a number and an identifier: only what hides its first digit counts.
         if start not in hidden:
@@ -141,7 +161,8 @@ def _sizes(shape: str) -> list[str]:
 def _amounts(text: str, masked: str) -> Iterator[SaidNumber]:
     """What starts with a digit is never hidden by the words behind it: `14M`, `69.3us`."""
     position = 0
-    while position < len(masked):
+    last = max((match.start() for match in _DIGIT.finditer(masked)), default=-1)
+    while position <= last:
         if (number := _number_at(text, masked, position)) is not None:
             yield number
             position = number.end
@@ -152,8 +173,10 @@ def _amounts(text: str, masked: str) -> Iterator[SaidNumber]:
 
 
 def _number_at(text: str, masked: str, position: int) -> SaidNumber | None:
+    first = masked[position]
+    may_start = first in _STARTS or first.isdecimal()
     # Only what no pattern above takes whole: `2025.3.1` and `3D` start with a digit too.
-    match = _NUMBER.match(masked, position)
+    match = _NUMBER.match(masked, position) if may_start else None
     if match is None or not (match["whole"] or match["fraction"]):
         return None
     other = _NO_CLAIM.match(masked, position)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from keet.evidence import Evidence
     from keet.explanation.analyst import Explanation
 
+_CITED = re.compile(r"\bE\d+\b")
 Judgement = Literal["confirmed", "refuted", "inconclusive"]
 
 
@@ -69,6 +72,18 @@ class Statement(NamedTuple):
     """In its texts, those of what was dropped not counted: all of them are verified."""
     objections: tuple[Cause, ...] = ()
     """What it holds against the analyst's findings, places or remedies."""
+
+    @property
+    def cited(self) -> Iterator[str]:
+        """Ids in the order of the page: causes stand under the findings, before the rest."""
+        for cause in (*self.causes, *self.objections):
+            yield from (*_CITED.findall(cause.text), *cause.evidence)
+        for text in (self.summary, self.purpose, self.mapping):
+            yield from _CITED.findall(text)
+        for guess in self.hypotheses:
+            yield from (*_CITED.findall(f"{guess.text} {guess.reason}"), *guess.evidence)
+        for edit in self.edits:
+            yield from _CITED.findall(f"{edit.what} {edit.risk} {edit.check}")
 
 
 class Usage(NamedTuple):

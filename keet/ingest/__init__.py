@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ __all__ = ["read_profile"]
 READER = f"keet {__version__}"
 StrPath = str | os.PathLike[str]
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_GIANT = 64 << 20
 
 
 def read_profile(path: StrPath, *, source: StrPath | None = None) -> Profile:
@@ -88,13 +90,17 @@ def _refuse_known_strangers(file: InputFile) -> None:
 
 
 def _read_report(file: InputFile) -> Profile:
-    """Walk first, read then: a giant of zeros is refused before it fills the memory."""
+    """Giants are walked first and read then: one of zeros is refused before it fills the memory."""
     try:
         with file.open() as stream:
             before = os.fstat(stream.fileno())
-            blocks = container.read_blocks(stream, file.size, file.path)
-            stream.seek(0)
-            data = stream.read(file.size + 1)
+            giant = file.size > _GIANT
+            data = b"" if giant else stream.read(file.size + 1)
+            walked = stream if giant else io.BytesIO(data)
+            blocks = container.read_blocks(walked, file.size, file.path)
+            if giant:
+                stream.seek(0)
+                data = stream.read(file.size + 1)
             after = os.fstat(stream.fileno())
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()

@@ -41,6 +41,9 @@ class EntryKind(IntEnum):
     """Counted by ncu 2026 and newer; no report with such an entry has been seen."""
 
 
+_KINDS = tuple(EntryKind)
+
+
 class Entry(NamedTuple):
     """One message of a payload, by its place in the file."""
 
@@ -145,7 +148,7 @@ def _read_block(reader: _Reader, index: int) -> Block:
 
 
 def _entry_kinds(header: Message, payload: int) -> Iterator[EntryKind]:
-    for kind in EntryKind:
+    for kind in _KINDS:
         count = header.number(kind) or 0
         if count * 4 > payload:
             raise Malformed(f"{count:,} entries in {payload:,} bytes")

@@ -11,6 +11,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from keet.ingest.elf import Elf
@@ -58,6 +59,9 @@ class _Function(NamedTuple):
     sequence: Sequence
 
 
+_NO_FUNCTION = _Function(0, 0, 0, Sequence(symbol=None))
+
+
 class LineTable:
     """The lines of a cubin's functions, at the addresses where the driver put them."""
 
@@ -77,20 +81,30 @@ class LineTable:
         absolute = [
             _Function(s.starts[0], s.starts[-1], 0, s) for s in sequences if s.symbol is None
         ]
-        self._functions = sorted([*absolute, *placed], key=lambda function: function.start)
-        self._starts = [function.start for function in self._functions]
+        self.functions = sorted([*absolute, *placed], key=lambda function: function.start)
+        self._starts = [function.start for function in self.functions]
 
     def locate(self, addresses: Iterable[int]) -> dict[int, Location]:
         """The line of each address that has one."""
-        found = ((address, self._at(address)) for address in addresses)
-        return {address: where for address, where in found if where is not None}
+        found: dict[int, Location] = {}
+        start = stop = base = 0
+        for address in addresses:
+            if not start <= address < stop:  # neighbours are of one function
+                start, stop, base, sequence = self._function_at(address)
+                line_at = sequence.at
+            where = line_at(address - base)
+            if where is not None:
+                found[address] = where
+        return found
 
-    def _at(self, address: int) -> Location | None:
-        index = bisect_right(self._starts, address) - 1
-        if index < 0 or address >= self._functions[index].stop:
-            return None
-        function = self._functions[index]
-        return function.sequence.at(address - function.base)
+    def _function_at(self, address: int) -> _Function:
+        """The last that starts before it, as far as the next one; without rows where none does."""
+        index = bisect_right(self._starts, address)
+        start, stop, base, sequence = self.functions[index - 1] if index else _NO_FUNCTION
+        if address >= stop:
+            return _NO_FUNCTION
+        following = self._starts[index] if index < len(self._starts) else stop
+        return _Function(start, min(stop, following), base, sequence)
 
 
 def read_sequences(section: bytes, relocations: Mapping[int, tuple[int, int]]) -> list[Sequence]:
@@ -109,6 +123,20 @@ def read_sequences(section: bytes, relocations: Mapping[int, tuple[int, int]]) -
     return sequences
 
 
+class _Locations(dict[tuple[int, int], Location | None]):
+    """By number of the file, and line: a line has many rows."""
+
+    def __init__(self, files: list[str]) -> None:
+        self._files = files
+
+    def __missing__(self, row: tuple[int, int]) -> Location | None:
+        file, line = row
+        # Line 0 is DWARF's way to say that no line of the source is behind an instruction.
+        known = 0 < line < _MAX_LINE and 0 < file < len(self._files)
+        found = self[row] = Location(self._files[file], line) if known else None
+        return found
+
+
 class _Program:
     """One line program: its header, then the machine that the rows come from."""
 
@@ -119,6 +147,7 @@ class _Program:
         self.room = room
         """Rows that may still be made."""
         self.files: list[str] = [""]
+        self.locations = _Locations(self.files)
         self._read_header()
 
     def _read_header(self) -> None:
@@ -136,6 +165,7 @@ class _Program:
         self.operands = [self._byte() for _ in range(self.opcode_base - 1)]
         if self.line_range == 0:
             raise Malformed("a line program with a line range of zero")
+        self.moves = _moves(self.opcode_base, self.min_length, self.line_base, self.line_range)
         self._read_files()
         self.at = body
 
@@ -166,54 +196,66 @@ class _Program:
         sequence = Sequence(symbol=None)
         self.address, self.file, self.line = 0, 1, 1
         while self.at < self.end:
-            opcode = self._byte()
-            if opcode >= self.opcode_base:
-                self._special(opcode, sequence)
-            elif opcode == 0:
-                if self._extended(sequence):
-                    return sequence
-            else:
-                self._standard(opcode, sequence)
+            self._run_rows(sequence)
+            if self.at < self.end and self._run_rare(sequence):
+                break
         return sequence
 
-    def _row(self, sequence: Sequence) -> None:
-        self.room -= 1
+    def _run_rows(self, sequence: Sequence) -> None:
+        """Run the opcodes that make rows, to the first of another kind.
+
+        They are nearly all of a program, which has thousands: so the state is held in variables.
+        Of two rows at one address the first counts, as on Nsight Compute's source page.
+        """
+        data, at, end = self.data, self.at, self.end
+        base, moves, step = self.opcode_base, self.moves, self.min_length
+        address, line, file = self.address, self.line, self.file
+        starts: list[int] = sequence.starts
+        lines: list[tuple[int, int]] = []
+        last = starts[-1] if starts else None
+        while at < end:
+            opcode = data[at]
+            if opcode >= base or opcode == _COPY:
+                if opcode >= base:
+                    moved, added = moves[opcode - base]
+                    address += moved
+                    line += added
+                if address != last:
+                    starts.append(address)
+                    lines.append((file, line))
+                    last = address
+                at += 1
+            elif opcode == _ADVANCE_LINE:
+                value, bits, at = _leb(data, at + 1, end)
+                line += value - (1 << bits) if value >> (bits - 1) else value
+            elif opcode == _ADVANCE_PC:
+                value, _, at = _leb(data, at + 1, end)
+                address += value * step
+            elif opcode == _SET_FILE:
+                file, _, at = _leb(data, at + 1, end)
+            elif opcode == 0 and at + 2 < end and _is_unknown(data[at + 1], data[at + 2]):
+                at += 2 + data[at + 1]
+            else:
+                break
+        self.at, self.address, self.line, self.file = at, address, line, file
+        sequence.locations += map(self.locations.__getitem__, lines)
+        self.room -= len(lines)
         if self.room < 0:
             raise Malformed(f"more than {_MAX_ROWS:,} rows of line numbers")
-        # Two rows at one address: the first counts, as on Nsight Compute's source page.
-        if sequence.starts and sequence.starts[-1] == self.address:
-            return
-        sequence.starts.append(self.address)
-        sequence.locations.append(self._location())
 
-    def _location(self) -> Location | None:
-        # Line 0 is DWARF's way to say that no line of the source is behind an instruction.
-        if not (0 < self.line < _MAX_LINE and 0 < self.file < len(self.files)):
-            return None
-        return Location(self.files[self.file], self.line)
-
-    def _special(self, opcode: int, sequence: Sequence) -> None:
-        adjusted = opcode - self.opcode_base
-        self.address += adjusted // self.line_range * self.min_length
-        self.line += self.line_base + adjusted % self.line_range
-        self._row(sequence)
-
-    def _standard(self, opcode: int, sequence: Sequence) -> None:
-        if opcode == _COPY:
-            self._row(sequence)
-        elif opcode == _ADVANCE_PC:
-            self.address += self._uleb() * self.min_length
-        elif opcode == _ADVANCE_LINE:
-            self.line += self._sleb()
-        elif opcode == _SET_FILE:
-            self.file = self._uleb()
-        elif opcode == _CONST_ADD_PC:
+    def _run_rare(self, sequence: Sequence) -> bool:
+        """Run an opcode that makes no row; true at the end of a sequence."""
+        opcode = self._byte()
+        if opcode == 0:
+            return self._extended(sequence)
+        if opcode == _CONST_ADD_PC:
             self.address += (255 - self.opcode_base) // self.line_range * self.min_length
         elif opcode == _FIXED_ADVANCE_PC:
             self.address += int.from_bytes(self._take(2), "little")
         else:
             for _ in range(self.operands[opcode - 1]):
                 self._uleb()
+        return False
 
     def _extended(self, sequence: Sequence) -> bool:
         """True at the end of a sequence. What keet does not know is skipped by its length."""
@@ -244,7 +286,11 @@ class _Program:
         return taken
 
     def _byte(self) -> int:
-        return self._take(1)[0]
+        at = self.at
+        if at >= self.end:
+            raise Malformed("a line program is cut short")
+        self.at = at + 1
+        return self.data[at]
 
     def _string(self) -> str:
         end = self.data.find(b"\0", self.at, self.end)
@@ -254,24 +300,36 @@ class _Program:
         self.at = end + 1
         return text
 
-    def _leb(self) -> tuple[int, int]:
-        """A number of seven bits a byte, and how many bits that was."""
-        value = bits = 0
-        while True:
-            byte = self._byte()
-            value |= (byte & 0x7F) << bits
-            bits += 7
-            if byte < 0x80:
-                return value, bits
-            if bits > 63:
-                raise Malformed("a number of a line program is longer than 64 bits")
-
     def _uleb(self) -> int:
-        return self._leb()[0]
+        value, _, self.at = _leb(self.data, self.at, self.end)
+        return value
 
-    def _sleb(self) -> int:
-        value, bits = self._leb()
-        return value - (1 << bits) if value >> (bits - 1) else value
+
+@lru_cache(maxsize=8)
+def _moves(opcode_base: int, step: int, line_base: int, line_range: int) -> list[tuple[int, int]]:
+    """What each opcode from `opcode_base` on adds to the address and to the line."""
+    pairs = (divmod(number, line_range) for number in range(256 - opcode_base))
+    return [(moved * step, line_base + added) for moved, added in pairs]
+
+
+def _is_unknown(length: int, opcode: int) -> bool:
+    """A short extended opcode that keet has no use for: NVIDIA's tell who was inlined where."""
+    return 0 < length < 0x80 and opcode > _DEFINE_FILE
+
+
+def _leb(data: bytes, at: int, end: int) -> tuple[int, int, int]:
+    """A number of seven bits a byte, how many bits that was, and what is behind it."""
+    value = bits = 0
+    while at < end:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << bits
+        bits += 7
+        if byte < 0x80:
+            return value, bits, at
+        if bits > 63:
+            raise Malformed("a number of a line program is longer than 64 bits")
+    raise Malformed("a line program is cut short")
 
 
 def _join(folder: str, name: str) -> str:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from keet.errors import DamagedReport
 from keet.ingest import native
+from keet.ingest.code import CodeObject
 from keet.ingest.container import PROCESS, SESSION, STRINGS, Block, Entry, EntryKind, damaged
-from keet.ingest.lines import CodePlace, LineTable
-from keet.ingest.metrics import MetricTable
+from keet.ingest.lines import LineTable
+from keet.ingest.metrics import MetricTable, NameTable
 from keet.ingest.nvtx import read_nvtx
 from keet.ingest.rules import read_markers, read_rules
-from keet.ingest.session import Session, device_from_metrics, read_session
+from keet.ingest.session import Session, device_from_metrics, read_devices, read_session
 from keet.ingest.wire import Malformed, Message
 from keet.profile import (
     Absent,
@@ -31,6 +32,7 @@ from keet.profile import (
     KernelName,
     Launch,
     Location,
+    MetricId,
     NvtxRange,
     RawMetric,
     RuleResult,
@@ -82,13 +84,11 @@ class Report:
         self.results: list[FileLaunch] = []
 
     @cached_property
-    def strings(self) -> tuple[str, ...]:
+    def names(self) -> NameTable:
         """The names of metrics, which results refer to by number, over all blocks."""
-        found: list[str] = []
-        for block in self.blocks:
-            for table in block.header.messages(STRINGS):
-                found += table.texts(1)
-        return tuple(found)
+        return _name_table(
+            tuple(raw for block in self.blocks for raw in block.header.raws(STRINGS))
+        )
 
     @cached_property
     def disassembler(self) -> Disassembler:
@@ -96,8 +96,16 @@ class Report:
 
     @cached_property
     def session(self) -> Session:
-        pieces = [p for block in self.blocks for p in block.header.messages(SESSION)]
-        return read_session(pieces)
+        return read_session(self._session_pieces)
+
+    @cached_property
+    def _session_pieces(self) -> list[Message]:
+        return [p for block in self.blocks for p in block.header.messages(SESSION)]
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """The GPUs of the session: hundreds of attributes, which few reports need."""
+        return read_devices(self._session_pieces)
 
     @cached_property
     def sources(self) -> Mapping[tuple[int, int], CodeObject]:
@@ -121,7 +129,7 @@ class Report:
         notes = []
         if unknown:
             notes.append(f"{unknown} results of a kind that this keet does not know are left out")
-        if self.session.ncu_version is None and not self.session.devices:
+        if self.session.ncu_version is None and not self.devices:
             # ncu writes both behind the first launch.
             notes.append("the report has no session: it may have been cut short between launches")
         return tuple(notes)
@@ -172,6 +180,12 @@ class Report:
             stream=message.number(where.stream) if where.stream else None,
             context=message.number(where.context),
         )
+
+
+@lru_cache(maxsize=8)
+def _name_table(tables: tuple[bytes, ...]) -> NameTable:
+    """Reports that were made in one way name the same metrics, so a batch reads them once."""
+    return NameTable([name for table in tables for name in Message(table).texts(1)])
 
 
 def _is_older_than(version: str | None, year: int, release: int) -> bool:
@@ -226,32 +240,6 @@ class Disassembler:
             self._known[launch.code_key] = answers[launch.number]
 
 
-class CodeObject:
-    """A cubin with the sources embedded for it; ncu adds to one over several entries."""
-
-    def __init__(self) -> None:
-        self.cubin: bytes | None = None
-        self.places: list[CodePlace] = []
-        self.files: dict[str, str | None] = {}
-
-    def add(self, message: Message) -> None:
-        self.cubin = message.raw(4) or self.cubin
-        relocations = message.message(9)
-        for function in relocations.messages(1) if relocations else ():
-            self.places.append(CodePlace(function.text(1) or "", function.number(2) or 0))
-        files = message.message(8)
-        for file in files.messages(1) if files else ():
-            self.files[file.text(1) or ""] = file.text(2)
-
-    @cached_property
-    def lines(self) -> LineTable | None:
-        """Damage in a cubin costs the line numbers, never the rest of the report."""
-        try:
-            return LineTable(self.cubin, self.places) if self.cubin else None
-        except Malformed:
-            return None
-
-
 class FileLaunch:
     """One result of a report, decoded as far as it was asked for."""
 
@@ -268,7 +256,7 @@ class FileLaunch:
     def _metrics(self) -> MetricTable:
         spans = self._message.spans(self._where.metrics)
         with self._damage_named():
-            return MetricTable(self._report.data, spans, self._report.strings)
+            return MetricTable(self._report.data, spans, self._report.names)
 
     @contextmanager
     def _damage_named(self) -> Iterator[None]:
@@ -282,10 +270,12 @@ class FileLaunch:
 
     def device(self) -> Device:
         found = device_from_metrics(self.metric)
-        recorded = self._report.session.devices
-        if found.name is None and len(recorded) == 1:
-            return recorded[0]  # before 2020.2 attributes were kept in the session alone
-        return found
+        if found.name is not None:
+            return found
+        with self._damage_named():
+            recorded = self._report.devices
+        # Before 2020.2 attributes were kept in the session alone.
+        return recorded[0] if len(recorded) == 1 else found
 
     def metric_names(self) -> tuple[str, ...]:
         return self._metrics.names()
@@ -293,9 +283,7 @@ class FileLaunch:
     def metric(self, name: str) -> RawMetric | None:
         # Asked for hundreds of times a launch: the context manager would be most of the cost.
         try:
-            return RawMetric(self._metrics.value(name))
-        except KeyError:
-            return None
+            return self._metrics.get(name)
         except Malformed as problem:
             raise self._damaged(problem) from None
 
@@ -336,30 +324,54 @@ class FileLaunch:
             if (self._pid, reference) in sources
         ]
 
+    @cached_property
+    def _embedded(self) -> Mapping[str, str | None]:
+        return {path: text for code in self._code for path, text in code.files.items()}
+
     def source_files(self) -> Mapping[str, str | None]:
-        embedded = {path: text for code in self._code for path, text in code.files.items()}
         seen = {location.file: None for location in self.locations().values()}
-        return {**seen, **embedded}
+        return {**seen, **self._embedded}
+
+    def source_text(self, path: str) -> str | None:
+        return self._embedded.get(path)
+
+    def has_source_text(self) -> bool:
+        return any(self._embedded.values())
 
     def addresses(self) -> tuple[int, ...]:
         """Every instruction address that the launch has numbers for."""
         names = [_EXECUTED, _SAMPLES]
         if _SAMPLES not in self._metrics:  # before ncu 2021.2 there was only the split by reason
             names += [name for name in self._metrics.names() if name.startswith(_SAMPLES_BY_REASON)]
-        found: set[int] = set()
+        found: set[MetricId] = set()
         for name in names:
             instances = self.instances(name)
             if instances is not None and instances.ids is not None:
-                found.update(part for part in instances.ids if isinstance(part, int))
-        return tuple(sorted(found))
+                found.update(instances.ids)
+        return tuple(sorted([part for part in found if isinstance(part, int)]))
 
     def locations(self) -> Mapping[int, Location]:
+        return self._locations
+
+    @cached_property
+    def _locations(self) -> Mapping[int, Location]:
+        return self.locate(self.addresses()) if self._line_tables else {}
+
+    @cached_property
+    def _line_tables(self) -> list[LineTable]:
+        tables = [code.lines for code in self._code]
+        return [table for table in tables if table is not None and table.functions]
+
+    def locate(self, addresses: Iterable[int]) -> Mapping[int, Location]:
         found: dict[int, Location] = {}
-        addresses = self.addresses()
-        for code in self._code:
-            if code.lines is not None:
-                found.update(code.lines.locate(addresses))
+        for table in self._line_tables:
+            found.update(table.locate(addresses))
         return found
+
+    def has_lines(self) -> bool:
+        """The first instructions of a function with lines have one, or all have to be looked at."""
+        first = self._metrics.first_addresses(_EXECUTED) if self._line_tables else ()
+        return bool(self.locate(first)) or bool(self.locations())
 
     def disassembly(self) -> Mapping[int, str] | Absent:
         return self._report.disassembler.code_of(self)

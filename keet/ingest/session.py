@@ -35,13 +35,11 @@ class Session(NamedTuple):
     driver_version: str | None = None
     command_line: str | None = None
     created: str | None = None
-    devices: tuple[Device, ...] = ()
 
 
 def read_session(pieces: Iterable[Message]) -> Session:
     """Put the pieces of one session together; a later piece wins."""
     versions: dict[str, str] = {}
-    devices: dict[int, Device] = {}
     created: int | None = None
     command_line: str | None = None
     for piece in pieces:
@@ -49,17 +47,23 @@ def read_session(pieces: Iterable[Message]) -> Session:
         command_line = piece.text(_COMMAND_LINE) or command_line
         for version in piece.messages(_VERSION):
             versions[version.text(1) or ""] = version.text(2) or ""
-        for attributes in piece.messages(_DEVICE):
-            device = _device(attributes)
-            devices[device.index or 0] = device
     return Session(
         ncu_version=_without_build(_first(versions, "Nsight Compute Target", "Nsight Compute")),
         cuda_version=_first(versions, "CUDA Version", "CUDA"),
         driver_version=_first(versions, "Driver Version", "Display Driver Version", "Driver"),
         command_line=command_line,
         created=_moment(created) if created else None,
-        devices=tuple(devices[index] for index in sorted(devices)),
     )
+
+
+def read_devices(pieces: Iterable[Message]) -> tuple[Device, ...]:
+    """The GPUs of the machine by their number; a later piece wins."""
+    devices: dict[int, Device] = {}
+    for piece in pieces:
+        for attributes in piece.messages(_DEVICE):
+            device = _device(attributes)
+            devices[device.index or 0] = device
+    return tuple(devices[index] for index in sorted(devices))
 
 
 def _first(versions: dict[str, str], *providers: str) -> str | None:

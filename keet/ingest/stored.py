@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from keet.profile import (
@@ -60,6 +60,19 @@ class StoredLaunch:
 
     def source_files(self) -> Mapping[str, str | None]:
         return self.stored_files
+
+    def source_text(self, path: str) -> str | None:
+        return self.stored_files.get(path)
+
+    def has_source_text(self) -> bool:
+        return any(self.stored_files.values())
+
+    def has_lines(self) -> bool:
+        return bool(self.stored_locations)
+
+    def locate(self, addresses: Iterable[int]) -> Mapping[int, Location]:
+        lines = self.stored_locations
+        return {address: lines[address] for address in addresses if address in lines}
 
     def locations(self) -> Mapping[int, Location]:
         return self.stored_locations

@@ -14,6 +14,7 @@ _MAX_FIELDS = 2_000_000
 """In one message that is indexed: a launch has some thousands. More would be memory for nothing."""
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+_WIDTHS = {FIXED64: 8, FIXED32: 4}
 
 _unpack_double = struct.Struct("<d").unpack_from
 _unpack_float = struct.Struct("<f").unpack_from
@@ -79,9 +80,14 @@ def _index(data: bytes, at: int, end: int) -> dict[int, list[tuple[int, int]]]:
     """
     spans: dict[int, list[tuple[int, int]]] = {}
     room = _MAX_FIELDS
+    before = -1
     try:
         while at < end:
             key = data[at]
+            if key == before and key & 7 == BYTES and key < 0x80:
+                at, room = _add_run(data, at, end, spans[key >> 3], room)
+                continue
+            before = key
             at += 1
             if key >= 0x80:
                 key, at = varint(data, at - 1)
@@ -97,25 +103,47 @@ def _index(data: bytes, at: int, end: int) -> dict[int, list[tuple[int, int]]]:
             elif kind == VARINT:
                 value, at = varint(data, at)
                 span = (value, -1)
-            elif kind in (FIXED64, FIXED32):
-                stop = at + (8 if kind == FIXED64 else 4)
+            elif kind in _WIDTHS:
+                stop = at + _WIDTHS[kind]
                 span = (at, stop)
                 at = stop
             else:
                 raise Malformed(f"wire type {kind}")
-            number = key >> 3
-            if number in spans:
-                spans[number].append(span)
-            else:
-                spans[number] = [span]
+            spans.setdefault(key >> 3, []).append(span)
             room -= 1
-            if not room:
-                raise Malformed(f"more than {_MAX_FIELDS:,} fields in one message")
+            if room <= 0:
+                raise _too_many()
     except IndexError:
         raise Malformed("a field runs over the end") from None
     if at != end:
         raise Malformed("a field runs over the end of its message")
     return spans
+
+
+def _add_run(
+    data: bytes, at: int, end: int, spans: list[tuple[int, int]], room: int
+) -> tuple[int, int]:
+    """Add a field that stands there many times in a row: where it ends, and the room left.
+
+    A launch's metrics are such a run, and nearly all of the message.
+    """
+    key = data[at]
+    known = len(spans)
+    add = spans.append
+    for _ in range(room):
+        if at >= end or data[at] != key:
+            return at, room - (len(spans) - known)
+        length = data[at + 1]
+        start = at + 2
+        if length >= 0x80:
+            length, start = varint(data, at + 1)
+        at = start + length
+        add((start, at))
+    raise _too_many()
+
+
+def _too_many() -> Malformed:
+    return Malformed(f"more than {_MAX_FIELDS:,} fields in one message")
 
 
 class Message:
@@ -156,12 +184,16 @@ class Message:
         span = self.span(number)
         return None if span is None else self._data[span[0] : span[1]]
 
+    def raws(self, number: int) -> list[bytes]:
+        return [self._data[start:stop] for start, stop in self.spans(number)]
+
     def text(self, number: int) -> str | None:
         raw = self.raw(number)
         return None if raw is None else decode_text(raw)
 
     def texts(self, number: int) -> list[str]:
-        return [decode_text(self._data[start:stop]) for start, stop in self.spans(number)]
+        data = self._data
+        return [decode_text(data[start:stop]) for start, stop in self.spans(number)]
 
     def double(self, number: int) -> float | None:
         span = self.span(number)

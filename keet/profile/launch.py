@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -90,6 +90,14 @@ class LaunchData(Protocol):
 
     def source_files(self) -> Mapping[str, str | None]: ...
 
+    def source_text(self, path: str) -> str | None: ...
+
+    def has_source_text(self) -> bool: ...
+
+    def has_lines(self) -> bool: ...
+
+    def locate(self, addresses: Iterable[int]) -> Mapping[int, Location]: ...
+
     def locations(self) -> Mapping[int, Location]: ...
 
     def disassembly(self) -> Mapping[int, str] | Absent: ...
@@ -124,6 +132,7 @@ class Launch:
         self.stream = stream
         self.context = context
         self.data = data
+        self._found: dict[str, Metric | None] = {}
         self.find_source: Callable[[str], str | None] | None = None
         """Where else to look for source files that the report names and does not embed."""
 
@@ -160,6 +169,11 @@ class Launch:
 
     def find(self, metric_id: str) -> Metric | None:
         """The metric with a catalog id, under whichever of its names this report has a value."""
+        if metric_id not in self._found:
+            self._found[metric_id] = self._find(metric_id)
+        return self._found[metric_id]
+
+    def _find(self, metric_id: str) -> Metric | None:
         for name in metric_with_id(metric_id).names:
             found = self.metric(name)
             if found is not None and found.value is not None:
@@ -212,10 +226,31 @@ class Launch:
             return files
         return {p: self.find_source(p) if text is None else text for p, text in files.items()}
 
+    def source_text(self, path: str) -> str | None:
+        """The text of one source file of the kernel, where it is embedded or was found."""
+        text = self.data.source_text(path)
+        return self.find_source(path) if text is None and self.find_source else text
+
+    @property
+    def has_source_text(self) -> bool:
+        """Whether there is the text of any source file: cheaper than all of them."""
+        return self.data.has_source_text() or (
+            self.find_source is not None and any(self.source_files.values())
+        )
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether any instruction has a source line: cheaper than all of `locations`."""
+        return self.data.has_lines()
+
     @cached_property
     def locations(self) -> Mapping[int, Location]:
         """The source line of each instruction address, where the code has line information."""
         return self.data.locations()
+
+    def locate(self, addresses: Iterable[int]) -> Mapping[int, Location]:
+        """The source lines of a few instructions: cheaper than all of `locations`."""
+        return self.data.locate(addresses)
 
     @cached_property
     def disassembly(self) -> Mapping[int, str] | Absent:

@@ -9,6 +9,7 @@ so it is the same in every report.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 _FOLDED = "…"
@@ -32,6 +33,7 @@ class KernelName(NamedTuple):
         return self.demangled or self.function or self.mangled
 
 
+@lru_cache(maxsize=1024)
 def short_name(demangled: str) -> str:
     """Fold `void ns::tile<float, 32, Op<A, B>>(float *)` to `tile<float, 32, Op<…>>`."""
     name = _without_parameters(demangled.strip())

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
+from pydantic_core import to_json
 
 from keet.analysis.findings import Confidence, Finding, Forecast
 from keet.evidence import Evidence
@@ -38,8 +39,8 @@ from keet.render.statement_documents import (
     why,
 )
 from keet.render.statement_text import statements
-from keet.render.to_documents import device_document, quantity_document, report_document
-from keet.units import Number, Quantity
+from keet.render.to_documents import device_document, finite, report_document
+from keet.units import Number
 
 
 class VerdictDocument(Document):
@@ -168,6 +169,10 @@ class ExplainDocument(PartlyByModel):
     transcript: str | None = Field(None, description="where the run with the model is recorded")
 
 
+Fields = dict[str, Any]
+"""What a document is made of, before pydantic has checked it."""
+
+
 def explain_document(explanation: Explanation) -> ExplainDocument:
     explanation = encodable_explanation(explanation)
     profile = explanation.profile
@@ -175,7 +180,9 @@ def explain_document(explanation: Explanation) -> ExplainDocument:
         report=report_document(profile),
         device=device_document(explanation.launches[0].launch.device),
         devices=[device_document(device) for device in profile.devices],
-        launches=[_launch(explanation, each) for each in explanation.launches],
+        launches=[
+            ExplainLaunch(**_launch_fields(explanation, each)) for each in explanation.launches
+        ],
         grounding=_grounding(explanation),
         **_authorship(explanation),
     )
@@ -191,7 +198,7 @@ def _grounding(explanation: Explanation) -> GroundingDocument:
     )
 
 
-def _authorship(explanation: Explanation) -> dict[str, Any]:
+def _authorship(explanation: Explanation) -> Fields:
     """Nothing, rather than nulls, where no model was asked."""
     author = explanation.author
     if author is None:
@@ -204,99 +211,111 @@ def _authorship(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _launch(explanation: Explanation, each: LaunchExplanation) -> ExplainLaunch:
+def launch_json(explanation: Explanation, each: LaunchExplanation) -> str:
+    """The text of one of the document's `launches`.
+
+    A batch makes many: it writes the fields as they are, which pydantic would only find in order.
+    """
+    return to_json(_launch_fields(explanation, each)).decode()
+
+
+def _launch_fields(explanation: Explanation, each: LaunchExplanation) -> Fields:
+    """Of an `ExplainLaunch`, in its order, as are those of its parts below."""
     launch = each.launch
-    return ExplainLaunch(
-        id=launch.id,
-        kernel=launch.kernel,
-        kernel_full=launch.name.full,
-        device=explanation.profile.devices.index(launch.device),
-        grid=launch.grid,
-        block=launch.block,
-        duration=_duration(launch),
-        verdict=_verdict(each),
-        ceilings=[
-            UnitDocument(unit=c.name, reached_pct=_percent(c.reached), evidence=c.reached.id)
+    return {
+        "id": launch.id,
+        "kernel": launch.kernel,
+        "kernel_full": launch.name.full,
+        "device": explanation.profile.devices.index(launch.device),
+        "grid": launch.grid,
+        "block": launch.block,
+        "duration": _duration(launch),
+        "verdict": _verdict(each),
+        "ceilings": [
+            {"unit": c.name, "reached_pct": _percent(c.reached), "evidence": c.reached.id}
             for c in each.ceilings
         ],
-        findings=[
+        "findings": [
             _finding(rank, finding, _why(explanation, each, finding))
             for rank, finding in enumerate(each.findings, 1)
         ],
-        folded=[FoldedDocument(symptom=symptom, cause=cause) for symptom, cause in each.folded],
-        healthy=[
-            HealthyDocument(id=note.id, text=note.text, evidence=_ids(note.evidence))
+        "folded": [{"symptom": symptom, "cause": cause} for symptom, cause in each.folded],
+        "healthy": [
+            {"id": note.id, "text": note.text, "evidence": _ids(note.evidence)}
             for note in each.healthy
         ],
-        skipped=[SkippedDocument(**skipped._asdict()) for skipped in each.skipped],
-        second_opinion=each.second_opinion,
-        evidence={evidence.id: NumberDocument(**number(evidence)) for evidence in each.evidence},
+        "skipped": [skipped._asdict() for skipped in each.skipped],
+        "second_opinion": each.second_opinion,
+        "evidence": {e.id: number(e) for e in each.evidence},
         **_by_model(explanation, each),
-    )
+    }
 
 
-def _by_model(explanation: Explanation, each: LaunchExplanation) -> dict[str, Any]:
+def _by_model(explanation: Explanation, each: LaunchExplanation) -> Fields:
     if explanation.author is None:
         return {}
     return {"hypotheses": hypothesis_documents(each), "model": model_document(each)}
 
 
-def _why(explanation: Explanation, each: LaunchExplanation, finding: Finding) -> dict[str, Any]:
+def _why(explanation: Explanation, each: LaunchExplanation, finding: Finding) -> Fields:
     return {"why": why(each, finding.id)} if explanation.author else {}
 
 
-def _duration(launch: Launch) -> QuantityDocument | None:
+def _duration(launch: Launch) -> Fields | None:
     """In microseconds whatever the report has: readers compare launches without looking twice."""
     duration = launch.get("duration")
-    return quantity_document(duration.to("us")) if duration else None
+    if duration is None:
+        return None
+    value, nonfinite = finite(duration.to("us").value)
+    return {"value": value, "unit": "us", "nonfinite": nonfinite}
 
 
-def _verdict(each: LaunchExplanation) -> VerdictDocument:
+def _verdict(each: LaunchExplanation) -> Fields:
     verdict = each.verdict
-    return VerdictDocument(
-        limiter=verdict.limiter if verdict.reached else None,
-        reached_pct=_percent(verdict.reached),
-        headline=verdict.headline,
-    )
+    return {
+        "limiter": verdict.limiter if verdict.reached else None,
+        "reached_pct": _percent(verdict.reached),
+        "headline": verdict.headline,
+    }
 
 
 def _percent(reached: Evidence | None) -> float | None:
     return float(reached.value) if reached and math.isfinite(reached.value) else None
 
 
-def _finding(rank: int, finding: Finding, by_model: dict[str, Any]) -> FindingDocument:
-    return FindingDocument(
-        id=finding.id,
-        rank=rank,
-        confidence=finding.confidence,
-        title=finding.title,
-        text=finding.text,
-        action=finding.action,
-        forecast=_forecast(finding.forecast),
-        locations=[LocationDocument(**place._asdict()) for place in finding.places],
-        evidence=_ids(finding.evidence),
+def _finding(rank: int, finding: Finding, by_model: Fields) -> Fields:
+    return {
+        "id": finding.id,
+        "rank": rank,
+        "confidence": finding.confidence,
+        "title": finding.title,
+        "text": finding.text,
+        "action": finding.action,
+        "forecast": _forecast(finding.forecast),
+        "locations": [place._asdict() for place in finding.places],
+        "evidence": _ids(finding.evidence),
         **by_model,
-    )
+    }
 
 
-def _forecast(forecast: Forecast) -> ForecastDocument | None:
+def _forecast(forecast: Forecast) -> Fields | None:
     known = all(math.isfinite(bound) for bound in forecast)
-    return ForecastDocument(**forecast._asdict()) if known else None
+    return forecast._asdict() if known else None
 
 
 def _ids(evidence: Iterable[Evidence]) -> list[str]:
     return [entry.id for entry in evidence]
 
 
-def number(evidence: Evidence) -> dict[str, Any]:
+def number(evidence: Evidence) -> Fields:
     """The fields of a `NumberDocument`."""
-    amount = quantity_document(Quantity(evidence.value, evidence.unit))
+    value, nonfinite = finite(evidence.value)
     return {
         "metric": evidence.metric,
-        "value": amount.value,
+        "value": value,
         "unit": evidence.unit,
         "line": evidence.line,
         "derived_from": None if evidence.derived_from is None else list(evidence.derived_from),
         "label": evidence.label,
-        "nonfinite": amount.nonfinite,
+        "nonfinite": nonfinite,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keet.render.ask_documents import AskDocument
+from keet.render.diff_documents import DiffDocument, ExplainAgainstDocument
 from keet.render.documents import (
     DoctorDocument,
     Document,
@@ -14,15 +15,22 @@ from keet.render.documents import (
     ShowDocument,
 )
 from keet.render.explain_documents import ExplainDocument
+from keet.render.insights_documents import InsightsDocument
+from keet.render.store_documents import QueryDocument, TopDocument
 from keet.render.verify_document import VerifyDocument
 
 DOCUMENTS: dict[str, type[Document]] = {
     "explain": ExplainDocument,
+    "explain-against": ExplainAgainstDocument,
     "ask": AskDocument,
+    "diff": DiffDocument,
     "show": ShowDocument,
     "metrics": MetricsDocument,
     "hotspots": HotspotsDocument,
     "roofline": RooflineDocument,
+    "top": TopDocument,
+    "query": QueryDocument,
+    "insights": InsightsDocument,
     "verify": VerifyDocument,
     "doctor": DoctorDocument,
 }

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, model_serializer
 
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.statement import Authorship, Cause, Dropped, Judgement, Usage
@@ -22,11 +22,11 @@ class PartlyByModel(Document):
 
     by_model: ClassVar[frozenset[str]] = frozenset()
 
-    @model_serializer(mode="wrap")
-    def _serialize(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+    @model_serializer(mode="plain")
+    def _serialize(self):  # type: ignore[no-untyped-def]
         # Not annotated on purpose: pydantic would publish the return type as the schema.
         unset = self.by_model - self.model_fields_set
-        return {name: value for name, value in serialize(self).items() if name not in unset}
+        return {name: value for name, value in self if name not in unset}
 
 
 class HypothesisDocument(Document):

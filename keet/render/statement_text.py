@@ -98,20 +98,8 @@ def standing(cause: Cause, each: LaunchExplanation) -> str:
 def cited(each: LaunchExplanation) -> list[Evidence]:
     """What the model's part rests on, in the order in which it is named."""
     known = {evidence.id: evidence for evidence in each.evidence}
-    named = dict.fromkeys(_named(each.statement)) if each.statement else {}
+    named = dict.fromkeys(each.statement.cited) if each.statement else {}
     return [known[entry] for entry in named if entry in known]
-
-
-def _named(statement: Statement) -> Iterator[str]:
-    """Ids in the order of the page: causes stand under the findings, before the rest."""
-    for cause in (*statement.causes, *statement.objections):
-        yield from (*_CITED.findall(cause.text), *cause.evidence)
-    for text in (statement.summary, statement.purpose, statement.mapping):
-        yield from _CITED.findall(text)
-    for guess in statement.hypotheses:
-        yield from (*_CITED.findall(f"{guess.text} {guess.reason}"), *guess.evidence)
-    for edit in statement.edits:
-        yield from _CITED.findall(f"{edit.what} {edit.risk} {edit.check}")
 
 
 # --- the closing lines

@@ -59,11 +59,12 @@ def device_document(device: Device) -> DeviceDocument:
 
 
 def quantity_document(quantity: Quantity) -> QuantityDocument:
-    value, nonfinite = _finite(quantity.value)
+    value, nonfinite = finite(quantity.value)
     return QuantityDocument(value=value, unit=quantity.unit, nonfinite=nonfinite)
 
 
-def _finite(value: Number) -> tuple[Number | None, NonFinite | None]:
+def finite(value: Number) -> tuple[Number | None, NonFinite | None]:
+    """A number as JSON can have it, and what else it is where JSON has no such number."""
     if isinstance(value, int) or math.isfinite(value):
         return value, None
     if math.isnan(value):
@@ -136,7 +137,7 @@ def _metric_document(launch: Launch, metric: Metric, spec: MetricSpec | None) ->
         points = [PointDocument(at=at, value=part) for at, part in instances.pairs()]
     nonfinite: NonFinite | None = None
     if isinstance(value, float):
-        value, nonfinite = _finite(value)
+        value, nonfinite = finite(value)
     return MetricDocument(
         name=metric.name,
         id=spec.id if spec else None,

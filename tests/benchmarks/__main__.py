@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.ingest.zstd import zstd
+from tests.benchmarks import batch
 
 ROUNDS = 15
 REPORTS = Path(__file__).parent.parent / "data" / "reports"
@@ -21,10 +22,11 @@ FULL = REPORTS / "tour_full.ncu-rep"
 
 BARE_SCRIPT = """
 import sys, ncu_report
-for part in ncu_report.load_report(sys.argv[1]):
-    for action in part:
-        for name in action.metric_names()[:300]:
-            action.metric_by_name(name).value()
+for path in sys.argv[1:]:
+    for part in ncu_report.load_report(path):
+        for action in part:
+            for name in action.metric_names()[:300]:
+                action.metric_by_name(name).value()
 """
 """What a user would write without keet, to look at a report."""
 
@@ -117,6 +119,13 @@ def comparisons(unpacked: Path) -> list[Comparison]:
             lambda ratio: ratio <= 2,
         ),
         Comparison(
+            "keet diff of two reports, against a bare script that reads 300 metrics a launch of both",
+            wall(keet, "diff", str(FULL), str(FULL)),
+            wall(python, "-c", BARE_SCRIPT, str(FULL), str(FULL)),
+            "<= 2.5",
+            lambda ratio: ratio <= 2.5,
+        ),
+        Comparison(
             "keet --help, against importing typer and rich.console",
             wall(keet, "--help"),
             wall(python, "-c", "import typer, rich.console"),
@@ -151,6 +160,7 @@ def main() -> None:
                 f"  {ratio:5.2f} (budget {comparison.budget}, {word})  "
                 f"{ours * 1e3:6.1f} ms / {theirs * 1e3:6.1f} ms  {comparison.what}"
             )
+    lines += batch.lines()
     sys.stdout.write("\n".join(lines) + "\n")
 
 

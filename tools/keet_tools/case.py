@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from keet.comparison.difference import Difference, compare_explanations
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation
 
@@ -34,6 +35,7 @@ class Case:
         self.focus = focus
         """Position of the launch, within the first report, that a tool means by default."""
         self.show_source = show_source
+        self._differences: dict[tuple[int | None, ...], Difference] = {}
 
     def report(self, report: int = 0) -> Explanation:
         if not 0 <= report < len(self.explanations):
@@ -54,8 +56,31 @@ class Case:
             raise Abstention(f"there is no launch {launch} here; there are launches {ids}")
         return found
 
+    def difference(
+        self, before: int, after: int, launches: tuple[int | None, int | None]
+    ) -> Difference:
+        """Of two reports, or of a launch of each; computed once."""
+        key = (before, after, *launches)
+        if key not in self._differences:
+            numbers = self.launch(launches[0], before).view.ledger.numbers
+            sides = [self._some(*each) for each in zip((before, after), launches, strict=True)]
+            self._differences[key] = compare_explanations(
+                sides[0], sides[1], numbers, guess=None not in launches
+            )
+        return self._differences[key]
+
+    def _some(self, report: int, launch: int | None) -> Explanation:
+        told = self.report(report)
+        return told if launch is None else told._replace(launches=(self.launch(launch, report),))
+
     def evidence(self) -> Iterator[Evidence]:
         """All that was handed out so far."""
-        for explanation in self.explanations:
-            for each in explanation.launches:
-                yield from each.view.ledger
+        found = {
+            piece.id: piece
+            for told in self.explanations
+            for each in told.launches
+            for piece in each.view.ledger
+        }
+        for difference in self._differences.values():
+            found |= {piece.id: piece for piece in difference.evidence}
+        yield from found.values()

@@ -1,18 +1,24 @@
-"""What changed from one launch to another."""
+"""What changed from one report to another, and what accounts for it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from keet.catalog import MetricSpec, metrics
+from keet.comparison.attribution import Attribution
+from keet.comparison.difference import Difference, PairDifference
+from keet.comparison.telling import headline, pair_headline
+from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.grounding import check_grounding
 from keet.units import Quantity
-from keet_tools.case import Answer, Case
+from keet_tools.case import Abstention, Answer, Case
 from keet_tools.telling import Telling, one_page, quote
 
 _SIZE = 9
+_REASONS, _KERNELS, _ATTRIBUTIONS = 3, 6, 7
 _MOST = 20
 _MOVED = math.log(1.05)
 """Less than a twentieth is what two runs of one program differ by."""
@@ -21,8 +27,6 @@ _MOVED = math.log(1.05)
 class _Pair(NamedTuple):
     before: LaunchExplanation
     after: LaunchExplanation
-    name: str
-    """Which launches of which reports, for evidence that belongs to both."""
 
 
 def diff_profiles(  # noqa: PLR0913, PLR0917 - two launches of two reports
@@ -33,77 +37,81 @@ def diff_profiles(  # noqa: PLR0913, PLR0917 - two launches of two reports
     after_launch: int | None = None,
     page: int = 1,
 ) -> Answer:
-    """Compare a launch of report `before` with one of report `after`: time, limits, findings."""
-    first, second = case.launch(before_launch, before), case.launch(after_launch, after)
-    name = f"{before}#{first.launch.id}:{after}#{second.launch.id}"
-    pair = _Pair(first, second, name)
+    """Compare report `before` with `after`, or a launch of each: time, and what accounts for it."""
+    if before == after and (before_launch is None or before_launch == after_launch):
+        raise Abstention("one report is compared with another, or two launches of one")
+    difference = case.difference(before, after, (before_launch, after_launch))
+    pair = max(difference.pairs, key=_weight)
     say = Telling()
-    moved = sorted(_moved(pair), key=lambda change: -change[0])[:_MOST]
+    told = _told(pair, say, show_source=case.show_source)
+    summary = [*_reasons(difference), *_kernels(difference, say), *told]
+    launches = _typical(pair)
+    if launches is None:
+        return say.answer(*summary)
+    moved = sorted(_moved(launches), key=lambda change: -change[0])[:_MOST]
     shown, more = one_page(moved, page, _SIZE) if moved or page > 1 else ([], "")
-    summary = _summary(pair, say)
-    return say.answer(*summary, *(_row(pair, spec, say) for _, spec in shown), more)
+    return say.answer(*summary, *(_row(launches, spec, say) for _, spec in shown), more)
 
 
-def _summary(pair: _Pair, say: Telling) -> list[str]:
-    """The same on each page: what the metrics below are to be read by."""
-    return [
-        *_strangers(pair),
-        _time(pair, say),
-        f"before: {say.headline(pair.before, 160)}",
-        f"after: {say.headline(pair.after, 160)}",
-        _units(pair, say),
-        _findings(pair),
-    ]
+def _weight(pair: PairDifference) -> tuple[bool, float]:
+    """The pair to tell of: on both sides, with the largest change."""
+    timing = pair.timing
+    longest = max(timing.before or 0.0, timing.after or 0.0)
+    return bool(pair.parts[0] and pair.parts[1]), abs(timing.saved) + longest / 1e6
 
 
-def _strangers(pair: _Pair) -> Iterator[str]:
+def _reasons(difference: Difference) -> Iterator[str]:
     """What makes the two hard to compare."""
-    before, after = pair.before.launch, pair.after.launch
-    if before.device.name != after.device.name:
-        names = (quote(before.device.name or "unknown"), quote(after.device.name or "unknown"))
-        yield f"different GPUs: {names[0]} and {names[1]}"
-    if before.kernel != after.kernel:
-        yield f"different kernels: {quote(before.kernel, 60)} and {quote(after.kernel, 60)}"
+    for reason in difference.all_reasons[:_REASONS]:
+        yield f"{reason.severity}: {quote(reason.text, 160)}"
 
 
-def _time(pair: _Pair, say: Telling) -> str:
-    before, after = pair.before.view.get("duration"), pair.after.view.get("duration")
-    if before is None or after is None or not before.value or not after.value:
-        return "a duration is missing: which is faster can't be told"
-    speedup = pair.after.view.ledger.derived(
-        f"speedup {pair.name}",
-        Quantity(before.value / after.value, "x"),
-        "duration before over duration after",
-        before,
-        after,
-    )
-    word = "faster" if speedup.value > 1.02 else "slower" if speedup.value < 0.98 else "unchanged"
-    return f"duration {say(before)} -> {say(after)}, {word}: before over after {say(speedup)}"
+def _kernels(difference: Difference, say: Telling) -> Iterator[str]:
+    """All kernels, where there are several."""
+    if len(difference.pairs) == 1:
+        return
+    yield f"total {_cited(headline(difference), difference.evidence, say)}"
+    for pair in sorted(difference.pairs, key=_weight, reverse=True)[:_KERNELS]:
+        words = _cited(pair_headline(pair), difference.evidence, say)
+        yield f"- {quote(pair.kernel, 80)} {words}"
 
 
-def _units(pair: _Pair, say: Telling) -> str:
-    """The same counter on both sides: a unit's busiest stage may be another one afterwards."""
-    ledger = pair.after.view.ledger
-    found = [
-        (c.name, c.reached, ledger.named(c.reached.metric, c.reached.label))
-        for c in pair.before.ceilings
-    ]
-    both = [(name, a, b) for name, a, b in found if b is not None]
-    both.sort(key=lambda entry: -max(entry[1].value, entry[2].value))
-    told = ", ".join(f"{name} {say(a)} -> {say(b)}" for name, a, b in both[:6])
-    return f"busy: {told}" if told else ""
+def _told(pair: PairDifference, say: Telling, *, show_source: bool) -> Iterator[str]:
+    evidence = tuple(pair.evidence)
+    yield f"{quote(pair.kernel, 80)} {_cited(pair_headline(pair), evidence, say)}"
+    for each in pair.attribution[:_ATTRIBUTIONS]:
+        yield _attribution(each if show_source else each._replace(code=""), say)
+    for side, parts in zip(("before", "after"), pair.parts, strict=True):
+        for part in parts[:2]:
+            yield f"{side}: {say.headline(part.told, 160)}"
+    yield _findings(pair)
 
 
-def _findings(pair: _Pair) -> str:
-    before = [finding.id for finding in pair.before.findings]
-    after = [finding.id for finding in pair.after.findings]
-    groups = {
-        "fixed": [each for each in before if each not in after],
-        "new": [each for each in after if each not in before],
-        "remaining": [each for each in before if each in after],
-    }
+def _attribution(each: Attribution, say: Telling) -> str:
+    share = f"{say(each.share)} of the difference: " if each.share else ""
+    code = f" {quote(each.code, 80)}" if each.code else ""
+    numbers = _cited(each.what.removeprefix(each.where), each.evidence, say)
+    place = f"{quote(each.where)} " if each.where else ""
+    return f"- {each.kind}: {share}{place}{numbers.strip()}{code}"
+
+
+def _cited(text: str, evidence: Iterable[Evidence], say: Telling) -> str:
+    """With the id behind each number; what else is known goes unsaid."""
+    numbers = check_grounding(text, evidence).verified
+    said = {i for number in numbers for i in number.evidence[:1]}
+    return say.with_ids(text, [piece for piece in evidence if piece.id in said], None)
+
+
+def _findings(pair: PairDifference) -> str:
+    groups = pair.outcome._asdict()
     told = [f"{word} {', '.join(ids)}" for word, ids in groups.items() if ids]
     return f"findings: {'; '.join(told) or 'none on either side'}"
+
+
+def _typical(pair: PairDifference) -> _Pair | None:
+    """The launches whose metrics are compared, where there is one a side."""
+    before, after = pair.parts
+    return _Pair(before[0].told, after[0].told) if len(before) == len(after) == 1 else None
 
 
 def _moved(pair: _Pair) -> Iterator[tuple[float, MetricSpec]]:

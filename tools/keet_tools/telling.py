@@ -31,7 +31,7 @@ class Telling:
         shown = format(evidence, spec or (".1f" if evidence.unit == "%" else ""))
         return f"{shown} [{evidence.id}]"
 
-    def with_ids(self, text: str, evidence: Iterable[Evidence], launch: Launch) -> str:
+    def with_ids(self, text: str, evidence: Iterable[Evidence], launch: Launch | None) -> str:
         """A text that has its numbers already, with the id behind each: `60% [E13] of the ...`"""
         pieces = {piece.id: piece for piece in evidence}
         self._said |= pieces

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from keet.analysis.ceilings import NEAR, bounded, less_work
 from keet.analysis.findings import Finding
-from keet.analysis.hotspots import Spot
 from keet.analysis.view import View
 
 _COMPUTE = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU")
@@ -30,12 +29,15 @@ def warp_divergence(view: View) -> Iterator[Finding]:
         f"An instruction runs for {threads:.1f}s of a warp on average.",
         less_work(view.ceilings, dict.fromkeys(_COMPUTE, max(kept, 0.1))),
         (threads,),
-        view.places("threads that idle", _idle_threads),
+        view.places_by("threads that idle", _idle_threads(view)),
     )
 
 
-def _idle_threads(spot: Spot) -> float:
-    return 32 * (spot.executed or 0) - (spot.threads_executed or 0)
+def _idle_threads(view: View) -> dict[int, int]:
+    """Of the warps, by instruction."""
+    executed = view.table.column("inst_executed") or {}
+    threads = view.table.column("thread_inst_executed") or {}
+    return {address: 32 * warps - threads.get(address, 0) for address, warps in executed.items()}
 
 
 def double_precision(view: View) -> Iterator[Finding]:
@@ -88,7 +90,7 @@ def integer_overhead(view: View) -> Iterator[Finding]:
         f"{share:.0f} of the arithmetic is integer: indices and addresses.",
         less_work(view.ceilings, {"issue": kept, "ALU": kept, "FMA": kept, "XU": kept}),
         (share, integers, every),
-        view.places("executed instructions", lambda spot: spot.executed),
+        view.places_by("executed instructions", view.table.column("inst_executed")),
     )
 
 

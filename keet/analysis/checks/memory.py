@@ -44,12 +44,13 @@ def uncoalesced_global(view: View) -> Iterator[Finding]:
     if share.value < _EXCESS or not _waits_for_memory(view):
         return
     kept = 1 - float(share.value) / 100
-    beyond = _needed_of_l2(view)
+    accesses = _global_bytes(view)
+    beyond = _needed_of_l2(view, accesses)
     # L1 may serve the rest of a sector to a later access: then L2 and DRAM see nothing of it.
     behind = max(kept, beyond) if beyond is not None else kept
     forecast = less_work(view.ceilings, {"L1": kept, "L2": behind, "DRAM": max(behind, 0.5)})
-    places = view.places("excess sectors", lambda spot: spot.sectors_global_excess)
-    narrow = _is_narrow(view)
+    places = view.places_by("excess sectors", view.table.column("src_l2_sectors_global_excess"))
+    narrow = _is_narrow(accesses)
     yield Finding(
         "narrow_access" if narrow else "uncoalesced_global",
         "high" if share.value >= 50 else "medium",
@@ -65,8 +66,11 @@ _GLOBAL = 4
 """ncu's code for global memory in `memory_type`."""
 
 
-def _global_bytes(view: View) -> list[tuple[float, float]]:
-    """Bytes a thread and threads that ran, for each instruction on global memory."""
+_Accesses = list[tuple[float, float]]
+"""Bytes a thread and threads that ran, for each instruction on global memory."""
+
+
+def _global_bytes(view: View) -> _Accesses:
     columns = ("memory_type", "memory_access_size_type", "thread_inst_executed_true")
     kinds, sizes, threads = (view.by_address(name) for name in columns)
     return [
@@ -76,17 +80,16 @@ def _global_bytes(view: View) -> list[tuple[float, float]]:
     ]
 
 
-def _is_narrow(view: View) -> bool:
+def _is_narrow(parts: _Accesses) -> bool:
     """Most accesses move one or two bytes a thread."""
-    parts = _global_bytes(view)
     total = sum(threads for _, threads in parts)
     return total > 0 and sum(size * threads for size, threads in parts) / total <= 2
 
 
-def _needed_of_l2(view: View) -> float | None:
+def _needed_of_l2(view: View, parts: _Accesses) -> float | None:
     """Bytes that threads asked for, over the bytes that L2 moved for them."""
     moved = view.value("l2_l1_sectors")
-    needed = sum(size * threads for size, threads in _global_bytes(view))
+    needed = sum(size * threads for size, threads in parts)
     return min(1.0, needed / (32 * moved)) if moved and needed else None
 
 
@@ -112,7 +115,7 @@ def shared_bank_conflict(view: View) -> Iterator[Finding]:
     if share.value < 20 or (view.ceilings.share("L1") < NEAR / 100 and waits < 0.3):
         return
     kept = 1 - float(share.value) / 100
-    places = view.places("excess wavefronts", lambda spot: spot.wavefronts_shared_excess)
+    places = view.places_by("excess wavefronts", view.table.column("src_shared_wavefronts_excess"))
     yield Finding(
         "shared_bank_conflict",
         "high" if view.ceilings.share("L1") >= NEAR / 100 else "medium",
@@ -145,7 +148,7 @@ def local_memory_spill(view: View) -> Iterator[Finding]:
     if share.value < 15 or not _waits_for_memory(view):
         return
     kept = 1 - float(share.value) / 100
-    places = view.places("local sectors", lambda spot: spot.sectors_local)
+    places = view.places_by("local sectors", view.table.column("src_l2_sectors_local"))
     variant = _local_cause(view)
     yield Finding(
         "local_memory_spill",
@@ -266,7 +269,7 @@ def repeated_passes(view: View, beside: Sequence[Launch]) -> Iterator[Finding]:
         "moved once for each step of one computation.",
         bounded(times, times * 1.2),
         (read,),
-        view.places("global sectors", lambda spot: spot.sectors_global),
+        view.places_by("global sectors", view.table.column("src_l2_sectors_global")),
     )
 
 

@@ -293,16 +293,32 @@ def test_rules_by_their_estimate(case_of: Make) -> None:
     assert "@section" not in "".join(rows)
 
 
-def test_a_diff_tells_time_units_and_findings(case_of: Make) -> None:
+def test_a_diff_tells_time_causes_units_and_findings(case_of: Make) -> None:
     case = case_of("matrix_flip/slow", "matrix_flip/fast")
     answer = ask(case, "diff_profiles")
     slow, fast = (case.launch(0, report).launch.require("duration").value for report in (0, 1))
-    assert said(answer, "speedup 0#0:1#0").value == slow / fast
+    assert said(answer, "pair 0: speedup").value == slow / fast
     assert "findings: fixed uncoalesced_global" in answer.text
-    assert re.search(r"DRAM 11\.5% \[E\d+\] -> 73\.7% \[E\d+\]", answer.text)
+    assert re.search(r"uncoalesced global access: gone; .* 77\.8% \[E\d+\] → 0\.0%", answer.text)
+    assert re.search(r"L2 busy 848\.2 us \[E\d+\] → 120\.6 us", answer.text)
     back = ask(case, "diff_profiles", before=1, after=0)
-    assert "slower: before over after 0.142 x" in back.text
+    assert re.search(r"7\.02x \[E\d+\] slower", back.text)
     assert "findings: new uncoalesced_global" in back.text
+
+
+def test_a_diff_pairs_kernels(case_of: Make) -> None:
+    case = case_of("pipeline_before.ncu-repz", "pipeline_after.ncu-repz")
+    answer = ask(case, "diff_profiles")
+    assert re.search(r"total 1\.42x \[E\d+\] faster in total", answer.text)
+    assert "`scale + add_bias + clamp → scale_bias_clamp` 2.95x" in answer.text
+    one = ask(case, "diff_profiles", before_launch=3, after_launch=1)
+    assert "uncoalesced global access: gone" in one.text
+    assert "total" not in one.text
+
+
+def test_a_diff_says_what_forbids_it(case_of: Make) -> None:
+    case = case_of("pipeline_before.ncu-repz", "pipeline_double.ncu-repz")
+    assert "forbids: `scale: another problem size" in ask(case, "diff_profiles").text
 
 
 # --- strangers' words
@@ -321,6 +337,9 @@ class Hostile:
 
     def source_files(self) -> dict[str, str]:
         return dict.fromkeys(self.real.source_files(), self.text)
+
+    def source_text(self, path: str) -> str:
+        return self.text
 
 
 def hostile_case(text: str) -> Case:

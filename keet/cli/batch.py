@@ -1,0 +1,234 @@
+"""Explain whole folders of reports into a store that can be queried. It may be killed at any time:
+the same command goes on where it was."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+import threading
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keet.cli.arguments import positive
+from keet.errors import UsageError, one_line
+
+if TYPE_CHECKING:
+    from keet.corpus.batch import Tally
+    from keet.corpus.discovery import Survey
+    from keet.corpus.rows import FileRows
+    from keet.corpus.settled import Settled
+    from keet.render.batch import ProgressLine
+
+EXAMPLES = """\
+examples:
+  keet batch runs/ -o store
+  keet batch runs/ more/ one.ncu-rep -o store --jobs 8
+  keet batch runs/ -o store --retry-failed
+  keet batch runs/ -o store --shard $SLURM_ARRAY_TASK_ID/64
+  keet batch runs/ -o store --dask tcp://scheduler:8786
+
+then:
+  keet top store
+  keet insights store
+  keet query store "SELECT kernel, sum(duration_us) FROM launches GROUP BY kernel"
+"""
+
+EXIT_SOME_FAILED = 5
+EXIT_INTERRUPTED = 130
+ANALYSE = "keet.cli.batch:analyse"
+_TOP = 5
+"""Findings a launch, as `keet explain` has."""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "places", nargs="+", type=Path, metavar="DIR", help="folders, or reports by name"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="OUT", help="the store, a folder"
+    )
+    parser.add_argument(
+        "--jobs", type=positive, metavar="N", help="worker processes (default: one a core)"
+    )
+    parser.add_argument(
+        "--shard", default="0/1", metavar="I/N", help="only share I of N, counted from 0"
+    )
+    parser.add_argument("--dask", metavar="ADDRESS", help="work on an existing Dask cluster")
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=300.0,
+        metavar="SECONDS",
+        help="for one file (default: 300)",
+    )
+    parser.add_argument(
+        "--retry-failed", action="store_true", help="try again what failed in earlier runs"
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e7:
+        raise ArgumentTypeError(f"{text!r} is no number of seconds")
+    return seconds
+
+
+def run(args: Namespace) -> int:
+    from keet.corpus.batch import write_quarantine
+    from keet.corpus.discovery import find_reports
+    from keet.corpus.part_writer import make_store, remove_abandoned
+    from keet.corpus.settled import settle
+    from keet.corpus.sharding import parse_shard
+    from keet.render.batch import ProgressLine
+
+    shard = parse_shard(args.shard)
+    _check_store(args.output)
+    survey = find_reports(args.places, args.output, shard)
+    _tell_survey(args, survey)
+    make_store(args.output)
+    remove_abandoned(args.output)
+    settled = settle(args.output, survey.reports, retry_failed=args.retry_failed)
+    line = ProgressLine()
+    tally = (_run_on_dask if args.dask else _run_here)(args, settled, line)
+    line.clear()
+    write_quarantine(args.output)
+    return _conclude(args, survey, settled, tally)
+
+
+def _check_store(out: Path) -> None:
+    """Refuse to mix a store with what somebody keeps in a folder."""
+    from keet.corpus.layout import PARTS, STORE_FILE
+
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out}: this is a file; name a folder for the store with -o")
+    names = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    if names and not names & {PARTS, STORE_FILE}:
+        raise UsageError(f"{out}: this folder has other things in it; name a new one with -o")
+
+
+def _tell_survey(args: Namespace, survey: Survey) -> None:
+    for folder in survey.closed:
+        _tell(f"passed over: {folder}; check its permissions")
+    if survey.reports or survey.elsewhere:
+        return
+    where = ", ".join(map(str, args.places))
+    strangers = f" ({survey.strangers:,} CSV or JSON files are none)" if survey.strangers else ""
+    raise UsageError(
+        f"there is no report in {where}{strangers}; keet reads .ncu-rep, .ncu-repz, .keet.json and "
+        "ncu --csv --page raw"
+    )
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(one_line(f"keet: {text}") + "\n")
+
+
+# --- the work
+
+
+def _run_here(args: Namespace, settled: Settled, line: ProgressLine) -> Tally:
+    from keet.corpus.batch import Batch, PartWriter
+    from keet.corpus.pool import Limits, Pool
+
+    jobs = min(args.jobs or _cores(), max(len(settled.open), 1))
+    limits = Limits(seconds=args.timeout)
+    with Pool(ANALYSE, jobs, limits) as pool, PartWriter(args.output) as writer:
+        batch = Batch(settled.open, settled.kept, pool, writer)
+
+        def stop() -> None:
+            batch.stop()
+            pool.wake()
+
+        with _stopping(stop):
+            return batch.run(line.update)
+
+
+def _run_on_dask(args: Namespace, settled: Settled, line: ProgressLine) -> Tally:
+    from keet.corpus.dask_cluster import Cluster
+
+    cluster = Cluster(args.dask, args.output, ANALYSE, args.timeout)
+    with cluster, _stopping(cluster.stop):
+        return cluster.run(settled, line.update)
+
+
+def _cores() -> int:
+    """Those that this process may use: Slurm and containers give some of the machine's."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def _stopping(stop: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the run in order; a second one ends it at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+    def handle(*_: object) -> None:
+        restore()
+        stop()
+
+    for name in before:
+        signal.signal(name, handle)
+    try:
+        yield
+    finally:
+        restore()
+
+
+def analyse(path: str) -> FileRows:
+    """What a worker does with a file: read, explain, and make rows of it."""
+    from keet.corpus.layout import storable
+    from keet.corpus.rows import rows_of
+    from keet.explanation.analyst import explain
+    from keet.ingest import read_profile
+    from keet.render.explain_documents import launch_json
+
+    read = read_profile(path)
+    # A snapshot names the report that it was made from; the store names the file that it read.
+    named = read.provenance._replace(path=storable(path))
+    profile = replace(read, provenance=named)
+    explanation = explain(profile, profile.launches, _TOP)
+    return rows_of(explanation, lambda each: launch_json(explanation, each))
+
+
+# --- the end
+
+
+def _conclude(args: Namespace, survey: Survey, settled: Settled, tally: Tally) -> int:
+    from keet.corpus.batch import QUARANTINE
+    from keet.render.batch import summary_text
+
+    failed = tally.failed + settled.failed
+    sys.stdout.write(summary_text(tally, settled.done + settled.failed, survey.strangers))
+    if failed:
+        _tell(f"{failed:,} files failed; why is in {args.output / QUARANTINE}")
+    if tally.stopped:
+        _tell(f"stopped; what is done is in {args.output}, go on with: {_command(args)}")
+        return EXIT_INTERRUPTED
+    out = shlex.quote(str(args.output))
+    sys.stdout.write(f"next: keet top {out}, keet insights {out}\n")
+    return EXIT_SOME_FAILED if failed else 0
+
+
+def _command(args: Namespace) -> str:
+    shard = [] if args.shard == "0/1" else ["--shard", args.shard]
+    jobs = ["--jobs", str(args.jobs)] if args.jobs else []
+    dask = ["--dask", args.dask] if args.dask else []
+    places = [str(place) for place in args.places]
+    return shlex.join(["keet", "batch", *places, "-o", str(args.output), *jobs, *shard, *dask])

@@ -1,0 +1,263 @@
+"""What changed from one profile to another, and why: pairs the kernels, says how much faster with
+its noise, which causes, units, warp states and source lines account for it, what was fixed, what is
+new, and what to fix next."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keet.cli.arguments import (
+    Destination,
+    add_output,
+    pattern,
+    positive,
+    reports_in,
+    selected_launches,
+)
+from keet.errors import KeetError, NotComparable, UsageError
+
+if TYPE_CHECKING:
+    from keet.comparison.difference import Difference
+    from keet.comparison.gate import Gate, GatedMetric
+    from keet.comparison.sides import Run, Side
+
+EXAMPLES = """\
+examples:
+  keet diff before.ncu-rep after.ncu-rep
+  keet diff report.ncu-rep --launch 0:3                     two launches of one report
+  keet diff runs/main/ runs/branch/                         several runs a side: less noise
+  keet diff baseline:main after.ncu-rep --gate 5            exit 1 if 5 % slower beyond the noise
+  keet diff baseline:main after.ncu-rep --gate 0 --metric launch__registers_per_thread
+  keet diff before.ncu-rep after.ncu-rep --format markdown -o comment.md
+  keet diff before.ncu-rep after.ncu-rep --times 300:1      300 launches became one
+
+exit codes: 0 done; 1 the gate failed; 2 wrong usage; 4 a report can't be read;
+6 the two sides can't be compared (--force goes on)
+"""
+EXIT_GATE = 1
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "before", metavar="BEFORE", help="a report, a folder of runs, or baseline:NAME"
+    )
+    parser.add_argument("after", metavar="AFTER", nargs="?", help="the same, of the other side")
+    for side in ("before", "after"):
+        parser.add_argument(
+            f"--{side}-run",
+            action="append",
+            default=[],
+            metavar="REPORT",
+            help=f"a further run of the side {side}, to know the noise; repeat it",
+        )
+    parser.add_argument(
+        "--launch", type=_two_launches, metavar="A:B", help="compare launch A with launch B"
+    )
+    parser.add_argument(
+        "--kernel", type=pattern, metavar="REGEX", help="only kernels whose name matches"
+    )
+    parser.add_argument(
+        "--times",
+        type=_two_counts,
+        default=(1, 1),
+        metavar="N:M",
+        help="a launch stands for N launches before and for M after (default: 1:1)",
+    )
+    parser.add_argument("--source", type=Path, metavar="DIR", help="sources of AFTER")
+    parser.add_argument("--source-before", type=Path, metavar="DIR", help="sources of BEFORE")
+    parser.add_argument(
+        "--top", type=positive, default=5, metavar="N", help="kernels told in full (default: 5)"
+    )
+    parser.add_argument(
+        "--gate", type=_percent, metavar="PCT", help="exit 1 on a regression beyond PCT and noise"
+    )
+    parser.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="gate this instead of the time (repeat it; duration is one); NAME:higher or "
+        "NAME:lower says which is better",
+    )
+    parser.add_argument("--force", action="store_true", help="compare what should not be compared")
+    add_output(parser, "terminal", "markdown", "json", "github")
+
+
+def _two_launches(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text)
+    if not match:
+        raise ArgumentTypeError(f"{text!r} is no pair of launches like 0:3")
+    return int(match[1]), int(match[2])
+
+
+def _two_counts(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text)
+    if not match or 0 in (int(match[1]), int(match[2])):
+        raise ArgumentTypeError(f"{text!r} is no pair of counts like 300:1")
+    return int(match[1]), int(match[2])
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1000:
+        raise ArgumentTypeError(f"{text!r} is no percentage")
+    return value
+
+
+def run(args: Namespace) -> int:
+    try:
+        return _run(args)
+    except KeetError as problem:
+        if args.format == "github":  # the log shows no more than this of a failed step
+            from keet.render.diff_github import github_error
+
+            sys.stdout.write(f"{github_error(str(problem))}\n")
+        raise
+
+
+def _run(args: Namespace) -> int:
+    from keet.comparison.difference import compare
+
+    if args.metric and args.gate is None:
+        raise UsageError("--metric names what to gate; say by how much: --gate PCT")
+    before, after = _sides(args)
+    difference = compare(before, after, guess=args.force or args.launch is not None)
+    _check(difference, args)
+    gate = _gate(difference, args)
+    _print(args, difference, gate)
+    return EXIT_GATE if gate and gate.failed else 0
+
+
+# --- what is compared
+
+
+def _sides(args: Namespace) -> tuple[Side, Side]:
+    if args.after is None and args.launch is None:
+        raise UsageError("two reports are compared, or two launches of one: --launch A:B")
+    first = _paths(args.before)
+    second = _paths(args.after) if args.after is not None else first
+    before = [*first, *map(Path, args.before_run)]
+    after = [*second, *map(Path, args.after_run)]
+    args.read = [*before, *after]  # -o must not take the place of one
+    return _side(args, before, 0), _side(args, after, 1)
+
+
+def _paths(name: str) -> list[Path]:
+    if name.startswith("baseline:"):
+        from keet.ingest.baselines import find_baseline
+
+        return list(find_baseline(name.removeprefix("baseline:")).runs)
+    path = Path(name)
+    return reports_in(path) if path.is_dir() else [path]
+
+
+def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
+    from keet.comparison.sides import Run, Side
+    from keet.ingest import read_profile
+
+    source = args.source_before if which == 0 else args.source
+    runs = []
+    for path in paths:
+        profile = read_profile(path, source=source)
+        chosen = Namespace(
+            launch=frozenset({args.launch[which]}) if args.launch else None, kernel=args.kernel
+        )
+        runs.append(Run(profile, selected_launches(profile, chosen)))
+    return Side(tuple(_each_once(runs)), args.times[which])
+
+
+def _each_once(runs: Sequence[Run]) -> list[Run]:
+    """A copy of a run is no further run: it would make the noise look smaller."""
+    return list({run.profile.provenance.sha256: run for run in reversed(runs)}.values())[::-1]
+
+
+# --- whether it may be, and whether it is allowed
+
+
+def _check(difference: Difference, args: Namespace) -> None:
+    forbidden = difference.forbidden
+    if forbidden and not args.force:
+        more = f" (and {len(forbidden) - 1} more reasons)" if len(forbidden) > 1 else ""
+        raise NotComparable(f"{forbidden[0].text}{more}; to compare all the same: --force")
+
+
+def _gate(difference: Difference, args: Namespace) -> Gate | None:
+    if args.gate is None:
+        return None
+    from keet.comparison.gate import gate_time, join, parse_metric
+
+    gates = []
+    for name in args.metric or ["duration"]:
+        metric = parse_metric(name)
+        if metric.name in ("duration", "gpu__time_duration.sum") and metric.better == "lower":
+            gates.append(gate_time(difference, args.gate))
+            continue
+        gates.append(_metric_gate(difference, metric, args.gate))
+    return join(gates)
+
+
+def _metric_gate(difference: Difference, metric: GatedMetric, percent: float) -> Gate:
+    from keet.comparison.gate import gate_metric, known_metric
+
+    if not known_metric(difference, metric.name):
+        report = difference.after.first.profile.provenance.path
+        raise UsageError(
+            f"--metric {metric.name}: neither report has such a metric; see: keet metrics {report}"
+        )
+    gate = gate_metric(difference, metric, percent)
+    if len(gate.missing) == gate.checked:
+        raise NotComparable(
+            f"--metric {metric.name}: no kernel has it on both sides, so nothing was gated; "
+            "collect it on both"
+        )
+    return gate
+
+
+# --- output
+
+
+def _print(args: Namespace, difference: Difference, gate: Gate | None) -> None:
+    out = Destination(args, sys.stdout)
+    if args.format == "json":
+        from keet.render.diff_documents import diff_document
+        from keet.render.documents import json_text
+
+        out.write(json_text(diff_document(difference, gate)))
+    elif args.format == "markdown":
+        from keet.render.diff_markdown import diff_markdown
+
+        out.write(diff_markdown(difference, gate, args.top))
+    elif args.format == "github":
+        _print_github(out, args, difference, gate)
+    else:
+        from keet.render.diff import diff_view
+
+        out.show(lambda width: diff_view(difference, gate, args.top, width))
+
+
+def _print_github(
+    out: Destination, args: Namespace, difference: Difference, gate: Gate | None
+) -> None:
+    """Annotations for the log; the summary where GitHub shows one, and to FILE or the log."""
+    from keet.render.diff_github import github_annotations
+    from keet.render.diff_markdown import diff_markdown
+
+    sys.stdout.writelines(f"{line}\n" for line in github_annotations(difference, gate))
+    summary = diff_markdown(difference, gate, args.top)
+    if page := os.environ.get("GITHUB_STEP_SUMMARY"):
+        try:
+            with Path(page).open("a", encoding="utf-8") as file:
+                file.write(summary)
+        except OSError as problem:
+            reason = problem.strerror or str(problem)
+            sys.stderr.write(f"keet: GITHUB_STEP_SUMMARY can't be written ({reason.lower()})\n")
+    out.write(summary)

@@ -1,0 +1,87 @@
+"""`keet explain` of several reports, or of a folder: one after the other, whatever fails."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keet.cli.arguments import reports_in, selected_launches
+from keet.cli.explain import NO_MODEL, print_explanation, with_model
+from keet.cli.model_options import tell
+from keet.errors import IngestError, UsageError
+
+if TYPE_CHECKING:
+    from keet.agent.run import Plan
+    from keet.explanation.analyst import Explanation
+
+MOST = 50
+"""Reports that a person may want to read of; more are a batch's."""
+EXIT_SOME_FAILED = 5
+
+
+def explain_many(args: Namespace, chosen: Plan | None) -> int:
+    """What could be explained is printed; exit 5 where something could not."""
+    _check(args)
+    paths = _found(args.reports)
+    told: list[Explanation] = []
+    failed = 0
+    for path in paths:
+        try:
+            told += _explained(args, path, chosen)
+        except IngestError as problem:
+            failed += 1
+            tell(str(problem))
+    if failed == len(paths):
+        raise UsageError(f"none of {failed} reports can be read; see: keet show REPORT")
+    if not told:
+        raise UsageError(f"--kernel {args.kernel.pattern!r} matches no launch of any report")
+    if not chosen and not args.no_model:
+        tell(NO_MODEL)
+    print_explanation(args, *told)
+    if args.reports[0].is_dir() and len(told) > 1:
+        tell(f"what they show together: keet batch {args.reports[0]} -o STORE, keet insights STORE")
+    if failed:
+        tell(f"{failed} of {len(paths)} reports can't be read; they are named above")
+    return EXIT_SOME_FAILED if failed else 0
+
+
+def _check(args: Namespace) -> None:
+    single = {
+        "--launch": args.launch,
+        "--against": args.against,
+        "--show-prompt": args.show_prompt,
+        "--replay": args.replay,
+        "--transcript": args.transcript,
+    }
+    if given := [option for option, value in single.items() if value]:
+        raise UsageError(f"{given[0]} is for a single report; name one, or leave it out")
+
+
+def _found(places: list[Path]) -> list[Path]:
+    """Each report once, whichever way it was named."""
+    every = [
+        path for place in places for path in (reports_in(place) if place.is_dir() else [place])
+    ]
+    found = list(dict.fromkeys(every))
+    if len(found) > MOST:
+        raise UsageError(
+            f"{len(found)} reports are too many to read; "
+            f"analyse them as a set with: keet batch {places[0]} -o STORE"
+        )
+    return found
+
+
+def _explained(args: Namespace, path: Path, chosen: Plan | None) -> list[Explanation]:
+    """One, or none where --kernel lets no launch of it through."""
+    from keet.explanation.analyst import explain
+    from keet.ingest import read_profile
+
+    profile = read_profile(path, source=args.source)
+    try:
+        launches = selected_launches(profile, args)
+    except UsageError:
+        return []
+    told = explain(profile, launches, args.top, count(1) if chosen else None)
+    return [with_model(args, told, chosen) if chosen else told]

@@ -1,0 +1,116 @@
+"""SQL over a store that `keet batch` made: one SELECT in duckdb's dialect, on the views `launches`,
+`findings`, `metrics` and `files`. Without SQL: what columns they have, and what those mean.
+
+The store is only read, and nothing else is: no other file, no network."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from keet.cli.arguments import Destination, add_output, check_output, output_errors, positive
+from keet.cli.top import add_store, open_filled
+from keet.errors import UsageError
+from keet.files import replacing
+
+if TYPE_CHECKING:
+    from keet.corpus.store import Store
+
+EXAMPLES = """\
+examples:
+  keet query OUT                             the views and their columns
+  keet query OUT "SELECT kernel, device, sum(duration_us) AS us FROM launches
+                  GROUP BY ALL ORDER BY us DESC LIMIT 10"
+  keet query OUT "SELECT id, count(*) FROM findings GROUP BY id"
+  keet query OUT "FROM launches" --format parquet -o launches.parquet
+  keet query OUT "SELECT path, reason FROM files WHERE status = 'failed'" --format csv
+"""
+
+_ON_A_TERMINAL = 50
+"""Rows: more than that scroll away what was asked for."""
+
+_EXAMPLES = (
+    'keet query {0} "SELECT kernel, sum(duration_us) AS us FROM launches GROUP BY kernel"',
+    "keet query {0} \"SELECT kernel, avg(value) FROM metrics WHERE metric = 'dram_throughput_pct' "
+    'GROUP BY kernel"',
+    "keet query {0} \"SELECT path, reason FROM files WHERE status = 'failed'\"",
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    add_store(parser)
+    parser.add_argument("sql", nargs="?", metavar="SQL", help="one SELECT; none: list the columns")
+    parser.add_argument(
+        "--limit",
+        type=positive,
+        metavar="N",
+        help=f"rows to print (default: {_ON_A_TERMINAL} on a terminal, else all)",
+    )
+    add_output(parser, "terminal", "csv", "json", "parquet")
+
+
+def run(args: Namespace) -> None:
+    if args.output is not None:
+        check_output(args.output)
+    with open_filled(args.store) as store:
+        if args.format == "parquet":
+            _write_parquet(store, args)
+        elif args.sql is None:
+            _list_columns(args)
+        else:
+            _answer(store, args)
+
+
+def _answer(store: Store, args: Namespace) -> None:
+    from keet.render.query import query_csv, query_json, query_view
+
+    stream = store.stream(args.sql)
+    if args.format == "csv":
+        _emit(args, query_csv(stream.columns, islice(stream, args.limit)))
+    elif args.format == "json":
+        _emit(args, query_json(stream.columns, stream.types, islice(stream, args.limit)))
+    else:
+        limit = args.limit or _ON_A_TERMINAL
+        rows = list(islice(stream, limit + 1))
+        show = Destination(args, sys.stdout).show
+        more = len(rows) > limit
+        show(lambda width: query_view(stream.columns, rows[:limit], width, more=more))
+
+
+def _emit(args: Namespace, pieces: Iterable[str]) -> None:
+    """As they come: an answer may be larger than memory."""
+    if args.output is None:
+        for piece in pieces:
+            sys.stdout.write(piece)
+        return
+    with output_errors(args.output), replacing(args.output) as file:
+        for piece in pieces:
+            file.write(piece.encode())
+
+
+def _write_parquet(store: Store, args: Namespace) -> None:
+    if args.output is None:
+        raise UsageError("--format parquet is a binary file; name it with: -o FILE")
+    if args.sql is None:
+        raise UsageError('--format parquet needs SQL: keet query OUT "FROM launches" ...')
+    with output_errors(args.output), replacing(args.output) as file:
+        store.write_parquet(args.sql, file, args.limit)
+
+
+def _list_columns(args: Namespace) -> None:
+    from keet.corpus.views import described_views
+    from keet.render.query import query_csv, query_json, views_view
+
+    views = described_views()
+    header = ("view", "column", "type", "unit", "meaning")
+    rows = [(view, *column) for view, columns in views.items() for column in columns]
+    if args.format == "csv":
+        _emit(args, query_csv(header, rows))
+    elif args.format == "json":
+        _emit(args, query_json(header, ("VARCHAR",) * len(header), rows))
+    else:
+        examples = [line.format(args.store) for line in _EXAMPLES]
+        Destination(args, sys.stdout).show(lambda width: views_view(views, examples, width))

@@ -1,0 +1,115 @@
+"""The biggest opportunities of a store that `keet batch` made: where the GPU's time goes, what the
+best fix would save, and which launch to look at.
+
+Launches of the same kernel, shape and GPU are one group. "saves" is the time of the launches with
+the finding, less what the forecast leaves of it."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keet.cli.arguments import Destination, add_output, pattern, positive
+from keet.errors import UsageError
+
+if TYPE_CHECKING:
+    from keet.corpus.store import Store
+    from keet.corpus.top import Top
+    from keet.render.store_documents import ReportCounts, TopDocument
+
+EXAMPLES = """\
+examples:
+  keet top OUT
+  keet top OUT --by finding --device H200
+  keet top OUT --kernel gemm --limit 30
+  keet top OUT --format csv --limit 1000 -o opportunities.csv
+"""
+
+
+def add_store(parser: ArgumentParser) -> None:
+    parser.add_argument("store", type=Path, metavar="OUT", help="what `keet batch -o OUT` made")
+
+
+def configure(parser: ArgumentParser) -> None:
+    add_store(parser)
+    parser.add_argument(
+        "--by",
+        choices=("kernel", "finding", "file"),
+        default="kernel",
+        help="what to put together, on each GPU (default: kernel, by its shape)",
+    )
+    parser.add_argument(
+        "--limit", type=positive, default=10, metavar="N", help="groups to show (default: 10)"
+    )
+    parser.add_argument(
+        "--device", type=pattern, metavar="REGEX", help="only GPUs whose name matches"
+    )
+    parser.add_argument(
+        "--kernel", type=pattern, metavar="REGEX", help="only kernels whose name matches"
+    )
+    add_output(parser, "terminal", "json", "csv", "markdown")
+
+
+def run(args: Namespace) -> None:
+    from keet.corpus.top import Selection, find_top
+
+    out = Destination(args, sys.stdout)
+    with open_filled(args.store) as store:
+        top = find_top(store, Selection(args.by, args.limit, args.device, args.kernel))
+        document = _document(args.store, top, _report_counts(store))
+    _print(args, out, document)
+
+
+def open_filled(path: Path) -> Store:
+    """A store with something in it."""
+    from keet.corpus.store import open_store
+
+    store = open_store(path)
+    if not store.part_count:
+        raise UsageError(f"{path}: the store is empty; fill it with: keet batch DIR -o {path}")
+    return store
+
+
+def _report_counts(store: Store) -> ReportCounts:
+    from keet.render.store_documents import ReportCounts
+
+    rows = store.query("SELECT status, count(*) FROM files GROUP BY status").rows
+    return ReportCounts(**{"done": 0, "failed": 0, "duplicate": 0, **dict(rows)})
+
+
+def _document(path: Path, top: Top, reports: ReportCounts) -> TopDocument:
+    from keet.render.store_documents import GainDocument, OpportunityDocument, TopDocument
+
+    if not top.launches:
+        raise UsageError(
+            f"{path}: no report of the store could be read; why: "
+            f'keet query {path} "SELECT path, reason FROM files"'
+        )
+    found = [
+        OpportunityDocument(
+            **{
+                **each._asdict(),
+                "rank": rank,
+                "forecast": GainDocument(**each.forecast._asdict()) if each.forecast else None,
+            }
+        )
+        for rank, each in enumerate(top.opportunities, 1)
+    ]
+    fields = {**top._asdict(), "opportunities": found}
+    return TopDocument(store=str(path), reports=reports, **fields)
+
+
+def _print(args: Namespace, out: Destination, document: TopDocument) -> None:
+    from keet.render.documents import json_text
+    from keet.render.top import top_csv, top_markdown, top_view
+
+    if args.format == "json":
+        out.write(json_text(document))
+    elif args.format == "csv":
+        out.write(top_csv(document))
+    elif args.format == "markdown":
+        out.write(top_markdown(document))
+    else:
+        out.show(lambda width: top_view(document, width))

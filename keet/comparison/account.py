@@ -1,0 +1,243 @@
+"""The time of both sides, split: by what warps did, by how long each unit was busy, by volumes.
+
+Each split is a sum over the launches of a side, so it holds for fused and repeated kernels too. The
+shares of warp states add up to the launch's time, hence their differences to what was saved. The
+busy times of units overlap; each says how much less (or more) that unit had to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from keet.analysis.ledger import Book
+from keet.catalog import metric_with_id, stalls
+from keet.evidence import Evidence
+from keet.explanation.analyst import LaunchExplanation
+from keet.units import Quantity
+
+_VOLUMES = {
+    "DRAM": (("dram_bytes_read",), ("dram_bytes_written",)),
+    "L2": (("l2_sectors",),),
+    "L1": (
+        ("global_load_sectors", "global_store_sectors"),
+        ("shared_load_wavefronts", "shared_store_wavefronts"),
+        ("local_load_sectors", "local_store_sectors"),
+    ),
+    "LSU": (("global_load_requests", "global_store_requests"),),
+    "FMA": (("thread_inst_fp32",),),
+    "ALU": (("thread_inst_integer",),),
+    "FP64": (("thread_inst_fp64",),),
+    "FP16": (("thread_inst_fp16",),),
+    "XU": (("thread_inst_conversion",),),
+    "issue": (("inst_executed_total",),),
+}
+"""What a unit's work is counted in: each a sum of metrics of the catalog."""
+_LABELS = {
+    "dram_bytes_read": "bytes read from DRAM",
+    "dram_bytes_written": "bytes written to DRAM",
+    "l2_sectors": "L2 sectors",
+    "global_load_sectors": "sectors of global accesses",
+    "shared_load_wavefronts": "shared-memory wavefronts",
+    "local_load_sectors": "sectors of local memory",
+    "global_load_requests": "requests of global accesses",
+    "thread_inst_fp32": "FP32 thread instructions",
+    "thread_inst_integer": "integer thread instructions",
+    "thread_inst_fp64": "FP64 thread instructions",
+    "thread_inst_fp16": "FP16 thread instructions",
+    "thread_inst_conversion": "conversion thread instructions",
+    "inst_executed_total": "warp instructions",
+}
+_READY = {
+    "selected": "Selected (warps issue)",
+    "not_selected": "Not Selected (warps are ready while others issue)",
+}
+_COUNTED = {
+    "sector": "sector",
+    "inst": "instruction",
+    "request": "request",
+    "wavefront": "wavefront",
+    "register/thread": "registers per thread",
+    "block": "grid size",
+}
+"""Units, and the word in a label that makes saying them superfluous."""
+
+
+class Part(NamedTuple):
+    """A launch that was looked into, and what it stands for."""
+
+    told: LaunchExplanation
+    weight: float
+    """How many launches as long as this one make the time of its kernel."""
+
+    @property
+    def duration(self) -> Evidence | None:
+        return self.told.view.get("duration")
+
+
+class Change(NamedTuple):
+    """One number on both sides."""
+
+    label: str
+    before: Evidence
+    after: Evidence
+
+    @property
+    def fell(self) -> float:
+        return float(self.before.value) - float(self.after.value)
+
+    @property
+    def moved(self) -> float:
+        """The difference over the larger one: 0 where they are equal, 1 where one is nothing."""
+        most = max(abs(self.before.value), abs(self.after.value))
+        return abs(self.fell) / most if most else 0.0
+
+    def __str__(self) -> str:
+        """`L2 sectors 81,943,825 → 17,192,797`: where the label says what is counted, the unit
+        does not say it again."""
+        sides = [_written(each, self.label) for each in (self.before, self.after)]
+        return f"{self.label} {sides[0]} → {sides[1]}"
+
+
+def _written(evidence: Evidence, label: str) -> str:
+    if _counts(evidence.unit, label):
+        return Quantity(evidence.value, evidence.unit).parts()[0]
+    return f"{evidence:.1f}" if evidence.unit == "%" else str(evidence)
+
+
+def _counts(unit: str, label: str) -> bool:
+    """The label names what is counted."""
+    word = _COUNTED.get(unit)
+    return word is not None and word in label.lower()
+
+
+Share = Callable[[Part], tuple[float, tuple[Evidence, ...]] | None]
+"""A part of a launch's time, 0 to 1, and what it was computed from."""
+
+
+class Account:
+    """Both sides of a pair, with a book for what is computed from both."""
+
+    def __init__(
+        self, before: Sequence[Part], after: Sequence[Part], book: Book, name: str
+    ) -> None:
+        self.before, self.after = tuple(before), tuple(after)
+        self.book = book
+        self.name = name
+        """Tells the pair's evidence from that of other pairs."""
+
+    # --- splits of the time
+
+    def warp_states(self) -> Iterator[tuple[str, Change]]:
+        """What warps waited for, as time; `idle` is that of processors without any warp."""
+        for reason in ("idle", *stalls()):
+            change = self._times(f"state {reason}", _state_label(reason), _state_share(reason))
+            if change:
+                yield reason, change
+
+    def units(self) -> Iterator[tuple[str, Change]]:
+        names = dict.fromkeys(
+            c.name for part in (*self.before, *self.after) for c in part.told.ceilings
+        )
+        for name in names:
+            change = self._times(f"busy {name}", f"{name} busy", _busy_share(name))
+            if change:
+                yield name, change
+
+    def busiest(self, unit: str) -> float:
+        """The largest share of its peak that the unit reached in any launch, 0 to 1."""
+        parts = (*self.before, *self.after)
+        return max((c.share for p in parts for c in p.told.ceilings if c.name == unit), default=0.0)
+
+    def _times(self, what: str, label: str, share: Share) -> Change | None:
+        sides = [self._time(side, parts, what, label, share) for side, parts in self._sides()]
+        before, after = sides
+        return Change(label, before, after) if before and after else None
+
+    def _time(
+        self, side: str, parts: Sequence[Part], what: str, label: str, share: Share
+    ) -> Evidence | None:
+        total, sources = 0.0, []
+        for part in parts:
+            found, duration = share(part), part.duration
+            if found is None or duration is None:
+                return None
+            total += found[0] * part.weight * float(duration.value)
+            sources += [*found[1], duration]
+        return self._entry(side, what, Quantity(total, "ns"), label, sources)
+
+    # --- volumes
+
+    def volumes(self, unit: str) -> list[Change]:
+        """What the unit had to move or execute, where both sides were counted."""
+        found = [self.summed(*metrics) for metrics in _VOLUMES.get(unit, ())]
+        return [change for change in found if change]
+
+    def summed(self, *metric_ids: str) -> Change | None:
+        label = _LABELS.get(metric_ids[0]) or metric_with_id(metric_ids[0]).label
+        sides = [self._sum(side, parts, label, metric_ids) for side, parts in self._sides()]
+        before, after = sides
+        return Change(label, before, after) if before and after else None
+
+    def _sum(
+        self, side: str, parts: Sequence[Part], label: str, metric_ids: Sequence[str]
+    ) -> Evidence | None:
+        total, sources = 0.0, []
+        for part in parts:
+            found = [part.told.view.get(metric) for metric in metric_ids]
+            known = [each for each in found if each is not None]
+            if len(known) != len(metric_ids):
+                return None
+            total += part.weight * sum(float(each.value) for each in known)
+            sources += known
+        if len(sources) == 1 and total == sources[0].value:
+            return sources[0]
+        unit = metric_with_id(metric_ids[0]).unit
+        return self._entry(side, "+".join(metric_ids), Quantity(total, unit), label, sources)
+
+    def _sides(self) -> tuple[tuple[str, tuple[Part, ...]], ...]:
+        return ("before", self.before), ("after", self.after)
+
+    def _entry(
+        self, side: str, what: str, amount: Quantity, label: str, sources: Sequence[Evidence]
+    ) -> Evidence:
+        name = f"{self.name} {side}: {what}"
+        return self.book.derived(name, amount, f"{label}, {side}", *sources)
+
+    def percent(self, what: str, label: str, part: float, whole: float) -> Evidence | None:
+        """A share of what was saved or lost."""
+        if not whole:
+            return None
+        share = Quantity(100 * part / whole, "%")
+        return self.book.derived(f"{self.name}: {what}", share, label)
+
+
+def _state_label(reason: str) -> str:
+    if reason == "idle":
+        return "processors without work"
+    stall = stalls()[reason]
+    waits = stall.waits_for.partition(" (")[0]
+    return f"{stall.label} (warps wait for {waits})" if stall.counts_as_stall else _READY[reason]
+
+
+def _state_share(reason: str) -> Share:
+    def share(part: Part) -> tuple[float, tuple[Evidence, ...]] | None:
+        view = part.told.view
+        active, elapsed = view.get("sm_active_cycles"), view.get("elapsed_cycles")
+        if not view.stalls or active is None or elapsed is None or not elapsed.value:
+            return None
+        busy = min(1.0, float(active.value) / float(elapsed.value))
+        if reason == "idle":
+            return 1 - busy, (active, elapsed)
+        stall = view.stall(reason)
+        return busy * view.stalls.get(reason, 0.0), (stall,) if stall else ()
+
+    return share
+
+
+def _busy_share(unit: str) -> Share:
+    def share(part: Part) -> tuple[float, tuple[Evidence, ...]] | None:
+        found = next((c for c in part.told.ceilings if c.name == unit), None)
+        return (found.share, (found.reached,)) if found else None
+
+    return share

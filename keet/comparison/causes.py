@@ -1,0 +1,186 @@
+"""Causes that went, came or stayed: the findings of both sides, held against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from keet.analysis.findings import Finding
+from keet.catalog import capabilities, findings, metric_named
+from keet.comparison.account import Account, Change, Part
+from keet.evidence import Evidence
+from keet.profile import Launch
+
+_MOVED = 0.1
+"""Of a number: less is no reason to say that a cause is gone."""
+
+
+class Outcome(NamedTuple):
+    """What became of the findings, by id, the costliest first."""
+
+    fixed: tuple[str, ...]
+    new: tuple[str, ...]
+    remaining: tuple[str, ...]
+    unknown: tuple[str, ...]
+    """On one side, and the other report does not say."""
+
+
+class Cause(NamedTuple):
+    """A finding whose cost changed."""
+
+    id: str
+    saved: float
+    """Nanoseconds that it cost before and no longer does, as the forecasts have them; negative
+    where it is new."""
+    finding: Finding
+    """As told by the side where it costs more."""
+    on: Part
+    change: Change | None
+    """The number that shows it, on both sides."""
+
+    whole: bool
+    """Only one side has it."""
+
+    @property
+    def label(self) -> str:
+        return findings()[self.id].label
+
+    @property
+    def became(self) -> str:
+        if self.whole:
+            return "gone" if self.saved >= 0 else "new"
+        return "costs less" if self.saved >= 0 else "costs more"
+
+
+def outcome(account: Account) -> Outcome:
+    before, after = _worth(account.before), _worth(account.after)
+    gone = {each: _fate(each, account.before, account.after) for each in before}
+    came = {each: _fate(each, account.after, account.before) for each in after}
+    return Outcome(
+        tuple(each for each, fate in gone.items() if fate == "alone"),
+        tuple(each for each, fate in came.items() if fate == "alone"),
+        tuple(dict.fromkeys(e for e, fate in (gone | came).items() if fate == "both")),
+        tuple(dict.fromkeys(e for e, fate in (gone | came).items() if fate == "unknown")),
+    )
+
+
+def _fate(
+    finding_id: str, here: Sequence[Part], there: Sequence[Part]
+) -> Literal["alone", "both", "unknown"]:
+    """Whether a finding of this side is one of the other side too. Where its numbers are the same
+    there, it is: the other side only just missed a threshold."""
+    if finding_id in _any(there):
+        return "both"
+    if not _judged(finding_id, here, there):
+        return "unknown"
+    shown = [f for part in here for f in part.told.findings if f.id == finding_id]
+    alone = len(here) == len(there) == 1
+    changes = [c for f in shown for c in _changes(f, there, forwards=True)] if alone else []
+    return "both" if changes and all(c.moved < _MOVED for c in changes) else "alone"
+
+
+def _worth(parts: Sequence[Part]) -> list[str]:
+    """Findings that are worth a change, the costliest first."""
+    costs: dict[str, float] = {}
+    for part in parts:
+        for finding in part.told.findings:
+            costs[finding.id] = costs.get(finding.id, 0.0) + _cost(part, finding)
+    return sorted(costs, key=lambda each: -costs[each])
+
+
+def _any(parts: Sequence[Part]) -> set[str]:
+    """Everything that was raised, small and folded findings too: what shrank is not yet gone."""
+    told = [part.told for part in parts]
+    raised = {finding.id for each in told for finding in (*each.findings, *each.minor)}
+    return raised | {symptom for each in told for symptom, _ in each.folded}
+
+
+def _judged(finding_id: str, here: Sequence[Part], there: Sequence[Part]) -> bool:
+    """Both sides were judged by the same numbers: a check that lacks one is silent, or takes what
+    it sees for something else, and neither is news then."""
+    shown = [part for part in here if finding_id in {finding.id for finding in _raised(part)}]
+    return all(
+        _lacks(part) == _lacks(other)
+        and all(_has(other.told.launch, m) for m in part.told.judged_by)
+        for part in shown
+        for other in there
+    )
+
+
+def _lacks(part: Part) -> set[str]:
+    """Sections that were not collected, by what they tell."""
+    judging = {capability.label for capability in capabilities().values()}
+    return judging & {skipped.check for skipped in part.told.skipped}
+
+
+def _has(launch: Launch, name: str) -> bool:
+    """Under this name or one that other versions of ncu give it."""
+    found = launch.metric(name)
+    spec = metric_named(name)
+    if found is not None and found.value is not None:
+        return True
+    return spec is not None and launch.find(spec.id) is not None
+
+
+def _cost(part: Part, finding: Finding) -> float:
+    """Nanoseconds that would go if it were fixed alone."""
+    duration = float(part.duration.value) if part.duration else 0.0
+    return part.weight * duration * (1 - 1 / finding.forecast.likely)
+
+
+def changed_causes(account: Account) -> list[Cause]:
+    """Findings by what they cost less (or more) after; those whose numbers did not move are left
+    out, for then a threshold was crossed and nothing was fixed."""
+    costs: dict[str, float] = {}
+    for sign, parts in ((1, account.before), (-1, account.after)):
+        for part in parts:
+            for finding in (*part.told.findings, *part.told.minor):
+                costs[finding.id] = costs.get(finding.id, 0.0) + sign * _cost(part, finding)
+    causes = [cause for each, saved in costs.items() if (cause := _cause(account, each, saved))]
+    return sorted(causes, key=lambda cause: -abs(cause.saved))
+
+
+def _cause(account: Account, finding_id: str, saved: float) -> Cause | None:
+    here, there = (account.before, account.after) if saved >= 0 else (account.after, account.before)
+    shown = [(p, f) for p in here for f in _raised(p) if f.id == finding_id]
+    if not shown:
+        return None
+    part, finding = max(shown, key=lambda each: _cost(*each))
+    whole = finding_id not in _any(there)
+    if whole and not _judged(finding_id, here, there):
+        return None
+    alone = len(here) == len(there) == 1
+    changes = list(_changes(finding, there, forwards=saved >= 0)) if alone else []
+    moved = [change for change in changes if change.moved >= _MOVED]
+    if changes and not moved:
+        return None
+    shown_by = moved or _loads(account, part)
+    return Cause(finding_id, saved, finding, part, shown_by[0] if shown_by else None, whole)
+
+
+def _loads(account: Account, part: Part) -> list[Change]:
+    """What the limiting units had to do, where the finding's own numbers can't be compared."""
+    units = part.told.verdict.limiter.split("+")
+    volumes = [volume for unit in units for volume in account.volumes(unit)]
+    return [volume for volume in volumes if volume.moved >= _MOVED]
+
+
+def _raised(part: Part) -> tuple[Finding, ...]:
+    return (*part.told.findings, *part.told.minor)
+
+
+def _changes(finding: Finding, there: Sequence[Part], *, forwards: bool) -> Iterator[Change]:
+    """The finding's numbers, with the same number of the other side."""
+    for evidence in finding.evidence:
+        found = [each for part in there if (each := _same_number(evidence, part)) is not None]
+        if len(found) == 1:
+            pair = (evidence, found[0]) if forwards else (found[0], evidence)
+            yield Change(evidence.label, *pair)
+
+
+def _same_number(evidence: Evidence, part: Part) -> Evidence | None:
+    ledger = part.told.view.ledger
+    known = ledger.known(evidence.metric)
+    if known is not None or evidence.derived_from is not None:
+        return known
+    return ledger.named(evidence.metric, evidence.label)

@@ -1,0 +1,226 @@
+"""Whether a difference is a regression that a gate should stop: beyond what is allowed, and beyond
+what chance makes of it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from keet.catalog import metric_named, metrics, unit_of
+from keet.comparison.difference import Difference, PairDifference
+from keet.comparison.sides import Group, Run, groups_of
+from keet.errors import UsageError
+from keet.profile import Launch
+from keet.units import Quantity
+
+Better = Literal["lower", "higher"]
+_WAYS: tuple[Better, ...] = ("lower", "higher")
+_MATTERS = 0.01
+"""Share of the time from which a kernel is gated: a slower launch of a microsecond costs nobody."""
+_LOWER = {
+    "ns", "cycle", "byte", "sector", "request", "wavefront", "inst", "conflict", "register/thread",
+    "byte/block", "byte/thread", "sample", "sector/request", "cycle/inst",
+}  # fmt: skip
+_HIGHER = ("occupancy", "hit_rate", "efficiency", "ipc", "bytes_per_sector", "throughput",
+           "threads_per_warp", "eligible_warps", "per_second")  # fmt: skip
+_FIXED = ("launch__", "sass__", "smsp__inst_executed", "smsp__sass_inst", "derived__local_spilling")
+"""Begin names of metrics that do not vary from run to run."""
+
+
+class GatedMetric(NamedTuple):
+    """A metric, and which way it gets worse."""
+
+    name: str
+    better: Better
+
+
+class Regression(NamedTuple):
+    """Something that got worse by more than is allowed."""
+
+    pair: PairDifference | None
+    """`None`: all kernels together."""
+    metric: str
+    before: Quantity
+    after: Quantity
+    worse: float
+    """0.12: 12 % worse."""
+    noise: float
+
+    @property
+    def kernel(self) -> str:
+        return self.pair.kernel if self.pair else "all kernels"
+
+    @property
+    def change(self) -> str:
+        worse = f"{self.worse:.1%} worse" if math.isfinite(self.worse) else "from nothing"
+        return f"{self.before} → {self.after}, {worse} (noise {self.noise:.1%})"
+
+    @property
+    def text(self) -> str:
+        return f"{self.kernel}: {self.metric} {self.change}"
+
+
+class Gate(NamedTuple):
+    """What was asked, and what came of it."""
+
+    percent: float
+    regressions: tuple[Regression, ...]
+    checked: int
+    blurred: tuple[str, ...]
+    """What can't be gated at this width: the noise is wider."""
+    missing: tuple[str, ...] = ()
+    """What was asked for and is not in the reports."""
+    alone: tuple[str, ...] = ()
+    """Kernels that are on one side only: nothing was gated of them but the total."""
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.regressions)
+
+
+def parse_metric(text: str) -> GatedMetric:
+    """`dram_bytes_read`, `launch__registers_per_thread`, `l2_hit_rate_pct:higher`."""
+    for better in _WAYS:
+        if text.endswith(f":{better}"):
+            return GatedMetric(text.removesuffix(f":{better}"), better)
+    known = metrics().get(text) or metric_named(text)
+    guess = _direction(known.id if known else text, known.unit if known else unit_of(text))
+    if guess is None:
+        raise UsageError(
+            f"--metric {text}: which way it gets better is not known; "
+            f"say --metric {text}:lower or {text}:higher"
+        )
+    return GatedMetric(text, guess)
+
+
+def _direction(name: str, unit: str) -> Better | None:
+    if any(word in name for word in _HIGHER):
+        return "higher"
+    return "lower" if unit in _LOWER else None
+
+
+def gate_time(difference: Difference, percent: float) -> Gate:
+    """The total, and every kernel that takes a hundredth of the time."""
+    pairs = [(pair, pair.timing) for pair in _gated(difference)]
+    rows = [(None, difference.timing), *pairs] if len(difference.pairs) > 1 else pairs
+    found, blurred = [], []
+    for pair, timing in rows:
+        if timing.before is None or timing.after is None:
+            continue
+        worse, noise = timing.after / timing.before - 1, timing.noise + timing.doubt
+        before, after = Quantity(timing.before, "ns"), Quantity(timing.after, "ns")
+        if worse > percent / 100 and math.log1p(worse) > noise:
+            found.append(Regression(pair, "time", before, after, worse, noise))
+        elif worse + noise > percent / 100 and noise > percent / 100:
+            blurred.append(pair.kernel if pair else "all kernels")
+    return Gate(percent, tuple(found), len(rows), tuple(blurred), alone=_alone(difference))
+
+
+def _alone(difference: Difference) -> tuple[str, ...]:
+    lone = (p for p in difference.pairs if not (p.pairing.before and p.pairing.after))
+    return tuple(
+        f"{pair.kernel} ({'only before' if pair.pairing.before else 'only after'})" for pair in lone
+    )
+
+
+def _gated(difference: Difference) -> Iterator[PairDifference]:
+    whole = max(difference.timing.before or 0.0, difference.timing.after or 0.0)
+    for pair in difference.pairs:
+        longest = max(pair.timing.before or 0.0, pair.timing.after or 0.0)
+        if pair.pairing.before and pair.pairing.after and longest >= _MATTERS * whole:
+            yield pair
+
+
+def known_metric(difference: Difference, name: str) -> bool:
+    """Some launch of either side has it, or the catalog knows it."""
+    sides = (difference.before, difference.after)
+    launches = (launch for side in sides for launch in side.first.launches)
+    return name in metrics() or any(name in launch.metric_names() for launch in launches)
+
+
+def gate_metric(difference: Difference, metric: GatedMetric, percent: float) -> Gate:
+    found: list[Regression] = []
+    missing: list[str] = []
+    pairs = [
+        p for p in _gated(difference) if len(p.pairing.before) == len(p.pairing.after) == 1
+    ]  # a fused kernel has no registers, or bytes, that three others had
+    for pair in pairs:
+        sides = [
+            _values(side.runs, group, metric.name)
+            for side, group in (
+                (difference.before, pair.pairing.before[0]),
+                (difference.after, pair.pairing.after[0]),
+            )
+        ]
+        if not all(sides):
+            missing.append(f"{metric.name} of {pair.kernel}")
+        elif regression := _regression(pair, metric, sides, percent):
+            found.append(regression)
+    return Gate(percent, tuple(found), len(pairs), (), tuple(missing))
+
+
+def _values(runs: Sequence[Run], group: Group, name: str) -> list[Quantity]:
+    """The typical launch's, in each run that has the kernel."""
+    found = []
+    for run in runs:
+        same = next((g for g in groups_of(run.launches) if g.key == group.key), None)
+        value = _value(same.typical, name) if same else None
+        if value is not None and math.isfinite(value.value):
+            found.append(value)
+    return found
+
+
+def _value(launch: Launch, name: str) -> Quantity | None:
+    if name in metrics():
+        return launch.get(name)
+    found = launch.metric(name)
+    return found.quantity if found else None
+
+
+def _regression(
+    pair: PairDifference, metric: GatedMetric, sides: Sequence[list[Quantity]], percent: float
+) -> Regression | None:
+    before, after = (statistics.fmean(float(q.value) for q in side) for side in sides)
+    worse = after - before if metric.better == "lower" else before - after
+    relative = worse / abs(before) if before else math.inf if worse > 0 else 0.0
+    noise = _noise(pair, metric.name, sides)
+    if relative <= percent / 100 or relative <= noise:
+        return None
+    unit = sides[0][0].unit
+    return Regression(
+        pair, metric.name, Quantity(before, unit), Quantity(after, unit), relative, noise
+    )
+
+
+def _noise(pair: PairDifference, name: str, sides: Sequence[list[Quantity]]) -> float:
+    """Nothing for what never varies; else as times do, or more where the runs show more."""
+    known = metrics().get(name)
+    if (known.names[0] if known else name).startswith(_FIXED):
+        return 0.0
+    values = [[float(q.value) for q in side] for side in sides]
+    degrees = sum(len(side) - 1 for side in values)
+    middle = abs(statistics.fmean(values[0]))
+    if not degrees or not middle:
+        return pair.timing.noise
+    squares = sum((x - statistics.fmean(side)) ** 2 for side in values for x in side)
+    variance = squares / degrees * sum(1 / len(side) for side in values)
+    return max(pair.timing.noise, _student(degrees) * math.sqrt(variance) / middle)
+
+
+def _student(degrees: int) -> float:
+    """Standard deviations that chance exceeds once in twenty times, known from few values."""
+    exact = {1: 12.7, 2: 4.3, 3: 3.2, 4: 2.8, 5: 2.6}
+    return exact.get(degrees, 2.5 if degrees < 10 else 2.2)
+
+
+def join(gates: Sequence[Gate]) -> Gate:
+    return Gate(
+        gates[0].percent,
+        tuple(each for gate in gates for each in gate.regressions),
+        sum(gate.checked for gate in gates),
+        tuple(each for gate in gates for each in gate.blurred),
+        tuple(each for gate in gates for each in gate.missing),
+        tuple(dict.fromkeys(each for gate in gates for each in gate.alone)),
+    )

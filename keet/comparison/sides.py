@@ -1,0 +1,103 @@
+"""What is compared: the launches of one side, in one run of the program or in several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from keet.profile import Launch, Profile
+from keet.profile.launch import Dim3
+
+
+class Run(NamedTuple):
+    """One report, and the launches of it that count."""
+
+    profile: Profile
+    launches: tuple[Launch, ...]
+
+
+class Side(NamedTuple):
+    """Before, or after: the same program, profiled once or several times."""
+
+    runs: tuple[Run, ...]
+    times: int = 1
+    """How often the program does what the report shows once."""
+
+    @property
+    def first(self) -> Run:
+        """The run that is looked into; the others tell how far times vary."""
+        return self.runs[0]
+
+
+class Key(NamedTuple):
+    """What makes two launches repetitions of each other."""
+
+    name: str
+    grid: Dim3 | None
+    block: Dim3 | None
+
+
+def key_of(launch: Launch) -> Key:
+    return Key(launch.name.full, launch.grid, launch.block)
+
+
+class Group(NamedTuple):
+    """Launches of one kernel with one shape, in the order of the report."""
+
+    launches: tuple[Launch, ...]
+
+    @property
+    def key(self) -> Key:
+        return key_of(self.launches[0])
+
+    @property
+    def kernel(self) -> str:
+        return self.launches[0].kernel
+
+    @property
+    def typical(self) -> Launch:
+        """The launch that stands for the others: the one in the middle by time."""
+        ranked = sorted(self.launches, key=lambda launch: (launch.rank_time, launch.id))
+        return ranked[(len(ranked) - 1) // 2]
+
+    @property
+    def times(self) -> list[float] | None:
+        """Nanoseconds of each launch; `None` where one was not measured."""
+        found = [duration_of(launch) for launch in self.launches]
+        known = [time for time in found if time is not None]
+        return known if len(known) == len(found) else None
+
+
+def duration_of(launch: Launch) -> float | None:
+    """Nanoseconds, where they were measured."""
+    duration = launch.get("duration")
+    if duration is None or not math.isfinite(duration.value) or duration.value <= 0:
+        return None
+    return float(duration.value)
+
+
+def threads_of(group: Group) -> int:
+    """Threads of one launch; 1 where its shape is not known."""
+    return math.prod(size for dim in group.key[1:] for size in dim or ())
+
+
+def groups_of(launches: Sequence[Launch]) -> tuple[Group, ...]:
+    """In the order in which they are first launched."""
+    found: dict[Key, list[Launch]] = {}
+    for launch in launches:
+        found.setdefault(key_of(launch), []).append(launch)
+    return tuple(Group(tuple(members)) for members in found.values())
+
+
+def time_in(run: Run, groups: Sequence[Group]) -> float | None:
+    """What these kernels took in a run, all launches together; `None` where one is not there."""
+    by_key = {group.key: group for group in groups_of(run.launches)}
+    total = 0.0
+    for group in groups:
+        same = by_key.get(group.key)
+        times = same.times if same else None
+        if times is None or len(times) != len(group.launches):
+            return None
+        total += sum(times)
+    return total

@@ -1,0 +1,339 @@
+"""`keet batch`: a tree of reports into a store, resumable at any moment.
+
+What is through is written as a part every few seconds, in the background; whoever kills the run
+loses what came after the last one. Nothing is remembered but the store: the next run looks there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple, Protocol, Self
+
+from keet.corpus.discovery import Found
+from keet.corpus.layout import LAUNCH_COLUMNS, storable, utc_now
+from keet.corpus.part_writer import FileRecord, write_part
+from keet.corpus.rows import FileRows
+from keet.corpus.settled import Claims, Decision, Do, Duplicate, Kept, Known, Owner, failures
+from keet.corpus.worker import Analysed, Answer, Failed, Hashed, Look, Step, Task
+from keet.errors import KeetError, one_line
+from keet.files import replacing
+from keet.version import __version__
+
+FIRST_PART_SECONDS, PART_SECONDS = 0.5, 8.0
+PART_LAUNCHES = 4_000
+"""A part is written after so long or with so much in it, whichever comes first. The first ones come
+early: a short run that is killed has something to show, and a long one does not make crumbs."""
+QUARANTINE = "quarantine.txt"
+_DURATION = LAUNCH_COLUMNS.index("duration_us")
+
+
+class Tally(NamedTuple):
+    """How far a run is."""
+
+    files: int
+    """To be done in this run; `settled` ones are not among them."""
+    done: int = 0
+    failed: int = 0
+    duplicates: int = 0
+    launches: int = 0
+    gpu_seconds: float = 0.0
+    """Of the launches that say how long they took."""
+    seconds: float = 0.0
+    workers: int = 0
+    """Processes started so far: more than `jobs` where some died or were replaced."""
+    worker_memory: int = 0
+    """The most bytes that a worker held after a file."""
+    stopped: bool = False
+
+    @property
+    def through(self) -> int:
+        return self.done + self.failed + self.duplicates
+
+    def plus(
+        self,
+        *,
+        done: int = 0,
+        failed: int = 0,
+        duplicates: int = 0,
+        launches: int = 0,
+        gpu_seconds: float = 0.0,
+    ) -> Tally:
+        return self._replace(
+            done=self.done + done,
+            failed=self.failed + failed,
+            duplicates=self.duplicates + duplicates,
+            launches=self.launches + launches,
+            gpu_seconds=self.gpu_seconds + gpu_seconds,
+        )
+
+    @property
+    def seconds_left(self) -> float | None:
+        if not self.through:
+            return None
+        return self.seconds / self.through * (self.files - self.through)
+
+
+class Workers(Protocol):
+    """What `Pool` does, for this module."""
+
+    started: int
+    most_memory: int
+
+    def room(self) -> int: ...
+    def submit(self, task: Task) -> None: ...
+    def wait(self, seconds: float) -> list[Answer]: ...
+
+
+class PartWriter:
+    """Collects what is through and writes it as parts, one at a time, in a thread of its own."""
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+        self._records: list[FileRecord] = []
+        self._rows: list[FileRows] = []
+        self._launches = 0
+        self._since = time.monotonic()
+        self._patience = FIRST_PART_SECONDS
+        self._thread = ThreadPoolExecutor(1, "part-writer")
+        self._writing: Future[Path] | None = None
+
+    def add(self, record: FileRecord, rows: FileRows | None = None) -> None:
+        if not self._records:
+            self._since = time.monotonic()
+        self._records.append(record)
+        if rows is not None:
+            self._rows.append(rows)
+            self._launches += len(rows.launches)
+
+    def write_when_due(self) -> None:
+        """Raises what went wrong with the part before: a full disk ends the run."""
+        if self._writing is not None and self._writing.done():
+            self._finish()
+        waited = time.monotonic() - self._since
+        due = waited >= self._patience or self._launches >= PART_LAUNCHES
+        if self._records and due and self._writing is None:
+            self._start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Keep what is through also when the run could not go on; not where writing failed."""
+        if kind is None or issubclass(kind, KeetError):
+            self.close()
+        else:
+            self._thread.shutdown()
+
+    def close(self) -> None:
+        """All that was added is in the store now."""
+        try:
+            self._finish()
+            if self._records:
+                self._start()
+                self._finish()
+        finally:
+            self._thread.shutdown()
+
+    def _start(self) -> None:
+        records, rows = self._records, self._rows
+        self._records, self._rows, self._launches = [], [], 0
+        self._patience = min(2 * self._patience, PART_SECONDS)
+        self._writing = self._thread.submit(write_part, self._out, records, rows)
+
+    def _finish(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+
+class Batch:
+    """One run: files in, records and rows out."""
+
+    def __init__(
+        self,
+        files: Sequence[Found],
+        kept: Kept,
+        workers: Workers,
+        writer: PartWriter,
+    ) -> None:
+        self._files, self._workers, self._writer = files, workers, writer
+        self._claims = Claims(files, kept)
+        self._next = 0
+        self._ready: deque[Do] = deque()
+        self._equal: dict[int, Duplicate] = {}
+        """Snapshots of reports that are kept: read to see that they are whole, not to be kept."""
+        self._start = time.monotonic()
+        self._stop = False
+        self.tally = Tally(len(files))
+
+    def stop(self) -> None:
+        """What is through is written; what is under way is not waited for."""
+        self._stop = True
+
+    def run(self, tell: Callable[[Tally], None]) -> Tally:
+        while self.tally.through < len(self._files) and not self._stop:
+            self._feed()
+            for answer in self._workers.wait(0.5):
+                self._take(answer)
+            self._writer.write_when_due()
+            self._look_around()
+            tell(self.tally)
+        return self.tally
+
+    def _look_around(self) -> None:
+        self.tally = self.tally._replace(
+            seconds=time.monotonic() - self._start,
+            workers=self._workers.started,
+            worker_memory=self._workers.most_memory,
+            stopped=self._stop,
+        )
+
+    # --- tasks out
+
+    def _feed(self) -> None:
+        """Those that were decided come first: others may wait for them."""
+        while self._workers.room() > 0:
+            if self._ready:
+                self._submit(*self._ready.popleft())
+            elif self._next < len(self._files):
+                self._next += 1
+                self._begin(self._next - 1)
+            else:
+                return
+
+    def _begin(self, number: int) -> None:
+        step, behind = self._claims.first_step(number), self._files[number].behind
+        if behind is None or step == "analyse":
+            self._submit(number, step)
+        else:
+            self._learned(number, behind.sha256)
+
+    def _submit(self, number: int, step: Step) -> None:
+        self._workers.submit(Task(number, step, self._files[number].path))
+
+    # --- answers in
+
+    def _take(self, answer: Answer) -> None:
+        match answer.result:
+            case Look():
+                self._learned(answer.task.number, answer.result)
+            case Hashed(sha256):
+                self._learned(answer.task.number, sha256)
+            case Analysed(rows):
+                self._analysed(answer, rows)
+            case Failed(reason):
+                self._failed(answer, reason)
+
+    def _learned(self, number: int, known: Known | None) -> None:
+        for decision in self._claims.answered(number, known):
+            self._act(decision)
+
+    def _act(self, decision: Decision) -> None:
+        match decision:
+            case Do():
+                self._ready.append(decision)
+            case Duplicate(number) if self._files[number].behind is not None:
+                self._equal[number] = decision
+                self._ready.append(Do(number, "analyse"))
+            case Duplicate(number):
+                self._record_equal(number, decision)
+
+    def _analysed(self, answer: Answer, rows: FileRows) -> None:
+        number, sha256 = answer.task.number, rows.sha256
+        equal = self._equal.pop(number, None)
+        owner = self._claims.owner(sha256) if sha256 else None
+        if equal is None and owner is not None and sha256 is not None:
+            equal = Duplicate(number, sha256, owner)
+        if equal is not None:
+            self._record_equal(number, equal)
+        else:
+            self._record_done(answer, rows)
+        self._finish(number)
+
+    def _record_done(self, answer: Answer, rows: FileRows) -> None:
+        file, count = self._files[answer.task.number], len(rows.launches)
+        record = _record(file, "done", sha256=rows.sha256, launches=count)
+        self._writer.add(_as_seen(record, answer), rows)
+        if rows.sha256:
+            self._claims.keep(rows.sha256, Owner(storable(file.path), count))
+        spent = sum(_microseconds(row) for row in rows.launches) / 1e6
+        self.tally = self.tally.plus(done=1, launches=count, gpu_seconds=spent)
+
+    def _record_equal(self, number: int, equal: Duplicate) -> None:
+        """A file that was merely touched is done as it was; its rows are there."""
+        file, owner = self._files[number], equal.of
+        if owner.path == storable(file.path):
+            self._writer.add(_record(file, "done", sha256=equal.sha256, launches=owner.launches))
+            self.tally = self.tally.plus(done=1)
+            return
+        record = _record(file, "duplicate", sha256=equal.sha256, duplicate_of=owner.path)
+        self._writer.add(record._replace(reason=f"it is equal to {one_line(owner.path)}"))
+        self.tally = self.tally.plus(duplicates=1)
+
+    def _failed(self, answer: Answer, reason: str) -> None:
+        number = answer.task.number
+        self._equal.pop(number, None)
+        record = failed_record(self._files[number], reason)
+        record = record._replace(sha256=self._claims.hash_of(number))
+        self._writer.add(_as_seen(record, answer))
+        self.tally = self.tally.plus(failed=1)
+        if answer.task.step != "analyse":
+            self._learned(number, None)
+        self._finish(number)
+
+    def _finish(self, number: int) -> None:
+        for decision in self._claims.finished(number):
+            self._act(decision)
+
+
+def _microseconds(row: Sequence[object]) -> float:
+    duration = row[_DURATION]
+    return duration if isinstance(duration, float) else 0.0
+
+
+def _record(
+    file: Found,
+    status: str,
+    sha256: str | None = None,
+    duplicate_of: str | None = None,
+    launches: int | None = None,
+) -> FileRecord:
+    return FileRecord(
+        path=storable(file.path),
+        size=file.size,
+        mtime_ns=file.mtime_ns,
+        sha256=sha256,
+        status=status,
+        reason=None,
+        duplicate_of=duplicate_of,
+        launches=launches,
+        seconds=None,
+        keet=__version__,
+        recorded=utc_now(),
+    )
+
+
+def failed_record(file: Found, reason: str) -> FileRecord:
+    return _record(file, "failed")._replace(reason=reason)
+
+
+def _as_seen(record: FileRecord, answer: Answer) -> FileRecord:
+    """The file as the worker found it, which may be newer than when it was listed."""
+    seconds = record._replace(seconds=answer.seconds)
+    return seconds._replace(**answer.seen._asdict()) if answer.seen else seconds
+
+
+def write_quarantine(out: Path) -> int:
+    """Say in one file which reports of the store failed, and why; how many there are."""
+    path, failed = out / QUARANTINE, failures(out)
+    if not failed:
+        path.unlink(missing_ok=True)
+        return 0
+    with replacing(path) as file:
+        for failure in failed:
+            file.write(f"{one_line(failure.path)}\t{failure.reason}\n".encode())
+    return len(failed)

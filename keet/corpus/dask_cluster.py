@@ -1,0 +1,231 @@
+"""`keet batch --dask`: chunks of files on the workers of an existing Dask cluster.
+
+Each chunk is a small run of its own, where it is worked on: with a worker process that may die, and
+parts written straight into the store, which all have to see. Only counts travel back.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from itertools import groupby
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, Self
+
+from keet.corpus.batch import Batch, PartWriter, Tally, failed_record
+from keet.corpus.discovery import Found
+from keet.corpus.layout import STORE_FILE
+from keet.corpus.part_writer import write_part
+from keet.corpus.pool import Limits, Pool
+from keet.corpus.settled import Kept, Settled, settle
+from keet.errors import KeetError, NotAvailable, one_line
+
+Client = Any
+Future = Any
+"""Of dask.distributed, which has no types to speak of, and need not be installed."""
+CHUNK_FILES = 64
+CHUNK_BYTES = 256 << 20
+MOST_EQUAL = 256
+"""Files of one size that stay together: equal ones are then recognised before they are analysed."""
+ATTEMPTS = 3
+"""For a chunk whose Dask worker died, each time after as many deaths as Dask itself allows."""
+_CONNECT_SECONDS = 15
+_WORKER_LOST = ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
+
+
+class Chunk(NamedTuple):
+    """Files for one task."""
+
+    files: tuple[Found, ...]
+    attempt: int = 0
+
+
+def chunks(files: Sequence[Found]) -> Iterator[Chunk]:
+    """By size, so that equal files meet in one chunk."""
+    pending: list[Found] = []
+    for _, same in groupby(sorted(files, key=_size), key=_size):
+        for file in same:
+            pending.append(file)
+            if len(pending) >= MOST_EQUAL:
+                yield Chunk(tuple(pending))
+                pending = []
+        if len(pending) >= CHUNK_FILES or sum(map(_size, pending)) >= CHUNK_BYTES:
+            yield Chunk(tuple(pending))
+            pending = []
+    if pending:
+        yield Chunk(tuple(pending))
+
+
+def _size(file: Found) -> int:
+    return file.content_size
+
+
+# --- on a Dask worker
+
+
+class Order(NamedTuple):
+    """What is the same for all chunks."""
+
+    out: str
+    analyse: str
+    seconds: float
+
+
+_pools = threading.local()
+"""A worker process for each thread of a Dask worker, kept from chunk to chunk."""
+
+
+def work(chunk: Chunk, kept: Kept, order: Order) -> Tally:
+    """Analyse a chunk into the store. Raises `NotAvailable` where the store is not to be seen."""
+    out = Path(order.out)
+    if not (out / STORE_FILE).exists():
+        raise NotAvailable(
+            f"a Dask worker does not see {order.out}; use a folder that the whole cluster shares"
+        )
+    files = settle(out, chunk.files).open if chunk.attempt else chunk.files
+    pool = _pool_of_this_thread(order)
+    try:
+        with PartWriter(out) as writer:
+            done = Batch(files, kept, pool, writer).run(lambda _: None)
+    except BaseException:
+        _close_pool()
+        raise
+    return done._replace(workers=0)
+
+
+def _pool_of_this_thread(order: Order) -> Pool:
+    pool: Pool | None = getattr(_pools, "pool", None)
+    if pool is None or _pools.order != order:
+        _close_pool()
+        pool = Pool(order.analyse, 1, Limits(seconds=order.seconds))
+        _pools.pool, _pools.order = pool, order
+    return pool
+
+
+def _close_pool() -> None:
+    pool: Pool | None = getattr(_pools, "pool", None)
+    _pools.pool = None
+    if pool is not None:
+        pool.close()
+
+
+# --- on the client
+
+
+class Cluster:
+    """A connection to a cluster. Raises `NotAvailable` where there is none."""
+
+    def __init__(self, address: str, out: Path, analyse: str, seconds: float) -> None:
+        self._client = _connect(address)
+        self._address = address
+        self._order = Order(str(out.absolute()), analyse, seconds)
+        self._finished: SimpleQueue[Future | None] = SimpleQueue()
+        self._running: dict[Future, Chunk] = {}
+        self._stop = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.cancel(list(self._running))
+        self._client.close()
+
+    def stop(self) -> None:
+        """Chunks that are under way end on their own, and are in the store then."""
+        self._stop = True
+        self._finished.put(None)
+
+    def run(self, settled: Settled, tell: Callable[[Tally], None]) -> Tally:
+        start = time.monotonic()
+        waiting = deque(chunks(settled.open))
+        kept = self._client.scatter(settled.kept, broadcast=True, hash=False)
+        tally = Tally(len(settled.open))
+        while (waiting or self._running) and not self._stop:
+            self._feed(waiting, kept)
+            for future in self._wait():
+                tally = self._take(future, waiting, tally)
+            tally = tally._replace(seconds=time.monotonic() - start)
+            tell(tally)
+        return tally._replace(stopped=self._stop)
+
+    def _feed(self, waiting: deque[Chunk], kept: Any) -> None:
+        """A few chunks for each thread: the scheduler need not hold millions."""
+        threads = sum(self._client.nthreads().values())
+        while waiting and len(self._running) < max(8, 3 * threads):
+            chunk = waiting.popleft()
+            future = self._client.submit(work, chunk, kept, self._order, pure=False)
+            self._running[future] = chunk
+            future.add_done_callback(self._finished.put)
+
+    def _wait(self) -> Iterator[Future]:
+        try:
+            future = self._finished.get(timeout=1.0)
+        except Empty:
+            if self._client.status != "running":
+                raise NotAvailable(
+                    f"the Dask scheduler at {self._address} is gone; go on with the same command"
+                ) from None
+            return
+        if future is not None and future in self._running:
+            yield future
+
+    def _take(self, future: Future, waiting: deque[Chunk], tally: Tally) -> Tally:
+        chunk = self._running.pop(future)
+        if future.status == "finished":
+            return _added(tally, future.result(), len(chunk.files))
+        problem = future.exception() if future.status == "error" else None
+        if problem is not None and type(problem).__name__ not in _WORKER_LOST:
+            raise _fatal(problem)
+        if chunk.attempt + 1 < ATTEMPTS:
+            waiting.append(chunk._replace(attempt=chunk.attempt + 1))
+            return tally
+        return self._give_up(chunk, tally)
+
+    def _give_up(self, chunk: Chunk, tally: Tally) -> Tally:
+        out = Path(self._order.out)
+        left = settle(out, chunk.files).open
+        reason = f"the Dask workers that had it died {ATTEMPTS} times; see their logs, then try "
+        reason += "again with: keet batch --retry-failed"
+        write_part(out, [failed_record(file, reason) for file in left], [])
+        through = len(chunk.files) - len(left)
+        return tally.plus(done=through, failed=len(left))
+
+
+def _added(tally: Tally, chunk: Tally, files: int) -> Tally:
+    """What an earlier attempt had settled counts as done."""
+    return tally.plus(
+        done=files - chunk.failed - chunk.duplicates,
+        failed=chunk.failed,
+        duplicates=chunk.duplicates,
+        launches=chunk.launches,
+        gpu_seconds=chunk.gpu_seconds,
+    )._replace(worker_memory=max(tally.worker_memory, chunk.worker_memory))
+
+
+def _fatal(problem: BaseException) -> KeetError:
+    """What would go wrong with every chunk: a store that can't be written, keet not installed."""
+    if isinstance(problem, KeetError):
+        return problem
+    said = one_line(f"{type(problem).__name__}: {problem}"[:300])
+    return NotAvailable(
+        f"a Dask worker can't do it ({said}); install the same keet on the cluster, and check that "
+        "it can write to the store"
+    )
+
+
+def _connect(address: str) -> Client:
+    try:
+        dask = import_module("distributed")
+    except ImportError:
+        raise NotAvailable("--dask needs dask.distributed; pip install 'keet[dask]'") from None
+    try:
+        return dask.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as problem:
+        raise NotAvailable(
+            f"no Dask scheduler answers at {one_line(address)} ({type(problem).__name__}); "
+            "check the address: it starts with tcp://"
+        ) from None

@@ -1,0 +1,206 @@
+"""Changes over time: from some file on, a kernel takes longer, or less long, than before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from keet.corpus.insights import noise
+from keet.corpus.insights.book import Book
+from keet.corpus.insights.describe import amount, joined, spoken
+from keet.corpus.insights.moved import moved_between
+from keet.corpus.insights.other_series import alike
+from keet.corpus.insights.points import Point, Source, with_metrics
+from keet.corpus.insights.records import Change, Dated, Insight
+from keet.corpus.insights.series import Capture
+from keet.corpus.insights.sweeps import limiters
+from keet.evidence import Evidence
+
+_LEAST_FILES = 5
+"""Of a history: with fewer, a change can't be told from an odd capture."""
+_LEAST_CHANGE = 1.05
+_VERSIONS = (("driver", "driver_version"), ("CUDA", "cuda_version"), ("ncu", "ncu_version"))
+
+
+class Break(NamedTuple):
+    """Where a history is cut in two."""
+
+    after: int
+    """Position of the last file before it."""
+    before_us: float
+    after_us: float
+
+
+class Changed(NamedTuple):
+    """A history, and where it is cut."""
+
+    history: tuple[Point, ...]
+    cut: Break
+
+    @property
+    def slowdown(self) -> float:
+        return self.cut.after_us / self.cut.before_us
+
+
+def find_changes(captures: Iterable[Capture]) -> list[Changed]:
+    found = []
+    for points in alike(captures, across_devices=False):
+        history = _history(points)
+        cut = change_point([point.duration_us for point in history])
+        if cut is not None:
+            found.append(Changed(tuple(history), cut))
+    return found
+
+
+def _history(points: Sequence[Point]) -> list[Point]:
+    """By date; files without one have no place in it, and one date is no history."""
+    dated = [(point.created, point.path, point) for point in points if point.created]
+    history = [point for _, _, point in sorted(dated, key=lambda entry: entry[:2])]
+    return history if len({point.created for point in history}) >= _LEAST_FILES else []
+
+
+def change_point(times: Sequence[float]) -> Break | None:
+    """The cut that leaves the least spread on both sides, if the sides differ beyond the noise.
+
+    The spread is that of the history itself, and never less than two captures differ by anyway.
+    With one file on a side, that file has to stand out twice as far.
+    """
+    if len(times) < _LEAST_FILES:
+        return None
+    cut = min(range(1, len(times)), key=lambda i: _spread(times[:i]) + _spread(times[i:]))
+    before, after = median(times[:cut]), median(times[cut:])
+    sd = max(_deviation(times[:cut], times[cut:]), noise.between_sessions(min(before, after)))
+    least = min(cut, len(times) - cut)
+    needed = noise.BEYOND * sd * (2 if least == 1 else 1)
+    step = abs(math.log(after / before))
+    if step <= max(needed, math.log(_LEAST_CHANGE)):
+        return None
+    return Break(cut - 1, before, after)
+
+
+def _spread(times: Sequence[float]) -> float:
+    middle = math.log(median(times))
+    return sum(abs(math.log(time) - middle) for time in times)
+
+
+def _deviation(*sides: Sequence[float]) -> float:
+    """Of the captures around the middle of their side, robustly."""
+    away = [abs(math.log(time / median(side))) for side in sides if len(side) > 1 for time in side]
+    return 1.4826 * median(away) if away else 0.0
+
+
+# --- words
+
+
+def change_insight(store: Source, changed: Changed) -> Insight:
+    book, (history, found) = Book(), changed
+    last, first = with_metrics(store, [history[found.after], history[found.after + 1]])
+    before, after = _typical(store, history[: found.after + 1], history[found.after + 1 :])
+    change = Change(
+        kernel=first.kernel,
+        device=first.device,
+        grid=first.texts["grid"],
+        block=first.texts["block"],
+        history=tuple(_dated(point) for point in history),
+        last_before=found.after,
+        before_us=found.before_us,
+        after_us=found.after_us,
+        change_pct=100 * (found.after_us / found.before_us - 1),
+        slower=found.after_us > found.before_us,
+        limiter_before=before.texts["limiter"],
+        limiter_after=after.texts["limiter"],
+        moved=moved_between(before, after),
+        versions=tuple(_versions(last, first)),
+    )
+    return _told(change, (last, first), (before, after), book)
+
+
+def _typical(store: Source, *sides: Sequence[Point]) -> list[Point]:
+    """The median file of each side: what moved is read off these two."""
+    chosen = [sorted(s, key=lambda p: p.duration_us)[(len(s) - 1) // 2] for s in sides]
+    return with_metrics(store, chosen)
+
+
+def _dated(point: Point) -> Dated:
+    created = point.created.isoformat(sep=" ") if point.created else ""
+    return Dated(point.path, point.launch, created, point.duration_us)
+
+
+def _versions(last: Point, first: Point) -> Iterable[str]:
+    for name, column in _VERSIONS:
+        was, now = last.texts[column], first.texts[column]
+        if was != now and was and now:
+            yield f"{name} {was} to {name} {now}"
+
+
+def _told(
+    change: Change, edge: tuple[Point, Point], typical: tuple[Point, Point], book: Book
+) -> Insight:
+    before = book.computed("median before", change.before_us, "us")
+    after = book.computed("median after", change.after_us, "us")
+    percent = book.computed("change", abs(change.change_pct), "%", before, after)
+    files = book.computed("files", len(change.history), "")
+    longer, was = ("longer", "faster") if change.slower else ("shorter", "slower")
+    last, first = edge
+    extent = (
+        f"From {_day(first)} on it takes {after} instead of {before}: {percent.value:.0f} % "
+        f"{longer}, beyond noise, over a history of {files.value:.0f} files."
+    )
+    text = (
+        f"{extent} The last file before is `{last.path}`, the first after `{first.path}`.",
+        _limiter(change),
+        _moved(change, typical, book),
+        *_also(change),
+        *_alone(change),
+    )
+    return Insight(
+        id="",
+        kind="change",
+        title=f"{change.kernel}: {percent.value:.0f} % {longer} since {_day(first)}",
+        text=text,
+        adds=(
+            "The newest profile alone explains how the kernel runs now; the set shows that it was "
+            f"{was} before, and between which two files that changed."
+        ),
+        facts=book.facts,
+        change=change,
+    )
+
+
+def _day(point: Point) -> str:
+    return f"{point.created:%Y-%m-%d %H:%M}" if point.created else "an unknown day"
+
+
+def _limiter(change: Change) -> str:
+    was, now = limiters(change.limiter_before)[:1], limiters(change.limiter_after)[:1]
+    if not was or not now:
+        return "What limits it is not known on both sides."
+    if was == now:
+        return f"The limiter is {spoken(now[0])} before and after."
+    return f"The limiter was {spoken(was[0])} and is {spoken(now[0])} now."
+
+
+def _moved(change: Change, typical: tuple[Point, Point], book: Book) -> str:
+    said = []
+    for entry in change.moved[:3]:
+        before, after = (book.cell(point, entry.metric) for point in typical)
+        said.append(f"{entry.label} from {_amount(before)} to {_amount(after)}")
+    if not said:
+        return "No counter of work, caches or clocks in the store moved with it."
+    return f"What moved with it: {joined(said)}."
+
+
+def _also(change: Change) -> Iterable[str]:
+    if change.versions:
+        yield f"At the same place changed: {joined(change.versions)}."
+
+
+def _alone(change: Change) -> Iterable[str]:
+    if min(change.last_before + 1, len(change.history) - change.last_before - 1) == 1:
+        yield "One side of it is a single file: capture again before acting on it."
+
+
+def _amount(piece: Evidence | None) -> str:
+    return amount(piece) if piece else "not measured"

@@ -1,0 +1,197 @@
+"""Kernels with the same disease: one remedy, learnt once, serves them all."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from keet.catalog import findings
+from keet.corpus.insights.book import Book
+from keet.corpus.insights.describe import capital, joined, plural
+from keet.corpus.insights.points import Source
+from keet.corpus.insights.records import Cluster, ClusterKernel, Insight
+from keet.evidence import Evidence
+from keet.units import Quantity
+
+_LEAST_KERNELS = 2
+_SHOWN = 8
+_LEAST_SHARE = 1.0
+"""Per cent of the GPU's time: less is no pattern worth a remedy."""
+
+
+class _Row(NamedTuple):
+    """A finding in one kernel on one GPU."""
+
+    finding: str
+    device: str
+    kernel: str
+    kernel_full: str
+    launches: int
+    files: frozenset[str]
+    time_us: float
+    saved_low_us: float
+    saved_likely_us: float
+    saved_high_us: float
+
+
+def find_clusters(store: Source, kernel: re.Pattern[str] | None) -> list[Insight]:
+    totals = _totals(store, kernel)
+    groups: dict[tuple[str, str], list[_Row]] = defaultdict(list)
+    for row in _rows(store):
+        if kernel is None or kernel.search(row.kernel) or kernel.search(row.kernel_full):
+            groups[row.finding, row.device].append(row)
+    clusters = [_cluster(rows, totals[device]) for (_, device), rows in groups.items()]
+    worth = [cluster for cluster in clusters if _is_pattern(cluster)]
+    return [_insight(each) for each in sorted(worth, key=lambda c: -c.saved_likely_us)]
+
+
+def _is_pattern(cluster: Cluster) -> bool:
+    """Two kernels of one file are no set: whoever reads that file sees both."""
+    least = _LEAST_KERNELS if cluster.files > 1 else _LEAST_KERNELS + 1
+    return cluster.kernel_count >= least and cluster.share_pct >= _LEAST_SHARE
+
+
+def _totals(store: Source, kernel: re.Pattern[str] | None) -> dict[str, float]:
+    """Time of each GPU: shares of one are never shares of another."""
+    table = store.query(
+        "SELECT coalesce(device, 'unknown GPU'), kernel, kernel_full, sum(duration_us) "
+        "FROM launches WHERE duration_us > 0 GROUP BY ALL"
+    )
+    totals: dict[str, float] = defaultdict(float)
+    for device, short, full, time in table.rows:
+        if kernel is None or kernel.search(short or "") or kernel.search(full or ""):
+            totals[device] += time
+    return totals
+
+
+def _rows(store: Source) -> list[_Row]:
+    """What fixing saves is a part of the launch's own time: never more than is there."""
+    saved = ", ".join(
+        f"sum(l.duration_us * (1 - 1 / greatest(1, f.forecast_{bound})))"
+        for bound in ("low", "likely", "high")
+    )
+    table = store.query(
+        "SELECT f.id, coalesce(l.device, 'unknown GPU'), l.kernel, l.kernel_full, count(*), "
+        f"list(DISTINCT l.report_sha256), sum(l.duration_us), {saved} "
+        "FROM findings f JOIN launches l USING (report_sha256, launch_id) "
+        "WHERE l.duration_us > 0 AND f.forecast_likely IS NOT NULL GROUP BY 1, 2, 3, 4"
+    )
+    return [_row(row) for row in table.rows]
+
+
+def _row(row: Sequence[Any]) -> _Row:
+    finding, device, kernel, full, launches, files, *times = row
+    return _Row(finding, device, kernel or "", full or "", launches, frozenset(files), *times)
+
+
+def _cluster(rows: Sequence[_Row], total_us: float) -> Cluster:
+    kernels = sorted(_kernels(rows, total_us), key=lambda k: -k.saved_likely_us)
+    spec = findings().get(rows[0].finding)
+    time = sum(row.time_us for row in rows)
+    return Cluster(
+        finding=rows[0].finding,
+        label=spec.label if spec else rows[0].finding,
+        device=rows[0].device,
+        kernels=tuple(kernels[:_SHOWN]),
+        kernel_count=len(kernels),
+        launches=sum(row.launches for row in rows),
+        files=len(frozenset().union(*(row.files for row in rows))),
+        time_us=time,
+        total_us=total_us,
+        share_pct=100 * time / total_us,
+        saved_low_us=sum(row.saved_low_us for row in rows),
+        saved_likely_us=sum(row.saved_likely_us for row in rows),
+        saved_high_us=sum(row.saved_high_us for row in rows),
+        remedy=spec.remedy.replace("{here}", "") if spec else "",
+    )
+
+
+def _kernels(rows: Sequence[_Row], total_us: float) -> Iterable[ClusterKernel]:
+    """By full name: kernels of one short name may be different ones."""
+    for row in rows:
+        yield ClusterKernel(
+            kernel=row.kernel,
+            launches=row.launches,
+            files=len(row.files),
+            time_us=row.time_us,
+            share_pct=100 * row.time_us / total_us,
+            saved_low_us=row.saved_low_us,
+            saved_likely_us=row.saved_likely_us,
+            saved_high_us=row.saved_high_us,
+        )
+
+
+# --- words
+
+
+def _insight(cluster: Cluster) -> Insight:
+    book = Book()
+    kernels = book.computed("kernels", cluster.kernel_count, "")
+    share = book.computed("share of the GPU's time", cluster.share_pct, "%")
+    title = (
+        f"{kernels.value:.0f} kernels, {share:.0f} of the time: {cluster.label} on {cluster.device}"
+    )
+    text = (_extent(cluster, book, share), _saving(cluster, book), capital(cluster.remedy))
+    return Insight(
+        id="",
+        kind="cluster",
+        title=title,
+        text=tuple(filter(None, text)),
+        adds=_adds(cluster, book),
+        facts=book.facts,
+        cluster=cluster,
+    )
+
+
+def _extent(cluster: Cluster, book: Book, share: Evidence) -> str:
+    launches = book.computed("launches", cluster.launches, "")
+    files = book.computed("files", cluster.files, "")
+    time, total = (
+        _time(book, "their time", cluster.time_us),
+        _time(book, "all time", cluster.total_us),
+    )
+    return (
+        f"{launches.value:,.0f} launches in {plural(int(files.value), 'file')} on {cluster.device} "
+        f"have it; they take {time} of the {total} that the store holds of this GPU ({share:.0f})."
+    )
+
+
+def _saving(cluster: Cluster, book: Book) -> str:
+    low, likely, high = (
+        _time(book, f"saved, {bound}", value)
+        for bound, value in (
+            ("at least", cluster.saved_low_us),
+            ("likely", cluster.saved_likely_us),
+            ("at most", cluster.saved_high_us),
+        )
+    )
+    return f"If all were fixed, {likely} would be saved ({low} to {high}), by the forecast of each."
+
+
+def _adds(cluster: Cluster, book: Book) -> str:
+    """Beside the one kernel that a reader of single profiles would begin with."""
+    first, saved = cluster.kernels[0], cluster.saved_likely_us
+    share = book.computed(
+        "share of the first kernel in the saving",
+        100 * first.saved_likely_us / saved if saved else 0.0,
+        "%",
+    )
+    others = [f"`{kernel.kernel}`" for kernel in cluster.kernels[1:3]]
+    return (
+        f"The profile that gains most alone (`{first.kernel}`) has {share:.0f} of that saving; the "
+        f"set shows that the same remedy serves {joined(others)}{_and_more(cluster)} too."
+    )
+
+
+def _and_more(cluster: Cluster) -> str:
+    return " and others" if cluster.kernel_count > 3 else ""
+
+
+def _time(book: Book, label: str, value_us: float) -> Evidence:
+    return book.computed(label, value_us, "us")
+
+
+def shown_us(value_us: float) -> str:
+    return str(Quantity(value_us, "us").to_base())

@@ -1,0 +1,151 @@
+"""Knobs that somebody wrote down: `BLOCK_0128.ncu-rep`, `--tile=64`, `-DUNROLL=4`.
+
+A name with a number is a candidate; whether it is a knob shows in the set, where it varies and
+nothing else does. Names that count captures (`run3`) or hold no parameter (`seed`) are none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+_VALUE = r"\d+(?:\.\d+)?"
+_NAMED = re.compile(
+    rf"(?<![A-Za-z0-9])([A-Za-z]+(?:[_-][A-Za-z]+)*)(=|_|-)?({_VALUE})(?![A-Za-z0-9.]*[A-Za-z0-9])"
+)
+"""In a name: `BLOCK_0128`, `tile=64`, `M128`, and all of `M_128_N_64`."""
+_OPTION = re.compile(rf"-{{1,2}}D?([A-Za-z][\w.-]*)[=:]({_VALUE})$|([A-Za-z_][\w.-]*)=({_VALUE})$")
+_BARE_OPTION = re.compile(r"-{1,2}([A-Za-z][\w-]*)$")
+_BARE_VALUE = re.compile(rf"{_VALUE}$")
+_DIGITS = re.compile(r"\d+")
+_ENDINGS = re.compile(
+    r"\.(?:ncu-repz?|keet\.json|csv|txt|log|nsight-cuprof-report)$", re.IGNORECASE
+)
+_CAPTURES = """
+run runs rep reps repeat repeats repetition iteration iterations iter iters trial trials try attempt
+round capture profile profiles report reports ncu output out file test case sample id seed device
+gpu gpus rank node job task part shard pid tid process stream warmup warmups sm cc v rtx gtx
+sxm cuda driver version ver rev build commit day date time night nightly week month year release pr
+issue step chapter page pg exercise ex hw lab
+"""
+_NO_KNOBS = frozenset(_CAPTURES.split())
+_GPUS = frozenset(("a", "b", "gb", "gh", "h", "l", "t", "v"))
+"""With a number right behind it, a GPU: `H200`, `T4`."""
+CONTROL_OPTIONS = r"--(?:clock-control|cache-control)[= ]\S+"
+LONGEST_COMMAND = 2000
+"""Characters of a command line, from its end, in which the program is looked for."""
+_CONTROL = re.compile(r"--(clock-control|cache-control)[= ](\S+)")
+_DEFAULTS = {"clock-control": "base", "cache-control": "all"}
+
+
+class Named(NamedTuple):
+    """A name and a number that somebody wrote."""
+
+    name: str
+    value: float
+    source: str
+    """`file name` or `command line`."""
+
+
+class Naming(NamedTuple):
+    """What a file's name and its program's command line say, and what is left without that."""
+
+    named: tuple[Named, ...]
+    skeleton: str
+    """The command line with its numbers taken out: that of the same program, run the same way."""
+    folder: str
+    """Where the file lies, without the values of knobs; empty where the path has no knob."""
+
+
+@lru_cache(maxsize=256)
+def naming_of(path: str, process: str | None, command_line: str | None) -> Naming:
+    command = program_part(process, command_line)
+    from_command = list(_from_command(command))
+    known = {named.name.lower(): named for named in from_command}
+    known |= {named.name.lower(): named for named in _from_path(path)}
+    return Naming(tuple(sorted(known.values())), _skeleton(command, process), _folder(path))
+
+
+def capture_control(options: str | None) -> str:
+    """How clocks and caches were held: times are not comparable where that differs. `options`: of
+    ncu; None: not recorded."""
+    if options is None:
+        return "unknown"
+    held = _DEFAULTS | dict(_CONTROL.findall(options))
+    return ", ".join(f"{name} {value}" for name, value in sorted(held.items()))
+
+
+def program_part(process: str | None, command_line: str | None) -> list[str]:
+    """The profiled program and its arguments; ncu's own options come before it."""
+    words = (command_line or "").split()
+    name = _file_name(process or "")
+    for place, word in enumerate(words[1:], 1):
+        if _is_program(_file_name(word.strip("\"'")), name):
+            return words[place:]
+    return []
+
+
+def _is_program(word: str, process: str) -> bool:
+    """`python3` starts a process whose file is `python3.12`."""
+    return bool(process) and (
+        word == process or (word.startswith("python") and "python" in process)
+    )
+
+
+def _file_name(path: str) -> str:
+    return path.strip().replace("\\", "/").rpartition("/")[2]
+
+
+def _from_path(path: str) -> Iterator[Named]:
+    """Of the file and of the two folders it lies in."""
+    parts = re.split(r"[/\\]", path)[-3:]
+    for part in parts:
+        yield from _in_name(_ENDINGS.sub("", part), "file name")
+
+
+def _in_name(text: str, source: str) -> Iterator[Named]:
+    for name, separator, value in _NAMED.findall(text):
+        if _may_be_knob(name) and (separator or name.lower() not in _GPUS):
+            yield Named(name, float(value), source)
+
+
+def _from_command(words: list[str]) -> Iterator[Named]:
+    if not words:
+        return
+    yield from _in_name(_file_name(words[0]), "command line")
+    position = 0
+    for before, word in pairwise(words):
+        option, is_value = _BARE_OPTION.match(before), _BARE_VALUE.match(word)
+        if match := _OPTION.match(word):
+            name, value = match[1] or match[3], match[2] or match[4]
+            yield from _checked(name, value)
+        elif option and is_value:
+            yield from _checked(option[1], word)
+        elif is_value:
+            position += 1
+            yield Named(f"argument #{position}", float(word), "command line")
+
+
+def _checked(name: str, value: str) -> Iterable[Named]:
+    return [Named(name, float(value), "command line")] if _may_be_knob(name) else []
+
+
+def _may_be_knob(name: str) -> bool:
+    """The last word says what is counted: `report_v` is a version of a report."""
+    return re.split(r"[_.-]", name.lower())[-1] not in _NO_KNOBS
+
+
+def _folder(path: str) -> str:
+    parts = re.split(r"[/\\]", path)
+    if not any(True for _ in _from_path(path)):
+        return ""
+    return "/".join([*parts[:-3], *(_NAMED.sub(r"\1=#", part) for part in parts[-3:-1])])
+
+
+def _skeleton(command: list[str], process: str | None) -> str:
+    """Without numbers: they are knobs, or count captures."""
+    words = [_file_name(command[0]), *command[1:]] if command else [_file_name(process or "")]
+    return _DIGITS.sub("#", " ".join(words))

@@ -1,0 +1,194 @@
+"""Launches that take much longer than others of the same kernel, shape and GPU."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from keet.corpus.insights import noise
+from keet.corpus.insights.book import Book
+from keet.corpus.insights.describe import amount, joined, plural
+from keet.corpus.insights.moved import moved_between
+from keet.corpus.insights.points import Point, Source, literals, point_at
+from keet.corpus.insights.records import Insight, Moved, Outlier, Outliers
+from keet.evidence import Evidence
+
+_LEAST_PEERS = 5
+_SHOWN = 5
+_MOST_SHARE = 0.2
+"""Of a group: more than that is a second mode, not an exception."""
+
+_SQL = """
+WITH peers AS (
+    SELECT report_sha256, kernel_full, device, grid, block, cluster_size, shared_memory_dynamic,
+        count(*) AS peers, median(ln(duration_us)) AS middle, mad(ln(duration_us)) AS deviation
+    FROM launches WHERE duration_us > 0 GROUP BY ALL HAVING count(*) >= {least}
+)
+SELECT l.report_sha256, l.launch_id, l.duration_us, p.peers, exp(p.middle), p.deviation,
+    l.kernel, l.kernel_full, l.device, l.grid, l.block
+FROM launches l JOIN peers p ON l.report_sha256 = p.report_sha256
+    AND l.kernel_full IS NOT DISTINCT FROM p.kernel_full
+    AND l.device IS NOT DISTINCT FROM p.device AND l.grid IS NOT DISTINCT FROM p.grid
+    AND l.block IS NOT DISTINCT FROM p.block
+    AND l.cluster_size IS NOT DISTINCT FROM p.cluster_size
+    AND l.shared_memory_dynamic IS NOT DISTINCT FROM p.shared_memory_dynamic
+WHERE l.duration_us > 0 AND ln(l.duration_us) - p.middle > ln({worth})
+ORDER BY l.duration_us DESC
+"""
+
+
+class _Found(NamedTuple):
+    sha256: str
+    launch: int
+    duration_us: float
+    peers: int
+    median_us: float
+    deviation: float
+    kernel: str
+    kernel_full: str
+    device: str
+    grid: str | None
+    block: str | None
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        return (self.sha256, self.kernel_full, self.device, self.grid, self.block, self.median_us)
+
+
+class FoundOutliers(NamedTuple):
+    told: list[Insight]
+    found: int
+
+
+def find_outliers(store: Source, kernel: re.Pattern[str] | None, top: int) -> FoundOutliers:
+    """Within a file: launches of different runs differ for more reasons than one."""
+    table = store.query(_SQL.format(least=_LEAST_PEERS, worth=noise.WORTH_TELLING))
+    groups: dict[tuple[object, ...], list[_Found]] = defaultdict(list)
+    for found in map(_found, table.rows):
+        matches = kernel is None or kernel.search(found.kernel) or kernel.search(found.kernel_full)
+        if matches and _is_outlier(found):
+            groups[found.group].append(found)
+    real = [group for group in groups.values() if len(group) <= _MOST_SHARE * group[0].peers]
+    heaviest = sorted(real, key=_excess, reverse=True)[:top]
+    return FoundOutliers([_insight(store, group) for group in heaviest], len(real))
+
+
+def _found(row: Sequence[Any]) -> _Found:
+    sha, launch, time, peers, middle, deviation, kernel, full, device, grid, block = row
+    names = (kernel or "", full or "", device or "unknown GPU")
+    return _Found(sha, launch, time, peers, middle, deviation, *names, grid, block)
+
+
+def _is_outlier(found: _Found) -> bool:
+    few = found.peers < noise.FEW_PEERS
+    least = noise.WORTH_TELLING_OF_FEW if few else noise.WORTH_TELLING
+    return found.duration_us > found.median_us * max(least, math.exp(noise.OUTLYING * _sd(found)))
+
+
+def _sd(found: _Found) -> float:
+    """Of the peers, by their median deviation; never less than captures differ anyway."""
+    return max(1.4826 * found.deviation, noise.within_session(found.median_us))
+
+
+def _excess(group: Sequence[_Found]) -> float:
+    return sum(found.duration_us - found.median_us for found in group)
+
+
+def _insight(store: Source, group: Sequence[_Found]) -> Insight:
+    first, book = group[0], Book()
+    usual = _median_launch(store, first)
+    points = [point_at(store, found.sha256, found.launch) for found in group[:_SHOWN]]
+    entries = tuple(
+        Outlier(
+            p.path,
+            p.launch,
+            p.duration_us,
+            p.duration_us / first.median_us,
+            moved_between(usual, p),
+        )
+        for p in points
+    )
+    outliers = Outliers(
+        kernel=first.kernel,
+        device=first.device,
+        grid=first.grid,
+        block=first.block,
+        peers=first.peers,
+        median_us=first.median_us,
+        spread_pct=100 * _sd(first),
+        launches=entries,
+        found=len(group),
+    )
+    return _told(outliers, usual, points, book)
+
+
+def _median_launch(store: Source, found: _Found) -> Point:
+    table = store.query(
+        "SELECT launch_id FROM launches WHERE report_sha256 = "
+        f"{literals([found.sha256])} AND duration_us > 0 "
+        f"AND kernel_full = {literals([found.kernel_full])} "
+        f"AND grid IS NOT DISTINCT FROM {_literal(found.grid)} "
+        f"AND block IS NOT DISTINCT FROM {_literal(found.block)} "
+        f"ORDER BY abs(ln(duration_us) - ln({found.median_us!r})), launch_id LIMIT 1"
+    )
+    return point_at(store, found.sha256, int(table.rows[0][0]))
+
+
+def _literal(text: str | None) -> str:
+    return "NULL" if text is None else literals([text])
+
+
+# --- words
+
+
+def _told(outliers: Outliers, usual: Point, points: Sequence[Point], book: Book) -> Insight:
+    longest, peers = (
+        points[0],
+        book.computed("launches of this kernel and shape", outliers.peers, ""),
+    )
+    time = book.time(longest)
+    median = book.computed("median time of the peers", outliers.median_us, "us")
+    times = book.times("as long as the median", time, median)
+    count = book.computed("outliers", outliers.found, "")
+    text = (
+        f"{count.value:.0f} of {peers.value:,.0f} launches of the same shape in `{longest.path}` "
+        f"{'takes' if outliers.found == 1 else 'take'} much longer than the others: launch "
+        f"#{longest.launch} takes {time}, {times.value:.2f}x the median of {median}.",
+        _why(outliers.launches[0].moved, usual, longest, book),
+    )
+    return Insight(
+        id="",
+        kind="outliers",
+        title=f"{outliers.kernel}: {_launches(outliers.found)} much slower than peers",
+        text=text,
+        adds=(
+            "A profile of one of these launches alone would not show that it is an exception, and "
+            "a profile of another would not show that there are such."
+        ),
+        facts=book.facts,
+        outliers=outliers,
+    )
+
+
+def _launches(found: int) -> str:
+    return plural(found, "launch", "launches")
+
+
+def _why(moved: Sequence[Moved], usual: Point, here: Point, book: Book) -> str:
+    if not moved:
+        return (
+            "No counter of work, caches or clocks in the store moved with it: profile that launch "
+            "again before reading anything into it."
+        )
+    said = []
+    for entry in moved[:3]:
+        before, after = book.cell(usual, entry.metric), book.cell(here, entry.metric)
+        said.append(f"{entry.label} is {_amount(after)} instead of {_amount(before)}")
+    return f"What moved with it: {joined(said)}."
+
+
+def _amount(piece: Evidence | None) -> str:
+    return amount(piece) if piece else "not measured"

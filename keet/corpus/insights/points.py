@@ -1,0 +1,217 @@
+"""The store as points: a kernel of one shape in one file, with the launch that stands for it.
+
+A file that launches a kernel a thousand times gives one point, its median launch: a row of the
+store that a reader can look up, not a mean that nobody measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from keet.corpus.insights.knob_names import (
+    CONTROL_OPTIONS,
+    LONGEST_COMMAND,
+    Naming,
+    capture_control,
+    naming_of,
+)
+from keet.corpus.layout import METRICS
+
+Shape = tuple[int | None, int | None, int | None]
+
+_TEXTS = (
+    *("report_sha256", "path", "kernel", "kernel_full", "device", "grid", "block"),
+    *("ncu_version", "cuda_version", "driver_version", "limiter", "healthy", "top_finding"),
+)
+_COMMAND_SQL = (
+    f"process, right(command_line, {LONGEST_COMMAND}) AS command, "
+    "CASE WHEN command_line IS NOT NULL THEN array_to_string(regexp_extract_all(command_line, "
+    f"'{CONTROL_OPTIONS}'), ' ') END AS control"
+)
+"""A command line has kilobytes of ncu's own options; what the program was told ends it."""
+_AXES = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+_OTHERS = ("launch_id", "created", "duration_us", "reached_pct", *_AXES)
+NARROW = (
+    *("cluster_size", "shared_memory_dynamic", "shared_memory_static", "registers_per_thread"),
+    *("inst_executed_total", "dram_bytes_read", "dram_bytes_written"),
+    *("global_store_sectors", "global_store_bytes_per_sector", "sm_frequency"),
+)
+"""Metrics that every point carries: what a launch is made of, and how much work it is."""
+_ALIKE = (
+    *("report_sha256", "kernel_full", "device", "grid", "block"),
+    *("cluster_size", "shared_memory_dynamic", "registers_per_thread"),
+)
+"""Launches of one file that are captures of the same thing."""
+_AT_ONCE = 400
+"""Rows that one query names: more would make a text that is slow to parse."""
+
+
+class Table(Protocol):
+    """What a query answers."""
+
+    @property
+    def columns(self) -> Sequence[str]: ...
+
+    @property
+    def rows(self) -> Sequence[Sequence[Any]]: ...
+
+
+class Source(Protocol):
+    """The store, as far as this package needs it."""
+
+    def query(self, sql: str) -> Table: ...
+
+
+class Point(NamedTuple):
+    """One row of the store, for all launches of its file that are alike."""
+
+    texts: Mapping[str, str | None]
+    launch: int
+    alike: int
+    """Launches that it stands for."""
+    created: datetime | None
+    duration_us: float
+    grid: Shape
+    block: Shape
+    naming: Naming
+    control: str
+    """How clocks and caches were held."""
+    metrics: Mapping[str, float]
+    """What was not measured is absent."""
+
+    @property
+    def path(self) -> str:
+        return self.texts["path"] or ""
+
+    @property
+    def sha256(self) -> str:
+        return self.texts["report_sha256"] or ""
+
+    @property
+    def kernel(self) -> str:
+        return self.texts["kernel"] or ""
+
+    @property
+    def device(self) -> str:
+        return self.texts["device"] or "unknown GPU"
+
+    def number(self, column: str) -> float | None:
+        return self.duration_us if column == "duration_us" else self.metrics.get(column)
+
+
+def read_points(store: Source, kernels: Iterable[str]) -> list[Point]:
+    """A point for each shape of these kernels (by full name) in each file; launches without a
+    duration tell nothing."""
+    narrow = [name for name in NARROW if name in _stored()]
+    columns = ", ".join([*_TEXTS, *_OTHERS, *narrow])
+    keys = ", ".join(_ALIKE)
+    sql = f"""
+        WITH placed AS (
+            SELECT {columns}, {_COMMAND_SQL},
+                row_number() OVER (PARTITION BY {keys} ORDER BY duration_us, launch_id) AS place,
+                count(*) OVER (PARTITION BY {keys}) AS alike
+            FROM launches WHERE duration_us > 0 AND kernel_full IN ({literals(kernels)})
+        )
+        SELECT * EXCLUDE (place) FROM placed WHERE place = (alike + 1) // 2
+        ORDER BY path, launch_id
+    """
+    table = store.query(sql)
+    known: dict[Any, Any] = {}
+    return [_point(dict(zip(table.columns, row)), narrow, known) for row in table.rows]
+
+
+def literals(texts: Iterable[str]) -> str:
+    """As SQL writes them; a store's names may hold any character."""
+    return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
+
+
+def with_metrics(store: Source, points: Iterable[Point]) -> list[Point]:
+    """The same points with every metric that the store has of them."""
+    points = list(points)
+    names = [spec.id for spec in METRICS]
+    found = dict(_looked_up(store, points, names))
+    return [
+        point._replace(metrics={**point.metrics, **_numbers(found[_key(point)], names)})
+        for point in points
+    ]
+
+
+def ceilings_of(store: Source, points: Iterable[Point]) -> dict[tuple[str, int], dict[str, float]]:
+    """Share of peak of each hardware unit, by report and launch, from the explanations."""
+    rows = _looked_up(store, list(points), ["explanation"])
+    return {key: dict(_shares(row["explanation"])) for key, row in rows}
+
+
+def _shares(explanation: object) -> Iterator[tuple[str, float]]:
+    """A store may have been written by another keet: what is not as expected is not there."""
+    try:
+        document = json.loads(str(explanation))
+        entries = document.get("ceilings") or []
+    except (ValueError, AttributeError):
+        return
+    for entry in entries:
+        if isinstance(entry, dict) and isinstance(entry.get("reached_pct"), int | float):
+            yield str(entry.get("unit")), float(entry["reached_pct"])
+
+
+def _looked_up(
+    store: Source, points: Sequence[Point], columns: Sequence[str]
+) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
+    for start in range(0, len(points), _AT_ONCE):
+        wanted = ", ".join(_row_literal(point) for point in points[start : start + _AT_ONCE])
+        table = store.query(
+            f"SELECT report_sha256, launch_id, {', '.join(columns)} FROM launches "
+            f"WHERE (report_sha256, launch_id) IN (VALUES {wanted})"
+        )
+        for row in table.rows:
+            cells = dict(zip(table.columns, row))
+            yield (str(cells["report_sha256"]), int(cells["launch_id"])), cells
+
+
+def _row_literal(point: Point) -> str:
+    return f"({literals([point.sha256])}, {point.launch})"
+
+
+def _key(point: Point) -> tuple[str, int]:
+    return point.sha256, point.launch
+
+
+def _stored() -> set[str]:
+    return {spec.id for spec in METRICS}
+
+
+def _point(cells: Mapping[str, Any], narrow: Sequence[str], known: dict[Any, Any]) -> Point:
+    """`known`: texts that other points have too; a store of a million launches has few."""
+    axes = [cells[name] for name in _AXES]
+    naming = naming_of(cells["path"] or "", cells["process"], cells["command"])
+    control = capture_control(cells["control"])
+    return Point(
+        texts={name: known.setdefault(cells[name], cells[name]) for name in _TEXTS},
+        launch=int(cells["launch_id"]),
+        alike=int(cells["alike"]),
+        created=cells["created"],
+        duration_us=float(cells["duration_us"]),
+        grid=(axes[0], axes[1], axes[2]),
+        block=(axes[3], axes[4], axes[5]),
+        naming=known.setdefault(naming, naming),
+        control=known.setdefault(control, control),
+        metrics=_numbers(cells, [*narrow, "reached_pct"]),
+    )
+
+
+def _numbers(cells: Mapping[str, Any], names: Iterable[str]) -> dict[str, float]:
+    return {name: float(cells[name]) for name in names if cells.get(name) is not None}
+
+
+def point_at(store: Source, sha256: str, launch: int) -> Point:
+    """One row of the store, with every metric."""
+    names = [spec.id for spec in METRICS]
+    columns = ", ".join(dict.fromkeys([*_TEXTS, *_OTHERS, *names]))
+    table = store.query(
+        f"SELECT {columns}, {_COMMAND_SQL}, 1 AS alike FROM launches "
+        f"WHERE report_sha256 = {literals([sha256])} AND launch_id = {launch}"
+    )
+    return _point(dict(zip(table.columns, table.rows[0])), names, {})

@@ -1,0 +1,213 @@
+"""What a set of profiles shows: plain records, as the JSON of `keet insights` has them."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Kind = Literal["sweep", "cluster", "outliers", "change"]
+Work = Literal["same", "varies", "unknown"]
+
+
+class Fact(NamedTuple):
+    """A number that a text says: a cell of the store, or computed from such."""
+
+    column: str
+    """Of the view `launches`; `knob` for a value that a name holds; `computed`."""
+    label: str
+    value: float
+    unit: str
+    path: str | None
+    launch: int | None
+    derived_from: tuple[str, ...]
+
+
+class CurvePoint(NamedTuple):
+    """One value of the knob."""
+
+    value: float | str
+    shown: str
+    path: str
+    launch: int
+    files: int
+    """Captured with this value; the one with the median time stands for them."""
+    time_us: float
+    cost: float | None
+    """Time for a unit of work, where the work varies with the knob."""
+    limiter: str | None
+    reached_pct: float | None
+    units: dict[str, float]
+    """Share of peak of each unit that is the limiter somewhere; what was not measured is absent."""
+    tied: bool
+    """No slower than the best beyond noise."""
+
+
+class LimiterChange(NamedTuple):
+    """Between two neighbouring values, the limiter becomes another."""
+
+    after: str
+    until: str
+    was: str
+    becomes: str
+
+
+class Sweep(NamedTuple):
+    """One kernel while one thing varies."""
+
+    kernel: str
+    device: str
+    knob: str
+    source: str
+    """Where the knob was seen: a file name, the command line, the launch, the report."""
+    kind: Literal["parameter", "size", "gpu", "version"]
+    fixed: tuple[str, ...]
+    moves_with: tuple[str, ...]
+    """What else changes with the knob."""
+    work: Work
+    work_unit: str | None
+    points: tuple[CurvePoint, ...]
+    best: int | None
+    """Position in `points`; none where the points can't be compared, or differ by noise only."""
+    only_noise: bool
+    changes: tuple[LimiterChange, ...]
+
+
+class ClusterKernel(NamedTuple):
+    kernel: str
+    launches: int
+    files: int
+    time_us: float
+    share_pct: float
+    saved_low_us: float
+    saved_likely_us: float
+    saved_high_us: float
+
+
+class Cluster(NamedTuple):
+    """Kernels of one GPU that have one finding in common."""
+
+    finding: str
+    label: str
+    device: str
+    kernels: tuple[ClusterKernel, ...]
+    """Those that would save the most first; not all where there are many."""
+    kernel_count: int
+    launches: int
+    files: int
+    time_us: float
+    total_us: float
+    share_pct: float
+    saved_low_us: float
+    saved_likely_us: float
+    saved_high_us: float
+    remedy: str
+
+
+class Moved(NamedTuple):
+    """A metric that changed along with the time."""
+
+    metric: str
+    label: str
+    unit: str
+    usual: float
+    here: float
+
+
+class Outlier(NamedTuple):
+    path: str
+    launch: int
+    time_us: float
+    times: float
+    """As long as the median of its peers."""
+    moved: tuple[Moved, ...]
+
+
+class Outliers(NamedTuple):
+    """Launches that take much longer than their peers."""
+
+    kernel: str
+    device: str
+    grid: str | None
+    block: str | None
+    peers: int
+    median_us: float
+    spread_pct: float
+    launches: tuple[Outlier, ...]
+    """The longest; not all where there are many."""
+    found: int
+
+
+class Dated(NamedTuple):
+    path: str
+    launch: int
+    created: str
+    time_us: float
+
+
+class Change(NamedTuple):
+    """The time of a kernel is another from some file on."""
+
+    kernel: str
+    device: str
+    grid: str | None
+    block: str | None
+    history: tuple[Dated, ...]
+    last_before: int
+    """Position in `history`; the change is between this and the next."""
+    before_us: float
+    after_us: float
+    change_pct: float
+    slower: bool
+    limiter_before: str | None
+    limiter_after: str | None
+    moved: tuple[Moved, ...]
+    versions: tuple[str, ...]
+    """What of driver, CUDA and ncu changed there too."""
+
+
+class Dropped(NamedTuple):
+    """A sentence of a model that the facts do not bear out."""
+
+    text: str
+    reason: str
+
+
+class Written(NamedTuple):
+    """What a model wrote of one insight, held to its facts."""
+
+    text: str
+    dropped: tuple[Dropped, ...]
+
+
+class Insight(NamedTuple):
+    """Something that no single profile of the set shows."""
+
+    id: str
+    kind: Kind
+    title: str
+    text: tuple[str, ...]
+    adds: str
+    """What the set adds over the best single profile."""
+    facts: dict[str, Fact]
+    sweep: Sweep | None = None
+    cluster: Cluster | None = None
+    outliers: Outliers | None = None
+    change: Change | None = None
+    written: Written | None = None
+
+
+class Grounding(NamedTuple):
+    numbers: int
+    verified: int
+    stray: tuple[str, ...]
+
+
+class Insights(NamedTuple):
+    """All that was found."""
+
+    files: int
+    launches: int
+    devices: tuple[str, ...]
+    insights: tuple[Insight, ...]
+    notes: tuple[str, ...]
+    """What was looked for and could not be judged."""
+    grounding: Grounding

@@ -1,0 +1,220 @@
+"""Finds series: captures of one kernel in which one thing varies.
+
+Each capture has coordinates, those that were chosen before those that follow from them: names that
+somebody gave, template arguments, block, cluster, shared memory, grid, registers. A coordinate is a
+knob where it takes three values in three files while every coordinate that is as freely chosen is
+constant, or moves in step with it. What follows from the knob may do what it likes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from keet.corpus.insights.families import Family, family_of
+from keet.corpus.insights.points import Point
+
+LEAST_VALUES = 3
+"""Of a number; two points are a comparison (`keet diff`), not a curve."""
+
+
+class Coordinate(NamedTuple):
+    """Something that may vary between captures."""
+
+    rank: int
+    """Lower: chosen more freely."""
+    name: str
+    source: str
+
+
+class Capture(NamedTuple):
+    """A point with its coordinates."""
+
+    point: Point
+    at: Mapping[Coordinate, float]
+    group: tuple[str, ...]
+    """What captures have to share to be compared at all, the GPU apart."""
+    folder: str
+    """Where the file lies, if its name holds a knob: last night's sweep is another than today's."""
+
+
+class Series(NamedTuple):
+    """Captures by the value of the knob, in its order; each value has one or more files."""
+
+    knob: Coordinate
+    tied: tuple[Coordinate, ...]
+    """Chosen with the knob: they move in step."""
+    values: tuple[tuple[float, tuple[Point, ...]], ...]
+    fixed: tuple[tuple[Coordinate, float], ...]
+    follows: tuple[Coordinate, ...]
+    """What changes with the knob, and is chosen less freely."""
+
+    @property
+    def points(self) -> list[Point]:
+        return [point for _, points in self.values for point in points]
+
+
+def captures_of(points: Iterable[Point]) -> list[Capture]:
+    """Where the kernel runs in several shapes in a file, one capture for each, by their order."""
+    by_file: dict[tuple[str, ...], list[Capture]] = defaultdict(list)
+    for point in points:
+        capture = _capture(point)
+        by_file[point.sha256, *capture.group, point.device].append(capture)
+    several = _counts(by_file)
+    return [
+        capture._replace(group=(*capture.group, f"shape {place}"))
+        for key, captures in by_file.items()
+        for place, capture in enumerate(sorted(captures, key=lambda c: c.point.launch))
+        if several[key[1:]] == len(captures)
+    ]
+
+
+def _counts(by_file: Mapping[tuple[str, ...], Sequence[Capture]]) -> dict[tuple[str, ...], int]:
+    """How many shapes a group has in a file; -1 where files differ: which is which is a guess."""
+    counts: dict[tuple[str, ...], int] = {}
+    for key, captures in by_file.items():
+        before = counts.setdefault(key[1:], len(captures))
+        if before != len(captures):
+            counts[key[1:]] = -1
+    return counts
+
+
+def find_series(captures: Iterable[Capture]) -> list[Series]:
+    """On each GPU by itself."""
+    buckets: dict[tuple[str, ...], list[Capture]] = defaultdict(list)
+    for capture in captures:
+        buckets[*capture.group, capture.folder, capture.point.device].append(capture)
+    return [series for bucket in buckets.values() for series in _in_bucket(bucket)]
+
+
+def _in_bucket(captures: Sequence[Capture]) -> Iterator[Series]:
+    """Knobs that were chosen freely first; a capture that they explain needs no other knob."""
+    left = list(captures)
+    for rank in sorted({coordinate.rank for capture in captures for coordinate in capture.at}):
+        found = list(_at_rank(left, rank)) if _files(left) >= LEAST_VALUES else []
+        yield from found
+        used = {id(point) for series in found for point in series.points}
+        left = [capture for capture in left if id(capture.point) not in used]
+
+
+def _at_rank(captures: Sequence[Capture], rank: int) -> Iterator[Series]:
+    varying = _varying(captures)
+    for knob, tied in _classes(captures, [c for c in varying if c.rank == rank]):
+        others = [c for c in varying if c.rank <= rank and c != knob and c not in tied]
+        for members in _split(captures, others):
+            yield from _series(knob, tied, members)
+
+
+def _series(
+    knob: Coordinate, tied: tuple[Coordinate, ...], members: Sequence[Capture]
+) -> Iterator[Series]:
+    """Split on until what is left follows from the knob."""
+    below = [c for c in _varying(members) if c.rank > knob.rank]
+    free = next((c for c in below if not _follows(members, knob, c)), None)
+    if free is not None:
+        for part in _split(members, [free]):
+            yield from _series(knob, tied, part)
+        return
+    values = _by_value(members, knob)
+    if len(values) < LEAST_VALUES or _files(members) < LEAST_VALUES:
+        return
+    constant = [c for c in members[0].at if c not in (knob, *tied, *below)]
+    fixed = tuple((c, members[0].at[c]) for c in sorted(constant))
+    yield Series(knob, tied, values, fixed, tuple(below))
+
+
+def _classes(
+    captures: Sequence[Capture], coordinates: Sequence[Coordinate]
+) -> Iterator[tuple[Coordinate, tuple[Coordinate, ...]]]:
+    """Coordinates that move in step are one knob, called by the first of them."""
+    left = list(coordinates)
+    while left:
+        first, *rest = left
+        tied = tuple(c for c in rest if _in_step(captures, first, c))
+        left = [c for c in rest if c not in tied]
+        yield first, tied
+
+
+def _in_step(captures: Sequence[Capture], one: Coordinate, other: Coordinate) -> bool:
+    """Strictly up or strictly down with each other."""
+    pairs = sorted({(capture.at[one], capture.at[other]) for capture in captures})
+    steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(pairs)]
+    rising = all(dx > 0 and dy > 0 for dx, dy in steps)
+    return rising or all(dx > 0 and dy < 0 for dx, dy in steps)
+
+
+def _follows(captures: Sequence[Capture], knob: Coordinate, other: Coordinate) -> bool:
+    """Whether the knob's value decides the other's."""
+    seen: dict[float, float] = {}
+    return all(seen.setdefault(c.at[knob], c.at[other]) == c.at[other] for c in captures)
+
+
+def _varying(captures: Sequence[Capture]) -> list[Coordinate]:
+    """In the order in which they are chosen."""
+    shared = set(captures[0].at) if captures else set()
+    return sorted(c for c in shared if len({capture.at[c] for capture in captures}) > 1)
+
+
+def _split(captures: Sequence[Capture], by: Sequence[Coordinate]) -> list[list[Capture]]:
+    parts: dict[tuple[float, ...], list[Capture]] = defaultdict(list)
+    for capture in captures:
+        parts[tuple(capture.at[c] for c in by)].append(capture)
+    return list(parts.values())
+
+
+def _by_value(
+    captures: Sequence[Capture], knob: Coordinate
+) -> tuple[tuple[float, tuple[Point, ...]], ...]:
+    values: dict[float, list[Point]] = defaultdict(list)
+    for capture in captures:
+        values[capture.at[knob]].append(capture.point)
+    return tuple((value, tuple(values[value])) for value in sorted(values))
+
+
+def _files(captures: Sequence[Capture]) -> int:
+    return len({capture.point.sha256 for capture in captures})
+
+
+# --- coordinates
+
+
+def _capture(point: Point) -> Capture:
+    """A coordinate that the report does not have is part of the group: absent is not zero."""
+    family = _family(point.texts["kernel_full"] or point.kernel)
+    at = dict(_coordinates(point, family))
+    group = (family.name, point.control, point.naming.skeleton, _names(tuple(sorted(at))))
+    return Capture(point, at, group, point.naming.folder)
+
+
+def _coordinates(point: Point, family: Family) -> Iterator[tuple[Coordinate, float]]:
+    for named in point.naming.named:
+        yield _coordinate(0, named.name, named.source), named.value
+    for place, number in enumerate(family.numbers, 1):
+        yield _coordinate(1, f"template argument #{place}", "kernel name"), number
+    for (rank, name), size in zip(_AXES, (*point.block, *point.grid)):
+        if size is not None:
+            yield _coordinate(rank, name, "launch"), size
+    for rank, column, name in _LAUNCH:
+        value = point.number(column)
+        if value is not None:
+            yield _coordinate(rank, name, "launch"), value
+
+
+@lru_cache(maxsize=4096)
+def _names(coordinates: tuple[Coordinate, ...]) -> str:
+    return " ".join(f"{c.rank} {c.name}" for c in coordinates)
+
+
+_AXES = tuple(
+    (rank, f"{what} {axis}") for rank, what in ((2, "block"), (5, "grid")) for axis in "xyz"
+)
+_LAUNCH = (
+    (3, "cluster_size", "cluster size"),
+    (4, "shared_memory_dynamic", "dynamic shared memory"),
+    (6, "registers_per_thread", "registers per thread"),
+)
+_family = lru_cache(maxsize=4096)(family_of)
+_coordinate = lru_cache(maxsize=4096)(Coordinate)

@@ -1,0 +1,88 @@
+"""The numbers of one sweep, as its sentences say them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from keet.corpus.insights import noise
+from keet.corpus.insights.book import Book
+from keet.corpus.insights.points import Point
+from keet.corpus.insights.records import Sweep
+from keet.corpus.insights.sweeps import Measured
+from keet.corpus.insights.tracking import Tracked, what_fills, what_tracks
+from keet.evidence import Evidence
+
+
+class SweepFacts:
+    """Whatever is asked of it is entered in the book of facts."""
+
+    def __init__(self, measured: Measured, book: Book) -> None:
+        self.sweep: Sweep = measured.sweep
+        self.points: Sequence[Point] = measured.points
+        self.book = book
+        self.costs = [self.cost(i) for i in range(len(measured.points))]
+
+    @property
+    def is_number(self) -> bool:
+        return self.sweep.kind in ("parameter", "size")
+
+    @property
+    def best(self) -> int:
+        """Only where there is one."""
+        return self.sweep.best or 0
+
+    @property
+    def slowest(self) -> int:
+        return max(range(len(self.costs)), key=lambda i: self.costs[i].value)
+
+    @property
+    def cost_name(self) -> str:
+        return f"the time per {self.sweep.work_unit}" if self.sweep.work_unit else "the time"
+
+    def said(self, cost: Evidence) -> str:
+        return f"{cost} per {self.sweep.work_unit}" if self.sweep.work_unit else str(cost)
+
+    def cost(self, i: int) -> Evidence:
+        time, cost = self.book.time(self.points[i]), self.sweep.points[i].cost
+        if cost is None:
+            return time
+        return self.book.computed(f"time per {self.sweep.work_unit}", cost, "us", time)
+
+    def value(self, i: int) -> str:
+        point = self.sweep.points[i]
+        if isinstance(point.value, str):
+            return f"`{point.shown}`"  # a name, whatever digits it has
+        self.book.knob(self.points[i], self.sweep.knob, point.value)
+        return point.shown
+
+    def values(self) -> dict[str, str]:
+        """As said, by how they are shown."""
+        return {point.shown: self.value(i) for i, point in enumerate(self.sweep.points)}
+
+    def sd(self) -> Evidence:
+        shortest = min(point.duration_us for point in self.points)
+        return self.book.computed(
+            "noise between captures", 100 * noise.between_sessions(shortest), "%"
+        )
+
+    def worth(self) -> Evidence:
+        costs = self.costs[self.slowest], self.costs[self.best]
+        return self.book.times("slowest to best", *costs)
+
+    def slow_runs(self) -> list[list[int]]:
+        marked = [(point.tied, i) for i, point in enumerate(self.sweep.points)]
+        groups = groupby(marked, key=lambda mark: mark[0])
+        return [[i for _, i in group] for tied, group in groups if not tied]
+
+    def edges(self, run: Sequence[int]) -> list[int]:
+        """Points of the plateau next to the stretch, the later one first."""
+        beside = (run[-1] + 1, run[0] - 1)
+        return [i for i in beside if 0 <= i < len(self.points)]
+
+    def tracked(self, run: Sequence[int]) -> Tracked | None:
+        """Over the stretch and the plateau on both sides: a cause has to hold for these too."""
+        here = sorted({*run, *self.edges(run)})
+        here = here if len(here) > 2 else list(range(len(self.points)))  # two points always agree
+        find = what_fills if self.sweep.kind == "size" else what_tracks
+        return find([self.points[i] for i in here], [float(self.costs[i].value) for i in here])

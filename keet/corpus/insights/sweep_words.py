@@ -1,0 +1,243 @@
+"""What a sweep says, in sentences; every number in them is entered in the book of facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from keet.corpus.insights.describe import amount, capital, joined, spoken
+from keet.corpus.insights.sweep_additions import Additions
+from keet.corpus.insights.sweep_facts import SweepFacts
+from keet.corpus.insights.sweeps import limiters
+from keet.evidence import Evidence
+
+_FULL = 85.0
+"""Per cent of its peak from which a unit has nothing more to give."""
+_SOURCES = {
+    "file name": "it stands in the files' names",
+    "command line": "it stands in the command lines",
+    "kernel name": "it stands in the kernel's name",
+    "launch": "by the launches themselves; no name tells it",
+    "report": "by the reports themselves",
+}
+
+
+class Told(NamedTuple):
+    title: str
+    text: tuple[str, ...]
+    adds: str
+
+
+class SweepTeller:
+    """Writes about one sweep."""
+
+    def __init__(self, facts: SweepFacts) -> None:
+        self._facts = facts
+        self._sweep = facts.sweep
+
+    def told(self) -> Told:
+        sweep = self._sweep
+        if sweep.work == "unknown":
+            return Told(
+                self._title("no best is named"), (self._what(), self._unknown()), self._only_shape()
+            )
+        if sweep.only_noise or sweep.best is None:
+            return Told(
+                self._title("nothing but noise"), (self._what(), self._noise()), self._no_matter()
+            )
+        text = (self._what(), self._best(), *self._limiter(), *self._slow_parts(), *self._end())
+        return Told(self._title(self._in_short()), text, Additions(self._facts).text())
+
+    def _title(self, what: str) -> str:
+        return f"{self._sweep.kernel} over {self._sweep.knob}{self._given()}: {what}"
+
+    def _given(self) -> str:
+        """What tells this sweep from others of the same kernel."""
+        fixed = self._sweep.fixed[:3]
+        return f" (with {joined([f'`{each}`' for each in fixed])})" if fixed else ""
+
+    def _in_short(self) -> str:
+        best, word = self._facts.value(self._facts.best), "fastest"
+        if self._sweep.work_unit:
+            word = "cheapest per unit of work"
+        if not self._facts.is_number or not self._sweep.changes:
+            return f"{word} at {best}"
+        change = self._sweep.changes[0]
+        gives = f"{spoken(change.was)} {_give(change.was)} way to {spoken(change.becomes)}"
+        return f"{word} at {best}, {gives}"
+
+    def _what(self) -> str:
+        files = sum(point.files for point in self._sweep.points)
+        count = self._facts.book.computed("files of the sweep", files, "")
+        where = _SOURCES[self._sweep.source]
+        said = f"{self._sweep.knob} varies {self._span()} over {count.value:,.0f} files ({where})"
+        also = self._sweep.moves_with
+        moves = f"; {joined(also)} {'move' if len(also) > 1 else 'moves'} with it" if also else ""
+        return f"{capital(said)}{moves}. {self._work()}"
+
+    def _span(self) -> str:
+        values = list(self._facts.values().values())
+        if self._facts.is_number:
+            return f"from {values[0]} to {values[-1]}"
+        return f"between {joined(values)}"
+
+    def _work(self) -> str:
+        if self._sweep.kind in ("gpu", "version"):
+            return "What was launched is the same."
+        if self._sweep.work == "same":
+            return "The work stays the same, so the times compare."
+        if self._sweep.work_unit:
+            return (
+                f"The work varies with it: what compares is the time per {self._sweep.work_unit}."
+            )
+        return "How much work each does is not in the store."
+
+    def _unknown(self) -> str:
+        times = [self._facts.book.time(point) for point in self._facts.points]
+        low, high = min(times, key=_value), max(times, key=_value)
+        return (
+            f"The times lie between {low} and {high}, but whether they are of the same work the "
+            "counters do not tell: profile with instruction and DRAM counters (keet profile does)."
+        )
+
+    def _only_shape(self) -> str:
+        return "The set shows which captures belong together, and no more than that."
+
+    def _noise(self) -> str:
+        low, high = min(self._facts.costs, key=_value), max(self._facts.costs, key=_value)
+        span = f"between {self._facts.said(low)} and {self._facts.said(high)}"
+        return (
+            f"Nothing but noise varies: {self._facts.cost_name} lies {span}, and two captures of "
+            f"one kernel differ by {self._facts.sd():.1f} anyway (one standard deviation)."
+        )
+
+    def _no_matter(self) -> str:
+        return (
+            f"The set adds that {self._sweep.knob} need not be tuned within this range; one "
+            "profile says nothing about the values that it did not try."
+        )
+
+    def _best(self) -> str:
+        words = ("Cheapest", "dearest") if self._sweep.work_unit else ("Fastest", "slowest")
+        best, slow = (
+            f"{word} at {self._facts.value(i)} ({self._facts.said(self._facts.costs[i])}"
+            for word, i in zip(words, (self._facts.best, self._facts.slowest))
+        )
+        return f"{best}), {slow}, {self._facts.worth().value:.2f}x). {self._ties()}".strip()
+
+    def _ties(self) -> str:
+        tied = [i for i, point in enumerate(self._sweep.points) if point.tied]
+        values = [self._facts.value(i) for i in tied if i != self._facts.best]
+        if not values:
+            return ""
+        verb, sd = "is" if len(values) == 1 else "are", self._facts.sd()
+        return f"{joined(values)} {verb} no slower beyond noise (captures differ by {sd:.1f})."
+
+    def _limiter(self) -> Iterator[str]:
+        if not any(point.limiter for point in self._sweep.points):
+            yield "What limits each is not known: the reports lack the units' shares of peak."
+        elif not self._sweep.changes:
+            first = limiters(self._sweep.points[0].limiter)
+            if first:
+                yield f"The limiter does not change: {spoken(first[0])} throughout."
+        elif self._facts.is_number:
+            yield self._changes()
+        else:
+            yield self._limiter_of_each()
+
+    def _changes(self) -> str:
+        known = self._facts.values()
+        said = [
+            f"from {spoken(change.was)} to {spoken(change.becomes)} between {known[change.after]} "
+            f"and {known[change.until]}"
+            for change in self._sweep.changes
+        ]
+        return f"The limiter changes {joined(said)}."
+
+    def _limiter_of_each(self) -> str:
+        said = [
+            f"{spoken(limiters(point.limiter)[0])} with {self._facts.value(i)}"
+            for i, point in enumerate(self._sweep.points)
+            if limiters(point.limiter)
+        ]
+        return f"The limiter is another: {joined(said)}."
+
+    def _slow_parts(self) -> Iterator[str]:
+        if not self._facts.is_number:
+            return
+        for run in self._facts.slow_runs():
+            yield self._slow_run(run)
+
+    def _slow_run(self, run: Sequence[int]) -> str:
+        """A stretch that is slower, with what moves along with the time there."""
+        values = [self._facts.value(i) for i in run]
+        where = joined(values) if len(run) < 4 else f"{values[0]} to {values[-1]}"
+        worst = max(run, key=lambda i: self._facts.costs[i].value)
+        ratio = self._facts.book.times(
+            f"slower at {values[run.index(worst)]}",
+            self._facts.costs[worst],
+            self._facts.costs[self._facts.best],
+        )
+        said = f"At {where} it takes up to {ratio.value:.2f}x of the best{self._lead_at(worst)}"
+        return f"{said}: {self._why(run)}"
+
+    def _lead_at(self, i: int) -> str:
+        """How far the unit that limits the best gets here."""
+        lead = limiters(self._sweep.points[self._facts.best].limiter)[:1]
+        share = self._sweep.points[i].units.get(lead[0]) if lead else None
+        if share is None:
+            return ""
+        reached = self._facts.book.share(self._facts.points[i], lead[0], share)
+        return f", with {spoken(lead[0])} at {reached:.0f} of peak"
+
+    def _why(self, run: Sequence[int]) -> str:
+        tracked, edge = self._facts.tracked(run), self._facts.edges(run)[0]
+        if tracked is None:
+            return (
+                "no counter in the store moves with the time there; compare the profiles by hand."
+            )
+        ends = [self._facts.points[i] for i in (run[0] if run[0] < edge else run[-1], edge)]
+        amounts = [amount(e) for p in ends if (e := self._facts.book.cell(p, tracked.column))]
+        moved, to = f"{tracked.label} ({' to '.join(amounts)})", self._facts.value(edge)
+        if self._sweep.kind == "size":
+            return (
+                f"towards {to} a unit of work gets cheaper with more {moved}: before that the "
+                "problem is too small to fill the GPU."
+            )
+        if tracked.in_flight:
+            return (
+                f"towards {to} the time falls with more {moved} while the work stays the same. "
+                "What is in flight limits it there, not a unit's peak."
+            )
+        return f"towards {to} the time falls with {moved}."
+
+    def _end(self) -> Iterator[str]:
+        best = self._facts.best
+        lead = limiters(self._sweep.points[best].limiter)[:1]
+        share = self._sweep.points[best].units.get(lead[0]) if lead else None
+        if lead and share is not None and share >= _FULL:
+            reached = self._facts.book.share(self._facts.points[best], lead[0], share)
+            busy = f"{spoken(lead[0])} {_be(lead[0])} at {reached:.0f} of peak"
+            yield f"At the best, {busy}: there is little left to gain."
+        elif self._facts.is_number and self._is_open_end(best):
+            yield (
+                "The best is the last value that was tried, and still better than the one before: "
+                f"try {'larger' if best else 'smaller'} ones."
+            )
+
+    def _is_open_end(self, best: int) -> bool:
+        last = len(self._sweep.points) - 1
+        neighbour = 1 if best == 0 else best - 1
+        return best in (0, last) and not self._sweep.points[neighbour].tied
+
+
+def _value(piece: Evidence) -> float:
+    return float(piece.value)
+
+
+def _be(limiter: str) -> str:
+    return "are" if spoken(limiter).endswith("s") else "is"
+
+
+def _give(limiter: str) -> str:
+    return "give" if _be(limiter) == "are" else "gives"

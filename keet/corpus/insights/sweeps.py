@@ -1,0 +1,211 @@
+"""A series as a sweep: its curve, the best point, where the limiter changes, what is only noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from keet.corpus.insights import noise
+from keet.corpus.insights.other_series import Alternatives
+from keet.corpus.insights.points import Point
+from keet.corpus.insights.records import CurvePoint, LimiterChange, Sweep
+from keet.corpus.insights.series import Coordinate, Series
+from keet.corpus.insights.work import WorkJudgement, judge_work, work_of
+
+Shares = Mapping[tuple[str, int], Mapping[str, float]]
+Kind = Literal["parameter", "size", "gpu", "version"]
+
+_MOST_UNITS = 4
+_UNITS = {
+    "inst_executed_total": ("million instructions", 1e6),
+    "dram_bytes": ("MB of DRAM traffic", 1e6),
+    "stored_bytes": ("MB stored", 1e6),
+}
+"""How the work is counted, by counter."""
+
+
+class Measured(NamedTuple):
+    """A sweep, and the points of the store that it is made of, in its order."""
+
+    sweep: Sweep
+    points: tuple[Point, ...]
+
+
+class _Curve(NamedTuple):
+    values: tuple[float | str, ...]
+    points: tuple[Point, ...]
+    files: tuple[int, ...]
+    costs: tuple[float, ...]
+
+
+def representatives(series: Series | Alternatives) -> list[Point]:
+    """For each value the file with the median time."""
+    return [_median(points) for _, points in series.values]
+
+
+def _median(points: Sequence[Point]) -> Point:
+    return sorted(points, key=lambda point: point.duration_us)[(len(points) - 1) // 2]
+
+
+def measured_series(series: Series, shares: Shares) -> Measured:
+    points = representatives(series)
+    values = [value for value, _ in series.values]
+    judged = judge_work(points, values)
+    kind: Kind = "size" if judged.work == "varies" else "parameter"
+    curve = _curve(series, points, judged)
+    sweep = _sweep(series.knob.name, kind, judged, curve, shares)
+    return Measured(
+        sweep._replace(
+            source=series.knob.source,
+            fixed=tuple(_shown_fixed(series.fixed)),
+            moves_with=tuple(c.name for c in (*series.tied, *series.follows)),
+        ),
+        curve.points,
+    )
+
+
+def measured_alternatives(found: Alternatives, shares: Shares) -> Measured:
+    """On another GPU the same work has other counters: what was launched is the same."""
+    points = representatives(found)
+    curve = _curve(found, points, WorkJudgement("same", None))
+    kind: Kind = "gpu" if found.kind == "gpu" else "version"
+    sweep = _sweep(found.knob, kind, WorkJudgement("same", None), curve, shares)
+    return Measured(sweep._replace(moves_with=found.moves_with), curve.points)
+
+
+def _curve(series: Series | Alternatives, points: Sequence[Point], judged: WorkJudgement) -> _Curve:
+    values = tuple(value for value, _ in series.values)
+    files = tuple(len({point.sha256 for point in all_}) for _, all_ in series.values)
+    costs = tuple(_cost(point, judged) for point in points)
+    return _Curve(values, tuple(points), files, costs)
+
+
+def _cost(point: Point, judged: WorkJudgement) -> float:
+    """What is to be compared: the time, or where the work varies the time for a unit of it."""
+    work = work_of(point, judged.counter) if judged.counter else None
+    return (
+        point.duration_us / (work / _UNITS[judged.counter or ""][1]) if work else point.duration_us
+    )
+
+
+def _sweep(knob: str, kind: Kind, judged: WorkJudgement, curve: _Curve, shares: Shares) -> Sweep:
+    first = curve.points[0]
+    comparable = judged.work != "unknown"
+    only_noise = comparable and _is_noise(curve)
+    best = curve.costs.index(min(curve.costs)) if comparable and not only_noise else None
+    units = _units(curve.points, shares)
+    return Sweep(
+        kernel=_kernel_name(curve.points),
+        device=first.device,
+        knob=knob,
+        source="report",
+        kind=kind,
+        fixed=(),
+        moves_with=(),
+        work=judged.work,
+        work_unit=_UNITS[judged.counter][0] if judged.counter else None,
+        points=tuple(
+            _point(curve, i, best, judged, units, shares) for i in range(len(curve.costs))
+        ),
+        best=best,
+        only_noise=only_noise,
+        changes=tuple(_changes(curve)),
+    )
+
+
+def _kernel_name(points: Sequence[Point]) -> str:
+    """Of template instances, the function."""
+    names = {point.kernel for point in points}
+    return names.pop() if len(names) == 1 else points[0].kernel.partition("<")[0] + "<…>"
+
+
+def _is_noise(curve: _Curve) -> bool:
+    shortest = min(point.duration_us for point in curve.points)
+    spread = math.log(max(curve.costs) / min(curve.costs))
+    return spread <= noise.BEYOND * noise.between_sessions(shortest)
+
+
+def _point(  # noqa: PLR0913, PLR0917 - one row of the curve
+    curve: _Curve,
+    i: int,
+    best: int | None,
+    judged: WorkJudgement,
+    units: Sequence[str],
+    shares: Shares,
+) -> CurvePoint:
+    point = curve.points[i]
+    known = shares.get((point.sha256, point.launch), {})
+    return CurvePoint(
+        value=curve.values[i],
+        shown=shown_value(curve.values[i]),
+        path=point.path,
+        launch=point.launch,
+        files=curve.files[i],
+        time_us=point.duration_us,
+        cost=curve.costs[i] if judged.counter else None,
+        limiter=point.texts["limiter"],
+        reached_pct=point.number("reached_pct"),
+        units={unit: known[unit] for unit in units if unit in known},
+        tied=best is not None and _tied(curve, i, best),
+    )
+
+
+def _tied(curve: _Curve, i: int, best: int) -> bool:
+    shortest = min(curve.points[i].duration_us, curve.points[best].duration_us)
+    slower = math.log(curve.costs[i] / curve.costs[best])
+    return slower <= noise.TIED * noise.between_sessions(shortest)
+
+
+def shown_value(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}" if value < 1e6 else f"{value:.0f}"
+
+
+def _shown_fixed(fixed: Sequence[tuple[Coordinate, float]]) -> list[str]:
+    """What somebody chose and kept; what every launch has is not worth a word."""
+    return [f"{c.name} {shown_value(value)}" for c, value in fixed if c.rank <= 1]
+
+
+# --- limiters
+
+
+def limiters(text: str | None) -> tuple[str, ...]:
+    """`DRAM+L2` is DRAM: L2 passes on what DRAM delivers, and is as busy with it."""
+    names = (text or "").split("+") if text else []
+    return tuple(name for name in names if not (name == "L2" and "DRAM" in names))
+
+
+def _units(points: Sequence[Point], shares: Shares) -> list[str]:
+    """Units that are the limiter somewhere, those that come nearest to their peak first."""
+    named = {name for point in points for name in limiters(point.texts["limiter"])}
+    if named and named <= {"latency"}:
+        named = {_busiest(shares.get((point.sha256, point.launch), {})) for point in points}
+
+    def peak(unit: str) -> float:
+        known = (shares.get((p.sha256, p.launch), {}).get(unit, 0.0) for p in points)
+        return max(known, default=0.0)
+
+    real = [unit for unit in named if unit not in ("", "latency", "unknown")]
+    return sorted(real, key=lambda unit: (-peak(unit), unit))[:_MOST_UNITS]
+
+
+def _busiest(shares: Mapping[str, float]) -> str:
+    return max(shares, key=lambda unit: shares[unit], default="")
+
+
+def _changes(curve: _Curve) -> list[LimiterChange]:
+    """The leading limiter holds on as long as it is among the nearest."""
+    found: list[LimiterChange] = []
+    lead: str | None = None
+    for before, after in pairwise(range(len(curve.points))):
+        was, now = (limiters(curve.points[i].texts["limiter"]) for i in (before, after))
+        if not was or not now:
+            lead = None
+            continue
+        lead = lead if lead in was else was[0]
+        if lead not in now:
+            start, end = (shown_value(curve.values[i]) for i in (before, after))
+            found.append(LimiterChange(start, end, lead, now[0]))
+            lead = now[0]
+    return found

@@ -1,0 +1,179 @@
+"""What a store of many profiles looks like: its files, its columns, and what they mean.
+
+    OUT/keet_store.json        that it is a store, and of which version
+    OUT/parts/<part id>/       appears whole, by one rename, and is never changed afterwards
+        launches.parquet  findings.parquet  files.parquet
+
+A part id tells when the part was made, and which metric columns it has: a newer keet may know more
+of them, and reading can tell from the names of the parts alone whether all have the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from keet.catalog import metrics
+
+SCHEMA_VERSION = 1
+STORE_FILE = "keet_store.json"
+PARTS = "parts"
+MAKING = ".making-"
+"""Of folders that are being written; whoever is killed leaves one, and nobody reads it."""
+
+
+class Column(NamedTuple):
+    """A column of a table, in duckdb's types."""
+
+    name: str
+    type: str
+    meaning: str
+    unit: str = ""
+
+
+def _columns(type_name: str, **meanings: str) -> list[Column]:
+    return [Column(name, type_name, meaning) for name, meaning in meanings.items()]
+
+
+METRICS = tuple(spec for spec in metrics().values() if spec.key)
+"""One column each, named by catalog id, in the unit that keet keeps: NULL is "not measured"."""
+
+LAUNCHES = (
+    *_columns("VARCHAR", report_sha256="of the report's bytes", path="of the report"),
+    Column("launch_id", "INTEGER", "the launch's number in its report"),
+    *_columns(
+        "VARCHAR",
+        kernel="short stable name",
+        kernel_full="the name with all its template arguments",
+        device="name of the GPU",
+        compute_capability="of the GPU: 9.0",
+    ),
+    Column("sm_count", "INTEGER", "SMs of the GPU"),
+    *_columns("VARCHAR", grid="blocks: 128x128x1", block="threads a block: 32x8x1"),
+    *_columns(
+        "INTEGER",
+        grid_x="blocks along x",
+        grid_y="blocks along y",
+        grid_z="blocks along z",
+        block_x="threads a block along x",
+        block_y="threads a block along y",
+        block_z="threads a block along z",
+    ),
+    *_columns("BIGINT", blocks="in the grid", threads="in the grid"),
+    Column("process", "VARCHAR", "the program that launched it"),
+    Column("stream", "BIGINT", "CUDA stream"),
+    *_columns(
+        "VARCHAR",
+        nvtx="names of the open NVTX ranges, outermost first, joined by /",
+        ncu_version="of the ncu that captured it",
+        cuda_version="of CUDA then",
+        driver_version="of the driver then",
+        command_line="ncu's own",
+    ),
+    Column("created", "TIMESTAMP", "when it was captured, UTC"),
+    Column("duration_us", "DOUBLE", "time of the launch", "us"),
+    Column("limiter", "VARCHAR", "the unit nearest to its peak; latency: none is near"),
+    Column("reached_pct", "DOUBLE", "of its peak, by that unit", "%"),
+    *_columns(
+        "VARCHAR",
+        headline="what limits it, in one sentence",
+        healthy="the ceiling it is at, where there is nothing to fix: at_dram_roofline",
+        top_finding="id of the finding with the largest gain",
+    ),
+    *_columns(
+        "DOUBLE",
+        top_forecast="times faster if that were fixed, likely",
+        top_low="the same, at least",
+        top_high="the same, at most",
+    ),
+    *_columns(
+        "INTEGER",
+        finding_count="findings of the launch",
+        skipped_count="checks that the report does not allow",
+    ),
+    Column("explanation", "VARCHAR", "the launch's object of `keet explain --format json`"),
+    *(Column(spec.id, "DOUBLE", spec.label, spec.unit) for spec in METRICS),
+)
+
+FINDINGS = (
+    Column("report_sha256", "VARCHAR", "of the report's bytes"),
+    Column("launch_id", "INTEGER", "the launch's number in its report"),
+    Column("rank", "INTEGER", "from 1, the largest gain first"),
+    *_columns(
+        "VARCHAR",
+        id="of the closed list in keet's catalog (docs/findings.md)",
+        variant="which of several causes it is; NULL: there is one",
+        confidence="high, medium or low",
+    ),
+    *_columns(
+        "DOUBLE",
+        forecast_low="times faster if this alone were fixed, at least",
+        forecast_likely="the same, likely",
+        forecast_high="the same, at most",
+    ),
+    Column("file", "VARCHAR", "source file of the first place, as the compiler recorded it"),
+    Column("line", "INTEGER", "its line"),
+    Column("share", "DOUBLE", "how much of the effect that line has, 0 to 1"),
+    *_columns("VARCHAR", title="of the finding", text="how we know"),
+)
+
+FILES = (
+    Column("path", "VARCHAR", "of the report"),
+    Column("size", "BIGINT", "bytes", "byte"),
+    Column("mtime_ns", "BIGINT", "when it was last changed, in nanoseconds since 1970"),
+    *_columns(
+        "VARCHAR",
+        sha256="of its bytes; NULL: it could not be read",
+        status="done, failed or duplicate",
+        reason="why it failed",
+        duplicate_of="the path that has the same bytes",
+    ),
+    Column("launches", "INTEGER", "in it"),
+    Column("seconds", "DOUBLE", "that the analysis took", "s"),
+    Column("keet", "VARCHAR", "version that analysed it"),
+    Column("recorded", "TIMESTAMP", "when, UTC"),
+)
+
+LAUNCH_COLUMNS = tuple(column.name for column in LAUNCHES)
+FINDING_COLUMNS = tuple(column.name for column in FINDINGS)
+FILE_COLUMNS = tuple(column.name for column in FILES)
+
+TABLES = {"launches": LAUNCHES, "findings": FINDINGS, "files": FILES}
+"""The Parquet files of a part."""
+
+_STAMP = "%Y%m%dT%H%M%S.%fZ"
+
+
+def columns_mark() -> str:
+    """Six digits that are others where the columns are others."""
+    names = "\n".join(f"{c.name} {c.type}" for table in TABLES.values() for c in table)
+    return hashlib.sha256(names.encode()).hexdigest()[:6]
+
+
+def new_part_id() -> str:
+    """Sortable by time, and unique over hosts without asking anybody."""
+    return f"{datetime.now(UTC):{_STAMP}}-{secrets.token_hex(6)}-{columns_mark()}"
+
+
+def mark_of(part: Path) -> str:
+    return part.name.rpartition("-")[2]
+
+
+def part_folders(out: Path) -> list[Path]:
+    """The finished parts, oldest first."""
+    folder = out / PARTS
+    names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    return [folder / name for name in names if not name.startswith(".")]
+
+
+def utc_now() -> datetime:
+    """As the store keeps times: UTC, and not said."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def storable(text: str) -> str:
+    """Text that UTF-8 can hold. File names may not: compare them in this form."""
+    return text.encode("utf-8", "backslashreplace").decode()

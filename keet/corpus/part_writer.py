@@ -1,0 +1,198 @@
+"""Writing a part of a store: it appears whole or not at all, whoever else writes at that time."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import socket
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from keet.corpus.layout import (
+    MAKING,
+    PARTS,
+    SCHEMA_VERSION,
+    STORE_FILE,
+    TABLES,
+    Column,
+    new_part_id,
+    storable,
+)
+from keet.corpus.rows import FileRows, Row
+from keet.files import replacing
+from keet.version import __version__
+
+if TYPE_CHECKING:
+    import duckdb
+
+_ABANDONED = 24 * 3600
+"""Seconds after which a folder that is still being written belongs to nobody."""
+_INTEGERS = {"INTEGER": 2**31, "BIGINT": 2**63}
+
+
+class FileRecord(NamedTuple):
+    """What became of one file: a row of the manifest."""
+
+    path: str
+    size: int | None
+    mtime_ns: int | None
+    sha256: str | None
+    status: str
+    reason: str | None
+    duplicate_of: str | None
+    launches: int | None
+    seconds: float | None
+    keet: str
+    recorded: datetime
+
+
+def make_store(out: Path) -> None:
+    """A folder that says it is a store. Raises OSError."""
+    (out / PARTS).mkdir(parents=True, exist_ok=True)
+    if not (out / STORE_FILE).exists():
+        text = json.dumps({"schema_version": SCHEMA_VERSION, "keet": __version__})
+        with replacing(out / STORE_FILE) as file:
+            file.write(f"{text}\n".encode())
+
+
+def write_part(out: Path, records: Sequence[FileRecord], rows: Iterable[FileRows]) -> Path:
+    """Settle these files, with their rows. Raises OSError where the disk does not take them."""
+    make_store(out)
+    part = new_part_id()
+    making = out / f"{MAKING}{socket.gethostname()}-{os.getpid()}-{part}"
+    making.mkdir()
+    try:
+        files = list(_once(rows))
+        launches = [row for each in files for row in each.launches]
+        findings = [row for each in files for row in each.findings]
+        _write_tables(making, {"launches": launches, "findings": findings, "files": records})
+        _sync(making)
+        finished = out / PARTS / part
+        making.rename(finished)
+        _sync(finished.parent)
+    except BaseException:
+        shutil.rmtree(making, ignore_errors=True)
+        raise
+    return finished
+
+
+def _once(rows: Iterable[FileRows]) -> Iterator[FileRows]:
+    """Equal content that was analysed twice is the same rows: a part holds them once."""
+    seen: set[str] = set()
+    for each in rows:
+        if each.sha256 is not None and each.sha256 not in seen:
+            seen.add(each.sha256)
+            yield each
+
+
+# --- tables
+
+
+def _write_tables(folder: Path, tables: Mapping[str, Sequence[Row]]) -> None:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        for name, rows in tables.items():
+            _write_table(connection, TABLES[name], rows, folder / f"{name}.parquet")
+
+
+def _write_table(
+    connection: duckdb.DuckDBPyConnection,
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    path: Path,
+) -> None:
+    """Columns go to duckdb as arrays: a statement for each row would take minutes."""
+    cells = zip(*rows) if rows else ((),) * len(columns)
+    arrays = {c.name: _array(c, values) for c, values in zip(columns, cells, strict=True)}
+    typed = ", ".join(f'CAST("{c.name}" AS {c.type}) AS "{c.name}"' for c in columns)
+    connection.register("arrays", arrays)
+    _copy(connection, f"SELECT {typed} FROM arrays", path)
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
+    """duckdb reports a full disk as an error of its own: make it one that callers expect."""
+    import duckdb
+
+    quoted = str(path).replace("'", "''")
+    try:
+        connection.execute(f"COPY ({query}) TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)")
+    except duckdb.IOException as problem:
+        raise OSError(f"{path}: {problem}") from None
+
+
+def _array(column: Column, values: Sequence[Any]) -> Any:
+    """As duckdb reads it: NaN, NaT, None and what is masked become NULL."""
+    import numpy as np
+
+    if column.type == "DOUBLE":
+        return np.array([_number(value) for value in values], dtype=np.float64)
+    if column.type == "TIMESTAMP":
+        return np.array(values, dtype="datetime64[us]")
+    if column.type in _INTEGERS:
+        return _integers(values, _INTEGERS[column.type])
+    texts = np.empty(len(values), dtype=object)
+    texts[:] = [None if value is None else storable(str(value)) for value in values]
+    return texts
+
+
+def _number(value: float | None) -> float:
+    """NaN stands for NULL here; infinity would spoil every sum, and is no measurement either."""
+    return math.nan if value is None or not math.isfinite(value) else float(value)
+
+
+def _integers(values: Sequence[int | None], beyond: int) -> Any:
+    """What does not fit is not known: a damaged report may claim anything."""
+    import numpy as np
+
+    kept = [value if value is not None and -beyond <= value < beyond else None for value in values]
+    numbers = np.array([value or 0 for value in kept], dtype=np.int64)
+    return np.ma.masked_array(numbers, mask=[value is None for value in kept])
+
+
+# --- folders
+
+
+def _sync(folder: Path) -> None:
+    """The folder and what is in it survive a power cut; Windows has no such call for folders."""
+    for path in (*(entry for entry in folder.iterdir() if entry.is_file()), folder):
+        with suppress(PermissionError):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def remove_abandoned(out: Path) -> int:
+    """Delete what dead runs left half-made; how many there were."""
+    folders = [f for f in out.glob(f"{MAKING}*") if f.is_dir() and _is_abandoned(f)]
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    return len(folders)
+
+
+def _is_abandoned(folder: Path) -> bool:
+    host, pid, *_ = [*folder.name.removeprefix(MAKING).rsplit("-", 4)[:2], "", ""]
+    if host == socket.gethostname() and pid.isdecimal() and not _is_alive(int(pid)):
+        return True
+    try:
+        return time.time() - folder.stat().st_mtime > _ABANDONED
+    except FileNotFoundError:
+        return False
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

@@ -1,0 +1,151 @@
+"""One report as rows of the store: what a worker hands back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from keet.analysis.findings import Finding
+from keet.catalog import findings
+from keet.corpus.layout import METRICS
+from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.profile import Launch, Provenance
+from keet.profile.launch import Dim3
+
+Row = tuple[object, ...]
+
+
+class FileRows(NamedTuple):
+    """The rows of one report, in the order of the columns of `layout`."""
+
+    launches: tuple[Row, ...]
+    findings: tuple[Row, ...]
+
+    @property
+    def sha256(self) -> str | None:
+        """Of the report; `None` where there is no launch to tell."""
+        return str(self.launches[0][0]) if self.launches else None
+
+
+def rows_of(explanation: Explanation, document: Callable[[LaunchExplanation], str]) -> FileRows:
+    """`document`: makes the text of the column `explanation`."""
+    provenance = explanation.profile.provenance
+    launches = tuple(
+        (*_launch_row(provenance, each), document(each), *_metrics(each.launch))
+        for each in explanation.launches
+    )
+    sha256 = provenance.sha256
+    found = tuple(row for each in explanation.launches for row in _finding_rows(sha256, each))
+    return FileRows(launches, found)
+
+
+def _launch_row(provenance: Provenance, each: LaunchExplanation) -> Row:
+    """Up to the explanation."""
+    return (
+        *(provenance.sha256, provenance.path, each.launch.id),
+        *_identity(each.launch),
+        *_capture(provenance),
+        *_verdict(each),
+        *_top_finding(each),
+        *(len(each.findings), len(each.skipped)),
+    )
+
+
+def _identity(launch: Launch) -> Row:
+    device = launch.device
+    return (
+        *(launch.kernel, launch.name.full),
+        *(device.name, device.compute_capability, device.sm_count),
+        *(_shape(launch.grid), _shape(launch.block)),
+        *(launch.grid or (None, None, None)),
+        *(launch.block or (None, None, None)),
+        *_sizes(launch),
+        *(launch.process, launch.stream),
+        "/".join(each.name for each in launch.nvtx) or None,
+    )
+
+
+def _shape(axes: Dim3 | None) -> str | None:
+    return "x".join(map(str, axes)) if axes else None
+
+
+def _sizes(launch: Launch) -> tuple[int | None, int | None]:
+    """Blocks, and threads."""
+    blocks = math.prod(launch.grid) if launch.grid else None
+    threads = blocks * math.prod(launch.block) if blocks is not None and launch.block else None
+    return blocks, threads
+
+
+def _capture(provenance: Provenance) -> Row:
+    return (
+        provenance.ncu_version,
+        provenance.cuda_version,
+        provenance.driver_version,
+        provenance.command_line,
+        _moment(provenance.created),
+    )
+
+
+def _moment(text: str | None) -> datetime | None:
+    """In UTC. A report that says nothing sensible of its time says nothing."""
+    try:
+        moment = datetime.fromisoformat(text or "")
+        return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+    except (ValueError, OverflowError):
+        return None
+
+
+def _verdict(each: LaunchExplanation) -> Row:
+    verdict, duration = each.verdict, each.launch.get("duration")
+    return (
+        _finite(duration.to("us").value) if duration else None,
+        verdict.limiter if verdict.reached else None,
+        _finite(verdict.reached.value) if verdict.reached else None,
+        verdict.headline,
+        _healthy_end(each),
+    )
+
+
+def _healthy_end(each: LaunchExplanation) -> str | None:
+    """The ceiling that the launch is at, with nothing to fix: only the headline tells."""
+    ends = (spec for spec in findings().values() if spec.family == "healthy")
+    said = (end.id for end in ends if each.verdict.headline.startswith(f"Healthy, {end.label}:"))
+    return next(said, None)
+
+
+def _top_finding(each: LaunchExplanation) -> Row:
+    if not each.findings:
+        return (None, None, None, None)
+    first = each.findings[0]
+    low, likely, high = _forecast(first)
+    return (first.id, likely, low, high)
+
+
+def _forecast(finding: Finding) -> tuple[float | None, ...]:
+    """Whole or not at all, as in the JSON of `keet explain`."""
+    bounds = tuple(map(_finite, finding.forecast))
+    return (None, None, None) if None in bounds else bounds
+
+
+def _finding_rows(sha256: str, each: LaunchExplanation) -> Iterator[Row]:
+    for rank, finding in enumerate(each.findings, 1):
+        place = finding.places[0] if finding.places else None
+        yield (
+            *(sha256, each.launch.id, rank),
+            *(finding.id, finding.variant or None, finding.confidence),
+            *_forecast(finding),
+            *((place.file, place.line, _finite(place.share)) if place else (None, None, None)),
+            *(finding.title, finding.text),
+        )
+
+
+def _metrics(launch: Launch) -> Row:
+    found = (launch.get(spec.id) for spec in METRICS)
+    return tuple(_finite(quantity.value) if quantity else None for quantity in found)
+
+
+def _finite(value: float) -> float | None:
+    """ncu writes NaN where it divided zero by zero: nothing to add up, and nothing measured."""
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,202 @@
+"""Reading a store of many profiles: `keet.open_store(path)`."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
+
+from keet.corpus.layout import FILE_COLUMNS, PARTS, SCHEMA_VERSION, STORE_FILE, part_folders
+from keet.corpus.part_writer import FileRecord
+from keet.corpus.views import VIEWS, as_pattern, create_views, quoted
+from keet.errors import DamagedReport, NotAvailable, UnsupportedVersion, UsageError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+
+_CHUNK = 2048
+
+T = TypeVar("T")
+
+
+class Table(NamedTuple):
+    """The answer to a question."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
+class Stream:
+    """The same, read as far as it is asked for: a store has more rows than memory."""
+
+    def __init__(self, columns: tuple[str, ...], types: tuple[str, ...], store: Store) -> None:
+        self.columns = columns
+        self.types = types
+        self._store = store
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        connection = self._store.connection
+        while rows := self._store.guarded(lambda: connection.fetchmany(_CHUNK)):
+            yield from rows
+
+
+class Store:
+    """A store, as it was when it was opened. Its connection reads this store, and nothing else."""
+
+    def __init__(self, path: Path, parts: Sequence[Path]) -> None:
+        self.path = path
+        self.part_count = len(parts)
+        self._parts = path / PARTS
+        self._scratch = Path(tempfile.gettempdir()).absolute() / f"keet-{secrets.token_hex(8)}"
+        """Made when an answer does not fit into memory, or is to become a file."""
+        self._clean_up = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+        self.connection = self._connect(parts)
+        """duckdb's, with the views."""
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.connection.close()
+        self._clean_up()
+
+    def query(self, sql: str, parameters: Sequence[object] = ()) -> Table:
+        """The whole answer; one SELECT."""
+        stream = self.stream(sql, parameters)
+        return Table(stream.columns, list(stream))
+
+    def stream(self, sql: str, parameters: Sequence[object] = ()) -> Stream:
+        """An answer that may be larger than memory; the next question ends it."""
+        statement = self._checked(sql)
+        result = self.guarded(lambda: self.connection.execute(statement, parameters or None))
+        described = result.description or []
+        names = tuple(str(column[0]) for column in described)
+        return Stream(names, tuple(str(column[1]) for column in described), self)
+
+    def to_pandas(self, view: str = "launches") -> pd.DataFrame:
+        """A whole view."""
+        if view not in VIEWS:
+            raise UsageError(f"there is no view {view!r}; views are: {', '.join(VIEWS)}")
+        frame: pd.DataFrame = self.guarded(lambda: self.connection.execute(f"FROM {view}").df())
+        return frame
+
+    def write_parquet(self, sql: str, file: BinaryIO, limit: int | None = None) -> None:
+        """An answer as a Parquet file. Raises OSError where that can't be written."""
+        self._scratch.mkdir(mode=0o700, exist_ok=True)
+        made = self._scratch / "answer.parquet"
+        select = str(self._checked(sql).query).rstrip().rstrip(";")
+        at_most = f" LIMIT {limit}" if limit else ""
+        copy = f"COPY (FROM ({select}\n){at_most}) TO {quoted(str(made))} (FORMAT parquet)"
+        self.guarded(lambda: self.connection.execute(copy))
+        with made.open("rb") as answer:
+            shutil.copyfileobj(answer, file)
+        made.unlink()
+
+    def files(self) -> list[FileRecord]:
+        """Every record of the manifest, the oldest first: also those that others superseded."""
+        columns = ", ".join(FILE_COLUMNS)
+        table = self.query(f"SELECT {columns} FROM all_files ORDER BY filename, file_row_number")
+        return [FileRecord(*row) for row in table.rows]
+
+    # --- the connection
+
+    def _connect(self, parts: Sequence[Path]) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        connection = duckdb.connect()
+        self.connection = connection
+        self._confine(connection)
+        self.guarded(lambda: create_views(connection, parts))
+        connection.execute("SET lock_configuration = true")
+        return connection
+
+    def _confine(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """SQL of strangers reads this store: no other file, no network, no variable of Python."""
+        import duckdb
+
+        allowed = {str(self._parts), as_pattern(self._parts), str(self._scratch)}
+        folders = ", ".join(quoted(f"{folder}/") for folder in sorted(allowed))
+        try:
+            connection.execute(f"SET allowed_directories = [{folders}]")
+        except duckdb.CatalogException:
+            raise NotAvailable(
+                f"duckdb {duckdb.__version__} is too old to read a store safely; "
+                "upgrade it with: pip install -U duckdb"
+            ) from None
+        connection.execute(f"SET temp_directory = {quoted(str(self._scratch))}")
+        connection.execute("SET parquet_metadata_cache = true")
+        connection.execute("SET python_enable_replacements = false")
+        connection.execute("SET enable_external_access = false")
+
+    def _checked(self, sql: str) -> Any:
+        """A SELECT: all that else there is in SQL would write, or wait to be read in turn."""
+        statements = self.guarded(lambda: self.connection.extract_statements(sql))
+        if len(statements) != 1 or statements[0].type.name != "SELECT":
+            raise UsageError(
+                "a store is only read: give one SELECT (or FROM, WITH, DESCRIBE, SUMMARIZE); "
+                f"{self.hint}"
+            )
+        return statements[0]
+
+    @property
+    def hint(self) -> str:
+        return f"views are {', '.join(VIEWS)}; their columns: keet query {self.path}"
+
+    def guarded(self, action: Callable[[], T]) -> T:
+        """Say in one line what duckdb says in many."""
+        import duckdb
+
+        try:
+            return action()
+        except (duckdb.IOException, duckdb.InvalidInputException) as problem:
+            raise self._damaged(problem) from None
+        except duckdb.Error as problem:
+            raise UsageError(f"{_first_line(problem)}; {self.hint}") from None
+
+    def _damaged(self, problem: Exception) -> Exception:
+        text = _first_line(problem)
+        if str(self._parts) not in text:
+            return UsageError(f"{text}; {self.hint}")
+        remedy = "remove that part's folder, and the same `keet batch` fills the gap"
+        return DamagedReport(self.path, f"a part can't be read ({text})", remedy)
+
+
+def _first_line(problem: Exception) -> str:
+    """What is wrong, and which names were near."""
+    first, *rest = str(problem).strip().split("\n")
+    near = [line for line in rest if line.startswith(("Candidate", "Did you mean"))]
+    return " ".join([first, *near]).rstrip(".")
+
+
+def open_store(path: str | Path) -> Store:
+    """Open what `keet batch DIR -o PATH` made. An empty store has views without rows."""
+    folder = Path(path).absolute()
+    _check_version(folder)
+    return Store(folder, part_folders(folder))
+
+
+def _check_version(folder: Path) -> None:
+    try:
+        about = json.loads((folder / STORE_FILE).read_bytes())
+        version = int(about["schema_version"])
+    except OSError:
+        raise UsageError(
+            f"{folder}: this is no store (it has no {STORE_FILE}); "
+            f"make one with: keet batch DIR -o {folder}"
+        ) from None
+    except (ValueError, TypeError, KeyError):
+        remedy = f"restore {STORE_FILE}, or make a new store with: keet batch DIR -o OUT"
+        raise DamagedReport(folder, f"its {STORE_FILE} is not what keet wrote", remedy) from None
+    if version > SCHEMA_VERSION:
+        made = about.get("keet", "a newer version")
+        problem = f"the store is of version {version} (keet {made}), this keet knows "
+        raise UnsupportedVersion(folder, f"{problem}{SCHEMA_VERSION}", "upgrade keet")

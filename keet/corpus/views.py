@@ -1,0 +1,192 @@
+"""The views of a store as SQL: which of the rows in its parts are shown.
+
+Parts are never changed, so that a report which was analysed again has rows in two of them, and one
+that two machines analysed at a time has them twice. The views show the newest content of each path,
+once. The manifest tells whether there is anything of that kind; mostly there is not, and then the
+views are plain scans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keet.corpus.layout import (
+    FILES,
+    FINDINGS,
+    LAUNCHES,
+    METRICS,
+    TABLES,
+    Column,
+    columns_mark,
+    mark_of,
+)
+
+if TYPE_CHECKING:
+    import duckdb
+
+_WHENCE = ", filename = true, file_row_number = true"
+
+_LONG = """
+SELECT report_sha256, launch_id, kernel, device, '{id}' AS metric, {id} AS value, {unit} AS unit
+FROM wide WHERE {id} IS NOT NULL
+"""
+
+_CLEAN = """
+SELECT count(*) = count(DISTINCT hash(path))
+    AND count(*) FILTER (status = 'done')
+        = count(DISTINCT hash(sha256)) FILTER (status = 'done')
+FROM all_files
+"""
+"""Every path once, and every content analysed once."""
+
+_NEWEST = """
+CREATE TEMP TABLE newest AS SELECT * EXCLUDE (turn) FROM (
+    SELECT * EXCLUDE (filename, file_row_number),
+        row_number() OVER (PARTITION BY path ORDER BY filename DESC, file_row_number DESC) AS turn
+    FROM all_files
+) WHERE turn = 1
+"""
+
+_LIVE = """
+CREATE TEMP TABLE live AS
+SELECT sha256, coalesce(min(path) FILTER (status = 'done'), min(path)) AS path
+FROM newest WHERE status <> 'failed' AND sha256 IS NOT NULL GROUP BY sha256
+"""
+"""Content that some path has now."""
+
+_DEAD = """
+CREATE TEMP TABLE dead AS
+SELECT DISTINCT sha256 FROM all_files WHERE status = 'done'
+    AND sha256 NOT IN (SELECT sha256 FROM live)
+"""
+
+_MOVED = """
+CREATE TEMP TABLE moved AS
+SELECT * FROM live WHERE sha256 IN (
+    SELECT was.sha256 FROM all_files was JOIN newest now USING (path)
+    WHERE was.status = 'done'
+        AND (now.sha256 IS DISTINCT FROM was.sha256 OR now.status = 'failed')
+)
+"""
+"""Content whose rows name a path that holds something else by now."""
+
+_LOSERS = """
+CREATE TEMP TABLE losers AS
+WITH held AS (
+    SELECT DISTINCT report_sha256, filename FROM all_launches WHERE report_sha256 IN (
+        SELECT sha256 FROM all_files WHERE status = 'done' GROUP BY sha256 HAVING count(*) > 1
+    )
+)
+SELECT report_sha256, filename,
+    replace(filename, 'launches.parquet', 'findings.parquet') AS findings_filename
+FROM held QUALIFY row_number() OVER (PARTITION BY report_sha256 ORDER BY filename) > 1
+"""
+"""Parts that hold the rows of a content which an older part holds already."""
+
+_SHOWN = {
+    "launches": """
+        SELECT l.* EXCLUDE (filename, file_row_number) REPLACE (coalesce(m.path, l.path) AS path)
+        FROM all_launches l
+        ANTI JOIN dead ON dead.sha256 = l.report_sha256
+        ANTI JOIN losers o ON o.report_sha256 = l.report_sha256 AND o.filename = l.filename
+        LEFT JOIN moved m ON m.sha256 = l.report_sha256
+    """,
+    "findings": """
+        SELECT f.* EXCLUDE (filename, file_row_number)
+        FROM all_findings f
+        ANTI JOIN dead ON dead.sha256 = f.report_sha256
+        ANTI JOIN losers o
+            ON o.report_sha256 = f.report_sha256 AND o.findings_filename = f.filename
+    """,
+    "files": "SELECT * FROM newest",
+}
+
+_LAUNCH = {column.name: column for column in LAUNCHES}
+_METRICS_COLUMNS = (
+    *(_LAUNCH[name] for name in ("report_sha256", "launch_id", "kernel", "device")),
+    Column("metric", "VARCHAR", "id in keet's catalog: one of the metric columns of launches"),
+    Column("value", "DOUBLE", "as measured: what was not has no row"),
+    Column("unit", "VARCHAR", "of the value"),
+)
+
+VIEWS = ("launches", "findings", "metrics", "files")
+
+
+def create_views(connection: duckdb.DuckDBPyConnection, parts: Sequence[Path]) -> None:
+    """Made with one part of each kind in sight, which is enough to learn the columns from."""
+    by_mark = {mark: list(some) for mark, some in groupby(sorted(parts, key=mark_of), mark_of)}
+    _set_files(connection, {mark: some[:1] for mark, some in by_mark.items()})
+    for name in TABLES:
+        connection.execute(f"CREATE VIEW all_{name} AS {_scan(name, list(by_mark), _WHENCE)}")
+        connection.execute(f"CREATE VIEW {name} AS {_scan(name, list(by_mark))}")
+    connection.execute(f"CREATE VIEW metrics AS {_long()}")
+    _set_files(connection, by_mark)
+    if connection.execute(_CLEAN).fetchone() == (False,):
+        _hide_superseded(connection)
+
+
+def _hide_superseded(connection: duckdb.DuckDBPyConnection) -> None:
+    for table in (_NEWEST, _LIVE, _DEAD, _MOVED, _LOSERS):
+        connection.execute(table)
+    for name, shown in _SHOWN.items():
+        connection.execute(f"CREATE OR REPLACE VIEW {name} AS {shown}")
+
+
+def _long() -> str:
+    """The launches are read once, and of their columns only those whose metrics are asked for.
+
+    (duckdb leaves out the others from 2.0 on, and is a second slower per million rows before.)
+    """
+    ids = ", ".join(metric.id for metric in METRICS)
+    wide = f"SELECT report_sha256, launch_id, kernel, device, {ids} FROM launches"
+    long = " UNION ALL ".join(_LONG.format(id=m.id, unit=quoted(m.unit)) for m in METRICS)
+    return f"WITH wide AS MATERIALIZED ({wide}) {long}"
+
+
+def _set_files(
+    connection: duckdb.DuckDBPyConnection, by_mark: Mapping[str, Sequence[Path]]
+) -> None:
+    """Scans name variables: a view with a thousand paths in its text is slow to read."""
+    for mark, parts in by_mark.items():
+        for name in TABLES:
+            files = ", ".join(quoted(as_pattern(part / f"{name}.parquet")) for part in parts)
+            connection.execute(f"SET VARIABLE {name}_{mark} = [{files}]")
+
+
+def _scan(name: str, marks: Sequence[str], options: str = "") -> str:
+    """Parts of one mark have the same columns: only the first file of each is looked into."""
+    scans = [f"SELECT * FROM read_parquet(getvariable('{name}_{m}'){options})" for m in marks]
+    if list(marks) == [columns_mark()]:
+        return scans[0]
+    return " UNION ALL BY NAME ".join([_no_rows(name, whence=bool(options)), *scans])
+
+
+def _no_rows(name: str, *, whence: bool) -> str:
+    """All columns that this keet knows, in their order, whatever the parts have."""
+    cells = [f"NULL::{column.type} AS {column.name}" for column in TABLES[name]]
+    cells += ["NULL::VARCHAR AS filename", "NULL::BIGINT AS file_row_number"] if whence else []
+    return f"SELECT {', '.join(cells)} WHERE false"
+
+
+def as_pattern(path: Path) -> str:
+    """duckdb takes every path for a pattern: this one matches nothing but itself."""
+    return "".join(f"[{char}]" if char in "*?[" else char for char in str(path))
+
+
+def quoted(text: str) -> str:
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
+
+def described_views() -> dict[str, list[tuple[str, str, str, str]]]:
+    """Name, type, unit and meaning of every column, by view."""
+    described = {
+        name: [(c.name, c.type, c.unit, c.meaning) for c in columns]
+        for name, columns in (("launches", LAUNCHES), ("findings", FINDINGS))
+    }
+    described["metrics"] = [(c.name, c.type, c.unit, c.meaning) for c in _METRICS_COLUMNS]
+    described["files"] = [(c.name, c.type, c.unit, c.meaning) for c in FILES]
+    return described

@@ -1,0 +1,235 @@
+"""`keet diff` on a terminal: the verdict, a table of kernels, and what accounts for each change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from keet.catalog import findings
+from keet.comparison.attribution import Attribution
+from keet.comparison.comparability import Reason
+from keet.comparison.difference import Difference, PairDifference
+from keet.comparison.gate import Gate
+from keet.comparison.sides import Group as KernelGroup
+from keet.comparison.sides import Side
+from keet.comparison.telling import (
+    grounded,
+    headline,
+    how_paired,
+    limits,
+    next_step,
+    pair_headline,
+)
+from keet.render.show import describe_device
+
+_STYLE = {
+    "faster": "bold green",
+    "slower": "bold red",
+    "unchanged": "bold",
+    "inconclusive": "yellow",
+}
+_HEADINGS = {
+    "fusion": "kernels",
+    "cause": "why",
+    "unit": "units",
+    "stall": "warps",
+    "line": "lines",
+    "work": "also",
+}
+SEVERITY = {"forbids": "not comparable", "weakens": "weakens it", "note": "note"}
+_INDENT = 9
+_ROWS = 20
+"""Kernels in the table; the others are counted."""
+
+
+def diff_view(difference: Difference, gate: Gate | None, top: int, width: int) -> Group:
+    parts: list[RenderableType] = [_heading(difference)]
+    parts.append(Text(headline(difference), style=_STYLE[difference.timing.word]))
+    parts += _reasons(difference.all_reasons)
+    if len(difference.pairs) > 1:
+        parts += ["", _table(difference.pairs, width)]
+    for pair in told_in_full(difference.pairs, top):
+        parts += ["", *_pair(pair, alone=len(difference.pairs) == 1)]
+    parts += ["", *_closing(difference)]
+    if gate:
+        parts += ["", *_gate(gate)]
+    return Group(*parts)
+
+
+def told_in_full(pairs: Sequence[PairDifference], top: int) -> list[PairDifference]:
+    """Those that changed, the largest change first; of a single pair, that."""
+    changed = [pair for pair in pairs if pair.timing.word in ("faster", "slower")]
+    chosen = changed if len(pairs) > 1 else list(pairs)
+    return sorted(chosen, key=lambda pair: -abs(pair.timing.saved))[:top]
+
+
+def side_name(side: Side) -> str:
+    """The report as the user named it, or the folder or baseline of several."""
+    provenance = side.first.profile.provenance
+    path = provenance.snapshot or provenance.path
+    folder = PurePath(path).parent
+    name = f"baseline {folder.name}" if folder.parent.name == "baselines" else None
+    if len(side.runs) == 1:
+        return name or path
+    return f"{name or folder} ({len(side.runs)} runs)"
+
+
+def _heading(difference: Difference) -> Text:
+    devices = {d: None for run in difference.after.runs for d in run.profile.devices}
+    return Text.assemble(
+        (side_name(difference.before), "bold"), " → ", (side_name(difference.after), "bold"),
+        f" on {', '.join(map(describe_device, devices))}",
+    )  # fmt: skip
+
+
+def _reasons(reasons: Sequence[Reason]) -> Iterator[RenderableType]:
+    for reason in reasons:
+        style = {"forbids": "bold red", "weakens": "yellow", "note": "dim"}[reason.severity]
+        yield Text(f"{SEVERITY[reason.severity]}: {reason.text}", style=style)
+
+
+def numbers_of(groups: Sequence[KernelGroup]) -> str:
+    """`0-2`, `0, 4`: which launches of the report."""
+    ids = sorted(launch.id for group in groups for launch in group.launches)
+    spans: list[list[int]] = []
+    for number in ids:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in spans[:3]) or "-"
+
+
+def change_of(pair: PairDifference) -> str:
+    if pair.how in ("removed", "added"):
+        return {"removed": "gone", "added": "new"}[pair.how]
+    return pair_headline(pair).partition(":")[0]
+
+
+def _table(pairs: Sequence[PairDifference], width: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    for name, right in (("#", False), ("→ #", False), ("Kernel", False), ("Before", True),
+                        ("After", True), ("Change", True), ("Limited by", False)):  # fmt: skip
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    if width < 100:
+        table.columns.pop()
+    for pair in pairs[:_ROWS]:
+        table.add_row(*_row(pair)[: len(table.columns)])
+    if len(pairs) > _ROWS:
+        table.caption = f"and {len(pairs) - _ROWS} more kernels"
+    return table
+
+
+def _row(pair: PairDifference) -> list[RenderableType]:
+    before, after = ("-", "-")
+    if pair.time:
+        before = str(pair.time.before) if pair.pairing.before else "-"
+        after = str(pair.time.after) if pair.pairing.after else "-"
+    limits = " → ".join(dict.fromkeys(pair.limiters or ()))
+    word = pair.timing.word if pair.pairing.before and pair.pairing.after else "unchanged"
+    return [
+        numbers_of(pair.pairing.before),
+        numbers_of(pair.pairing.after),
+        Text(pair.kernel),
+        before,
+        after,
+        Text(change_of(pair), style=_STYLE[word]),
+        limits,
+    ]
+
+
+def _pair(pair: PairDifference, *, alone: bool) -> Iterator[RenderableType]:
+    """Of a single kernel, the times were said already."""
+    said = limits(pair) or "" if alone else pair_headline(pair)
+    yield Text.assemble((pair.kernel, "bold"), f": {said}" if said else "")
+    if how := how_paired(pair):
+        yield Padding(Text(how, style="dim"), (0, 0, 0, 2), expand=False)
+    last = ""
+    for each in pair.attribution:
+        heading = _HEADINGS[each.kind]
+        yield _attribution(heading if heading != last else "", each)
+        last = heading
+    yield from _findings(pair)
+
+
+def _attribution(heading: str, each: Attribution) -> Table:
+    share = f"{each.share:.0f}" if each.share else ""
+    line = Table.grid(padding=(0, 1))
+    line.add_column(width=_INDENT - 1, style="cyan", justify="right")
+    line.add_column(width=5, justify="right")
+    line.add_column()
+    code = Text(f"  {each.code}", style="italic") if each.code else Text("")
+    line.add_row(heading, Text(share, style="bold"), Text.assemble(each.what, code))
+    return line
+
+
+def finding_words(pair: PairDifference) -> list[tuple[str, str]]:
+    """What became of the findings, in words."""
+    known = findings()
+    outcome = pair.outcome
+    groups = (
+        ("fixed", outcome.fixed),
+        ("new", outcome.new),
+        ("remaining", outcome.remaining),
+        ("not told by both reports", outcome.unknown),
+    )
+    return [(word, ", ".join(known[each].label for each in ids)) for word, ids in groups if ids]
+
+
+def _findings(pair: PairDifference) -> Iterator[RenderableType]:
+    styles = {"fixed": "green", "new": "red"}
+    told = [
+        Text.assemble((f"{word}: ", styles.get(word, "dim")), ids)
+        for word, ids in finding_words(pair)
+    ]
+    if told:
+        line = Table.grid(padding=(0, 1))
+        line.add_column(width=_INDENT - 1, style="cyan", justify="right")
+        line.add_column()
+        line.add_row("findings", Text("; ").join(told))
+        yield line
+
+
+def _closing(difference: Difference) -> Iterator[RenderableType]:
+    step = next_step(difference)
+    if step:
+        yield Text.assemble(("Next: ", "bold"), step.text)
+        action = Text.assemble(("→ ", "bold"), step.finding.action)
+        yield Padding(action, (0, 0, 0, 2), expand=False)
+    else:
+        yield Text.assemble(("Next: ", "bold"), "nothing that the reports show is left to fix")
+    checked = grounded(difference)
+    told = f"{len(checked.verified)} of {checked.numbers} numbers verified against the reports; "
+    yield Text(told + "shares are of the time saved or lost, of causes estimated", style="dim")
+
+
+def _gate(gate: Gate) -> Iterator[RenderableType]:
+    verdict = gate_verdict(gate)
+    yield Text(verdict[:1].upper() + verdict[1:], style="bold red" if gate.failed else "bold green")
+    for regression in gate.regressions:
+        yield Text(f"  {regression.text}")
+    for line in gate_notes(gate):
+        yield Text(f"  {line}", style="yellow")
+
+
+def gate_verdict(gate: Gate) -> str:
+    if gate.failed:
+        count = len(gate.regressions)
+        return f"gate of {gate.percent:g} % failed: {count} regression{'s' * (count > 1)}"
+    return f"gate of {gate.percent:g} % passed"
+
+
+def gate_notes(gate: Gate) -> Iterator[str]:
+    if gate.blurred:
+        names = ", ".join(gate.blurred[:3])
+        yield f"noise exceeds the gate for {names}: add runs (--before-run, --after-run)"
+    if gate.alone:
+        yield f"not gated by itself: {', '.join(gate.alone[:5])}"
+    if gate.missing:
+        yield f"not on both sides: {', '.join(gate.missing[:3])}"

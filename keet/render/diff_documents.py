@@ -1,0 +1,293 @@
+"""`keet diff --format json`: its types, and how a difference becomes one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from keet.comparison.attribution import Attribution, Kind
+from keet.comparison.comparability import Reason, Severity
+from keet.comparison.difference import Difference, PairDifference
+from keet.comparison.gate import Gate, Regression
+from keet.comparison.pairing import How
+from keet.comparison.sides import Group, Side
+from keet.comparison.telling import grounded, headline, next_step, pair_headline
+from keet.comparison.timing import Word
+from keet.explanation.analyst import Explanation
+from keet.profile.launch import Location
+from keet.render.documents import (
+    SCHEMA_VERSION,
+    DeviceDocument,
+    Document,
+    Producer,
+    QuantityDocument,
+    ReportDocument,
+)
+from keet.render.explain_documents import (
+    ExplainDocument,
+    ForecastDocument,
+    GroundingDocument,
+    NumberDocument,
+    explain_document,
+    number,
+)
+from keet.render.to_documents import device_document, quantity_document, report_document
+from keet.units import Quantity
+
+
+class SideDocument(ReportDocument):
+    """The first report of a side; the others tell the noise."""
+
+    devices: list[DeviceDocument]
+    further_runs: list[ReportDocument]
+    times: int = Field(description="how many launches of the program one in the report stands for")
+
+
+class ReasonDocument(Document):
+    id: str = Field(description="`device`, `problem_size`, `cache_control`")
+    severity: Severity
+    text: str
+
+
+class ComparabilityDocument(Document):
+    ok: bool = Field(description="false: only with --force")
+    notes: list[ReasonDocument]
+
+
+class ChangeVerdictDocument(Document):
+    word: Word
+    speedup: float | None = Field(description="time before over time after; null: not measured")
+    noise: float = Field(description="what chance may change the speed-up by: 0.05 is 5 %")
+    headline: str
+    before: QuantityDocument | None = Field(description="microseconds, all launches together")
+    after: QuantityDocument | None
+
+
+class PlaceDocument(Document):
+    file: str
+    line: int
+
+
+class AttributionDocument(Document):
+    kind: Kind
+    what: str
+    unit: str | None = Field(description="the hardware unit, where one is meant")
+    share: float | None = Field(
+        description="of the time saved or lost, 0 to 1; negative: it worked against; "
+        "of causes estimated, else measured; null: time did not change"
+    )
+    finding: str | None = Field(description="id of the catalog, of a cause")
+    before: PlaceDocument | None = Field(description="the source line before; null: none, or new")
+    after: PlaceDocument | None
+    code: str | None = Field(description="the line's text")
+    evidence: list[str]
+
+
+class PairDocument(Document):
+    before: list[int] = Field(description="launches of the report before; empty: it is new")
+    after: list[int]
+    kernel: str
+    how: How = Field(description="how the two were found to be one kernel")
+    verdict: ChangeVerdictDocument
+    speedup: float | None
+    limiter: list[str] | None = Field(description="before and after; null: not looked into")
+    attribution: list[AttributionDocument] = Field(description="causes first")
+    fixed: list[str] = Field(description="ids of findings")
+    new: list[str]
+    remaining: list[str]
+    unknown: list[str] = Field(description="on one side; the other report does not say")
+
+
+class NextDocument(Document):
+    launch: int
+    kernel: str
+    finding: str
+    text: str
+    action: str
+    forecast: ForecastDocument
+
+
+class RegressionDocument(Document):
+    kernel: str | None = Field(description="null: all kernels together")
+    metric: str
+    before: QuantityDocument
+    after: QuantityDocument
+    worse: float | None = Field(description="0.12: 12 % worse; null: from nothing")
+    noise: float
+    text: str
+
+
+class GateDocument(Document):
+    percent: float
+    failed: bool
+    regressions: list[RegressionDocument]
+    blurred: list[str] = Field(description="kernels whose noise is wider than the gate")
+    missing: list[str]
+
+
+class DiffDocument(Document):
+    """`keet diff --format json`"""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    producer: Producer = Producer()
+    before: SideDocument
+    after: SideDocument
+    comparability: ComparabilityDocument
+    verdict: ChangeVerdictDocument
+    pairs: list[PairDocument]
+    next: NextDocument | None = Field(description="the costliest finding that is left")
+    gate: GateDocument | None = Field(description="null: no gate was asked for")
+    grounding: GroundingDocument
+    evidence: dict[str, NumberDocument]
+
+
+class ExplainAgainstDocument(ExplainDocument):
+    """`keet explain REPORT --against BEFORE --format json`"""
+
+    against: DiffDocument | None = Field(description="null: the two can't be compared")
+
+
+def explain_against_document(
+    explanation: Explanation, difference: Difference | None
+) -> ExplainAgainstDocument:
+    told = explain_document(explanation)
+    against = diff_document(difference, None) if difference else None
+    given = {name: getattr(told, name) for name in told.model_fields_set}
+    return ExplainAgainstDocument(**given, against=against)
+
+
+def diff_document(difference: Difference, gate: Gate | None) -> DiffDocument:
+    reasons = difference.all_reasons
+    checked = grounded(difference)
+    return DiffDocument(
+        before=_side(difference.before),
+        after=_side(difference.after),
+        comparability=ComparabilityDocument(
+            ok=not difference.forbidden, notes=[_reason(reason) for reason in reasons]
+        ),
+        verdict=_total(difference),
+        pairs=[_pair(pair) for pair in difference.pairs],
+        next=_next(difference),
+        gate=_gate(gate) if gate else None,
+        grounding=GroundingDocument(
+            numbers=checked.numbers,
+            verified=len(checked.verified),
+            dropped=[f"{stray.text}: {stray.reason}" for stray in checked.stray],
+        ),
+        evidence={each.id: NumberDocument(**number(each)) for each in difference.evidence},
+    )
+
+
+def _side(side: Side) -> SideDocument:
+    first, *others = (report_document(run.profile) for run in side.runs)
+    return SideDocument(
+        **dict(first),
+        devices=[device_document(device) for device in side.first.profile.devices],
+        further_runs=others,
+        times=side.times,
+    )
+
+
+def _reason(reason: Reason) -> ReasonDocument:
+    return ReasonDocument(id=reason.id, severity=reason.severity, text=reason.text)
+
+
+def _total(difference: Difference) -> ChangeVerdictDocument:
+    return _verdict(difference, headline(difference))
+
+
+def _verdict(told: Difference | PairDifference, text: str) -> ChangeVerdictDocument:
+    timing = told.timing
+    return ChangeVerdictDocument(
+        word=timing.word,
+        speedup=timing.speedup,
+        noise=timing.noise,
+        headline=text,
+        before=_microseconds(timing.before),
+        after=_microseconds(timing.after),
+    )
+
+
+def _microseconds(ns: float | None) -> QuantityDocument | None:
+    return None if ns is None else quantity_document(Quantity(ns, "ns").to("us"))
+
+
+def _pair(pair: PairDifference) -> PairDocument:
+    return PairDocument(
+        before=_ids(pair.pairing.before),
+        after=_ids(pair.pairing.after),
+        kernel=pair.kernel,
+        how=pair.how,
+        verdict=_verdict(pair, pair_headline(pair)),
+        speedup=pair.timing.speedup,
+        limiter=list(pair.limiters) if pair.limiters else None,
+        attribution=[_attribution(each) for each in pair.attribution],
+        fixed=list(pair.outcome.fixed),
+        new=list(pair.outcome.new),
+        remaining=list(pair.outcome.remaining),
+        unknown=list(pair.outcome.unknown),
+    )
+
+
+def _ids(groups: Sequence[Group]) -> list[int]:
+    return sorted(launch.id for group in groups for launch in group.launches)
+
+
+def _attribution(each: Attribution) -> AttributionDocument:
+    before, after = each.place or (None, None)
+    return AttributionDocument(
+        kind=each.kind,
+        what=each.what,
+        unit=each.unit,
+        share=float(each.share.value) / 100 if each.share else None,
+        finding=each.finding,
+        before=_place(before),
+        after=_place(after),
+        code=each.code or None,
+        evidence=[evidence.id for evidence in each.evidence]
+        + ([each.share.id] if each.share else []),
+    )
+
+
+def _place(location: Location | None) -> PlaceDocument | None:
+    return PlaceDocument(file=location.file, line=location.line) if location else None
+
+
+def _next(difference: Difference) -> NextDocument | None:
+    step = next_step(difference)
+    if step is None:
+        return None
+    finding = step.finding
+    return NextDocument(
+        launch=step.part.told.launch.id,
+        kernel=step.part.told.launch.kernel,
+        finding=finding.id,
+        text=step.text,
+        action=finding.action,
+        forecast=ForecastDocument(**finding.forecast._asdict()),
+    )
+
+
+def _gate(gate: Gate) -> GateDocument:
+    return GateDocument(
+        percent=gate.percent,
+        failed=gate.failed,
+        regressions=[_regression(each) for each in gate.regressions],
+        blurred=list(gate.blurred),
+        missing=list(gate.missing),
+    )
+
+
+def _regression(each: Regression) -> RegressionDocument:
+    return RegressionDocument(
+        kernel=each.pair.kernel if each.pair else None,
+        metric=each.metric,
+        before=quantity_document(each.before),
+        after=quantity_document(each.after),
+        worse=each.worse if math.isfinite(each.worse) else None,
+        noise=each.noise,
+        text=each.text,
+    )

@@ -1,0 +1,124 @@
+"""`keet diff --format markdown`: for pull requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keet.comparison.attribution import Attribution
+from keet.comparison.difference import Difference, PairDifference
+from keet.comparison.gate import Gate
+from keet.comparison.telling import (
+    grounded,
+    headline,
+    how_paired,
+    limits,
+    next_step,
+    pair_headline,
+)
+from keet.render.diff import (
+    SEVERITY,
+    change_of,
+    finding_words,
+    gate_notes,
+    gate_verdict,
+    side_name,
+    told_in_full,
+)
+from keet.render.markdown import code, prose, table
+from keet.render.show import describe_device
+from keet.version import __version__
+
+_MARK = {"faster": "🟢", "slower": "🔴", "unchanged": "⚪", "inconclusive": "🟡"}
+_ROWS = 20
+_FOLDED = ("unit", "stall", "work")
+"""What bears the rest out, and is read by who wants to know."""
+
+
+def diff_markdown(difference: Difference, gate: Gate | None, top: int) -> str:
+    blocks = [_heading(difference, gate), _sides(difference)]
+    blocks += _gate(gate) if gate else []
+    blocks += [f"> {prose(f'{SEVERITY[r.severity]}: {r.text}')}" for r in difference.all_reasons]
+    if len(difference.pairs) > 1:
+        blocks.append(_table(difference))
+    for pair in told_in_full(difference.pairs, top):
+        blocks += _pair(pair, alone=len(difference.pairs) == 1)
+    blocks += _closing(difference)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _heading(difference: Difference, gate: Gate | None) -> str:
+    """What decides comes first."""
+    told = prose(headline(difference).rstrip("."))
+    if gate is None:
+        return f"## {_MARK[difference.timing.word]} keet: {told}"
+    return f"## {'❌' if gate.failed else '✅'} keet: {prose(gate_verdict(gate))}; {told}"
+
+
+def _sides(difference: Difference) -> str:
+    devices = {d: None for run in difference.after.runs for d in run.profile.devices}
+    names = prose(", ".join(map(describe_device, devices)))
+    return f"{code(side_name(difference.before))} → {code(side_name(difference.after))} on {names}"
+
+
+def _gate(gate: Gate) -> Iterator[str]:
+    rows = [
+        f"- {code(each.kernel)}: {code(each.metric)} {prose(each.change)}"
+        for each in gate.regressions
+    ]
+    rows += [f"- {prose(line)}" for line in gate_notes(gate)]
+    if rows:
+        yield "\n".join(rows)
+
+
+def _table(difference: Difference) -> str:
+    rows = [_row(pair) for pair in difference.pairs[:_ROWS]]
+    told = table(["kernel", "before", "after", "change", "noise"], rows)
+    more = len(difference.pairs) - _ROWS
+    return f"{told}\n\nand {more} more kernels" if more > 0 else told
+
+
+def _row(pair: PairDifference) -> list[str]:
+    paired = bool(pair.pairing.before and pair.pairing.after)
+    mark = _MARK[pair.timing.word] if paired else "➖" if pair.pairing.before else "➕"
+    return [
+        code(pair.kernel),
+        str(pair.time.before) if pair.time and pair.pairing.before else "-",
+        str(pair.time.after) if pair.time and pair.pairing.after else "-",
+        f"{mark} {change_of(pair)}",
+        f"{pair.timing.noise:.1%}" if paired else "",
+    ]
+
+
+def _pair(pair: PairDifference, *, alone: bool) -> Iterator[str]:
+    said = limits(pair) if alone else pair_headline(pair)
+    yield f"### {code(pair.kernel)}" + (f": {prose(said)}" if said else "")
+    if how := how_paired(pair):
+        yield f"*{prose(how)}*"
+    plain = [each for each in pair.attribution if each.kind not in _FOLDED]
+    folded = [each for each in pair.attribution if each.kind in _FOLDED]
+    if plain:
+        yield "\n".join(map(_item, plain))
+    if words := finding_words(pair):
+        yield "; ".join(f"**{word}**: {prose(ids)}" for word, ids in words)
+    if folded:
+        rows = "\n".join(map(_item, folded))
+        yield f"<details><summary>units, warps, counters</summary>\n\n{rows}\n\n</details>"
+
+
+def _item(each: Attribution) -> str:
+    share = f"**{each.share:.0f}** " if each.share else ""
+    stands = f" {code(each.code)}" if each.code else ""
+    return f"- {share}{prose(each.what)}{stands}"
+
+
+def _closing(difference: Difference) -> Iterator[str]:
+    step = next_step(difference)
+    if step and difference.timing.word != "unchanged":
+        yield f"**Next**: {prose(step.text)}. {prose(step.finding.action)}"
+    checked = grounded(difference)
+    yield (
+        f"<sub>keet {__version__}: {len(checked.verified)} of {checked.numbers} numbers verified "
+        "against the reports. Percentages before an item are shares of the time saved or lost: of "
+        "causes estimated, else measured; negative ones worked against it, and the others then "
+        "exceed 100 %.</sub>"
+    )

@@ -1,0 +1,75 @@
+"""Insights as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keet.render.insights import NOTHING, summary_line
+from keet.render.insights_documents import (
+    ClusterDocument,
+    InsightDocument,
+    InsightsDocument,
+    SweepDocument,
+)
+from keet.render.markdown import code, prose, table
+from keet.units import Quantity
+
+
+def insights_markdown(document: InsightsDocument) -> str:
+    lines = ["# What these profiles show together", "", prose(summary_line(document)), ""]
+    lines += [] if document.insights else [prose(NOTHING), ""]
+    lines += [line for insight in document.insights for line in _insight(insight)]
+    lines += [f"*{prose(note)}*" for note in document.notes]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _insight(insight: InsightDocument) -> Iterator[str]:
+    yield from (f"## {prose(insight.title)}", "")
+    if insight.sweep:
+        yield from (_curve(insight.sweep), "")
+    if insight.cluster:
+        yield from (_kernels(insight.cluster), "")
+    yield from (f"- {prose(text)}" for text in insight.text)
+    yield from (f"- **Why the set:** {prose(insight.adds)}", "")
+    yield from _written(insight)
+
+
+def _written(insight: InsightDocument) -> Iterator[str]:
+    if insight.written is None:
+        return
+    if insight.written.text:
+        yield from (f"> **Model:** {prose(insight.written.text)}", "")
+    for entry in insight.written.dropped:
+        yield from (f"> *dropped: “{prose(entry.text)}” ({prose(entry.reason)})*", "")
+
+
+def _curve(sweep: SweepDocument) -> str:
+    units = list(dict.fromkeys(unit for point in sweep.points for unit in point.units))
+    cost = [f"per {sweep.work_unit}"] if sweep.work_unit else []
+    rows = []
+    for i, point in enumerate(sweep.points):
+        mark = " (best)" if i == sweep.best else " (as good)" if point.tied else ""
+        shares = [f"{point.units[u]:.0f}%" if u in point.units else "–" for u in units]
+        costs = [] if point.cost is None else [_time(point.cost)]
+        limiter = point.limiter or "not known"
+        rows.append([prose(point.shown + mark), _time(point.time_us), *costs, *shares, limiter])
+    return table([code(sweep.knob), "time", *cost, *units, "limiter"], rows)
+
+
+def _kernels(cluster: ClusterDocument) -> str:
+    rows = [
+        [
+            code(each.kernel),
+            f"{each.launches:,}",
+            _time(each.time_us),
+            f"{each.share_pct:.1f}%",
+            f"{_time(each.saved_likely_us)} ({_time(each.saved_low_us)} to "
+            f"{_time(each.saved_high_us)})",
+        ]
+        for each in cluster.kernels
+    ]
+    return table(["kernel", "launches", "time", "of GPU", "would save"], rows)
+
+
+def _time(value_us: float) -> str:
+    return str(Quantity(value_us, "us").to_base())

@@ -1,0 +1,184 @@
+"""`keet query`: any table, for the eye and as a stream of CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from keet.errors import one_line
+from keet.render.documents import SCHEMA_VERSION, Producer
+from keet.render.store_documents import QueryColumn
+
+_NARROWEST = 12
+"""Characters of a name that are worth showing."""
+_WIDEST = 60
+_GAP = 2
+_CHUNK = 512
+
+Row = Sequence[Any]
+Column = tuple[str, str, str, str]
+"""Name, type, unit, meaning."""
+
+
+# --- the eye
+
+
+def query_view(columns: Sequence[str], rows: Sequence[Row], width: int, *, more: bool) -> Group:
+    """A table where it fits, else a list of each row's cells."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    sizes = _fitted(columns, cells, width)
+    parts: list[RenderableType] = []
+    if sizes:
+        numeric = [_is_numeric(rows, at) for at in range(len(columns))]
+        parts = [*_table(columns, cells, sizes, numeric)]
+    else:
+        parts = [*_records(columns, cells, width)]
+    return Group(*parts, Text(_told(len(rows), more=more), style="dim"))
+
+
+def _told(count: int, *, more: bool) -> str:
+    rows = f"{count:,} {'row' if count == 1 else 'rows'}"
+    return f"{rows}, and there are more: --limit N, or all with --format csv" if more else rows
+
+
+def _cell(value: Any) -> str:
+    """One line; NULL is a dash."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _number(value) if isinstance(value, float) else one_line(str(value))
+
+
+def _number(value: float) -> str:
+    """Six digits, and never an exponent for what people write without one."""
+    if not math.isfinite(value):
+        return str(value)
+    if 1e6 <= abs(value) < 1e16:
+        return f"{value:.0f}"
+    return f"{value:.6g}"
+
+
+def _is_numeric(rows: Sequence[Row], at: int) -> bool:
+    known = [row[at] for row in rows if row[at] is not None]
+    return bool(known) and all(
+        isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in known
+    )
+
+
+def _fitted(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[int] | None:
+    """Widths that fit, the longest cut first; `None` where too little would be left of them."""
+    lengths = [
+        max([len(name), *(len(row[at]) for row in cells)]) for at, name in enumerate(columns)
+    ]
+    sizes = [min(_WIDEST, length) for length in lengths]
+    room = width - _GAP * (len(sizes) - 1)
+    if sum(min(size, _NARROWEST) for size in sizes) > room:
+        return None
+    while sum(sizes) > room:
+        sizes[sizes.index(max(sizes))] -= 1
+    return sizes
+
+
+def _table(
+    columns: Sequence[str], cells: Sequence[Row], sizes: Sequence[int], numeric: Sequence[bool]
+) -> Iterator[Text]:
+    yield Text(_line([one_line(name) for name in columns], sizes, numeric), style="bold")
+    yield Text(_line(["─" * size for size in sizes], sizes, numeric), style="dim")
+    for row in cells:
+        yield Text(_line(row, sizes, numeric))
+
+
+def _line(texts: Sequence[str], sizes: Sequence[int], numeric: Sequence[bool]) -> str:
+    padded = (
+        _cut(text, size).rjust(size) if right else _cut(text, size).ljust(size)
+        for text, size, right in zip(texts, sizes, numeric)
+    )
+    return (" " * _GAP).join(padded).rstrip()
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else text[: size - 1] + "…"
+
+
+def _records(columns: Sequence[str], cells: Sequence[Row], width: int) -> Iterator[Text]:
+    names = max((len(one_line(name)) for name in columns), default=0)
+    for number, row in enumerate(cells, 1):
+        yield Text(f"row {number}", style="bold")
+        for name, text in zip(columns, row):
+            room = max(_NARROWEST, width - names - 4)
+            yield Text.assemble((f"  {one_line(name):{names}}  ", "dim"), _cut(text, room))
+
+
+def views_view(views: Mapping[str, Sequence[Column]], examples: Sequence[str], width: int) -> Group:
+    """What can be asked for."""
+    parts: list[Text] = []
+    for view, columns in views.items():
+        parts += [Text(view, style="bold cyan"), *_columns(columns, width), Text("")]
+    lines = (Text(f"  {line}", no_wrap=True, overflow="ignore") for line in examples)
+    return Group(*parts, Text("examples:", style="dim"), *lines)
+
+
+def _columns(columns: Sequence[Column], width: int) -> Iterator[Text]:
+    names = max(len(name) for name, *_ in columns)
+    for name, kind, unit, meaning in columns:
+        told = f"{meaning} [{unit}]" if unit else meaning
+        first, *rest = textwrap.wrap(told, max(20, width - names - 15))
+        yield Text.assemble(f"  {name:{names}}  ", (f"{kind:9}  ", "dim"), first)
+        yield from (Text(f"{'':{names + 15}}{line}") for line in rest)
+
+
+# --- programs
+
+
+def query_csv(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """NULL is an empty cell."""
+    yield _csv_text([columns])
+    remaining = iter(rows)
+    while chunk := list(islice(remaining, _CHUNK)):
+        yield _csv_text(chunk)
+
+
+def _csv_text(rows: Iterable[Row]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerows([["" if cell is None else cell for cell in row] for row in rows])
+    return out.getvalue()
+
+
+def query_json(columns: Sequence[str], types: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """A `QueryDocument` in pieces, a row a line: it may be larger than memory."""
+    described = [QueryColumn(name=n, type=t).model_dump() for n, t in zip(columns, types)]
+    head = {"schema_version": SCHEMA_VERSION, "producer": Producer().model_dump()}
+    yield json.dumps({**head, "columns": described})[:-1] + ', "rows": ['
+    separator = "\n"
+    for row in rows:
+        yield separator + json.dumps([_plain(cell) for cell in row], ensure_ascii=False)
+        separator = ",\n"
+    yield "\n]}\n"
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has a word for."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _plain(cell) for key, cell in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(cell) for cell in value]
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return value if value is None or isinstance(value, str | int) else str(value)

@@ -1,0 +1,224 @@
+"""`keet top`: opportunities for the eye, for a spreadsheet and for a page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+from collections import defaultdict
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from keet.errors import one_line
+from keet.render.markdown import code, prose, table
+from keet.render.store_documents import GainDocument, OpportunityDocument, TopDocument
+from keet.units import Quantity
+
+_WIDE = 140
+"""Columns from which limiter, finding and GPU have columns of their own."""
+
+
+def top_view(top: TopDocument, width: int) -> Group:
+    rows = _wide(top) if width >= _WIDE else _blocks(top)
+    notes = (Text(note, style="dim") for note in _notes(top))
+    where = _unbroken(one_line(top.store), "bold")
+    return Group(where, Text(_heading(top)), Text(""), *rows, *notes, _unbroken(next_step(top)))
+
+
+def _unbroken(text: str, style: str = "") -> Text:
+    """A line to be copied: the terminal may wrap it, keet does not."""
+    return Text(text, style=style, no_wrap=True, overflow="ignore")
+
+
+def _heading(top: TopDocument) -> str:
+    reports = top.reports.done + top.reports.duplicate
+    failed = f" ({top.reports.failed:,} more failed)" if top.reports.failed else ""
+    launches = _count(top.launches, "launch", "es")
+    time = f"{duration(top.time_us)} of GPU time in " if top.time_us is not None else ""
+    return f"{time}{launches} of {_count(reports, 'report')}{failed}"
+
+
+def _count(number: int, noun: str, plural: str = "s") -> str:
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
+
+
+def duration(microseconds: float | None) -> str:
+    return "-" if microseconds is None else str(Quantity(microseconds * 1000, "ns"))
+
+
+def _percent(share: float | None) -> str:
+    if share is None:
+        return "-"
+    return "<0.1%" if 0 < share < 0.0005 else f"{100 * share:.1f}%"
+
+
+# --- rows
+
+
+def _wide(top: TopDocument) -> list[RenderableType]:
+    """One row each, and under them all how to see more of each."""
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in ("", "saves", "share", "time", "launches"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    for name in ("file" if top.by == "file" else "kernel", "GPU", "limiter", "finding"):
+        grid.add_column(name, overflow="fold")
+    grid.add_column("forecast", no_wrap=True)
+    for each, device in zip(top.opportunities, _device_names(top.opportunities)):
+        what = Text.assemble((_name(top, each), "bold"), f"\n{_shape(each)}" if each.grid else "")
+        grid.add_row(
+            Text(str(each.rank), style="dim"),
+            Text(duration(each.saved_us), style="bold green" if each.saved_us else ""),
+            *(_percent(each.share), duration(each.time_us), f"{each.launches:,}"),
+            *(what, device, each.limiter or "-", _finding(each), forecast_text(each.forecast)),
+        )
+    commands = [_unbroken(f"{each.rank:>2}  {example(each)}", "dim") for each in top.opportunities]
+    return [grid, Text(""), *commands, Text("")]
+
+
+def _blocks(top: TopDocument) -> list[RenderableType]:
+    """A few lines each, for eighty columns."""
+    devices = _device_names(top.opportunities)
+    pairs = zip(top.opportunities, devices)
+    return [part for each, device in pairs for part in _block(top, each, device)]
+
+
+def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[RenderableType]:
+    saves = f"saves {duration(each.saved_us)}" if each.saved_us else "nothing to save"
+    told = f": {forecast_text(each.forecast)} faster" if each.forecast else ""
+    first = Text.assemble(
+        (f"{each.rank:>2}. ", "dim"),
+        (saves, "bold green" if each.saved_us else ""),
+        f"  {_percent(each.share)} of the time: {duration(each.time_us)}"
+        f" in {_count(each.launches, 'launch', 'es')}",
+    )
+    by_finding = top.by == "finding"
+    rest = [
+        Text.assemble((_name(top, each), "" if by_finding else "bold"), _aside(top, each)),
+        Text.assemble((_finding(each), "bold" if by_finding else ""), told),
+        Text(f"limiter: {each.limiter or 'not known'}, on {device}"),
+    ]
+    if by_finding:
+        rest[:2] = rest[1::-1]
+    command = _unbroken(f"    {example(each)}", "dim")
+    return [first, *(Padding(line, (0, 0, 0, 4)) for line in rest), command, Text("")]
+
+
+def _name(top: TopDocument, each: OpportunityDocument) -> str:
+    if top.by == "file":
+        return one_line(each.path)
+    if top.by == "finding" and each.kernels > 1:
+        return f"{one_line(each.kernel)} and {each.kernels - 1:,} more"
+    return one_line(each.kernel)
+
+
+def _aside(top: TopDocument, each: OpportunityDocument) -> str:
+    """What else tells the group from others."""
+    if top.by == "file":
+        return f"  {one_line(each.kernel)}"
+    return f"  {_shape(each)}" if each.grid else ""
+
+
+def _shape(each: OpportunityDocument) -> str:
+    return f"<<<{each.grid}, {each.block or '-'}>>>"
+
+
+def _finding(each: OpportunityDocument) -> str:
+    if each.finding is None:
+        return "no finding"
+    if each.finding_launches == each.launches:
+        return each.finding
+    return f"{each.finding} (in {each.finding_launches:,} of {each.launches:,} launches)"
+
+
+def forecast_text(forecast: GainDocument | None) -> str:
+    if forecast is None:
+        return "-"
+    low, likely, high = map(_times, (forecast.low, forecast.likely, forecast.high))
+    return f"{likely} ({low} to {high})"
+
+
+def _times(factor: float) -> str:
+    return f"{factor:.0f}x" if factor >= 9.95 else f"{factor:.1f}x"
+
+
+def _device_names(opportunities: Sequence[OpportunityDocument]) -> list[str]:
+    """A slice of a GPU has the name of the whole: told apart by its SMs where both are there."""
+    sizes: dict[str | None, set[int | None]] = defaultdict(set)
+    for each in opportunities:
+        sizes[each.device].add(each.sm_count)
+    return [
+        one_line(each.device or "a GPU without a name")
+        + (f" ({each.sm_count or '?'} SMs)" if len(sizes[each.device]) > 1 else "")
+        for each in opportunities
+    ]
+
+
+def example(each: OpportunityDocument) -> str:
+    return f"keet explain {shlex.quote(one_line(each.path))} --launch {each.launch}"
+
+
+# --- what else is to be said
+
+
+def _notes(top: TopDocument) -> list[str]:
+    notes = []
+    if top.untimed:
+        noun = "launch has" if top.untimed == 1 else "launches have"
+        notes.append(f"{top.untimed:,} {noun} no measured duration: counted, and in no time here.")
+    if top.groups > len(top.opportunities):
+        notes.append(f"{len(top.opportunities):,} of {top.groups:,} groups; more with --limit N.")
+    return notes
+
+
+def next_step(top: TopDocument) -> str:
+    """The last line: what to do now."""
+    if not top.opportunities:
+        return "Nothing to rank."
+    return f"next: {example(top.opportunities[0])}"
+
+
+# --- other forms
+
+_CSV = tuple(OpportunityDocument.model_fields)
+
+
+def top_csv(top: TopDocument) -> str:
+    """A row a group; the forecast in three columns."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    plain = [name for name in _CSV if name != "forecast"]
+    writer.writerow([*plain, "forecast_low", "forecast_likely", "forecast_high"])
+    for each in top.opportunities:
+        gain = each.forecast
+        cells = [getattr(each, name) for name in plain]
+        writer.writerow([*cells, *((gain.low, gain.likely, gain.high) if gain else ("", "", ""))])
+    return out.getvalue()
+
+
+def top_markdown(top: TopDocument) -> str:
+    names = _device_names(top.opportunities)
+    header = (top.by, "saves", "share", "time", "launches", "GPU", "limiter", "forecast", "see")
+    rows = [_markdown_row(top, each, device) for each, device in zip(top.opportunities, names)]
+    parts = [
+        f"{code(top.store)}: {prose(_heading(top))}",
+        table(header, rows),
+        *map(prose, _notes(top)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_row(top: TopDocument, each: OpportunityDocument, device: str) -> list[str]:
+    shape = _shape(each) if each.grid else ""
+    what = {"kernel": f"{code(each.kernel + shape)}: {prose(_finding(each))}"}
+    what["finding"] = f"{prose(_finding(each))}: {prose(_name(top, each))}"
+    what["file"] = f"{code(each.path)}: {prose(_finding(each))}"
+    return [
+        *(what[top.by], duration(each.saved_us), _percent(each.share), duration(each.time_us)),
+        *(f"{each.launches:,}", prose(device), prose(each.limiter or "-")),
+        *(forecast_text(each.forecast), code(example(each))),
+    ]

@@ -1,0 +1,359 @@
+"""`keet diff`, `keet baseline` and `keet explain --against`, as people and programs see them."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keet.render.schemas import DOCUMENTS
+from tests.conftest import REPORTS, Keet
+
+SAMPLES = Path("kernels_samples")
+BEFORE, AFTER = (
+    Path(f"tests/data/reports/pipeline_{side}.ncu-repz") for side in ("before", "after")
+)
+AGAIN, DOUBLE, WARM = (
+    Path(f"tests/data/reports/pipeline_{name}.ncu-repz") for name in ("again", "double", "warm")
+)
+
+
+def pair(name: str) -> tuple[Path, Path]:
+    return SAMPLES / name / "slow.ncu-rep", SAMPLES / name / "fast.ncu-rep"
+
+
+GOLDENS = {
+    "diff.matrix_flip.80.txt": ("diff", *pair("matrix_flip")),
+    "diff.pipeline.80.txt": ("diff", BEFORE, AFTER),
+    "diff.pipeline.md": ("diff", BEFORE, AFTER, "--format", "markdown"),
+    "diff.pair_reduce.80.txt": ("diff", *pair("pair_reduce")),
+    "diff.pipeline.swapped.github.txt": ("diff", AFTER, BEFORE, "--format", "github"),
+}
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_output(name: str, keet: Keet, golden: Callable[[str, str], None]) -> None:
+    result = keet(*GOLDENS[name])
+    assert (result.code, result.err) == (0, "")
+    golden(name, result.out)
+
+
+def document(keet: Keet, *arguments: object) -> dict:
+    result = keet("diff", *arguments, "--format", "json")
+    assert result.err == ""
+    told = json.loads(result.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    DOCUMENTS["diff"].model_validate(told)
+    return told
+
+
+def test_every_number_is_evidence(keet: Keet) -> None:
+    told = document(keet, BEFORE, AFTER)
+    assert told["grounding"]["dropped"] == []
+    assert told["grounding"]["numbers"] == told["grounding"]["verified"] > 50
+    cited = {i for p in told["pairs"] for a in p["attribution"] for i in a["evidence"]}
+    assert cited <= told["evidence"].keys()
+
+
+def test_kernels_are_paired_and_totalled(keet: Keet) -> None:
+    told = document(keet, BEFORE, AFTER)
+    found = {(tuple(p["before"]), tuple(p["after"])): p["how"] for p in told["pairs"]}
+    assert found == {
+        ((0, 1, 2), (0,)): "fused",
+        ((3,), (1,)): "template",
+        ((4,), (2,)): "renamed",
+        ((5, 6, 7), (3, 4, 5)): "same",
+    }
+    total = sum(p["verdict"]["before"]["value"] for p in told["pairs"])
+    assert told["verdict"]["before"]["value"] == pytest.approx(total)
+    assert told["verdict"]["word"] == "faster"
+
+
+# --- what may be compared
+
+
+def test_another_problem_size_is_refused(keet: Keet) -> None:
+    result = keet("diff", BEFORE, DOUBLE)
+    assert (result.code, result.out) == (6, "")
+    assert "another problem size or other input" in result.err
+    assert result.err.endswith("--force\n")
+    forced = keet("diff", BEFORE, DOUBLE, "--force")
+    assert forced.code == 0
+    assert "not comparable: scale: another problem size" in forced.out
+
+
+def test_another_gpu_is_refused(keet: Keet, tmp_path: Path) -> None:
+    other = tmp_path / "other.keet.json"
+    keet("snapshot", AFTER, "-o", other)
+    other.write_text(other.read_text().replace("NVIDIA H200", "NVIDIA A100-SXM4-80GB"))
+    result = keet("diff", BEFORE, other)
+    assert result.code == 6
+    assert "different GPUs: NVIDIA H200 before, NVIDIA A100-SXM4-80GB after" in result.err
+
+
+def test_other_caches_make_small_changes_inconclusive(keet: Keet) -> None:
+    told = document(keet, BEFORE, WARM)
+    assert told["verdict"]["word"] == "inconclusive"
+    notes = {note["id"]: note["severity"] for note in told["comparability"]["notes"]}
+    assert notes["cache_control"] == "weakens"
+    assert notes["metric_sets"] == "note"
+    (turn,) = [p for p in told["pairs"] if p["kernel"] == "turn<16>"]
+    assert turn["unknown"] == ["uncoalesced_global"]
+    assert turn["fixed"] == turn["new"] == []
+
+
+def test_one_launch_that_does_the_work_of_many(keet: Keet) -> None:
+    refused = keet("diff", *pair("ring_steps"))
+    assert refused.code == 6
+    assert "--times N:M" in refused.err
+    told = document(keet, *pair("ring_steps"), "--times", "300:1")
+    assert told["verdict"]["word"] == "faster"
+    assert told["pairs"][0]["attribution"][0]["finding"] == "launch_bound"
+
+
+def test_strangers_have_nothing_in_common(keet: Keet) -> None:
+    result = keet("diff", SAMPLES / "tap_filter/slow.ncu-rep", SAMPLES / "page_walk/slow.ncu-rep")
+    assert result.code == 6
+    assert "no kernel is on both sides" in result.err
+
+
+def test_the_same_report_twice(keet: Keet) -> None:
+    told = document(keet, BEFORE, BEFORE)
+    assert (told["verdict"]["word"], told["verdict"]["speedup"]) == ("unchanged", 1.0)
+    assert told["verdict"]["noise"] == 0
+    assert all(not p["fixed"] and not p["new"] for p in told["pairs"])
+
+
+def test_two_launches_of_one_report(keet: Keet) -> None:
+    told = document(keet, BEFORE, "--launch", "5:7")
+    assert told["pairs"][0]["before"] == [5]
+    assert told["pairs"][0]["after"] == [7]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((BEFORE,), "two reports are compared"),
+        ((BEFORE, AFTER, "--launch", "3"), "no pair of launches"),
+        ((BEFORE, AFTER, "--times", "0:1"), "no pair of counts"),
+        ((BEFORE, AFTER, "--gate", "x"), "no percentage"),
+        ((BEFORE, AFTER, "--metric", "duration"), "--gate PCT"),
+        ((BEFORE, AFTER, "--gate", "1", "--metric", "stall_ratio"), "which way it gets better"),
+        ((BEFORE, AFTER, "--launch", "9:0"), "launches 0 to 7"),
+    ],
+)
+def test_wrong_usage(arguments: tuple, complaint: str, keet: Keet, monkeypatch, tmp_path) -> None:
+    here = Path.cwd()
+    monkeypatch.chdir(tmp_path)
+    absolute = [here / a if isinstance(a, Path) else a for a in arguments]
+    result = keet("diff", *absolute)
+    assert (result.code, result.out) == (2, "")
+    assert complaint in result.err
+
+
+# --- the gate
+
+
+def test_the_gate_stops_what_is_slower_beyond_noise(keet: Keet) -> None:
+    worse = keet("diff", AFTER, BEFORE, "--gate", 5)
+    assert worse.code == 1
+    assert "Gate of 5 % failed: 3 regressions" in worse.out
+    assert keet("diff", BEFORE, AFTER, "--gate", 5).code == 0
+    assert keet("diff", AFTER, BEFORE, "--gate", 500).code == 0
+    within = keet("diff", BEFORE, AGAIN, "--gate", 0)
+    assert within.code == 0
+    assert "noise exceeds the gate" in within.out
+
+
+def test_the_gate_of_another_metric(keet: Keet) -> None:
+    flip = pair("matrix_flip")
+    registers = ("--gate", 0, "--metric", "launch__registers_per_thread")
+    result = keet("diff", *flip, *registers)
+    assert result.code == 1
+    assert "16 reg/thread → 26 reg/thread, 62.5% worse" in result.out
+    assert keet("diff", *reversed(flip), *registers).code == 0
+    hits = ("--gate", 10, "--metric", "l1_hit_rate_pct")
+    assert keet("diff", *flip, *hits).code == 1  # higher is better, and it fell
+    assert keet("diff", *flip, "--gate", 10, "--metric", "l1_hit_rate_pct:lower").code == 0
+    missing = keet("diff", *flip, "--gate", 1, "--metric", "nvlink_rx_bytes")
+    assert missing.code == 6
+    mistyped = keet("diff", *flip, "--gate", 1, "--metric", "nvlink_rx_bites:lower")
+    assert mistyped.code == 2
+    assert "neither report has such a metric" in mistyped.err
+
+
+def test_more_runs_make_the_noise_smaller(keet: Keet, tmp_path: Path) -> None:
+    for name, report in (("a", BEFORE), ("b", AGAIN)):
+        (tmp_path / f"{name}.ncu-repz").write_bytes(report.read_bytes())
+    one = document(keet, BEFORE, AFTER)["verdict"]["noise"]
+    two = document(keet, tmp_path, AFTER)
+    assert two["verdict"]["noise"] < one
+    assert len(two["before"]["further_runs"]) == 1
+    named = document(keet, BEFORE, AFTER, "--before-run", AGAIN)
+    assert named["verdict"]["noise"] == two["verdict"]["noise"]
+
+
+def test_a_copy_is_no_further_run(keet: Keet, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.ncu-repz"
+    copy.write_bytes(BEFORE.read_bytes())
+    told = document(keet, BEFORE, AFTER, "--before-run", copy)
+    assert told["before"]["further_runs"] == []
+
+
+def test_runs_of_another_problem_are_refused(keet: Keet) -> None:
+    result = keet("diff", BEFORE, AFTER, "--before-run", DOUBLE, "--kernel", "sum_blocks|total_of")
+    assert result.code == 6
+    assert "did other work in sum_blocks than the first run" in result.err
+
+
+def test_the_output_never_replaces_a_report(keet: Keet, tmp_path: Path) -> None:
+    after = tmp_path / "after.ncu-repz"
+    after.write_bytes(AFTER.read_bytes())
+    for arguments in (("diff", BEFORE, after), ("explain", BEFORE, "--against", after)):
+        result = keet(*arguments, "--format", "markdown", "-o", after)
+        assert result.code == 2
+        assert "that is the report itself" in result.err
+    assert after.read_bytes() == AFTER.read_bytes()
+
+
+def test_what_can_not_be_gated_fails_the_step(keet: Keet) -> None:
+    fused = keet("diff", BEFORE, AFTER, "--kernel", "scale|bias|clamp", "--gate", 0,
+                 "--metric", "registers_per_thread")  # fmt: skip
+    assert fused.code == 6
+    assert "nothing was gated" in fused.err
+    github = keet("diff", BEFORE, DOUBLE, "--format", "github")
+    assert github.code == 6
+    assert github.out.startswith("::error title=keet::scale: another problem size")
+
+
+def test_github_gets_annotations_and_a_summary(
+    keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    slow, fast = pair("xs_lookup")
+    result = keet("diff", fast, slow, "--gate", 5, "--format", "github")
+    assert result.code == 1
+    lines = [line for line in result.out.splitlines() if line.startswith("::")]
+    assert lines[0].startswith("::error title=keet%3A gate of 5 %25 failed%3A 1 regression::track")
+    assert "::warning file=kernels_samples/xs_lookup/slow.cu,line=11," in lines[1]
+    assert len(lines) <= 10
+    written = summary.read_text(encoding="utf-8")
+    assert written.startswith("before\n## ❌ keet: gate of 5 % failed: 1 regression; 5.28x slower")
+
+
+# --- baselines
+
+
+def test_a_baseline_is_saved_listed_shown_and_compared_with(
+    keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = BEFORE.resolve(), AFTER.resolve()
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path / "deeper")
+    saved = keet("baseline", "save", "main", before)
+    assert saved.code == 0
+    assert "saved main (1 run)" in saved.err
+    assert (tmp_path / ".keet" / "baselines" / "main").is_dir()  # at the repository's root
+    assert keet("baseline", "list").out.startswith("main   1 runs")
+    assert "turn<16>" in keet("baseline", "show", "main").out
+    against = document(keet, "baseline:main", after)
+    direct = document(keet, before, after)
+    assert against["verdict"] == direct["verdict"]
+    assert [p["attribution"] for p in against["pairs"]] == [
+        p["attribution"] for p in direct["pairs"]
+    ]
+    assert keet("baseline", "remove", "main").code == 0
+    assert keet("diff", "baseline:main", after).code == 3
+
+
+def test_a_baseline_is_replaced_whole_or_not_at_all(
+    keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = BEFORE.resolve(), AFTER.resolve()
+    monkeypatch.chdir(tmp_path)
+    keet("baseline", "save", "main", before, after)
+    (tmp_path / "bad.ncu-rep").write_bytes(b"NVR\0 and nothing")
+    assert keet("baseline", "save", "main", before, "bad.ncu-rep").code == 4
+    kept = sorted(path.name for path in Path(".keet/baselines/main").iterdir())
+    assert kept == ["run_01.keet.json", "run_02.keet.json"]
+    keet("baseline", "save", "main", after)
+    assert [path.name for path in Path(".keet/baselines").iterdir()] == ["main"]
+    assert len(list(Path(".keet/baselines/main").iterdir())) == 1
+
+
+@pytest.mark.parametrize("name", ["../out", "", "a/b", ".hidden"])
+def test_a_name_stays_in_its_folder(
+    name: str, keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = BEFORE.resolve()
+    monkeypatch.chdir(tmp_path)
+    assert keet("baseline", "save", name, before).code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- in an explanation
+
+
+def test_an_explanation_tells_what_changed(keet: Keet) -> None:
+    slow, fast = pair("matrix_flip")
+    result = keet("explain", fast, "--against", slow, "--no-model")
+    assert result.code == 0
+    assert "7.02x faster" in result.out
+    assert "findings fixed: uncoalesced global access" in result.out
+    told = json.loads(
+        keet("explain", fast, "--against", slow, "--no-model", "--format", "json").out
+    )
+    DOCUMENTS["explain-against"].model_validate(told)
+    assert told["against"]["pairs"][0]["fixed"] == ["uncoalesced_global"]
+    assert told["launches"][0]["kernel"] == "flip"
+
+
+def test_an_explanation_stands_where_nothing_can_be_compared(keet: Keet) -> None:
+    flip = SAMPLES / "matrix_flip/slow.ncu-rep"
+    stranger = SAMPLES / "page_walk/slow.ncu-rep"
+    result = keet("explain", flip, "--against", stranger, "--no-model")
+    assert result.code == 6
+    assert "what changed can't be told: no kernel is on both sides" in result.err
+    assert "uncoalesced global access" in result.out
+
+
+def test_reports_beside_the_pipeline_still_read() -> None:
+    assert {path.name for path in REPORTS.glob("pipeline_*")} == {
+        f"pipeline_{name}.ncu-repz" for name in ("before", "after", "again", "double", "warm")
+    }
+
+
+def test_the_readme_shows_what_is_printed() -> None:
+    printed = Path("tests/golden/diff.matrix_flip.80.txt").read_text(encoding="utf-8")
+    slow, fast = pair("matrix_flip")
+    assert f"$ keet diff {slow} {fast}\n{printed}```" in Path("README.md").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_a_model_may_cite_what_changed(keet: Keet, tmp_path: Path) -> None:
+    """The number of a comparison stands, another one does not; what is cited is in the evidence."""
+    slow, fast = pair("matrix_flip")
+    asked = ("explain", fast, "--against", slow)
+    prompt = keet(*asked, "--model", "openai:x", "--show-prompt").out
+    assert "report 1 is before and 0 after" in prompt
+    speedup = re.search(r"7\.02x \[(E\d+)\] faster", prompt)[1]
+    reading = {"purpose": "It transposes a matrix.", "hypotheses": []}
+    said = {
+        "summary": f"It became 7.02x [{speedup}] faster. Another run was 9.31x [{speedup}] faster.",
+        "causes": [],
+    }
+    script = tmp_path / "script.jsonl"
+    lines = [reading, said, {"texts": []}]
+    script.write_text("".join(json.dumps({"content": json.dumps(x)}) + "\n" for x in lines))
+    result = keet(*asked, "--model", f"scripted:{script}", "--format", "json")
+    told = json.loads(result.out)
+    DOCUMENTS["explain-against"].model_validate(told)
+    launch = told["launches"][0]
+    assert "7.02x" in launch["model"]["summary"]
+    assert "9.31" not in launch["model"]["summary"]
+    assert any("9.31" in line for line in told["grounding"]["dropped"])
+    assert launch["evidence"][speedup]["value"] == pytest.approx(7.02, abs=0.01)

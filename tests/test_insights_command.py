@@ -1,0 +1,164 @@
+"""`keet insights`: its forms, and a model that is asked once a group and held to the facts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from keet.agent.transcript import read_transcript
+from keet.render.insights_documents import InsightsDocument
+from tests.conftest import Keet
+from tests.insights_sets import launch, make_set, night, reports_in
+
+SWEEPS = Path("kernels_samples")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The samples' two sweeps."""
+    reports = sorted(SWEEPS.glob("*/sweep/*.ncu-rep"))
+    return reports_in(tmp_path_factory.mktemp("made") / "store", reports)
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_terminal_shows_curve_and_words_within_its_width(
+    keet: Keet, store: Path, width: int
+) -> None:
+    result = keet("insights", store, width=width)
+    assert result.code == 0
+    assert max(map(len, result.out.splitlines())) <= width
+    assert "dot over BLOCK: fastest at 1024" in result.out
+    assert "Why the set:" in result.out
+    best = next(line for line in result.out.splitlines() if "●" in line and " 1024 " in line)
+    assert "120.6 us" in best
+
+
+def test_json_is_what_its_schema_says_and_cites_rows(keet: Keet, store: Path) -> None:
+    document = InsightsDocument.model_validate_json(keet("insights", store, "--format", "json").out)
+    assert document.grounding.verified == document.grounding.numbers
+    (dot,) = [each for each in document.insights if each.sweep and each.sweep.knob == "BLOCK"]
+    time = next(f for f in dot.facts.values() if f.column == "duration_us" and f.value > 190)
+    assert time.path is not None
+    assert time.path.endswith("BLOCK_0032.ncu-rep")
+    assert time.launch == 0
+
+
+def test_only_kernels_that_are_asked_for(keet: Keet, store: Path) -> None:
+    out = keet("insights", store, "--kernel", "^dot$").out
+    assert "BLOCK" in out
+    assert "TILE_Y" not in out
+
+
+def test_a_pattern_that_matches_nothing_is_refused(keet: Keet, store: Path) -> None:
+    result = keet("insights", store, "--kernel", "nobody")
+    assert result.code == 2
+    assert "matches no launch" in result.err
+
+
+def test_what_top_leaves_out_is_said(keet: Keet, store: Path) -> None:
+    out = keet("insights", store, "--top", "1").out
+    assert "sweep-2" not in out
+    assert "1 more were found" in out
+
+
+def test_markdown_has_a_table_of_the_curve(keet: Keet, store: Path) -> None:
+    out = keet("insights", store, "--format", "markdown").out
+    assert "| 1024 (best) | 120.6 us |" in out
+
+
+def test_svg_is_whole_and_draws_every_point(keet: Keet, store: Path) -> None:
+    drawn = ET.fromstring(keet("insights", store, "--format", "svg", "--kernel", "^dot$").out)
+    space = "{http://www.w3.org/2000/svg}"
+    texts = [element.text for element in drawn.iter(f"{space}text")]
+    assert "120.6 us" in texts
+    assert (
+        len([r for r in drawn.iter(f"{space}rect") if r.get("class") in ("bar", "tied", "best")])
+        == 8
+    )
+
+
+def test_a_store_without_insights_says_so(keet: Keet, tmp_path: Path) -> None:
+    out = keet("insights", make_set(tmp_path / "s", [launch("one.ncu-rep")])).out
+    assert "Nothing that these profiles show together" in out
+
+
+def test_names_of_strangers_do_no_harm(keet: Keet, tmp_path: Path) -> None:
+    name = "evil\x1b[31m|<b>`x`"
+    launches = [
+        launch(
+            f"T_{v}.ncu-rep", kernel=name, kernel_full=name, duration_us=100.0 / v, created=night(v)
+        )
+        for v in (1, 2, 4)
+    ]
+    out = make_set(tmp_path / "s", launches)
+    for form in ("terminal", "markdown", "svg"):
+        assert "\x1b" not in keet("insights", out, "--format", form).out
+    ET.fromstring(keet("insights", out, "--format", "svg").out)
+
+
+def test_what_is_no_store_is_refused_in_one_line(keet: Keet, tmp_path: Path) -> None:
+    result = keet("insights", tmp_path)
+    assert result.code == 2
+    assert result.err.count("\n") == 1
+
+
+# --- with a model
+
+
+def script(tmp_path: Path, *answers: str | dict[str, str]) -> str:
+    lines = [
+        json.dumps(a if isinstance(a, dict) else {"content": json.dumps({"answer": a})})
+        for a in answers
+    ]
+    path = tmp_path / "script.jsonl"
+    path.write_text("\n".join(lines))
+    return f"scripted:{path}"
+
+
+def test_a_model_is_asked_once_a_group_and_told_of_the_cost_first(
+    keet: Keet, store: Path, tmp_path: Path
+) -> None:
+    model = script(tmp_path, "Look at the tile.", "It takes 7 us. Try a deeper ring.")
+    kept = tmp_path / "t.jsonl"
+    result = keet(
+        *("insights", store, "--model", model, "--price", "2/10", "--format", "json"),
+        *("--transcript", kept),
+    )
+    assert result.code == 0
+    assert result.err.startswith("keet: 2 groups, one call each: about")
+    assert "US$" in result.err
+    document = json.loads(result.out)
+    assert document["author"] == f"model:{model}"
+    assert document["usage"]["calls"] == 2
+    first, second = (each["written"] for each in document["insights"])
+    assert first == {"text": "Look at the tile.", "dropped": []}
+    assert second["text"] == "Try a deeper ring."
+    assert second["dropped"][0]["text"] == "It takes 7 us."
+    assert len([e for e in read_transcript(kept) if e["event"] == "request"]) == 2
+
+
+def test_a_model_that_fails_costs_nothing_that_was_found(
+    keet: Keet, store: Path, tmp_path: Path
+) -> None:
+    result = keet("insights", store, "--model", script(tmp_path, {"fault": "unreachable"}))
+    assert result.code == 3
+    assert "dot over BLOCK: fastest at 1024" in result.out
+    assert "what the analyst found stands" in result.err
+
+
+def test_what_was_said_before_a_fault_stands(keet: Keet, store: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, "Look at the tile.", {"fault": "timeout"})
+    result = keet("insights", store, "--model", model)
+    assert result.code == 0
+    assert "Model: Look at the tile." in result.out
+    assert "what the analyst found stands" in result.err
+
+
+def test_names_stay_at_home_where_asked(keet: Keet, store: Path) -> None:
+    out = keet("insights", store, "--show-prompt", "--redact", "names").out
+    assert "blur" not in out
+    assert "BLOCK_0032" not in out
+    assert "over TILE_Y" in out

@@ -1,0 +1,351 @@
+"""`keet top` and `keet query`, on a store of real reports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from keet.analysis.findings import Forecast
+from keet.cli.batch import analyse
+from keet.corpus.layout import LAUNCH_COLUMNS, METRICS, part_folders
+from keet.corpus.part_writer import make_store, write_part
+from keet.corpus.rows import FileRows, rows_of
+from keet.corpus.store import open_store
+from keet.explanation.analyst import explain
+from keet.ingest import read_profile
+from keet.render.store_documents import QueryDocument, TopDocument
+from tests.conftest import Keet
+from tests.unit.corpus.store_rows import record
+
+SAMPLES = ("matrix_flip", "pair_reduce", "lookup_records", "fan_update")
+PATHS = [
+    *(f"kernels_samples/{name}/{which}.ncu-rep" for name in SAMPLES for which in ("slow", "fast")),
+    *(f"tests/data/reports/{name}" for name in ("tour_full.ncu-rep", "tour_basic.live.csv", "zoo.ncu-repz")),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def analysed() -> dict[str, FileRows]:
+    return {path: analyse(path) for path in PATHS}
+
+
+@pytest.fixture(scope="session")
+def store(analysed: dict[str, FileRows], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("batch") / "OUT"
+    done = [
+        record(path, rows.sha256, launches=len(rows.launches)) for path, rows in analysed.items()
+    ]
+    write_part(out, done[:5], list(analysed.values())[:5])
+    failed = record(
+        "cut.ncu-rep", None, "failed", reason="cut.ncu-rep: it was cut short; copy it again"
+    )
+    write_part(out, [*done[5:], failed], list(analysed.values())[5:])
+    return out
+
+
+def anonymous(text: str, store: Path) -> str:
+    return text.replace(str(store), "OUT")
+
+
+# --- rows
+
+
+def test_rows_are_what_keet_explain_tells(analysed: dict[str, FileRows], keet: Keet) -> None:
+    for path, rows in analysed.items():
+        document = json.loads(keet("explain", path, "--no-model", "--format", "json").out)
+        launches = [dict(zip(LAUNCH_COLUMNS, row)) for row in rows.launches]
+        assert [json.loads(str(launch["explanation"])) for launch in launches] == document[
+            "launches"
+        ]
+        for launch, said in zip(launches, document["launches"]):
+            assert launch["report_sha256"] == document["report"]["sha256"]
+            assert launch["headline"] == said["verdict"]["headline"]
+            assert launch["limiter"] == said["verdict"]["limiter"]
+            assert launch["duration_us"] == said["duration"]["value"]
+            assert launch["finding_count"] == len(said["findings"])
+            assert launch["grid"] == (said["grid"] and "x".join(map(str, said["grid"])))
+            first = (
+                said["findings"][0]
+                if said["findings"]
+                else {"id": None, "forecast": {"likely": None}}
+            )
+            assert launch["top_finding"] == first["id"]
+            assert launch["top_forecast"] == first["forecast"]["likely"]
+
+
+def test_metrics_are_those_of_the_report(analysed: dict[str, FileRows]) -> None:
+    path = "tests/data/reports/zoo.ncu-repz"
+    for launch, row in zip(read_profile(path).launches, analysed[path].launches):
+        cells = dict(zip(LAUNCH_COLUMNS, row))
+        for spec in METRICS:
+            quantity = launch.get(spec.id)
+            assert cells[spec.id] == (None if quantity is None else quantity.value)
+
+
+def test_a_healthy_end_is_told_by_its_id(analysed: dict[str, FileRows]) -> None:
+    column = LAUNCH_COLUMNS.index("healthy")
+    ends = {path: rows.launches[0][column] for path, rows in analysed.items()}
+    assert set(ends.values()) <= {None, "at_dram_roofline", "at_compute_roofline"}
+    for path, rows in analysed.items():
+        says = str(rows.launches[0][LAUNCH_COLUMNS.index("headline")]).startswith("Healthy")
+        assert (ends[path] is not None) == says
+    assert any(ends.values())
+
+
+def test_a_forecast_that_can_not_be_computed_is_null() -> None:
+    profile = read_profile("kernels_samples/matrix_flip/slow.ncu-rep")
+    told = explain(profile, profile.launches, 5)
+    (only,) = told.launches
+    unknown = replace(only.findings[0], forecast=Forecast(1.0, math.inf, math.inf))
+    explanation = told._replace(launches=(only._replace(findings=(unknown,)),))
+    ((row,), (finding,)) = rows_of(explanation, lambda _: "{}")
+    assert dict(zip(LAUNCH_COLUMNS, row))["top_low"] is None
+    assert finding[6:9] == (None, None, None)
+
+
+# --- keet top
+
+
+@pytest.mark.parametrize("by", ["kernel", "finding", "file"])
+@pytest.mark.parametrize("width", [80, 160])
+def test_top_output(by: str, width: int, store: Path, keet: Keet, golden) -> None:
+    result = keet("top", store, "--by", by, "--limit", 4, width=width)
+    assert (result.code, result.err) == (0, "")
+    golden(f"top.{by}.{width}.txt", anonymous(result.out, store))
+
+
+def test_top_markdown(store: Path, keet: Keet, golden) -> None:
+    golden(
+        "top.markdown.txt",
+        anonymous(keet("top", store, "--limit", 3, "--format", "markdown").out, store),
+    )
+
+
+def test_the_last_line_can_be_pasted(store: Path, keet: Keet) -> None:
+    step = keet("top", store, width=80).out.splitlines()[-1]
+    assert step.startswith("next: keet explain ")
+    assert keet(*shlex.split(step.removeprefix("next: keet "))).code == 0
+
+
+def test_top_json_adds_up(store: Path, keet: Keet) -> None:
+    result = keet("top", store, "--limit", 1000, "--format", "json")
+    top = TopDocument.model_validate_json(result.out)
+    assert (top.reports.done, top.reports.failed, top.reports.duplicate) == (len(PATHS), 1, 0)
+    assert sum(each.launches for each in top.opportunities) == top.launches
+    assert sum(each.share or 0 for each in top.opportunities) == pytest.approx(1)
+    savings = [each.saved_us or 0 for each in top.opportunities]
+    assert savings == sorted(savings, reverse=True)
+    assert savings[0] > 0
+    for each in top.opportunities:
+        if each.forecast and each.finding_launches == each.launches:
+            assert each.saved_us == pytest.approx(
+                max(0, (each.time_us or 0) * (1 - 1 / each.forecast.likely)), rel=1e-3
+            )
+
+
+def test_top_csv(store: Path, keet: Keet) -> None:
+    rows = list(csv.DictReader(io.StringIO(keet("top", store, "--format", "csv").out)))
+    document = json.loads(keet("top", store, "--format", "json").out)
+    assert [row["kernel"] for row in rows] == [each["kernel"] for each in document["opportunities"]]
+    assert float(rows[0]["forecast_likely"]) == document["opportunities"][0]["forecast"]["likely"]
+
+
+def test_launches_without_a_time_are_said(
+    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet
+) -> None:
+    path, at = PATHS[0], LAUNCH_COLUMNS.index("duration_us")
+    (row,) = analysed[path].launches
+    untimed = FileRows(((*row[:at], None, *row[at + 1 :]),), ())
+    write_part(tmp_path, [record(path, untimed.sha256)], [untimed])
+    result = keet("top", tmp_path)
+    assert "1 launch has no measured duration: counted, and in no time here." in result.out
+    assert "- of the time: - in 1 launch" in result.out
+
+
+# --- keet query
+
+
+@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize(
+    ("name", "sql"),
+    [
+        ("table", "SELECT kernel, device, duration_us, dram_throughput_pct, top_finding, headline "
+                  "FROM launches ORDER BY path, launch_id LIMIT 6"),
+        ("record", "FROM launches ORDER BY path, launch_id LIMIT 1"),
+    ],
+)  # fmt: skip
+def test_query_output(name: str, sql: str, width: int, store: Path, keet: Keet, golden) -> None:
+    result = keet("query", store, sql, width=width)
+    assert (result.code, result.err) == (0, "")
+    assert max(map(len, result.out.splitlines())) <= width
+    golden(f"query.{name}.{width}.txt", result.out)
+
+
+def test_columns_are_listed_with_their_meaning(store: Path, keet: Keet) -> None:
+    rows = list(csv.DictReader(io.StringIO(keet("query", store, "--format", "csv").out)))
+    assert {row["view"] for row in rows} == {"launches", "findings", "metrics", "files"}
+    assert all(row["meaning"] for row in rows)
+    with open_store(store) as opened:
+        for view in ("launches", "findings", "metrics", "files"):
+            listed = [(row["column"], row["type"]) for row in rows if row["view"] == view]
+            assert listed == [row[:2] for row in opened.query(f"DESCRIBE {view}").rows]
+    shown = keet("query", store, width=80).out
+    assert all(row["column"] in shown for row in rows)
+    assert json.loads(keet("query", store, "--format", "json").out)["rows"]
+
+
+def test_query_json(store: Path, keet: Keet) -> None:
+    sql = """SELECT kernel, launch_id, created, 1.5::DECIMAL(4, 2), 'nan'::DOUBLE, NULL, [1, 2.5], {'a': 'é"'}
+        FROM launches ORDER BY path, launch_id LIMIT 1"""
+    document = QueryDocument.model_validate_json(keet("query", store, sql, "--format", "json").out)
+    (row,) = document.rows
+    assert row[:2] == ["fan_update", 0]
+    assert row[2].startswith("2026-")
+    assert row[3:] == [1.5, None, None, [1, 2.5], {"a": 'é"'}]
+    assert [column.type for column in document.columns[:3]] == ["VARCHAR", "INTEGER", "TIMESTAMP"]
+    empty = keet("query", store, "FROM launches WHERE false", "--format", "json").out
+    assert QueryDocument.model_validate_json(empty).rows == []
+
+
+def test_query_csv(store: Path, keet: Keet) -> None:
+    out = keet(
+        "query",
+        store,
+        "SELECT path, NULL AS n, reason FROM files WHERE status = 'failed'",
+        "--format",
+        "csv",
+    ).out
+    assert out == "path,n,reason\ncut.ncu-rep,,cut.ncu-rep: it was cut short; copy it again\n"
+
+
+def test_a_long_answer_is_cut_on_a_terminal_and_nowhere_else(store: Path, keet: Keet) -> None:
+    sql = "SELECT range FROM range(5000)"
+    out = keet("query", store, sql).out.splitlines()
+    assert out[-1] == "50 rows, and there are more: --limit N, or all with --format csv"
+    assert len(out) == 53
+    assert len(keet("query", store, sql, "--format", "csv").out.splitlines()) == 5001
+    assert len(json.loads(keet("query", store, sql, "--format", "json").out)["rows"]) == 5000
+    assert len(keet("query", store, sql, "--limit", 7, "--format", "csv").out.splitlines()) == 8
+
+
+def test_files_are_written_whole(store: Path, keet: Keet, tmp_path: Path) -> None:
+    out = tmp_path / "answer.parquet"
+    assert (
+        keet("query", store, "FROM launches;", "--format", "parquet", "-o", out, "--limit", 3).code
+        == 0
+    )
+    read = duckdb.sql(f"SELECT * FROM '{out}'")
+    assert tuple(read.columns) == LAUNCH_COLUMNS
+    assert len(read.fetchall()) == 3
+    assert (
+        keet("query", store, "SELECT 1 AS one", "--format", "csv", "-o", tmp_path / "a.csv").out
+        == ""
+    )
+    assert (tmp_path / "a.csv").read_text() == "one\n1\n"
+    assert (
+        keet("query", store, "SELECT nope", "--format", "csv", "-o", tmp_path / "b.csv").code == 2
+    )
+    assert not (tmp_path / "b.csv").exists()
+
+
+# --- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["query", "OUT", "SELEC 1"], "syntax error"),
+        (["query", "OUT", "SELECT kernl FROM launches"], 'Candidate bindings: "kernel"'),
+        (["query", "OUT", "SELECT * FROM launchs"], 'Did you mean "launches"'),
+        (["query", "OUT", "SELECT 'a'::INTEGER"], "Could not convert"),
+        (["query", "OUT", "COPY launches TO 'x.csv'"], "give one SELECT"),
+        (["query", "OUT", "SELECT 1", "--format", "parquet"], "name it with: -o"),
+        (["query", "OUT", "--format", "parquet", "-o", "x.parquet"], "needs SQL"),
+        (["query", "tests", "SELECT 1"], "this is no store"),
+        (["top", "tests"], "make one with: keet batch DIR -o"),
+        (["top", "OUT", "--kernel", "zzz"], "matches none of"),
+        (["top", "OUT", "--device", "zzz"], "matches none of NVIDIA H200"),
+        (["top", "OUT", "--by", "phase"], "invalid choice"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], says: str, store: Path, keet: Keet) -> None:
+    result = keet(*(store if argument == "OUT" else argument for argument in arguments))
+    assert (result.code, result.out) == (2, "")
+    assert len(result.err.splitlines()) == 1
+    assert says in result.err
+
+
+@pytest.mark.parametrize("command", [["top"], ["query"], ["query", "SELECT 1"]])
+def test_an_empty_store(command: list[str], tmp_path: Path, keet: Keet) -> None:
+    make_store(tmp_path)
+    name, *rest = command
+    result = keet(name, tmp_path, *rest)
+    assert (result.code, result.out) == (2, "")
+    assert "the store is empty; fill it with: keet batch DIR -o" in result.err
+
+
+def test_a_store_of_failures_says_where_the_reasons_are(tmp_path: Path, keet: Keet) -> None:
+    write_part(tmp_path, [record("x", None, "failed", reason="cut short")], [])
+    result = keet("top", tmp_path)
+    assert result.code == 2
+    step = result.err.split("why: keet ")[1]
+    assert "cut short" in keet(*shlex.split(step)).out
+
+
+def test_a_newer_store(tmp_path: Path, keet: Keet) -> None:
+    make_store(tmp_path)
+    (tmp_path / "keet_store.json").write_text('{"schema_version": 2, "keet": "9.0"}')
+    result = keet("top", tmp_path)
+    assert (result.code, result.out) == (4, "")
+    assert "upgrade keet" in result.err
+
+
+def test_names_in_a_store_do_nothing_to_a_terminal(
+    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet
+) -> None:
+    path, at = PATHS[0], LAUNCH_COLUMNS.index("kernel")
+    (row,) = analysed[path].launches
+    evil = FileRows(((*row[:at], "a\x1b[31m\nb", *row[at + 1 :]),), ())
+    write_part(tmp_path, [record(path, evil.sha256)], [evil])
+    assert len(part_folders(tmp_path)) == 1
+    for arguments in (["top", tmp_path], ["query", tmp_path, "SELECT kernel FROM launches"]):
+        for width in (80, 160):
+            out = keet(*arguments, width=width).out
+            assert "\x1b" not in out
+            assert r"a\x1b[31m\nb" in out
+
+
+# --- the page
+
+
+def blocks(language: str) -> list[str]:
+    page = Path("docs/store.md").read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+
+
+def test_the_examples_of_the_page_run(store: Path) -> None:
+    (text,) = blocks("sql")
+    questions = [part for part in text.split(";") if part.strip()]
+    with open_store(store) as opened:
+        answers = [opened.query(question).rows for question in questions]
+    assert len(questions) == 7
+    assert all(answers), [question for question, answer in zip(questions, answers) if not answer]
+
+
+def test_the_python_of_the_page_runs(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = blocks("python")
+    monkeypatch.chdir(store.parent)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert len(names["frame"]) == 24
+    assert names["table"].columns == ("kernel", "sum(duration_us)")

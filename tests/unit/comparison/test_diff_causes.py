@@ -1,0 +1,131 @@
+"""What became of the findings, and what is not known of them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from compared import (
+    NAMES,
+    Kernel,
+    changed,
+    difference,
+    is_healthy,
+    made,
+    pipeline,
+    report,
+    sample,
+    sample_difference,
+    without,
+)
+
+from keet.comparison.causes import Outcome
+from keet.comparison.difference import Difference
+
+
+def _fates(found: Difference) -> Outcome:
+    sums = [
+        tuple(dict.fromkeys(each for pair in found.pairs for each in pair.outcome[at]))
+        for at in range(4)
+    ]
+    return Outcome(*sums)
+
+
+@pytest.mark.parametrize(
+    ("name", "finding"),
+    [
+        ("blend_frames", "narrow_access"),
+        ("score_tiles", "shared_bank_conflict"),
+        ("scan_rows", "barrier_bound"),
+        ("sparse_apply", "load_imbalance"),
+        ("phase_sum", "sfu_bound"),
+    ],
+)
+def test_what_was_fixed_is_fixed(name: str, finding: str) -> None:
+    assert finding in _fates(sample_difference(name)).fixed
+    assert finding in _fates(sample_difference(name, swapped=True)).new
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if is_healthy(name)])
+def test_nothing_is_fixed_where_nothing_was_wrong(name: str) -> None:
+    found = _fates(sample_difference(name))
+    assert (found.fixed, found.new) == ((), ())
+
+
+def test_a_finding_has_one_fate() -> None:
+    for name in NAMES[::3]:
+        for pair in sample_difference(name).pairs:
+            told = [each for fate in pair.outcome for each in fate]
+            assert len(told) == len(set(told)), name
+
+
+# --- for want of data
+
+
+def test_nothing_is_fixed_or_new_for_want_of_a_section() -> None:
+    full, basic = report("tour_lines.ncu-rep"), report("tour_basic.ncu-rep")
+    for found in (difference(full, basic), difference(basic, full)):
+        paired = [pair for pair in found.pairs if pair.how == "same"]
+        assert paired
+        assert not [pair for pair in paired if pair.outcome.fixed or pair.outcome.new]
+        assert any(pair.outcome.unknown for pair in paired)
+        assert not [a for pair in paired for a in pair.attribution if a.kind == "cause"]
+
+
+@pytest.mark.parametrize("name", ["panel_product", "key_count", "matrix_flip", "page_walk"])
+@pytest.mark.parametrize("section", ["warp_issue_stalled", "dram__", "l1tex__", "pct_of_peak"])
+def test_a_lack_makes_no_news(name: str, section: str) -> None:
+    """Against the same pair with all numbers: nothing more is fixed or new."""
+    before, after = sample(name), sample(name, "fast")
+    full = _fates(difference(before, after))
+    for found in (
+        _fates(difference(before, without(after, section))),
+        _fates(difference(without(before, section), after)),
+    ):
+        assert set(found.fixed) <= set(full.fixed)
+        assert set(found.new) <= set(full.new)
+
+
+def test_lacking_what_shows_a_finding_leaves_it_open() -> None:
+    before, after = sample("score_tiles"), without(sample("score_tiles", "fast"), "shared")
+    found = _fates(difference(before, after))
+    assert "shared_bank_conflict" in found.unknown
+    assert "shared_bank_conflict" not in found.fixed
+
+
+def test_numbers_that_stayed_are_no_fix() -> None:
+    """A threshold was crossed, and nothing else."""
+    before = pipeline("before")
+    found = _fates(difference(before, pipeline("again")))
+    assert (found.fixed, found.new) == ((), ())
+
+
+# --- sums
+
+
+def test_a_missing_volume_is_not_zero() -> None:
+    found = difference(sample("matrix_flip"), without(sample("matrix_flip", "fast"), "dram__bytes"))
+    told = [a.what for pair in found.pairs for a in pair.attribution]
+    assert told
+    assert not [text for text in told if "DRAM" in text and "byte" in text]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -1.0, None])
+def test_odd_numbers_are_no_crash(value: float | None) -> None:
+    before = sample("matrix_flip")
+    names = [n for n in before.launches[0].metric_names() if n.startswith(("sm__", "lts", "dram"))]
+    odd = changed(before, metrics=dict.fromkeys(names, value))
+    for found in (difference(before, odd), difference(odd, before), difference(odd, odd)):
+        assert found.timing.noise >= 0
+        assert all(
+            share is None or math.isfinite(share.value)
+            for pair in found.pairs
+            for share in (a.share for a in pair.attribution)
+        )
+
+
+def test_bare_launches_are_no_crash() -> None:
+    found = difference(made(Kernel("a", 1e6), "b"), made(Kernel("a", 2e6), "b"))
+    assert found.timing.word == "slower"
+    assert [pair.attribution for pair in found.pairs] == [(), ()]
+    assert all(pair.outcome.fixed == pair.outcome.new == () for pair in found.pairs)

@@ -1,0 +1,297 @@
+"""What may be compared, and what weakens a comparison."""
+
+from __future__ import annotations
+
+import pytest
+from compared import (
+    DURATION,
+    H200,
+    INSTRUCTIONS,
+    NAMES,
+    Kernel,
+    changed,
+    difference,
+    made,
+    pipeline,
+    reasons,
+    report,
+    sample,
+    side,
+    without,
+)
+
+from keet.comparison.comparability import compare_captures, compare_launches
+from keet.comparison.difference import compare
+from keet.comparison.pairing import pair_groups
+from keet.comparison.sides import groups_of
+from keet.profile import Device, Profile
+
+
+def _captures(before: Profile, after: Profile) -> dict[str, str]:
+    return {each.id: each.severity for each in compare_captures(side(before), side(after))}
+
+
+def _launches(before: Profile, after: Profile) -> dict[str, str]:
+    (pairing,) = pair_groups(groups_of(before.launches), groups_of(after.launches))
+    return {each.id: each.severity for each in compare_launches(pairing, before, after)}
+
+
+# --- the GPU
+
+
+@pytest.mark.parametrize(
+    ("device", "told"),
+    [
+        (Device("NVIDIA A100", "8.0", 108), "NVIDIA A100"),
+        (Device("NVIDIA H200", "9.0", 66), "SMs before"),
+        (Device(None, "8.0", None), "8.0"),
+    ],
+)
+def test_another_gpu_forbids(device: Device, told: str) -> None:
+    before = pipeline("before")
+    for found in (
+        difference(before, changed(before, device=device)),
+        difference(changed(before, device=device), before),
+    ):
+        (reason,) = found.forbidden
+        assert reason.id == "device"
+        assert told in reason.text
+
+
+def test_an_unknown_gpu_is_noted() -> None:
+    before = pipeline("before")
+    found = _captures(before, changed(before, device=Device(None, None, None)))
+    assert found["device_unknown"] == "note"
+    assert "device" not in found
+
+
+def test_the_same_gpu_is_no_news() -> None:
+    assert "device" not in _captures(pipeline("before"), pipeline("after"))
+    assert not {"device", "device_unknown"} & set(_captures(made("a"), made("a", device=H200)))
+
+
+# --- how it was captured
+
+
+def test_warm_caches_weaken() -> None:
+    found = difference(pipeline("before"), pipeline("warm"))
+    assert reasons(found)["cache_control"] == "weakens"
+    assert found.timing.word == "inconclusive"
+    assert found.timing.doubt >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differs"),
+    [
+        ("ncu ./a", "ncu --cache-control all ./a", False),
+        ("ncu --cache-control=none ./a", "ncu --cache-control none ./a", False),
+        ("ncu --cache-control  none ./a", "ncu ./a", True),
+        ("ncu ./a", None, False),
+    ],
+)
+def test_cache_control_by_the_command_line(one: str, other: str | None, *, differs: bool) -> None:
+    found = _captures(made("a", command_line=one), made("a", command_line=other))
+    assert ("cache_control" in found) == differs
+
+
+def test_clocks_weaken_by_as_much_as_they_differ() -> None:
+    before = sample("matrix_flip")
+    clock = {
+        "smsp__cycles_elapsed.avg.per_second": 1.0e9,
+        "gpc__cycles_elapsed.avg.per_second": 1e9,
+    }
+    found = difference(before, changed(before, metrics=clock))
+    assert reasons(found)["clocks"] == "weakens"
+    assert found.pairs[0].timing.doubt > 0.2
+    assert found.timing.word == "inconclusive"
+
+
+def test_clock_control_is_noted_where_clocks_are_known_and_weighed_where_not() -> None:
+    before = pipeline("before")
+    other = changed(before, command_line="ncu --clock-control base ./x")
+    assert _captures(before, other)["clock_control"] == "note"
+    unknown = without(other, "per_second")
+    assert _captures(before, unknown)["clock_control"] == "weakens"
+
+
+@pytest.mark.parametrize("what", ["ncu_version", "cuda_version", "driver_version"])
+def test_versions_are_noted(what: str) -> None:
+    before = made("a", **{what: "1.0"})
+    assert _captures(before, made("a", **{what: "2.0"})) == {what: "note"}
+    assert _captures(before, made("a", **{what: "1.0"})) == {}
+    assert _captures(before, made("a")) == {}
+
+
+def test_the_same_file_twice() -> None:
+    for profile in (pipeline("before"), sample("xs_lookup"), report("tour_lines.ncu-rep")):
+        found = difference(profile, profile)
+        assert reasons(found)["same_file"] == "note"
+        assert not found.forbidden
+        assert (found.timing.word, found.timing.speedup, found.timing.noise) == ("unchanged", 1, 0)
+        for pair in found.pairs:
+            assert pair.how == "same"
+            assert pair.timing.word == "unchanged"
+            assert pair.outcome._replace(remaining=()) == ((), (), (), ())
+            assert not [each for each in pair.attribution if each.kind in ("cause", "line")]
+
+
+def test_a_second_run_is_unchanged() -> None:
+    found = difference(pipeline("before"), pipeline("again"))
+    assert found.timing.word == "unchanged"
+    assert {pair.timing.word for pair in found.pairs} == {"unchanged"}
+    assert not found.forbidden
+
+
+def test_a_run_with_other_launches_is_noted() -> None:
+    before, after = pipeline("before"), pipeline("after")
+    found = compare(side(before, after), side(before))
+    assert reasons(found)["other_launches"] == "note"
+    assert "other_launches" not in reasons(compare(side(before, before), side(before)))
+
+
+# --- problem size
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_another_problem_size_forbids(*, swapped: bool) -> None:
+    one, other = pipeline("before"), pipeline("double")
+    found = difference(other, one) if swapped else difference(one, other)
+    assert {reason.id for reason in found.forbidden} == {"problem_size"}
+    assert len(found.forbidden) == 6  # sum_blocks too, whose grid is the same
+
+
+def _counted(ns: float, instructions: float, **shape: object) -> Kernel:
+    return Kernel("k", ns, metrics={INSTRUCTIONS: instructions}, **shape)  # type: ignore[arg-type]
+
+
+def test_instructions_tell_the_problem_where_the_code_is_not_known() -> None:
+    before = made(_counted(1e6, 1e6, grid=(100, 1, 1)))
+    assert _launches(before, made(_counted(2e6, 2e6, grid=(200, 1, 1)))) == {
+        "problem_size": "forbids"
+    }
+    coarser = made(_counted(2e6, 1.05e6, grid=(200, 1, 1)))
+    assert _launches(before, coarser) == {}
+
+
+def test_other_code_may_execute_more() -> None:
+    before, after = (
+        made(
+            Kernel(
+                "k",
+                grid=(100 * factor, 1, 1),
+                metrics={INSTRUCTIONS: 1e6 * factor, "launch__registers_per_thread": 30 + factor},
+            )
+        )
+        for factor in (1, 2)
+    )
+    assert _launches(before, after) == {}
+
+
+@pytest.mark.parametrize(("work", "found"), [(1.5, {}), (8.0, {"problem_size": "forbids"})])
+def test_work_that_each_block_repeats_is_no_other_problem(work: float, found: object) -> None:
+    """The same code on eight times the blocks: a table that each one loads, or a larger problem."""
+    before = sample("decay_ratios")
+    (launch,) = before.launches
+    assert launch.grid
+    counted = ("inst_executed_total", "global_load_requests", "global_store_requests")
+    metrics = [launch.find(metric) for metric in counted]
+    after = changed(
+        before,
+        grid=(8 * launch.grid[0], 1, 1),
+        metrics={m.name: float(m.value) * work for m in metrics if m},  # type: ignore[arg-type]
+    )
+    assert _launches(before, after) == found
+
+
+def test_a_shape_alone_weakens_where_the_time_went_along() -> None:
+    before = made(Kernel("k", 1e6, grid=(100, 1, 1)))
+    assert _launches(before, made(Kernel("k", 2e6, grid=(200, 1, 1)))) == {"launch_size": "weakens"}
+    assert _launches(before, made(Kernel("k", 5e5, grid=(200, 1, 1)))) == {}
+    tuned = Kernel("k", 2e6, grid=(50, 1, 1), block=(512, 1, 1))
+    assert _launches(before, made(tuned)) == {}
+
+
+def test_basic_reports_of_two_problems_are_not_called_slower() -> None:
+    found = difference(pipeline("warm"), pipeline("double"))
+    assert found.timing.word == "inconclusive"
+    assert reasons(found)["launch_size"] == "weakens"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_code_in_the_same_shape_is_the_same_problem(name: str) -> None:
+    """Every sample against itself with other times: nothing forbids that."""
+    profile = sample(name)
+    other = changed(profile, metrics={DURATION: 123456.0})
+    pairs = pair_groups(groups_of(profile.launches), groups_of(other.launches))
+    assert not [reason for pair in pairs for reason in compare_launches(pair, profile, other)]
+
+
+def test_launches_of_a_search_are_summed_before_they_are_compared() -> None:
+    """The launch in the middle by time may be another one on the other side."""
+    levels = [1e4, 1e6, 9e6, 2e5]
+    before = made(*(_counted(n, n) for n in levels))
+    after = made(*(_counted(n / 3 if n > 1e6 else n, n) for n in levels))
+    assert _launches(before, after) == {}
+
+
+def test_a_launch_that_does_the_work_of_many() -> None:
+    before, after = sample("ring_steps"), sample("ring_steps", "fast")
+    found = difference(before, after)
+    assert [reason.id for reason in found.forbidden] == ["work_per_launch"]
+    assert not compare(side(before, times=300), side(after)).forbidden
+
+
+# --- how many launches
+
+
+def test_fewer_launches_count_where_all_were_captured() -> None:
+    lines = {"command_line": "ncu --set full ./solver"}
+    before = made(*[Kernel("step", 1e5)] * 10, **lines)
+    found = _launches(before, made(*[Kernel("step", 1e5)] * 6, **lines))
+    assert found == {"launch_counts": "note"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [None, "ncu -c 6 ./solver", "ncu --launch-count 6 ./solver", "ncu -k regex:step ./solver"],
+)
+def test_fewer_launches_weaken_where_some_may_not_have_been_captured(line: str | None) -> None:
+    before = made(*[Kernel("step", 1e5)] * 300, command_line="ncu ./solver")
+    after = made(*[Kernel("step", 1e5)] * 6, command_line=line)
+    assert _launches(before, after) == {"launch_counts": "weakens"}
+
+
+def test_a_limit_that_was_not_reached_hides_nothing() -> None:
+    before = made(*[Kernel("step", 1e5)] * 10, command_line="ncu -c 20 ./solver")
+    after = made(*[Kernel("step", 1e5)] * 6, command_line="ncu -c 20 ./solver")
+    assert _launches(before, after) == {"launch_counts": "note"}
+
+
+# --- what was collected
+
+
+def test_missing_sections_are_noted_by_name() -> None:
+    found = difference(report("tour_basic.ncu-rep"), report("tour_lines.ncu-rep"))
+    (note,) = (reason for reason in found.reasons if reason.id == "metric_sets")
+    assert note.severity == "note"
+    assert note.text.startswith("before has no ")
+
+
+def test_sides_without_launches_are_no_crash() -> None:
+    found = difference(made(), made("a"))
+    assert [reason.id for reason in found.forbidden] == ["no_pair"]
+    assert difference(made(), made()).timing.word == "inconclusive"
+
+
+def test_a_limited_capture_is_not_called_faster() -> None:
+    before = made(*[Kernel("step", 1e5)] * 300, command_line="ncu ./solver")
+    after = made(Kernel("step", 1e5), command_line="ncu -c 1 ./solver")
+    assert difference(before, after).timing.word == "inconclusive"
+
+
+def test_other_shapes_of_a_kernel_are_no_fusion() -> None:
+    def launched(*grids: int) -> Profile:
+        return made(*(Kernel("visit", 1e5 * n, grid=(n, 1, 1)) for n in grids))
+
+    (pair,) = difference(launched(1, 2, 3), launched(11, 12)).pairs
+    assert "fusion" not in {each.kind for each in pair.attribution}

@@ -1,0 +1,99 @@
+"""Any two reports, by anyone: no crash, no nonsense."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from compared import difference, read
+from test_diff_samples import check_mirrored
+
+from keet.comparison.difference import Difference
+from keet.comparison.pairing import pair_groups
+from keet.comparison.sides import groups_of
+from keet.comparison.telling import grounded
+from keet.errors import KeetError
+from keet.profile import Profile
+from tests.conftest import corpus_files, needs_corpus
+
+_SMALL = 3_000_000
+"""Bytes: what can be read a dozen times within seconds."""
+_KIN = {
+    ("matmul", "matmul"), ("sgemm", "sgemm"), ("conv_forward", "conv_forward"),
+    ("kernel", "kernel"), ("prefn_marker", "prefn_marker"),
+    ("do_not_remove_this", "do_not_remove_this"),
+}  # fmt: skip
+"""Beginnings of names that an engineer would hold against each other across programs."""
+
+
+def _readable() -> dict[str, Profile]:
+    found = {}
+    for path in corpus_files():
+        try:
+            found[path.name] = read(path)
+        except KeetError:
+            continue
+    return found
+
+
+def _some_pairs(count: int) -> list[tuple[Path, Path]]:
+    reports = [
+        path for path in corpus_files() if path.suffix in (".ncu-rep", ".nsight-cuprof-report")
+    ]
+    small = [path for path in reports if path.stat().st_size < _SMALL]
+    pairs = list(combinations(small, 2))
+    return random.Random(6).sample(pairs, min(count, len(pairs)))
+
+
+@needs_corpus
+def test_unrelated_kernels_are_not_paired() -> None:
+    """All pairs of files: what is paired was looked at, one by one."""
+    profiles = _readable()
+    assert len(profiles) > 25
+    for (one, before), (other, after) in combinations(profiles.items(), 2):
+        for pair in pair_groups(groups_of(before.launches), groups_of(after.launches)):
+            if pair.before and pair.after:
+                names = pair.before[0].kernel, pair.after[0].kernel
+                kin = any(names[0].startswith(a) and names[1].startswith(b) for a, b in _KIN)
+                assert kin, (one, other, names)
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    "paths", _some_pairs(30), ids=lambda pair: " ".join(p.name[:9] for p in pair)
+)
+def test_two_reports_of_strangers(paths: tuple[Path, Path]) -> None:
+    before, after = (read(path) for path in paths)
+    one, other = difference(before, after, guess=True), difference(after, before, guess=True)
+    check_mirrored(one, other)
+    _check_sense(one, before, after)
+
+
+@needs_corpus
+def test_each_report_against_itself() -> None:
+    for path in corpus_files():
+        if path.stat().st_size > _SMALL / 10:
+            continue
+        try:
+            profile = read(path)
+        except KeetError:
+            continue
+        found = difference(profile, profile)
+        assert found.timing.word in ("unchanged", "inconclusive"), path.name
+        assert found.timing.speedup in (1, None)
+        assert {reason.id for reason in found.forbidden} <= {"no_times"}
+        assert grounded(found).stray == ()
+
+
+def _check_sense(found: Difference, before: Profile, after: Profile) -> None:
+    assert grounded(found).stray == ()
+    assert all(math.isfinite(each.value) for each in found.evidence if each.derived_from)
+    devices = [{launch.device.name for launch in each.launches} for each in (before, after)]
+    if devices[0] != devices[1]:
+        assert "device" in {reason.id for reason in found.forbidden}
+    for pair in found.pairs:
+        if pair.timing.unmeasured:
+            assert pair.timing.word == "inconclusive"

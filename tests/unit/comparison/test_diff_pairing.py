@@ -1,0 +1,258 @@
+"""Who is paired with whom."""
+
+from __future__ import annotations
+
+import pytest
+from compared import MIRRORED, Kernel, groups, names, pipeline
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keet.comparison.pairing import Pairing, pair_groups
+from keet.comparison.sides import groups_of
+
+_SOURCE = "\n".join(f"float value_{n} = input[{n}] * weight;" for n in range(20))
+_EDITED = _SOURCE.replace("weight", "scale", 3)
+_STRANGERS = "\n".join(f"auto other_{n} = thing->call({n});" for n in range(20))
+
+
+def _paired(*, before: list[Kernel | str], after: list[Kernel | str], guess: bool = False):
+    found = pair_groups(groups(*before), groups(*after), guess=guess)
+    mirrored = pair_groups(groups(*after), groups(*before), guess=guess)
+    assert _told(found) == {(a, b, MIRRORED.get(how, how)) for b, a, how in _told(mirrored)}
+    return [(names(pair.before), names(pair.after), pair.how) for pair in found]
+
+
+def _told(found: tuple[Pairing, ...]) -> set[tuple[str, str, str]]:
+    return {(str(names(p.before)), str(names(p.after)), p.how) for p in found}
+
+
+# --- names
+
+
+def test_the_same_kernel_in_the_same_shape() -> None:
+    assert _paired(before=["a", "b"], after=["b", "a"]) == [
+        (["a"], ["a"], "same"),
+        (["b"], ["b"], "same"),
+    ]
+
+
+def test_repeated_launches_are_one_pair() -> None:
+    found = pair_groups(groups(*["step"] * 300), groups("step"))
+    assert [len(pair.before[0].launches) for pair in found] == [300]
+    assert found[0].how == "same"
+
+
+def test_equal_shapes_are_paired_before_others() -> None:
+    small, large, other = ((n, 1, 1) for n in (10, 1000, 20))
+    found = pair_groups(
+        groups(Kernel("a", grid=small), Kernel("a", grid=large)),
+        groups(Kernel("a", grid=large), Kernel("a", grid=other)),
+    )
+    shapes = {(pair.before[0].key.grid, pair.after[0].key.grid, pair.how) for pair in found}
+    assert shapes == {(large, large, "same"), (small, other, "reshaped")}
+
+
+def test_other_shapes_are_paired_by_size() -> None:
+    def grids(*sizes: int) -> list[Kernel]:
+        return [Kernel("a", grid=(size, 1, 1)) for size in sizes]
+
+    found = pair_groups(groups(*grids(4096, 16)), groups(*grids(32, 8192)))
+    assert {(pair.before[0].key.grid, pair.after[0].key.grid) for pair in found} == {
+        ((16, 1, 1), (32, 1, 1)),
+        ((4096, 1, 1), (8192, 1, 1)),
+    }
+
+
+def test_frontiers_of_a_search_are_compared_as_a_whole() -> None:
+    """Twelve launches in shapes of their own against nine: none became any other."""
+    before = [Kernel("visit", grid=(size, 1, 1)) for size in range(1, 13)]
+    after = [Kernel("visit", grid=(size, 1, 1)) for size in range(101, 110)]
+    (found,) = pair_groups(groups(*before), groups(*after))
+    assert (len(found.before), len(found.after), found.how) == (12, 9, "reshaped")
+    assert found.kernel == "visit"
+
+
+def test_an_additional_shape_is_no_split() -> None:
+    shapes = [Kernel("a", grid=(n, 1, 1), source={"a.cu": _SOURCE}) for n in (1, 2, 3)]
+    found = pair_groups(groups(*shapes[:2]), groups(*shapes))
+    assert [pair.how for pair in found] == ["same", "same", "added"]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_template_arguments_that_stay_tell_the_partner(order: int) -> None:
+    before = [Kernel("gemm", arguments=f"<{t}, 16>") for t in ("float", "double")]
+    after = [Kernel("gemm", arguments=f"<{t}, 32>") for t in ("float", "double")][::order]
+    assert sorted(_paired(before=before, after=after)) == [
+        (["gemm<double, 16>"], ["gemm<double, 32>"], "template"),
+        (["gemm<float, 16>"], ["gemm<float, 32>"], "template"),
+    ]
+
+
+def test_of_equal_arguments_the_shape_tells() -> None:
+    def kernel(argument: int, block: int) -> Kernel:
+        return Kernel("k", arguments=f"<{argument}>", block=(block, 1, 1))
+
+    found = pair_groups(
+        groups(kernel(1, 64), kernel(2, 128)), groups(kernel(3, 128), kernel(4, 64))
+    )
+    assert all(pair.before[0].key.block == pair.after[0].key.block for pair in found)
+
+
+def test_functors_tell_kernels_of_one_wrapper_apart() -> None:
+    def elementwise(functor: str) -> Kernel:
+        inner = f"<4, at::native::{functor}<float>, std::array<char *, 3>>"
+        return Kernel(
+            "vectorized_elementwise_kernel", arguments=inner, parameters="int, float, " * 5
+        )
+
+    before, after = elementwise("AddFunctor"), elementwise("ExponentialFunctor")
+    assert [how for *_, how in _paired(before=[before], after=[after])] == ["removed", "added"]
+
+
+# --- places, names and sources
+
+
+def test_a_kernel_that_was_renamed() -> None:
+    found = _paired(before=["load", "sum_blocks", "store"], after=["load", "block_sums", "store"])
+    assert (["sum_blocks"], ["block_sums"], "renamed") not in found  # strangers' words
+    run = [
+        [Kernel(n, process="/x/solver") for n in ("load", middle, "store")]
+        for middle in ("sum_blocks", "block_sums")
+    ]
+    found = _paired(before=run[0], after=run[1])
+    assert (["sum_blocks"], ["block_sums"], "renamed") in found
+
+
+def test_sources_speak_for_a_name_that_says_nothing() -> None:
+    before = Kernel("kernel_1", source={"/a/x.cu": _SOURCE})
+    after = Kernel("improved", source={"/b/y.cu": _EDITED})
+    assert [how for *_, how in _paired(before=[before], after=[after])] == ["renamed"]
+
+
+def test_sources_speak_against_a_name() -> None:
+    before = Kernel("softmax_rows", source={"/a/x.cu": _SOURCE})
+    after = Kernel("softmax_columns", source={"/b/y.cu": _STRANGERS})
+    assert [how for *_, how in _paired(before=[before], after=[after])] == ["removed", "added"]
+
+
+def test_library_headers_are_nobodys_source() -> None:
+    header = "/usr/lib/python3/dist-packages/triton/language/standard.py"
+    before, after = (
+        Kernel("mix", source={header: _SOURCE}),
+        Kernel("norm", source={header: _SOURCE}),
+    )
+    assert [how for *_, how in _paired(before=[before], after=[after])] == ["removed", "added"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("init_curand_kernel", "init_borders"),
+        ("matrix_addition2D", "apply_matrix"),
+        ("VecAdd_kernel", "kernel"),
+        ("matmul_kernel", "fill_kernel"),
+        ("warptiling", "warmingUp"),
+        ("transpose_tiles", "tensor_tiles"),
+        ("triton_poi_fused_add_0", "triton_red_fused_mean_1"),
+    ],
+)
+def test_strangers_are_not_paired(one: str, other: str) -> None:
+    assert [how for *_, how in _paired(before=[one], after=[other])] == ["removed", "added"]
+    assert [how for *_, how in _paired(before=[one], after=[other], guess=True)] == ["renamed"]
+
+
+def test_a_guess_pairs_one_with_one_only() -> None:
+    found = _paired(before=["alpha"], after=["beta", "gamma"], guess=True)
+    assert sorted(how for *_, how in found) == ["added", "added", "removed"]
+
+
+def test_kernels_fused_by_their_names() -> None:
+    before = ["load", "scale", "add_bias", "clamp", "store"]
+    found = _paired(before=before, after=["load", "scale_bias_clamp", "store"])
+    assert (["scale", "add_bias", "clamp"], ["scale_bias_clamp"], "fused") in found
+
+
+def test_three_of_a_kind_are_not_parts_of_a_fourth() -> None:
+    found = _paired(before=["matmul"], after=["matmul_naive", "matmul_tiled", "matmul_fast"])
+    assert "split" not in {how for *_, how in found}
+
+
+def test_kernels_that_came_and_went() -> None:
+    found = _paired(before=["load", "check", "store"], after=["load", "store", "report"])
+    assert found == [
+        (["load"], ["load"], "same"),
+        (["check"], [], "removed"),
+        (["store"], ["store"], "same"),
+        ([], ["report"], "added"),
+    ]
+
+
+def test_the_pipeline() -> None:
+    before, after = (groups_of(pipeline(name).launches) for name in ("before", "after"))
+    found = [(pair.kernel, pair.how) for pair in pair_groups(before, after)]
+    assert found == [
+        ("scale + add_bias + clamp → scale_bias_clamp", "fused"),
+        ("turn<16> → turn<32>", "template"),
+        ("sum_blocks → total_of_blocks", "renamed"),
+        ("relax", "same"),
+    ]
+
+
+def test_the_pipeline_without_its_sources() -> None:
+    before, after = (groups_of(pipeline(name).launches) for name in ("warm", "after"))
+    assert [pair.how for pair in pair_groups(before, after)] == [
+        "fused", "template", "renamed", "same",
+    ]  # fmt: skip
+
+
+# --- whatever is launched
+
+_KERNELS = st.builds(
+    Kernel,
+    function=st.sampled_from(["scale", "scale_add", "add", "kernel", "sum_rows", "row_sums", "x"]),
+    arguments=st.sampled_from(["", "<int>", "<float, 2>", "<float, 4>"]),
+    grid=st.sampled_from([(1, 1, 1), (64, 1, 1), (8, 8, 1), None]),
+    process=st.sampled_from([None, "/a/solver"]),
+    source=st.sampled_from([{}, {"a.cu": _SOURCE}, {"b.cu": _EDITED}, {"c.cu": _STRANGERS}]),
+)
+_SIDES = st.lists(_KERNELS, min_size=0, max_size=12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(before=_SIDES, after=_SIDES, guess=st.booleans())
+def test_every_launch_is_in_exactly_one_pairing(before, after, guess) -> None:
+    sides = groups(*before), groups(*after)
+    found = pair_groups(*sides, guess=guess)
+    for side, members in zip(sides, ("before", "after"), strict=True):
+        paired = [l.id for p in found for g in getattr(p, members) for l in g.launches]  # noqa: E741
+        assert sorted(paired) == sorted(l.id for g in side for l in g.launches)  # noqa: E741
+    for pair in found:
+        assert (pair.how == "removed") == (not pair.after)
+        assert (pair.how == "added") == (not pair.before)
+
+
+@settings(deadline=None, max_examples=60)
+@given(before=_SIDES, after=_SIDES, guess=st.booleans())
+def test_pairs_are_the_same_from_either_side(before, after, guess) -> None:
+    sides = groups(*before), groups(*after)
+    found = {(p.before, p.after, p.how) for p in pair_groups(*sides, guess=guess)}
+    swapped = pair_groups(*sides[::-1], guess=guess)
+    assert found == {(p.after, p.before, MIRRORED.get(p.how, p.how)) for p in swapped}
+
+
+@settings(deadline=None, max_examples=50)
+@given(kernels=_SIDES)
+def test_a_side_is_paired_with_itself(kernels) -> None:
+    found = pair_groups(groups(*kernels), groups(*kernels))
+    assert all(pair.how == "same" for pair in found)
+
+
+def test_a_thousand_kernels_take_no_time() -> None:
+    before = [Kernel(f"kernel_{n}_{n % 7}") for n in range(1000)]
+    after = [Kernel(f"kernel_{n}_{n % 7}") for n in range(1000, 0, -1)]
+    assert len(pair_groups(groups(*before), groups(*after))) == 1001
+
+
+def test_a_thousand_strangers_take_no_time() -> None:
+    before, after = ([f"{word}{n}_of_this" for n in range(1000)] for word in ("alpha", "omega"))
+    assert len(pair_groups(groups(*before), groups(*after))) == 2000

@@ -1,0 +1,221 @@
+"""How much faster, and what chance makes of it."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from compared import DURATION, MIRRORED, Kernel, difference, made, pipeline, scaled, side
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.comparison.difference import compare
+from keet.comparison.pairing import pair_groups
+from keet.comparison.sides import Side, groups_of
+from keet.comparison.timing import Timing, time_pair, total
+from keet.profile import Profile
+
+_CAPTURES, _SHORT_NS = 0.025, 400.0
+_SAME, _SAME_NS = 0.007, 250.0
+"""What two captures of one program differ by, of two sessions and of one (docs/diff.md)."""
+
+
+def _timed(before: Side, after: Side, doubt: float = 0.0) -> Timing:
+    (pairing,) = pair_groups(*(groups_of(each.first.launches) for each in (before, after)))
+    return time_pair(pairing, before, after, doubt)
+
+
+def _runs(*times: float, days_apart: int = 0, hour: int = 8) -> Side:
+    profiles = [
+        made(Kernel("k", ns), created=f"2026-11-{1 + days_apart * n:02}T{hour:02}:00:00+00:00")
+        for n, ns in enumerate(times)
+    ]
+    return side(*profiles)
+
+
+@pytest.mark.parametrize("ns", [2_000.0, 20_000.0, 2_000_000.0])
+@pytest.mark.parametrize("runs", [1, 3, 5])
+@pytest.mark.parametrize("days_apart", [0, 2])
+def test_chance_is_rarely_called_a_difference(ns: float, runs: int, days_apart: int) -> None:
+    """1 in 20 is what two standard deviations promise."""
+    draw = random.Random(f"{ns} {runs}")
+    every = math.hypot(_CAPTURES, _SHORT_NS / ns) / math.sqrt(2)
+    within = math.hypot(_SAME, _SAME_NS / ns) / math.sqrt(2)
+    between = math.sqrt(every**2 - within**2)
+
+    def captured(hour: int) -> Side:
+        session = draw.gauss(0, between)
+        times = []
+        for _ in range(runs):
+            session = draw.gauss(0, between) if days_apart else session
+            times.append(ns * math.exp(session + draw.gauss(0, within)))
+        return _runs(*times, days_apart=days_apart, hour=hour)
+
+    words = [_timed(captured(8), captured(14)).word for _ in range(600)]
+    false = sum(word in ("faster", "slower") for word in words) / len(words)
+    assert 0.005 < false <= 0.075
+
+
+@pytest.mark.parametrize("ns", [3_000.0, 300_000.0])
+def test_noise_falls_with_more_runs(ns: float) -> None:
+    def noises(days_apart: int) -> list[float]:
+        counts = ([ns] * n for n in (1, 2, 3, 5, 10))
+        sides = ([_runs(*c, days_apart=days_apart, hour=h) for h in (8, 14)] for c in counts)
+        return [_timed(*each).noise for each in sides]
+
+    for days_apart in (0, 2):
+        found = noises(days_apart)
+        assert found == sorted(found, reverse=True)
+    assert noises(2)[0] > 2 * noises(2)[-1] > 0
+    assert noises(0)[-1] > 0.045  # sessions differ, however often one profiles in one of them
+
+
+def _at_minutes(minutes: range, ns: float = 1e6) -> Side:
+    return side(*(made(Kernel("k", ns), created=f"2026-11-01T08:{n:02}:00+00:00") for n in minutes))
+
+
+def test_runs_by_turns_are_held_against_each_other() -> None:
+    """What is the same for both sides is no noise of their ratio; a few runs in a row are not
+    taken by turns, nor is one of each."""
+    turns = _timed(_at_minutes(range(0, 10, 2)), _at_minutes(range(1, 11, 2))).noise
+    rows = _timed(_at_minutes(range(5)), _at_minutes(range(5, 10))).noise
+    single = _timed(_at_minutes(range(1)), _at_minutes(range(1, 2))).noise
+    assert turns < 0.015 < 0.045 < rows < single
+
+
+def test_runs_that_differ_are_noisier() -> None:
+    calm = _timed(_runs(1e6, 1e6, 1e6), _runs(1e6, 1e6, 1e6))
+    wild = _timed(_runs(8e5, 1e6, 1.2e6), _runs(1e6, 8e5, 1.2e6))
+    assert wild.noise > 3 * calm.noise
+    assert wild.word == "inconclusive"
+
+
+def test_short_kernels_are_noisier() -> None:
+    assert _timed(_runs(2e3), _runs(2e3)).noise > 0.3
+    assert _timed(_runs(2e6), _runs(2e6)).noise == pytest.approx(0.05, rel=0.01)
+
+
+def test_a_short_launch_stays_short_when_it_counts_many_times() -> None:
+    """300 launches of 3 us are no launch of 900 us."""
+    before = side(made(Kernel("k", 3_000.0)), times=300)
+    assert _timed(before, _runs(900_000.0)).noise > 0.15
+    assert _timed(before, _runs(900_000.0)).speedup == pytest.approx(1)
+
+
+def test_launches_that_differ_the_same_way_on_both_sides_are_no_noise() -> None:
+    """The levels of a search: each is held against its like."""
+    levels = [1e5, 1e6, 5e6, 2e5]
+    same = made(*(Kernel("k", ns) for ns in levels))
+    other = made(*(Kernel("k", ns * 1.2) for ns in levels))
+    found = _timed(side(same), side(other))
+    assert found.word == "slower"
+    assert found.noise < 0.06
+
+
+def test_launches_that_differ_are_noise_where_nobody_knows_which_is_which() -> None:
+    few, many = ([Kernel("k", ns) for ns in (1e5, 5e6, 2e5, 3e6)[:n]] for n in (3, 4))
+    assert _timed(side(made(*few)), side(made(*many))).noise > 1
+
+
+@pytest.mark.parametrize("ns", [None, math.nan, math.inf, 0.0, -5.0, "unknown"])
+def test_an_unmeasured_time_is_not_zero(ns: float | str | None) -> None:
+    whole = made(Kernel("a", 1e5), Kernel("b", 1e5))
+    part = made(Kernel("a", 1e5), Kernel("b", ns))
+    for before, after in ((whole, part), (part, whole), (part, part)):
+        found = difference(before, after)
+        assert found.timing.word == "inconclusive"
+        assert found.speedup is None
+        assert [pair.timing.word for pair in found.pairs] == ["unchanged", "inconclusive"]
+        computed = [each for each in found.evidence if each.metric != DURATION]
+        assert all(math.isfinite(each.value) for each in computed)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_an_unmeasured_time_is_not_told_as_zero(*, swapped: bool) -> None:
+    sides = made(Kernel("a", 1e5), Kernel("b", 1e5)), made(Kernel("a", 1e5), Kernel("b", None))
+    found = difference(*(sides[::-1] if swapped else sides))
+    for time in (found.time, found.pairs[1].time):
+        assert time is None or min(time.before.value, time.after.value) > 0
+
+
+def test_a_repetition_without_a_time_makes_the_kernel_unmeasured() -> None:
+    part = made(Kernel("a", 1e5), Kernel("a", None))
+    assert _timed(side(part), side(made(Kernel("a", 1e5), Kernel("a", 1e5)))).word == "inconclusive"
+
+
+def test_a_run_that_lacks_a_launch_is_not_averaged_in() -> None:
+    first, short = made(Kernel("a", 1e5), Kernel("a", 1e5)), made(Kernel("a", 1e5))
+    assert _timed(side(first, short), side(first)).before == pytest.approx(2e5)
+
+
+def test_doubt_makes_a_small_difference_inconclusive() -> None:
+    before, after = _runs(1.2e6), _runs(1e6)
+    assert _timed(before, after).word == "faster"
+    assert _timed(before, after, doubt=0.5).word == "inconclusive"
+    assert _timed(_runs(3e6), after, doubt=0.5).word == "faster"
+
+
+# --- the total
+
+
+def test_the_total_of_fused_kernels_has_the_right_sign() -> None:
+    """Each pair counts with its time, whatever became of it."""
+    found = difference(pipeline("before"), pipeline("after"))
+    times = [
+        sum(launch.rank_time for launch in pipeline(name).launches) for name in ("before", "after")
+    ]
+    assert found.timing.word == "faster"
+    assert found.timing.speedup == pytest.approx(times[0] / times[1])
+
+
+_WHOLE = {"command_line": "ncu --set full ./app"}
+"""Every launch was captured."""
+
+
+def test_kernels_of_one_side_count_in_the_total() -> None:
+    before = made(Kernel("keep", 1e6), Kernel("drop", 1e6), **_WHOLE)
+    found = difference(before, made(Kernel("keep", 1e6), **_WHOLE))
+    assert (found.timing.word, found.timing.speedup) == ("faster", pytest.approx(2))
+
+
+@pytest.mark.parametrize("line", [None, "ncu -c 1 ./app", "ncu -k keep ./app"])
+def test_kernels_that_may_not_have_been_captured_prove_nothing(line: str | None) -> None:
+    before = made(Kernel("keep", 1e6), Kernel("drop", 1e6), **_WHOLE)
+    found = difference(before, made(Kernel("keep", 1e6), command_line=line))
+    assert found.timing.word == "inconclusive"
+    assert [reason.id for reason in found.reasons if reason.severity == "weakens"] == ["one_sided"]
+
+
+def test_kernels_of_one_side_are_as_noisy_as_others() -> None:
+    """What is gone and what came in its stead differ by chance too."""
+    before = made(Kernel("keep", 1e3), Kernel("alpha", 1e6), **_WHOLE)
+    found = difference(before, made(Kernel("keep", 1e3), Kernel("omega", 1.02e6), **_WHOLE))
+    assert [pair.how for pair in found.pairs] == ["same", "removed", "added"]
+    assert found.timing.word == "unchanged"
+    assert found.timing.noise == pytest.approx(0.05, rel=0.1)
+
+
+def test_a_total_of_nothing_is_inconclusive() -> None:
+    assert total([]).word == "inconclusive"
+
+
+_TIMES = st.lists(st.floats(1e3, 1e8), min_size=1, max_size=4)
+
+
+@given(before=_TIMES, after=_TIMES)
+def test_swapped_sides_mirror(before: list[float], after: list[float]) -> None:
+    one, other = _timed(_runs(*before), _runs(*after)), _timed(_runs(*after), _runs(*before))
+    assert other.word == MIRRORED.get(one.word, one.word)
+    assert other.noise == pytest.approx(one.noise)
+    assert other.saved == pytest.approx(-one.saved)
+    assert 0 <= one.noise < math.inf
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.9, 1.0, 1.01, 1.5])
+def test_scaled_times_are_found_again(factor: float) -> None:
+    before: Profile = pipeline("before")
+    found = compare(side(before), side(scaled(before, factor)))
+    assert found.timing.speedup == pytest.approx(1 / factor)
+    expected = "unchanged" if abs(factor - 1) < 0.05 else "faster" if factor < 1 else "slower"
+    assert found.timing.word == expected

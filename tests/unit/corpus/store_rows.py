@@ -1,0 +1,47 @@
+"""Rows of a store made by hand, for tests that need to know every cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from keet.corpus.layout import FINDING_COLUMNS, LAUNCH_COLUMNS, utc_now
+from keet.corpus.part_writer import FileRecord, write_part
+from keet.corpus.rows import FileRows, Row
+
+
+def launch_row(**cells: object) -> Row:
+    assert set(cells) <= set(LAUNCH_COLUMNS)
+    return tuple(cells.get(name) for name in LAUNCH_COLUMNS)
+
+
+def finding_row(**cells: object) -> Row:
+    assert set(cells) <= set(FINDING_COLUMNS)
+    return tuple(cells.get(name) for name in FINDING_COLUMNS)
+
+
+def report(path: str, sha256: str, durations: tuple[float | None, ...] = (10.0,)) -> FileRows:
+    """A report of a launch for each duration, all alike."""
+    launches = [
+        launch_row(
+            report_sha256=sha256, path=path, launch_id=number, kernel="k", kernel_full="k()",
+            device="GPU", grid="8x1x1", block="32x1x1", duration_us=duration,
+            limiter="DRAM", top_finding="narrow_access", top_forecast=2.0, top_low=1.0, top_high=4.0,
+        )
+        for number, duration in enumerate(durations)
+    ]  # fmt: skip
+    findings = [
+        finding_row(report_sha256=sha256, launch_id=number, rank=1, id="narrow_access")
+        for number in range(len(durations))
+    ]
+    return FileRows(tuple(launches), tuple(findings))
+
+
+def record(path: str, sha256: str | None, status: str = "done", **cells: object) -> FileRecord:
+    plain = FileRecord(path, 1, 1, sha256, status, None, None, 1, 0.1, "0.1.0", utc_now())
+    return plain._replace(**cells)
+
+
+def settle(out: Path, *reports: FileRows) -> None:
+    """A part in which these were analysed."""
+    records = [record(str(each.launches[0][1]), each.sha256) for each in reports]
+    write_part(out, records, reports)

@@ -1,0 +1,157 @@
+"""Equal content is analysed once, by the first file that has it, whoever answers first."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.corpus.batch import Batch, PartWriter, Tally
+from keet.corpus.discovery import Content, Found
+from keet.corpus.part_writer import FileRecord
+from keet.corpus.rows import FileRows
+from keet.corpus.settled import NOTHING_KEPT, Kept, Owner
+from keet.corpus.worker import Analysed, Answer, Failed, Hashed, Look, Task
+from tests.unit.corpus.batch_doubles import rows
+
+
+class Notes(PartWriter):
+    """Keeps what would be written."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, FileRecord] = {}
+        self.analysed: list[str] = []
+
+    def add(self, record: FileRecord, rows: FileRows | None = None) -> None:
+        assert record.path not in self.records, "recorded twice"
+        self.records[record.path] = record
+        if rows is not None:
+            self.analysed.append(record.path)
+
+    def write_when_due(self) -> None:
+        pass
+
+
+class Shuffled:
+    """Workers that answer in any order; a file holds its own hash, and `!` is not to be read."""
+
+    started = most_memory = 0
+
+    def __init__(self, seed: int, jobs: int) -> None:
+        self._random, self._jobs = random.Random(seed), jobs
+        self._tasks: list[Task] = []
+        self.performed: list[Task] = []
+
+    def room(self) -> int:
+        return self._jobs - len(self._tasks)
+
+    def submit(self, task: Task) -> None:
+        self._tasks.append(task)
+
+    def wait(self, seconds: float) -> list[Answer]:
+        task = self._tasks.pop(self._random.randrange(len(self._tasks)))
+        self.performed.append(task)
+        return [Answer(task, self._result(task), None, 0.0, 0)]
+
+    def _result(self, task: Task) -> Look | Hashed | Analysed | Failed:
+        content = Path(task.path).read_text()
+        if content.startswith("!"):
+            return Failed("it can't be read; try again")
+        if task.step == "glance":
+            return Look(len(content), content[:1].encode())
+        if task.step == "hash":
+            return Hashed(content)
+        return Failed("damaged") if content.startswith("?") else Analysed(rows(task.path))
+
+
+def found(folder: Path, contents: list[str]) -> list[Found]:
+    files = []
+    for number, content in enumerate(contents):
+        path = folder / f"{number:03}"
+        path.write_text(content)
+        files.append(Found(str(path), path.name, len(content), number))
+    return files
+
+
+def run(files: list[Found], workers: Shuffled, kept: Kept = NOTHING_KEPT) -> tuple[Notes, Tally]:
+    notes = Notes()
+    return notes, Batch(files, kept, workers, notes).run(lambda _: None)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", "b", "cc", "cd", "dd", "eee", "!", "!2", "?", "?x"]), max_size=14
+    ),
+    st.integers(0, 999),
+    st.integers(1, 6),
+)
+def test_the_first_of_equals_is_the_one(
+    tmp_path_factory, contents: list[str], seed: int, jobs: int
+) -> None:
+    files = found(tmp_path_factory.mktemp("files"), contents)
+    workers = Shuffled(seed, jobs)
+    notes, tally = run(files, workers)
+    first = {}
+    for file, content in zip(files, contents):
+        first.setdefault(content, file.path)
+    assert set(notes.records) == {file.path for file in files}
+    for file, content in zip(files, contents):
+        record = notes.records[file.path]
+        if content[0] in "!?":
+            assert record.status == "failed"
+        elif file.path == first[content]:
+            assert (record.status, record.launches) == ("done", 1)
+        else:
+            assert (record.status, record.duplicate_of) == ("duplicate", first[content])
+    good = {content for content in contents if content[0] not in "!?"}
+    assert sorted(notes.analysed) == sorted(first[content] for content in good)
+    assert tally.through == len(files)
+
+
+def test_only_files_that_look_the_same_are_hashed(tmp_path: Path) -> None:
+    workers = Shuffled(0, 2)
+    run(found(tmp_path, ["a", "bb", "cc", "cd", "ddd"]), workers)
+    steps = [(Path(task.path).name, task.step) for task in workers.performed]
+    assert sorted(name for name, step in steps if step == "glance") == ["001", "002", "003"]
+    assert [name for name, step in steps if step == "hash"] == ["003"]
+
+
+def test_what_the_store_has_is_not_analysed(tmp_path: Path) -> None:
+    files = found(tmp_path, ["aa", "b"])
+    kept = Kept({"aa": Owner("/there/before", 3)}, frozenset({2}))
+    notes, tally = run(files, Shuffled(0, 1), kept)
+    assert notes.records[files[0].path].duplicate_of == "/there/before"
+    assert notes.analysed == [files[1].path]
+    assert (tally.done, tally.duplicates, tally.launches) == (1, 1, 1)
+
+
+def test_a_file_that_was_touched_is_done_as_before(tmp_path: Path) -> None:
+    files = found(tmp_path, ["aa"])
+    kept = Kept({"aa": Owner(files[0].path, 3)}, frozenset({2}))
+    notes, tally = run(files, Shuffled(0, 1), kept)
+    record = notes.records[files[0].path]
+    assert (record.status, record.launches, notes.analysed) == ("done", 3, [])
+    assert tally.done == 1
+
+
+def snapshot(folder: Path, content: str, of: str) -> Found:
+    path = folder / "s.keet.json"
+    path.write_text(content)
+    return Found(str(path), path.name, 999, 0, Content(len(of), of))
+
+
+def test_a_snapshot_is_a_duplicate_of_its_report(tmp_path: Path) -> None:
+    files = found(tmp_path, ["abc", "x"])
+    files.append(snapshot(tmp_path, "abc", of="abc"))
+    for seed in range(6):
+        notes, _ = run(files, Shuffled(seed, 3))
+        assert notes.records[files[2].path].duplicate_of == files[0].path
+
+
+def test_a_damaged_snapshot_is_no_duplicate(tmp_path: Path) -> None:
+    files = [*found(tmp_path, ["abc", "x"]), snapshot(tmp_path, "?", of="abc")]
+    notes, _ = run(files, Shuffled(1, 3))
+    assert notes.records[files[2].path].status == "failed"
+    assert notes.records[files[0].path].status == "done"

@@ -1,0 +1,307 @@
+"""`keet batch` from end to end, on real reports: rows, resuming, stopping, other machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.corpus.store import open_store
+from keet.ingest.zstd import zstd
+from tests.conftest import REPORTS, Keet
+from tests.unit.corpus.batch_doubles import HERE
+from tests.varied import LAUNCHES, varied, write_varied
+
+KEET = [sys.executable, "-m", "keet"]
+WITH = [sys.executable, "-m", "tests.unit.corpus.batch_doubles"]
+"""The same with another analysis, which is named first."""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Three formats, a duplicate, a report that was cut, and a file that is none."""
+    folder = tmp_path / "tree"
+    (folder / "more").mkdir(parents=True)
+    for name in ("graph.ncu-rep", "nvtx.ncu-rep", "tour_lines.csv"):
+        shutil.copy(REPORTS / name, folder)
+    packed = zstd.compress(varied((REPORTS / "range.ncu-rep").read_bytes(), 1))
+    (folder / "packed.ncu-repz").write_bytes(packed)
+    shutil.copy(REPORTS / "nvtx.ncu-rep", folder / "more" / "same.ncu-rep")
+    (folder / "more" / "cut.ncu-rep").write_bytes((REPORTS / "range.ncu-rep").read_bytes()[:9000])
+    (folder / "more" / "prices.csv").write_text("a,b\n1,2\n")
+    return folder
+
+
+def asked(out: Path, sql: str) -> list[tuple[Any, ...]]:
+    with open_store(out) as store:
+        return store.query(sql).rows
+
+
+def statuses(out: Path) -> dict[str, str]:
+    return {
+        Path(path).name: status for path, status in asked(out, "SELECT path, status FROM files")
+    }
+
+
+def everything(out: Path) -> list[list[tuple[Any, ...]]]:
+    """All that does not depend on the clock."""
+    return [
+        asked(out, "FROM launches ORDER BY report_sha256, launch_id"),
+        asked(out, "FROM findings ORDER BY report_sha256, launch_id, rank"),
+        asked(out, "SELECT * EXCLUDE (seconds, recorded) FROM files ORDER BY path"),
+    ]
+
+
+def test_a_tree_becomes_a_store(tree: Path, tmp_path: Path, keet: Keet) -> None:
+    out = tmp_path / "out"
+    result = keet("batch", tree, "-o", out, "--jobs", 2)
+    assert result.code == 5
+    assert statuses(out) == {
+        "graph.ncu-rep": "done",
+        "nvtx.ncu-rep": "done",
+        "packed.ncu-repz": "done",
+        "tour_lines.csv": "done",
+        "same.ncu-rep": "duplicate",
+        "cut.ncu-rep": "failed",
+    }
+    ((path, of),) = asked(out, "SELECT path, duplicate_of FROM files WHERE status = 'duplicate'")
+    assert (path, of) == (str(tree / "more" / "same.ncu-rep"), str(tree / "nvtx.ncu-rep"))
+    assert "6 files: 4 done, 1 duplicates, 1 failed" in result.out
+    assert "1 CSV and JSON files are no reports" in result.out
+    assert f"next: keet top {out}" in result.out
+    assert f"keet: 1 files failed; why is in {out}/quarantine.txt" in result.err
+    line = (out / "quarantine.txt").read_text()
+    assert line.startswith(f"{tree}/more/cut.ncu-rep\tthe report is cut short")
+    assert line.count("\n") == 1
+
+
+def test_rows_are_what_explain_says(tree: Path, tmp_path: Path, keet: Keet) -> None:
+    out = tmp_path / "out"
+    keet("batch", tree / "nvtx.ncu-rep", "-o", out, "--jobs", 1)
+    told = json.loads(keet("explain", tree / "nvtx.ncu-rep", "--format", "json", "--no-model").out)
+    rows = asked(out, "SELECT launch_id, kernel, limiter, explanation FROM launches ORDER BY 1")
+    assert [json.loads(row[3]) for row in rows] == told["launches"]
+    assert [row[:3] for row in rows] == [
+        (each["id"], each["kernel"], each["verdict"]["limiter"]) for each in told["launches"]
+    ]
+
+
+def test_names_that_are_not_utf8_and_snapshots(tmp_path: Path, keet: Keet) -> None:
+    tree, out = tmp_path / "tree", tmp_path / "out"
+    tree.mkdir()
+    shutil.copy(REPORTS / "graph.ncu-rep", tree / os.fsdecode(b"\xff'[*].ncu-rep"))
+    keet("snapshot", REPORTS / "range.ncu-rep", "-o", tree / "range.keet.json")
+    for _ in range(2):
+        assert keet("batch", tree, "-o", out, "--jobs", 1).code == 0
+    assert len(list((out / "parts").iterdir())) == 1, "the second run had nothing to do"
+    joined = asked(
+        out,
+        "SELECT l.kernel FROM launches l JOIN files f "
+        "ON l.path = f.path AND l.report_sha256 = f.sha256 AND f.status = 'done'",
+    )
+    assert len(joined) == 2
+
+
+def test_the_same_rows_with_one_worker_and_with_three(tmp_path: Path, keet: Keet) -> None:
+    tree = tmp_path / "tree"
+    paths = write_varied(tree, 10)
+    for number in (1, 4, 7):
+        shutil.copy(paths[number], tree / f"copy_{number}.ncu-rep")
+    for jobs in (1, 3):
+        assert keet("batch", tree, "-o", tmp_path / str(jobs), "--jobs", jobs).code == 0
+    assert everything(tmp_path / "1") == everything(tmp_path / "3")
+    assert len(asked(tmp_path / "1", "FROM files WHERE status = 'duplicate'")) == 3
+
+
+def test_what_is_settled_is_not_read_again(tree: Path, tmp_path: Path, keet: Keet) -> None:
+    out = tmp_path / "out"
+    keet("batch", tree, "-o", out)
+    before, parts = everything(out), len(list((out / "parts").iterdir()))
+    result = keet("batch", tree, "-o", out)
+    assert result.code == 5, "it is still so that a file failed"
+    assert "6 files: 0 done, 6 settled before" in result.out
+    assert everything(out) == before
+    assert len(list((out / "parts").iterdir())) == parts
+
+
+def test_changed_touched_and_mended_files(tree: Path, tmp_path: Path, keet: Keet) -> None:
+    out = tmp_path / "out"
+    keet("batch", tree, "-o", out)
+    os.utime(tree / "graph.ncu-rep", ns=(1, 1))
+    shutil.copy(REPORTS / "metrics_only.ncu-rep", tree / "nvtx.ncu-rep")
+    shutil.copy(REPORTS / "range.ncu-rep", tree / "more" / "cut.ncu-rep")
+    result = keet("batch", tree, "-o", out)
+    assert result.code == 0
+    assert "6 files: 3 done, 3 settled before" in result.out
+    assert not (out / "quarantine.txt").exists()
+    fresh = tmp_path / "fresh"
+    keet("batch", tree, "-o", fresh)
+    columns = "SELECT report_sha256, path, launch_id, kernel FROM launches ORDER BY 1, 3"
+    assert asked(out, columns) == asked(fresh, columns)
+
+
+def test_what_failed_is_tried_again_when_asked(tree: Path, tmp_path: Path, keet: Keet) -> None:
+    out = tmp_path / "out"
+    keet("batch", tree, "-o", out)
+    assert "1 failed, 5 settled before" in keet("batch", tree, "-o", out, "--retry-failed").out
+
+
+def test_shards_make_one_store(tree: Path, tmp_path: Path, keet: Keet) -> None:
+    whole, sharded = tmp_path / "whole", tmp_path / "sharded"
+    keet("batch", tree, "-o", whole)
+    running = [
+        subprocess.Popen(
+            [*KEET, "batch", str(tree), "-o", str(sharded), "--jobs", "1", "--shard", f"{n}/3"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for n in range(3)
+    ]
+    assert {process.wait() for process in running} <= {0, 5}
+    columns = "SELECT report_sha256, launch_id, headline FROM launches ORDER BY 1, 2"
+    assert asked(sharded, columns) == asked(whole, columns)
+    assert set(statuses(sharded)) == set(statuses(whole))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_leaves_a_store_and_says_how_to_go_on(tmp_path: Path, name: str) -> None:
+    tree, out = tmp_path / "tree", tmp_path / "out"
+    write_varied(tree, 40)
+    command = [*WITH, f"{HERE}:slowly", "batch", str(tree), "-o", str(out), "--jobs", "1"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    wait_for_a_part(out)
+    process.send_signal(signal.Signals[name])
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"go on with: keet batch {tree} -o {out}" in err.splitlines()[-1]
+    done = len(statuses(out))
+    assert 0 < done < 40
+    assert not list(out.glob(".making-*"))
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert f"40 files: {40 - done} done, {done} settled before" in again.stdout
+    counted = asked(out, "SELECT count(*), count(DISTINCT report_sha256) FROM launches")
+    assert counted == [(10 * LAUNCHES, 40)]
+
+
+def wait_for_a_part(out: Path) -> None:
+    end = time.monotonic() + 60
+    while not (out / "parts").is_dir() or not any((out / "parts").iterdir()):
+        assert time.monotonic() < end, "no part appears"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("{tmp}/missing", "-o", "{tmp}/out"), "there is no such file or folder"),
+        (("{tmp}/empty", "-o", "{tmp}/out"), "there is no report in"),
+        (("{tmp}", "-o", "{tmp}/file"), "this is a file; name a folder"),
+        (("{tmp}", "-o", "{tmp}/full"), "this folder has other things in it"),
+        (("{tmp}", "-o", "{tmp}/out", "--shard", "2/2"), "shards are counted from 0"),
+        (("{tmp}", "-o", "{tmp}/out", "--jobs", "0"), "no positive whole number"),
+        (("{tmp}", "-o", "{tmp}/out", "--timeout", "-1"), "no number of seconds"),
+        (("{tmp}",), "required: -o"),
+    ],
+)
+def test_wrong_usage(tmp_path: Path, keet: Keet, arguments: tuple[str, ...], message: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("x")
+    (tmp_path / "file").write_text("x")
+    result = keet("batch", *(argument.format(tmp=tmp_path) for argument in arguments))
+    assert result.code == 2
+    assert message in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_a_shard_without_files_is_no_error(tmp_path: Path, keet: Keet) -> None:
+    path = tmp_path / "graph.ncu-rep"
+    shutil.copy(REPORTS / "graph.ncu-rep", path)
+    codes = [keet("batch", path, "-o", tmp_path / "o", "--shard", f"{n}/2").code for n in (0, 1)]
+    assert codes == [0, 0]
+    assert len(statuses(tmp_path / "o")) == 1
+
+
+# --- Dask
+
+
+needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="pip install distributed")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """In a process of its own, as it would be: two workers, which give up on nothing at once."""
+    code = (
+        "import sys, dask; from distributed import LocalCluster\n"
+        "if __name__ == '__main__':\n"
+        "    dask.config.set({'distributed.scheduler.allowed-failures': 0})\n"
+        "    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c:\n"
+        "        print(c.scheduler_address, flush=True); sys.stdin.read()\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.getcwd()}  # noqa: PTH109
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    yield process.stdout.readline().strip()
+    process.stdin.close()
+    process.wait(30)
+    process.stdout.close()
+
+
+@needs_dask
+def test_a_dask_cluster_makes_the_same_store(
+    cluster: str, tree: Path, tmp_path: Path, keet: Keet
+) -> None:
+    local, remote = tmp_path / "local", tmp_path / "remote"
+    assert keet("batch", tree, "-o", local).code == 5
+    done = subprocess.run(
+        [*KEET, "batch", str(tree), "-o", str(remote), "--dask", cluster],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 5, done.stderr
+    assert "6 files: 4 done, 1 duplicates, 1 failed" in done.stdout
+    assert everything(remote) == everything(local)
+
+
+@needs_dask
+def test_dask_workers_that_die_are_told_of(cluster: str, tmp_path: Path) -> None:
+    tree, out = tmp_path / "tree", tmp_path / "out"
+    write_varied(tree, 2)
+    command = [f"{HERE}:kill_dask_worker", "batch", str(tree), "-o", str(out), "--dask", cluster]
+    done = subprocess.run([*WITH, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 5, done.stderr
+    reasons = asked(out, "SELECT status, reason FROM files")
+    assert len(reasons) == 2
+    assert all(r.startswith("the Dask workers that had it died 3 times") for _, r in reasons)
+
+
+@needs_dask
+def test_no_dask_there(tmp_path: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keet.corpus.dask_cluster._CONNECT_SECONDS", 1)
+    result = keet(
+        "batch", REPORTS / "graph.ncu-rep", "-o", tmp_path / "o", "--dask", "tcp://127.0.0.1:9"
+    )
+    assert result.code == 3
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in result.err

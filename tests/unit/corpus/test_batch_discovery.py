@@ -1,0 +1,178 @@
+"""Which files of a folder are reports, in which order, and each once."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.corpus.discovery import find_reports
+from keet.corpus.sharding import Shard, parse_shard, shard_of
+from keet.errors import UsageError
+from tests.conftest import REPORTS, Keet
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    folder = tmp_path / "tree"
+    (folder / "sub").mkdir(parents=True)
+    for name in ("b.ncu-rep", "a.NCU-REP", "sub/c.ncu-repz", "sub/d.keet.json"):
+        (folder / name).write_bytes(b"whatever")
+    return folder
+
+
+def names(*places: Path, out: Path | None = None) -> list[str]:
+    return [file.relative for file in find_reports(places, out or Path("no-store")).reports]
+
+
+def test_order_is_by_name_and_depth(tree: Path) -> None:
+    assert names(tree) == ["a.NCU-REP", "b.ncu-rep", "sub/c.ncu-repz", "sub/d.keet.json"]
+
+
+def test_paths_are_absolute_whatever_the_working_folder(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tree)
+    found = find_reports([Path("sub")], Path("no-store")).reports
+    assert [file.path for file in found] == [
+        str(tree / "sub" / "c.ncu-repz"),
+        str(tree / "sub" / "d.keet.json"),
+    ]
+
+
+def test_strangers_are_told_from_exports_by_what_is_in_them(tree: Path) -> None:
+    for export in ("tour_lines.csv", "nvtx.live.csv"):
+        (tree / export).write_bytes((REPORTS / export).read_bytes())
+    (tree / "sales.csv").write_text("ID,Amount\n1,2\n")
+    (tree / "details.csv").write_text('"ID","Kernel Name","Metric Name","Metric Value"\n')
+    (tree / "package.json").write_text('{"name": "keet_snapshot"}')
+    (tree / "notes.txt").write_text("no report")
+    survey = find_reports([tree], tree / "out")
+    csv = [file.relative for file in survey.reports if file.relative.endswith(".csv")]
+    assert csv == ["nvtx.live.csv", "tour_lines.csv"]
+    assert survey.strangers == 3
+
+
+def test_a_snapshot_tells_the_report_behind_it(tree: Path, keet: Keet) -> None:
+    snapshot = tree / "s.json"
+    report = REPORTS / "graph.ncu-rep"
+    assert keet("snapshot", report, "-o", snapshot).code == 0
+    found = {file.relative: file for file in find_reports([tree], tree / "out").reports}
+    behind = found["s.json"].behind
+    assert behind is not None
+    assert behind == (
+        report.stat().st_size,
+        json.loads(snapshot.read_text())["provenance"]["sha256"],
+    )
+    assert found["sub/d.keet.json"].behind is None
+
+
+def test_the_name_of_2019(tree: Path) -> None:
+    (tree / "old.nsight-cuprof-report").write_bytes(b"x")
+    assert "old.nsight-cuprof-report" in names(tree)
+
+
+def test_a_folder_that_is_named_like_a_report_is_told_and_entered(tree: Path) -> None:
+    (tree / "odd.ncu-rep").mkdir()
+    (tree / "odd.ncu-rep" / "in.ncu-rep").write_bytes(b"x")
+    assert {"odd.ncu-rep", "odd.ncu-rep/in.ncu-rep"} <= set(names(tree))
+
+
+def test_links_lead_to_each_file_once(tree: Path, tmp_path: Path) -> None:
+    (tree / "sub" / "up").symlink_to(tree)
+    (tree / "again.ncu-rep").symlink_to(tree / "b.ncu-rep")
+    (tree / "dangling.ncu-rep").symlink_to(tree / "nothing")
+    (tree / "round.ncu-rep").symlink_to(tree / "round.ncu-rep")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "e.ncu-rep").write_bytes(b"x")
+    (elsewhere / "back").symlink_to(tree)
+    (tree / "linked").symlink_to(elsewhere)
+    assert names(tree) == [
+        "a.NCU-REP", "b.ncu-rep", "sub/c.ncu-repz", "sub/d.keet.json",
+        "dangling.ncu-rep", "linked/e.ncu-rep", "round.ncu-rep",
+    ]  # fmt: skip
+
+
+def test_overlapping_places_and_files_by_name(tree: Path) -> None:
+    assert names(tree / "sub", tree, tree / "b.ncu-rep") == [
+        "c.ncu-repz", "d.keet.json", "a.NCU-REP", "b.ncu-rep",
+    ]  # fmt: skip
+    (tree / "odd.bin").write_bytes(b"x")
+    assert names(tree / "odd.bin") == ["odd.bin"]
+
+
+def test_the_store_itself_is_not_searched(tree: Path) -> None:
+    store = tree / "store"
+    store.mkdir()
+    (store / "x.ncu-rep").write_bytes(b"x")
+    assert "store/x.ncu-rep" not in names(tree, out=store)
+    assert "store/x.ncu-rep" in names(tree)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_what_could_hang_is_not_opened(tree: Path) -> None:
+    os.mkfifo(tree / "pipe.csv")
+    os.mkfifo(tree / "pipe.ncu-rep")
+    survey = find_reports([tree], tree / "out")
+    assert survey.strangers == 1
+    assert "pipe.ncu-rep" in [file.relative for file in survey.reports]
+
+
+def test_names_that_are_not_utf8(tree: Path) -> None:
+    (tree / os.fsdecode(b"\xff.ncu-rep")).write_bytes(b"x")
+    assert os.fsdecode(b"\xff.ncu-rep") in names(tree)
+
+
+def test_deep_trees_and_what_is_not_there(tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["d"] * 200)
+    deep.mkdir(parents=True)
+    (deep / "x.ncu-rep").write_bytes(b"x")
+    assert len(names(tmp_path)) == 1
+    with pytest.raises(UsageError, match="there is no such file or folder"):
+        find_reports([tmp_path / "missing"], tmp_path)
+
+
+# --- shards
+
+
+@given(st.lists(st.text(max_size=20), unique=True, max_size=60), st.integers(1, 12))
+def test_shards_are_disjoint_and_complete(relative: list[str], total: int) -> None:
+    owners = [[n for n in range(total) if Shard(n, total).has(name)] for name in relative]
+    assert all(len(owner) == 1 for owner in owners)
+
+
+def test_shards_are_even_and_fixed_for_all_time() -> None:
+    counts = [0] * 16
+    for number in range(16_000):
+        counts[shard_of(f"run/{number:06}.ncu-rep", 16)] += 1
+    assert 850 < min(counts) <= max(counts) < 1150
+    assert [shard_of(name, 1000) for name in ("a", "b/c.ncu-rep", "ä")] == SHARDS_OF_OLD
+
+
+SHARDS_OF_OLD = [343, 444, 529]
+"""Shards that ran yesterday go on tomorrow: these numbers must not change."""
+
+
+def test_the_shards_of_a_tree_cover_it(tree: Path) -> None:
+    out = tree / "out"
+    parts = [find_reports([tree], out, Shard(n, 3)) for n in range(3)]
+    together = sorted(file.relative for part in parts for file in part.reports)
+    assert together == sorted(names(tree))
+    assert {len(part.reports) + part.elsewhere for part in parts} == {4}
+
+
+@pytest.mark.parametrize("text", ["", "1", "3/3", "-1/2", "a/b", "0/0", "1/2/3", "1/99999999"])
+def test_shards_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError, match="--shard"):
+        parse_shard(text)
+
+
+def test_shards_count_from_zero() -> None:
+    assert parse_shard("0/4") == Shard(0, 4)
+    with pytest.raises(UsageError, match="counted from 0; name one of 0/4 to 3/4"):
+        parse_shard("4/4")

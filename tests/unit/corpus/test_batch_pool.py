@@ -1,0 +1,132 @@
+"""Workers die, hang, leak and chatter; every file gets its answer all the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from keet.corpus.pool import Limits, Pool
+from keet.corpus.worker import Analysed, Answer, Failed, Hashed, Task
+from keet.errors import NotAvailable
+from tests.unit.corpus.batch_doubles import HERE
+
+PATIENCE = 60.0
+
+
+def answers(pool: Pool, tasks: list[Task]) -> dict[int, Answer]:
+    found: dict[int, Answer] = {}
+    waiting = list(tasks)
+    end = time.monotonic() + PATIENCE
+    while len(found) < len(tasks):
+        assert time.monotonic() < end, "the pool does not answer"
+        while waiting and pool.room() > 0:
+            pool.submit(waiting.pop(0))
+        for answer in pool.wait(0.2):
+            assert answer.task.number not in found, "two answers to one task"
+            found[answer.task.number] = answer
+    return found
+
+
+def tasks(folder: Path, *contents: str) -> list[Task]:
+    made = []
+    for number, content in enumerate(contents):
+        path = folder / f"{number}.ncu-rep"
+        path.write_text(content)
+        made.append(Task(number, "analyse", str(path)))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("order", "reason"),
+    [
+        ("die", "its reader died 3 times, the last time killed by SIGKILL"),
+        ("leave", "its reader died 3 times, the last time ended with code 7 (last words)"),
+        ("hang", "it took longer than the 1 s that --timeout allows"),
+        ("damaged", "its bytes\\nare wrong; copy it again"),
+        ("bug", "this is a bug in keet: KeyError: 'no such thing'"),
+    ],
+)
+def test_a_bad_file_costs_itself_alone(tmp_path: Path, order: str, reason: str) -> None:
+    limits = Limits(seconds=1.0)
+    with Pool(f"{HERE}:by_content", 2, limits) as pool:
+        found = answers(pool, tasks(tmp_path, "fine", order, "fine", "fine", "fine"))
+    failed = found.pop(1).result
+    assert isinstance(failed, Failed)
+    assert failed.reason.startswith(reason)
+    assert "\n" not in failed.reason
+    assert all(isinstance(answer.result, Analysed) for answer in found.values())
+
+
+def test_a_death_by_accident_costs_a_retry(tmp_path: Path) -> None:
+    with Pool(f"{HERE}:by_content", 1) as pool:
+        found = answers(pool, tasks(tmp_path, "die once", "fine"))
+        assert pool.started == 2
+    assert all(isinstance(answer.result, Analysed) for answer in found.values())
+
+
+def test_prints_do_not_get_among_the_answers(tmp_path: Path) -> None:
+    with Pool(f"{HERE}:by_content", 1) as pool:
+        found = answers(pool, tasks(tmp_path, "print", "print"))
+    assert all(isinstance(answer.result, Analysed) for answer in found.values())
+
+
+def test_a_worker_is_replaced_after_so_many_files(tmp_path: Path) -> None:
+    with Pool(f"{HERE}:by_content", 1, Limits(files=2)) as pool:
+        assert len(answers(pool, tasks(tmp_path, *["fine"] * 8))) == 8
+        assert pool.started >= 3
+
+
+def test_a_worker_is_replaced_when_it_holds_too_much(tmp_path: Path) -> None:
+    with Pool(f"{HERE}:leak", 1, Limits(memory=150 << 20)) as pool:
+        assert len(answers(pool, tasks(tmp_path, *["fine"] * 8))) == 8
+        assert pool.started >= 2
+        assert pool.most_memory > 150 << 20
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such parents")
+def test_a_worker_does_not_outlive_its_run(tmp_path: Path) -> None:
+    """Not even over a file that never ends."""
+    (task,) = tasks(tmp_path, "hang")
+    code = (
+        "import os, sys, time; from keet.corpus.pool import Pool; "
+        "from keet.corpus.worker import Task\n"
+        f"pool = Pool('{HERE}:by_content', 1); pool.submit(Task(0, 'analyse', {task.path!r}))\n"
+        "print(*(w.process.pid for w in pool._workers.values()), flush=True)\n"
+        "time.sleep(0.5); os._exit(9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 9, done.stderr
+    end = time.monotonic() + PATIENCE
+    while is_running(int(done.stdout)):
+        assert time.monotonic() < end, "the worker is still there"
+        time.sleep(0.05)
+
+
+def is_running(pid: int) -> bool:
+    """A zombie that nobody collects is not."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def test_hashes_are_of_the_bytes(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    with Pool(f"{HERE}:by_content", 1) as pool:
+        found = answers(pool, [Task(0, "hash", str(tmp_path / "a"))])
+    assert isinstance(found[0].result, Hashed)
+    assert found[0].result.sha256.startswith("ba7816bf8f01cfea")
+
+
+def test_workers_that_cannot_start_are_no_fault_of_the_files(tmp_path: Path) -> None:
+    with (
+        Pool("no.such.module:analyse", 1) as pool,
+        pytest.raises(NotAvailable, match=r"no worker process can be started .*No module named"),
+    ):
+        answers(pool, tasks(tmp_path, "fine"))

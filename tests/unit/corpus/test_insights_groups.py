@@ -1,0 +1,175 @@
+"""Clusters, outliers and changes over time: planted ones are found, others are not made up."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from keet.corpus.insights.changes import change_point
+from keet.corpus.insights.records import Insights
+from tests.insights_sets import finding, insights_of, launch, make_set, night, of_kind
+
+
+def found_in(tmp_path: Path, launches: list[dict[str, object]], findings=()) -> Insights:  # type: ignore[no-untyped-def]
+    found = insights_of(make_set(tmp_path / "store", launches, findings))
+    assert found.grounding.stray == ()
+    return found
+
+
+# --- clusters
+
+
+def test_one_disease_in_several_kernels_of_each_gpu(tmp_path: Path) -> None:
+    sick = [
+        launch(f"{gpu}-{k}.ncu-rep", kernel=k, kernel_full=f"{k}()", device=gpu, duration_us=t)
+        for gpu in ("NVIDIA H200", "NVIDIA A100")
+        for k, t in (("one", 300.0), ("two", 100.0))
+    ]
+    well = launch("well.ncu-rep", kernel="three", kernel_full="three()", duration_us=600.0)
+    ill = [finding(each, "uncoalesced_global", 2.0) for each in sick]
+    found = found_in(tmp_path, [*sick, well], ill)
+    clusters = [each.cluster for each in of_kind(found, "cluster") if each.cluster]
+    assert {(c.device, c.kernel_count, round(c.share_pct)) for c in clusters} == {
+        ("NVIDIA H200", 2, 40),
+        ("NVIDIA A100", 2, 100),
+    }
+    for cluster in clusters:
+        assert cluster.saved_likely_us == pytest.approx(200.0)  # half of 400 us
+        assert cluster.saved_low_us < 200.0 < cluster.saved_high_us < cluster.time_us
+        assert cluster.remedy
+
+
+def test_one_sick_kernel_is_no_cluster(tmp_path: Path) -> None:
+    sick = [launch(f"{i}.ncu-rep", i) for i in range(3)]
+    found = found_in(tmp_path, sick, [finding(each, "small_grid", 2.0) for each in sick])
+    assert of_kind(found, "cluster") == []
+
+
+def test_a_disease_of_a_trifle_is_no_cluster(tmp_path: Path) -> None:
+    small = [launch(f"{k}.ncu-rep", kernel=k, kernel_full=f"{k}()", duration_us=3.0) for k in "ab"]
+    large = launch("l.ncu-rep", kernel="large", kernel_full="large()", duration_us=1e4)
+    found = found_in(tmp_path, [*small, large], [finding(e, "launch_bound", 3.0) for e in small])
+    assert of_kind(found, "cluster") == []
+
+
+# --- outliers
+
+
+def steady(count: int, median: float = 200.0) -> list[float]:
+    noise = random.Random(7)
+    return [median * (1 + noise.gauss(0, 0.004)) for _ in range(count)]
+
+
+def test_a_launch_that_takes_much_longer_and_what_moved_with_it(tmp_path: Path) -> None:
+    launches = [launch("app.ncu-rep", i, duration_us=t) for i, t in enumerate(steady(20))]
+    launches[13] |= {"duration_us": 620.0, "inst_executed_total": 3.1e7}
+    (insight,) = of_kind(found_in(tmp_path, launches), "outliers")
+    outliers = insight.outliers
+    assert outliers is not None
+    assert [each.launch for each in outliers.launches] == [13]
+    assert outliers.launches[0].times == pytest.approx(3.1, rel=0.02)
+    assert [each.metric for each in outliers.launches[0].moved] == ["inst_executed_total"]
+    assert any("Executed Instructions is 31,000,000" in text for text in insight.text)
+
+
+def test_times_that_scatter_anyway_have_no_outlier(tmp_path: Path) -> None:
+    noise = random.Random(3)
+    launches = [
+        launch("app.ncu-rep", i, duration_us=100.0 * noise.lognormvariate(0, 0.3))
+        for i in range(60)
+    ]
+    assert of_kind(found_in(tmp_path, launches), "outliers") == []
+
+
+def test_two_modes_are_no_outliers(tmp_path: Path) -> None:
+    times = [100.0] * 12 + [300.0] * 5
+    launches = [launch("app.ncu-rep", i, duration_us=t) for i, t in enumerate(times)]
+    assert of_kind(found_in(tmp_path, launches), "outliers") == []
+
+
+def test_other_shapes_are_no_peers(tmp_path: Path) -> None:
+    launches = [launch("app.ncu-rep", i, duration_us=t) for i, t in enumerate(steady(8))]
+    launches.append(launch("app.ncu-rep", 8, grid=(9999, 1, 1), duration_us=2000.0))
+    assert of_kind(found_in(tmp_path, launches), "outliers") == []
+
+
+def test_four_launches_are_too_few(tmp_path: Path) -> None:
+    launches = [launch("a.ncu-rep", i, duration_us=t) for i, t in enumerate((99.0, 100, 101, 400))]
+    assert of_kind(found_in(tmp_path, launches), "outliers") == []
+
+
+# --- changes over time
+
+
+def nights(times: list[float], **later: object) -> list[dict[str, object]]:
+    """Files whose names do not tell their order; `later` holds from 130 us on."""
+    return [
+        launch(
+            f"{(7 * i) % 41:02d}.ncu-rep",
+            created=night(i),
+            duration_us=t,
+            **(later if t > 130 else {}),
+        )
+        for i, t in enumerate(times)
+    ]
+
+
+def test_a_regression_between_two_nights(tmp_path: Path) -> None:
+    times = [100.0, 102, 98, 101, 99, 141, 139, 140, 143]
+    found = found_in(
+        tmp_path,
+        nights(times, limiter="L2", l2_hit_rate_pct=20.0, registers_per_thread=64.0),
+    )
+    (insight,) = of_kind(found, "change")
+    change = insight.change
+    assert change is not None
+    assert change.slower
+    assert change.last_before == 4
+    assert [each.time_us for each in change.history] == times
+    assert change.history[5].created.startswith("2026-11-07")
+    assert change.change_pct == pytest.approx(40.5, abs=1)
+    assert (change.limiter_before, change.limiter_after) == ("DRAM", "L2")
+    assert [each.metric for each in change.moved] == ["registers_per_thread"]
+
+
+def test_a_version_that_changes_with_it_is_said(tmp_path: Path) -> None:
+    launches = nights([100.0, 101, 99, 100, 150, 151, 149], driver_version="590.2")
+    (insight,) = of_kind(found_in(tmp_path, launches), "change")
+    assert insight.change is not None
+    assert insight.change.versions == ("driver 580.1 to driver 590.2",)
+
+
+def test_noise_is_no_change(tmp_path: Path) -> None:
+    noise = random.Random(1)
+    times = [100.0 * noise.lognormvariate(0, 0.025) for _ in range(40)]
+    assert of_kind(found_in(tmp_path, nights(times)), "change") == []
+
+
+def test_files_without_dates_have_no_history(tmp_path: Path) -> None:
+    launches = [each | {"created": None} for each in nights([100.0, 100, 100, 150, 150, 150])]
+    found = found_in(tmp_path, launches)
+    assert of_kind(found, "change") == []
+    assert any("carry no date" in note for note in found.notes)
+
+
+def test_no_change_in_pure_noise() -> None:
+    """Captures that differ by what was measured between sessions, in a thousand histories."""
+    noise, found = random.Random(5), 0
+    for _ in range(1000):
+        length = noise.randint(5, 60)
+        times = [100.0 * noise.lognormvariate(0, 0.025 / 2**0.5) for _ in range(length)]
+        found += change_point(times) is not None
+    assert found <= 1
+
+
+def test_a_slow_drift_is_cut_nowhere_near_its_ends() -> None:
+    assert change_point([100.0, 103, 106, 109, 112, 115, 118, 121]) is None
+
+
+def test_the_last_file_alone_has_to_stand_out_twice_as_far() -> None:
+    assert change_point([100.0, 100, 100, 100, 110]) is None
+    found = change_point([100.0, 100, 100, 100, 130])
+    assert found is not None
+    assert found.after == 3

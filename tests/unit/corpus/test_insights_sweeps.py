@@ -1,0 +1,404 @@
+"""Sweeps: knobs are found, not given; nothing is found where nothing is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keet.corpus.insights.knob_names import capture_control, naming_of, program_part
+from keet.corpus.insights.records import Insights, Sweep
+from tests.conftest import CORPUS
+from tests.insights_sets import insights_of, launch, make_set, of_kind, reports_in
+
+SAMPLES = Path("kernels_samples")
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Insights:
+    """Every report of the samples: two sweeps among 35 pairs of slow and fast."""
+    reports = sorted(SAMPLES.glob("*/*.ncu-rep")) + sorted(SAMPLES.glob("*/sweep/*.ncu-rep"))
+    return insights_of(reports_in(tmp_path_factory.mktemp("store"), reports))
+
+
+def sweeps(insights: Insights) -> list[Sweep]:
+    return [each.sweep for each in insights.insights if each.sweep]
+
+
+def by_knob(insights: Insights, knob: str) -> Sweep:
+    (found,) = [sweep for sweep in sweeps(insights) if sweep.knob == knob]
+    return found
+
+
+# --- the samples
+
+
+def test_the_samples_have_two_sweeps_and_no_other(samples: Insights) -> None:
+    assert {(s.kernel, s.knob) for s in sweeps(samples)} == {("dot", "BLOCK"), ("blur", "TILE_Y")}
+    assert not of_kind(samples, "change")
+    assert not of_kind(samples, "outliers")
+
+
+def test_pair_reduce_has_its_best_point_and_its_changes_of_limiter(samples: Insights) -> None:
+    sweep = by_knob(samples, "BLOCK")
+    assert [point.value for point in sweep.points] == [32, 64, 96, 128, 192, 256, 512, 1024]
+    assert sweep.best is not None
+    assert sweep.points[sweep.best].value == 1024
+    assert [point.value for point in sweep.points if point.tied] == [96, 128, 512, 1024]
+    assert [(c.after, c.until, c.was, c.becomes) for c in sweep.changes] == [
+        ("32", "64", "L2", "DRAM"),
+        ("128", "192", "DRAM", "L2"),
+        ("256", "512", "L2", "DRAM"),
+    ]
+
+
+def test_pair_reduce_is_bound_by_what_is_in_flight_below_its_knee_only(samples: Insights) -> None:
+    (told,) = [each for each in samples.insights if each.sweep and each.sweep.knob == "BLOCK"]
+    slow = [text for text in told.text if text.startswith("At ") and "of the best" in text]
+    assert len(slow) == 2
+    assert "At 32 and 64" in slow[0]
+    assert "What is in flight limits it there" in slow[0]
+    assert "At 192 and 256" in slow[1]
+    assert "no counter in the store moves" in slow[1]  # sample.toml: "for a reason not found"
+    assert "The best profile alone (1024) shows DRAM at 93% of peak" in told.adds
+    assert "before 96 what is in flight is the limit" in told.adds
+
+
+def test_tile_smooth_moves_from_l1_to_the_issue_slots(samples: Insights) -> None:
+    sweep = by_knob(samples, "TILE_Y")
+    assert sweep.best is not None
+    assert sweep.points[sweep.best].value == 8
+    assert [(c.after, c.until, c.was, c.becomes) for c in sweep.changes] == [
+        ("4", "5", "L1", "issue")
+    ]
+    assert sweep.work == "same"
+    assert "grid y" in sweep.moves_with
+
+
+def test_every_number_that_is_said_is_a_cell_of_the_store_or_made_of_such(
+    samples: Insights,
+) -> None:
+    assert samples.grounding.numbers > 100
+    assert samples.grounding.verified == samples.grounding.numbers
+    assert samples.grounding.stray == ()
+
+
+def test_reports_by_strangers_are_no_sweep_and_no_history(tmp_path: Path) -> None:
+    if not CORPUS.is_dir():
+        pytest.skip("the corpus is not beside this checkout")
+    found = insights_of(reports_in(tmp_path / "s", sorted(CORPUS.glob("*.ncu-rep"))))
+    assert sweeps(found) == []
+    assert of_kind(found, "change") == []
+    assert of_kind(found, "outliers") == []
+    assert found.grounding.stray == ()
+
+
+# --- planted knobs
+
+
+def planted(tmp_path: Path, launches: Iterator[dict[str, object]]) -> Insights:
+    found = insights_of(make_set(tmp_path / "store", list(launches)))
+    assert found.grounding.stray == ()
+    return found
+
+
+def test_a_block_size_that_no_name_tells(tmp_path: Path) -> None:
+    times = {64: 300.0, 128: 200.0, 256: 150.0, 512: 220.0}
+    found = planted(
+        tmp_path,
+        (
+            launch(
+                f"r/{name}.ncu-rep", block=(size, 1, 1), grid=(2**20 // size, 1, 1), duration_us=t
+            )
+            for name, (size, t) in zip("abcd", times.items())
+        ),
+    )
+    sweep = by_knob(found, "block x")
+    assert sweep.source == "launch"
+    assert sweep.moves_with == ("grid x",)
+    assert sweep.best is not None
+    assert sweep.points[sweep.best].value == 256
+
+
+def test_a_template_argument(tmp_path: Path) -> None:
+    times = {8: 200.0, 16: 120.0, 32: 100.0}
+    names = "void tile<(int){}, float>(T1 *)"
+    found = planted(
+        tmp_path,
+        (
+            launch(
+                f"{size}.ncu-rep",
+                kernel=f"tile<{size}, float>",
+                kernel_full=names.format(size),
+                duration_us=t,
+            )
+            for size, t in times.items()
+        ),
+    )
+    sweep = by_knob(found, "template argument #1")
+    assert sweep.kernel == "tile<…>"
+    assert [point.value for point in sweep.points] == [8, 16, 32]
+
+
+def test_kernels_of_other_types_are_other_kernels(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path,
+        (
+            launch(
+                f"{t}.ncu-rep", kernel_full=f"void f<{t}>({t} *)", duration_us=d, block=(b, 1, 1)
+            )
+            for t, d, b in (("float", 100.0, 64), ("half", 50.0, 128), ("double", 200.0, 256))
+        ),
+    )
+    assert sweeps(found) == []
+
+
+def test_an_option_of_the_command_line(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path,
+        (
+            launch(
+                f"{i}.ncu-rep",
+                duration_us=t,
+                command_line=f"ncu -o x ./app --unroll {v} --seed {i}",
+            )
+            for i, (v, t) in enumerate({1: 100.0, 2: 80.0, 4: 60.0}.items())
+        ),
+    )
+    sweep = by_knob(found, "unroll")
+    assert sweep.source == "command line"
+
+
+def test_two_knobs_that_move_in_step_are_one(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path,
+        (launch(f"M_{m}_N_{2 * m}.ncu-rep", duration_us=1000.0 / m) for m in (1, 2, 4, 8)),
+    )
+    (sweep,) = sweeps(found)
+    assert sweep.knob == "M"
+    assert sweep.moves_with == ("N",)
+
+
+def test_a_grid_of_two_knobs_gives_a_sweep_for_each_line(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path,
+        (
+            launch(f"M_{m}_N_{n}.ncu-rep", duration_us=100.0 * m + 30 * n)
+            for m in (1, 2, 3)
+            for n in (1, 2, 3)
+        ),
+    )
+    assert [(s.knob, s.fixed) for s in sweeps(found) if s.knob == "M"] == [
+        ("M", (f"N {n}",)) for n in (1, 2, 3)
+    ]
+
+
+def test_two_things_that_vary_at_will_are_no_sweep(tmp_path: Path) -> None:
+    """Tiles of an autotuner: a reader could not tell which argument did it."""
+    tiles = {(128, 64): 100.0, (64, 256): 130.0, (256, 32): 90.0, (32, 128): 200.0}
+    found = planted(
+        tmp_path,
+        (
+            launch(
+                f"{'abcd'[i]}.ncu-rep",
+                kernel_full=f"void g<(int){m}, (int){n}>(float *)",
+                duration_us=t,
+            )
+            for i, ((m, n), t) in enumerate(tiles.items())
+        ),
+    )
+    assert sweeps(found) == []
+
+
+def test_two_values_are_a_comparison_and_no_sweep(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path, (launch(f"BLOCK_{b}.ncu-rep", duration_us=1e4 / b) for b in (64, 128))
+    )
+    assert sweeps(found) == []
+
+
+def test_numbers_that_count_captures_are_no_knob(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path, (launch(f"run_{i}.ncu-rep", duration_us=100.0 + 20 * i) for i in range(1, 5))
+    )
+    assert sweeps(found) == []
+
+
+def test_shapes_of_one_file_are_no_sweep(tmp_path: Path) -> None:
+    """A network launches its kernels in many sizes: that is one run."""
+    found = planted(
+        tmp_path,
+        (
+            launch("net.ncu-rep", i, grid=(g, 1, 1), duration_us=float(g))
+            for i, g in enumerate((64, 128, 256))
+        ),
+    )
+    assert sweeps(found) == []
+
+
+def test_captures_under_other_clocks_are_not_compared(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path,
+        (
+            launch(
+                f"T_{v}.ncu-rep",
+                duration_us=100.0 * v,
+                command_line=f"ncu --clock-control {c} ./app",
+            )
+            for v, c in ((1, "none"), (2, "base"), (3, "none"))
+        ),
+    )
+    assert sweeps(found) == []
+
+
+# --- what the work is
+
+
+def test_a_problem_size_is_compared_per_unit_of_work(tmp_path: Path) -> None:
+    """Twice as much work in less than twice the time: the larger problem is the better one."""
+    sizes = {1024: 20.0, 2048: 30.0, 4096: 50.0, 8192: 99.0}
+    found = planted(
+        tmp_path,
+        (
+            launch(
+                f"N_{n}.ncu-rep",
+                duration_us=t,
+                grid=(n // 256, 1, 1),
+                inst_executed_total=1e3 * n,
+                dram_bytes_read=1e4 * n,
+                dram_bytes_written=1e4 * n,
+                global_store_sectors=1e4 * n / 32,
+            )
+            for n, t in sizes.items()
+        ),
+    )
+    sweep = by_knob(found, "N")
+    assert (sweep.kind, sweep.work, sweep.work_unit) == ("size", "varies", "million instructions")
+    assert sweep.best is not None
+    assert sweep.points[sweep.best].value == 8192
+    assert sweep.points[0].cost == pytest.approx(20.0 / 1.024)
+
+
+def test_without_work_counters_no_best_is_named(tmp_path: Path) -> None:
+    missing = dict.fromkeys(
+        ("inst_executed_total", "dram_bytes_read", "dram_bytes_written", "global_store_sectors")
+    )
+    found = planted(
+        tmp_path,
+        (launch(f"N_{n}.ncu-rep", duration_us=n / 10, **missing) for n in (512, 1024, 2048)),
+    )
+    sweep = by_knob(found, "N")
+    assert (sweep.work, sweep.best) == ("unknown", None)
+    assert "no best is named" in found.insights[0].title
+
+
+def test_a_knob_that_changes_nothing_is_said_to(tmp_path: Path) -> None:
+    times = {1: 100.0, 2: 103.0, 4: 99.0, 8: 101.0}
+    found = planted(tmp_path, (launch(f"U_{v}.ncu-rep", duration_us=t) for v, t in times.items()))
+    sweep = by_knob(found, "U")
+    assert sweep.only_noise
+    assert sweep.best is None
+    assert "nothing but noise" in found.insights[0].title
+
+
+def test_units_that_were_not_measured_are_absent_and_not_zero(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path,
+        (
+            launch(
+                f"U_{v}.ncu-rep",
+                duration_us=100.0 / v,
+                limiter=lim,
+                reached_pct=pct,
+                ceilings=shares,
+            )
+            for v, lim, pct, shares in (
+                (1, "L2", 90.0, {"L2": 90.0, "DRAM": 40.0}),
+                (2, None, None, {}),
+                (4, "DRAM", 85.0, {"L2": 50.0, "DRAM": 85.0}),
+            )
+        ),
+    )
+    sweep = by_knob(found, "U")
+    assert [sorted(point.units) for point in sweep.points] == [["DRAM", "L2"], [], ["DRAM", "L2"]]
+    assert sweep.points[1].limiter is None
+
+
+# --- GPUs and versions
+
+
+def test_one_launch_on_two_gpus(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path,
+        (
+            launch(
+                f"{gpu[-4:]}.ncu-rep", device=gpu, duration_us=t, limiter=lim, ceilings={lim: 80.0}
+            )
+            for gpu, t, lim in (("NVIDIA H200", 100.0, "DRAM"), ("NVIDIA A100", 240.0, "L2"))
+        ),
+    )
+    sweep = by_knob(found, "GPU")
+    assert (sweep.kind, sweep.best) == ("gpu", 1)
+    assert [point.shown for point in sweep.points] == ["NVIDIA A100", "NVIDIA H200"]
+
+
+def test_versions_of_a_single_file_each_are_not_compared(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path,
+        (launch(f"{v}.ncu-rep", driver_version=str(v), duration_us=100.0 * v) for v in (1, 2)),
+    )
+    assert sweeps(found) == []
+
+
+def test_versions_that_make_no_difference(tmp_path: Path) -> None:
+    captures = (("550.9", 100.0), ("550.9", 101.0), ("580.1", 102.0), ("580.1", 99.0))
+    found = planted(
+        tmp_path,
+        (
+            launch(f"{'abcd'[i]}.ncu-rep", driver_version=v, duration_us=t)
+            for i, (v, t) in enumerate(captures)
+        ),
+    )
+    sweep = by_knob(found, "driver")
+    assert sweep.only_noise
+
+
+# --- names
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("sweep/BLOCK_0128.ncu-rep", {"BLOCK": 128}),
+        ("sweep/TILE_Y_0004.ncu-rep", {"TILE_Y": 4}),
+        ("x/tile=64,stages=3.ncu-repz", {"tile": 64, "stages": 3}),
+        ("M_128_N_64/report.ncu-rep", {"M": 128, "N": 64}),
+        ("nightly-2026-11-02.ncu-rep", {}),
+        ("run3.ncu-rep", {}),
+        ("h200/sm_90/report_v4.ncu-rep", {}),
+        ("a3f9c2e1.ncu-rep", {}),
+        ("NVIDIA A100-SXM4-40GB/T4_L40.ncu-rep", {}),
+        ("T_4.ncu-rep", {"T": 4}),
+    ],
+)
+def test_knobs_in_file_names(path: str, expected: dict[str, float]) -> None:
+    named = naming_of(path, None, None).named
+    assert {each.name: each.value for each in named} == expected
+
+
+def test_the_program_begins_where_ncus_options_end() -> None:
+    line = "/opt/ncu --section X --export /tmp/app/report ./app --n=4 -DT=8 mode=2 7 --seed 3"
+    assert program_part("/home/me/app", line)[0] == "./app"
+    named = naming_of("r.ncu-rep", "/home/me/app", line).named
+    assert {n.name: n.value for n in named} == {"n": 4, "T": 8, "mode": 2, "argument #1": 7}
+    python = "/opt/ncu -o r /opt/venv/bin/python3 bench.py --size 64"
+    assert program_part("/usr/bin/python3.12", python)[1] == "bench.py"
+
+
+def test_defaults_of_ncu_are_known_and_no_command_line_is_not() -> None:
+    assert capture_control("ncu ./app") == "cache-control all, clock-control base"
+    assert (
+        capture_control("ncu --clock-control=none ./app") == "cache-control all, clock-control none"
+    )
+    assert capture_control(None) == "unknown"

@@ -1,0 +1,409 @@
+"""What is written is what is read, and of contents only the newest, once."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import keet
+from keet.corpus.layout import (
+    FILE_COLUMNS,
+    FINDINGS,
+    LAUNCH_COLUMNS,
+    LAUNCHES,
+    MAKING,
+    METRICS,
+    TABLES,
+    mark_of,
+    part_folders,
+    storable,
+)
+from keet.corpus.part_writer import remove_abandoned, write_part
+from keet.corpus.rows import FileRows, Row
+from keet.corpus.store import open_store
+from keet.errors import DamagedReport, UnsupportedVersion, UsageError
+from tests.unit.corpus.store_rows import launch_row, record, report, settle
+
+SHA = "a" * 64
+
+# --- what is written is what is read
+
+VALUES = {
+    "VARCHAR": st.text(st.characters(exclude_categories=["Cs"])),
+    "INTEGER": st.integers(-(2**31), 2**31 - 1),
+    "BIGINT": st.integers(-(2**63), 2**63 - 1),
+    "DOUBLE": st.floats(allow_nan=False, allow_infinity=False),
+    "TIMESTAMP": st.datetimes(),
+}
+
+
+def rows_like(columns: tuple) -> st.SearchStrategy[Row]:
+    return st.tuples(*(st.none() | VALUES[column.type] for column in columns))
+
+
+def written(launches: list[Row], findings: list[Row]) -> tuple[list[Row], list[Row]]:
+    """Through a store and back, in the order of writing."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_part(Path(folder), [record("p", SHA)], [FileRows(tuple(launches), tuple(findings))])
+        with open_store(folder) as store:
+            columns = ", ".join(LAUNCH_COLUMNS)
+            return (
+                store.query(f"SELECT {columns} FROM all_launches ORDER BY file_row_number").rows,
+                store.query("SELECT * EXCLUDE (filename, file_row_number) FROM all_findings "
+                            "ORDER BY file_row_number").rows,
+            )  # fmt: skip
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.lists(rows_like(LAUNCHES), min_size=1, max_size=3), st.lists(rows_like(FINDINGS), max_size=4)
+)
+def test_rows_come_back_as_they_were(launches: list[Row], findings: list[Row]) -> None:
+    assert written(launches, findings) == (launches, findings)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_not_measured(value: float) -> None:
+    ((row,), _) = written([launch_row(report_sha256=SHA, dram_bytes_read=value)], [])
+    assert row[LAUNCH_COLUMNS.index("dram_bytes_read")] is None
+
+
+def test_zero_is_not_null() -> None:
+    ((row,), _) = written([launch_row(report_sha256=SHA, launch_id=0, dram_bytes_read=0.0)], [])
+    assert row[LAUNCH_COLUMNS.index("dram_bytes_read")] == 0.0
+    assert row[LAUNCH_COLUMNS.index("launch_id")] == 0
+    assert row[LAUNCH_COLUMNS.index("dram_bytes_written")] is None
+
+
+def test_integers_that_no_column_holds_are_not_known() -> None:
+    cells = {"report_sha256": SHA, "grid_x": 2**31, "threads": 2**63}
+    ((row,), _) = written([launch_row(**cells)], [])
+    assert row[LAUNCH_COLUMNS.index("grid_x")] is row[LAUNCH_COLUMNS.index("threads")] is None
+
+
+def test_names_with_line_breaks_and_bytes_that_are_no_text(tmp_path: Path) -> None:
+    name = os.fsdecode(b"run\n\xff'; DROP.ncu-rep")
+    write_part(tmp_path, [record(name, SHA)], [report(name, SHA)])
+    with open_store(tmp_path) as store:
+        assert [each.path for each in store.files()] == [storable(name)]
+        assert store.query("SELECT path FROM launches").rows == [(storable(name),)]
+
+
+def test_the_record_of_a_file_comes_back(tmp_path: Path) -> None:
+    failed = record(
+        "b", None, "failed", reason="cut short", launches=None, seconds=None, mtime_ns=2**62
+    )
+    write_part(tmp_path, [record("a", SHA), failed], [report("a", SHA)])
+    with open_store(tmp_path) as store:
+        assert store.files()[1] == failed
+        assert store.query("FROM files").columns == FILE_COLUMNS
+
+
+@pytest.mark.parametrize("name", ["a b", "it's", "x[1]*?", "ümlaut", "semi;colon--"])
+def test_a_store_may_lie_anywhere(tmp_path: Path, name: str) -> None:
+    settle(tmp_path / name, report("a", SHA))
+    with open_store(tmp_path / name) as store:
+        assert store.query("SELECT count(*) FROM launches").rows == [(1,)]
+
+
+# --- the newest content of each path, once
+
+
+def shown(out: Path) -> list[tuple[str, str, int]]:
+    with open_store(out) as store:
+        sql = "SELECT path, report_sha256[1], launch_id FROM launches ORDER BY ALL"
+        rows = store.query(sql).rows
+        assert len(store.query("FROM findings").rows) == len(rows)
+        return [tuple(row) for row in rows]
+
+
+def sha(letter: str) -> str:
+    return letter * 64
+
+
+def test_a_file_that_changed_shows_its_newest_content(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", sha("a"), (1.0, 2.0)), report("q", sha("c")))
+    settle(tmp_path, report("p", sha("b")))
+    assert shown(tmp_path) == [("p", "b", 0), ("q", "c", 0)]
+    with open_store(tmp_path) as store:
+        assert store.query("SELECT path, sha256[1] FROM files ORDER BY 1").rows == [
+            ("p", "b"),
+            ("q", "c"),
+        ]
+        assert [each.path for each in store.files()] == ["p", "q", "p"]
+
+
+def test_equal_content_that_two_machines_analysed_counts_once(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", sha("a"), (1.0, 2.0)))
+    settle(tmp_path, report("copy of p", sha("a"), (1.0, 2.0)))
+    assert shown(tmp_path) == [("p", "a", 0), ("p", "a", 1)]
+
+
+def test_equal_content_in_one_part_counts_once(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", sha("a")), report("copy of p", sha("a")))
+    assert shown(tmp_path) == [("p", "a", 0)]
+
+
+def test_a_file_that_was_only_touched_keeps_its_rows(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", sha("a")))
+    write_part(tmp_path, [record("p", sha("a"), mtime_ns=2)], [])
+    assert shown(tmp_path) == [("p", "a", 0)]
+
+
+def test_a_duplicate_adds_nothing(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", sha("a")))
+    write_part(tmp_path, [record("q", sha("a"), "duplicate", duplicate_of="p")], [])
+    assert shown(tmp_path) == [("p", "a", 0)]
+
+
+def test_content_lives_on_under_the_path_that_still_has_it(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", sha("a")))
+    write_part(tmp_path, [record("q", sha("a"), "duplicate", duplicate_of="p")], [])
+    settle(tmp_path, report("p", sha("b")))
+    assert shown(tmp_path) == [("p", "b", 0), ("q", "a", 0)]
+
+
+def test_content_that_came_back_is_shown_again(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", sha("a")))
+    settle(tmp_path, report("p", sha("b")))
+    write_part(tmp_path, [record("p", sha("a"))], [])
+    assert shown(tmp_path) == [("p", "a", 0)]
+
+
+def test_a_file_that_was_damaged_since_shows_nothing(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", sha("a")))
+    write_part(tmp_path, [record("p", sha("b"), "failed", reason="cut short")], [])
+    assert shown(tmp_path) == []
+
+
+CONTENT = st.tuples(st.sampled_from("pqr"), st.sampled_from("abc"), st.booleans())
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.lists(CONTENT, min_size=1, max_size=3), min_size=2, max_size=3))
+def test_views_are_what_a_plain_reading_of_the_manifest_gives(parts: list) -> None:
+    """Paths get contents in any order; some are told by hash alone where the rows are there."""
+    with tempfile.TemporaryDirectory() as folder:
+        analysed: set[str] = set()
+        newest: dict[str, str] = {}
+        for part in parts:
+            rows, records = [], []
+            for path, content, again in dict.fromkeys(part):
+                if again or content not in analysed:
+                    rows.append(report(path, sha(content)))
+                    analysed.add(content)
+                records.append(record(path, sha(content)))
+                newest[path] = content
+            write_part(Path(folder), records, rows)
+        seen = shown(Path(folder))
+        assert sorted(content for _, content, _ in seen) == sorted(set(newest.values()))
+        assert all(newest[path] == content for path, content, _ in seen)
+
+
+# --- parts
+
+
+def test_half_made_parts_are_not_seen(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", sha("a")))
+    half = tmp_path / f"{MAKING}elsewhere-1-x-y-z"
+    shutil.copytree(part_folders(tmp_path)[0], half)
+    (half / "findings.parquet").unlink()
+    assert shown(tmp_path) == [("p", "a", 0)]
+
+
+def test_what_dead_runs_left_is_removed_and_what_lives_is_not(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", sha("a")))
+    host = socket.gethostname()
+    child = multiprocessing.get_context("spawn").Process(target=int)
+    child.start()
+    child.join()
+    names = [
+        f"{host}-{child.pid}-t-r-m",
+        f"{host}-{os.getpid()}-t-r-m",
+        "far-away-1-t-r-m",
+        "old-1-t-r-m",
+    ]
+    for name in names:
+        (tmp_path / f"{MAKING}{name}").mkdir()
+    os.utime(tmp_path / f"{MAKING}{names[3]}", (1, 1))
+    assert remove_abandoned(tmp_path) == 2
+    left = {folder.name.removeprefix(MAKING) for folder in tmp_path.glob(f"{MAKING}*")}
+    assert left == {names[1], names[2]}
+
+
+def test_a_part_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    wrong = FileRows((("too", "short"),), ())
+    with pytest.raises(ValueError, match="shorter"):
+        write_part(tmp_path, [record("p", SHA)], [wrong])
+    assert part_folders(tmp_path) == []
+    assert list(tmp_path.glob(f"{MAKING}*")) == []
+
+
+def _write_many(out: Path, letter: str) -> None:
+    for number in range(4):
+        settle(out, report(f"{letter}{number}", f"{letter}{number}" * 32))
+
+
+def test_writers_need_no_coordinator(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write_many, args=(tmp_path, each)) for each in "xy"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    assert len(shown(tmp_path)) == 8
+    assert json.loads((tmp_path / "keet_store.json").read_text())["schema_version"] == 1
+
+
+def test_parts_of_another_version_have_other_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older keet knew fewer metrics: NULL there, and no row in `metrics`."""
+    gone = METRICS[-1].id
+    with monkeypatch.context() as patch:
+        patch.setitem(TABLES, "launches", tuple(c for c in LAUNCHES if c.name != gone))
+        old = FileRows(tuple(row[:-1] for row in report("old", sha("a")).launches), ())
+        write_part(tmp_path, [record("old", sha("a"))], [old])
+    new = launch_row(report_sha256=sha("b"), path="new", launch_id=0, **{gone: 7.0})
+    write_part(tmp_path, [record("new", sha("b"))], [FileRows((new,), ())])
+    assert len({mark_of(part) for part in part_folders(tmp_path)}) == 2
+    with open_store(tmp_path) as store:
+        assert store.query(f"SELECT path, {gone} FROM launches ORDER BY 1").rows == [
+            ("new", 7.0),
+            ("old", None),
+        ]
+        assert store.query(f"SELECT value FROM metrics WHERE metric = '{gone}'").rows == [(7.0,)]
+        assert store.query("FROM launches").columns == LAUNCH_COLUMNS
+
+
+def test_an_empty_store_has_views_without_rows(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", SHA))
+    shutil.rmtree(part_folders(tmp_path)[0])
+    with open_store(tmp_path) as store:
+        assert store.files() == []
+        assert store.query("FROM launches") == (LAUNCH_COLUMNS, [])
+        assert store.query("FROM metrics").rows == []
+
+
+# --- reading
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    settle(tmp_path, report("p", SHA, (1.0, None)))
+    return tmp_path
+
+
+def test_pandas(small: Path) -> None:
+    frame = keet.open_store(small).to_pandas()
+    assert list(frame.columns) == list(LAUNCH_COLUMNS)
+    assert frame["duration_us"].isna().tolist() == [False, True]
+    assert len(keet.open_store(small).to_pandas("findings")) == 2
+    with pytest.raises(UsageError, match="no view 'nope'; views are: launches"):
+        keet.open_store(small).to_pandas("nope")
+
+
+def test_the_metrics_view_has_a_row_for_what_was_measured(tmp_path: Path) -> None:
+    row = launch_row(
+        report_sha256=SHA, path="p", launch_id=3, kernel="k", device="d", dram_bytes_read=0.0
+    )
+    write_part(tmp_path, [record("p", SHA)], [FileRows((row,), ())])
+    with open_store(tmp_path) as store:
+        assert store.query("FROM metrics").rows == [
+            (SHA, 3, "k", "d", "dram_bytes_read", 0.0, "byte")
+        ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "COPY launches TO '{0}/stolen.csv'",
+        "EXPLAIN ANALYZE COPY (SELECT 1) TO '{0}/parts/x.parquet'",
+        "EXPORT DATABASE '{0}/parts/x'",
+        "ATTACH '{0}/parts/x.db'",
+        "INSTALL httpfs",
+        "CREATE TABLE x AS SELECT 1",
+        "DROP VIEW launches",
+        "SET enable_external_access = true",
+        "SET VARIABLE x = 1",
+        "PRAGMA database_list; SELECT 1",
+        "SELECT 1; SELECT 2",
+        "PIVOT launches ON kernel USING sum(duration_us)",
+        "",
+        "-- nothing",
+    ],
+)
+def test_a_store_is_only_read(small: Path, sql: str) -> None:
+    before = sorted(path.name for path in small.rglob("*"))
+    with open_store(small) as store, pytest.raises(UsageError, match="give one SELECT"):
+        store.query(sql.format(small))
+    assert sorted(path.name for path in small.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "FROM read_text('{0}/secret')",
+        "FROM read_csv('{0}/parts/../secret')",
+        "FROM '{0}/secret'",
+        "FROM glob('{0}/*')",
+        "FROM read_parquet('https://example.com/x.parquet')",
+        "SELECT * FROM python_variable",
+        "SELECT getenv('HOME')",
+    ],
+)
+def test_nothing_but_the_store_is_read(small: Path, sql: str) -> None:
+    python_variable = {"a": [1]}
+    (small / "secret").write_text(str(python_variable))
+    with open_store(small) as store, pytest.raises(UsageError):
+        store.query(sql.format(small))
+
+
+def test_scratch_files_do_not_stay(small: Path, tmp_path: Path) -> None:
+    with open_store(small) as store, (tmp_path / "x.parquet").open("wb") as file:
+        store.write_parquet("SELECT kernel FROM launches -- all;", file)
+        scratch = store._scratch
+        assert scratch.exists()
+    assert not scratch.exists()
+
+
+# --- stores that can't be read
+
+
+def test_not_a_store(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"this is no store .*; make one with: keet batch"):
+        open_store(tmp_path)
+
+
+def test_a_newer_store(small: Path) -> None:
+    (small / "keet_store.json").write_text('{"schema_version": 2, "keet": "9.0"}')
+    with pytest.raises(
+        UnsupportedVersion, match=r"version 2 \(keet 9.0\), this keet knows 1; upgrade"
+    ):
+        open_store(small)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema_version": "x"}', "\xff"])
+def test_a_damaged_store_file(small: Path, text: str) -> None:
+    (small / "keet_store.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(DamagedReport, match="not what keet wrote"):
+        open_store(small)
+
+
+@pytest.mark.parametrize("name", ["launches", "files"])
+def test_a_damaged_part(small: Path, name: str) -> None:
+    path = part_folders(small)[0] / f"{name}.parquet"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(DamagedReport, match="remove that part's folder"):
+        open_store(small).query("FROM launches")

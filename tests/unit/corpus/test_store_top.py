@@ -1,0 +1,176 @@
+"""Opportunities add up what may be added: same kernel, shape and GPU, and only what was measured."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from keet.corpus.part_writer import write_part
+from keet.corpus.rows import FileRows
+from keet.corpus.store import open_store
+from keet.corpus.top import Gain, Opportunity, Selection, Top, find_top
+from keet.errors import UsageError
+from tests.unit.corpus.store_rows import launch_row, record
+
+PLAIN = {
+    "kernel": "k", "kernel_full": "void ns::k()", "grid": "8x1x1", "block": "32x1x1", "device": "GPU",
+    "compute_capability": "9.0", "sm_count": 132, "duration_us": 100.0, "limiter": "DRAM",
+    "top_finding": "narrow_access", "top_low": 1.0, "top_forecast": 2.0, "top_high": 4.0,
+}  # fmt: skip
+
+
+def top_of(out: Path, *launches: dict[str, object], select: Selection = Selection()) -> Top:  # noqa: B008
+    rows = [
+        launch_row(**{"report_sha256": "a" * 64, "path": "p", "launch_id": i, **PLAIN, **cells})
+        for i, cells in enumerate(launches)
+    ]
+    write_part(out, [record("p", "a" * 64)], [FileRows(tuple(rows), ())])
+    with open_store(out) as store:
+        return find_top(store, select)
+
+
+def test_a_group(tmp_path: Path) -> None:
+    top = top_of(tmp_path, {}, {"duration_us": 300.0, "top_forecast": 3.0, "limiter": "L2"})
+    assert top[:5] == ("kernel", 2, 0, 400.0, 1)
+    assert top.opportunities == (
+        Opportunity(
+            kernel="k", kernels=1, grid="8x1x1", block="32x1x1", device="GPU",
+            compute_capability="9.0", sm_count=132, launches=2, untimed=0, time_us=400.0, share=1.0,
+            limiter="L2", finding="narrow_access", finding_launches=2,
+            # 100 us become 50, 300 become 100: 400 / 150.
+            forecast=Gain(1.0, 2.6667, 4.0), saved_us=250.0, path="p", launch=1,
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"device": "another"},
+        {"sm_count": 16},
+        {"grid": "9x1x1"},
+        {"block": "64x1x1"},
+        {"kernel": "j"},
+        {"device": None},
+    ],
+    ids=str,
+)
+def test_what_differs_is_another_group(tmp_path: Path, other: dict[str, object]) -> None:
+    top = top_of(tmp_path, {}, other)
+    assert [each.share for each in top.opportunities] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("by", ["finding", "file"])
+def test_devices_are_never_mixed(tmp_path: Path, by) -> None:
+    top = top_of(tmp_path, {}, {"device": "another"}, {"kernel": "j"}, select=Selection(by=by))
+    assert [(each.device, each.launches, each.kernels) for each in top.opportunities] == [
+        ("GPU", 2, 2),
+        ("another", 1, 1),
+    ]
+
+
+def test_a_time_that_was_not_measured_is_not_zero(tmp_path: Path) -> None:
+    top = top_of(tmp_path, {}, {"duration_us": None}, {"kernel": "j", "duration_us": None})
+    measured, unknown = top.opportunities
+    assert (top.launches, top.untimed, top.time_us) == (3, 2, 100.0)
+    assert (measured.launches, measured.untimed, measured.time_us) == (2, 1, 100.0)
+    assert (unknown.time_us, unknown.share, unknown.saved_us, unknown.forecast) == (None,) * 4
+    assert unknown.path == "p"
+
+
+def test_nothing_was_measured(tmp_path: Path) -> None:
+    top = top_of(tmp_path, {"duration_us": None})
+    assert top.time_us is None
+    assert top.opportunities[0].share is None
+
+
+def test_the_finding_that_saves_most_is_told(tmp_path: Path) -> None:
+    """Of 3 launches one has the larger gain, though the other finding is more frequent."""
+    rare = {
+        "top_finding": "small_grid",
+        "duration_us": 500.0,
+        "top_forecast": 5.0,
+        "limiter": "latency",
+    }
+    (only,) = top_of(tmp_path, {}, {}, rare).opportunities
+    assert (only.finding, only.finding_launches, only.limiter) == ("small_grid", 1, "latency")
+    assert (only.saved_us, only.time_us, only.launch) == (400.0, 700.0, 2)
+
+
+def test_opportunities_come_first_and_what_has_none_by_its_time(tmp_path: Path) -> None:
+    none = {"top_finding": None, "top_forecast": None, "top_low": None, "top_high": None}
+    launches = [
+        {**none, "kernel": "short", "duration_us": 1.0},
+        {**none, "kernel": "long", "duration_us": 1e6},
+    ]
+    top = top_of(tmp_path, *launches, {"kernel": "bad"})
+    assert [each.kernel for each in top.opportunities] == ["bad", "long", "short"]
+    assert top.opportunities[1].finding is None
+    assert top.opportunities[1].finding_launches == 0
+
+
+def test_a_forecast_below_one_saves_nothing(tmp_path: Path) -> None:
+    (only,) = top_of(tmp_path, {"top_forecast": 0.5}).opportunities
+    assert only.saved_us == 0.0
+
+
+def test_selection(tmp_path: Path) -> None:
+    select = Selection(kernel=re.compile("ns::j$"), device=re.compile("A.0"))
+    others = {"kernel": "j", "kernel_full": "ns::j", "device": "A40"}
+    top = top_of(
+        tmp_path,
+        {},
+        {"device": "A40"},
+        others,
+        {"device": "A40", "duration_us": 200.0},
+        select=select,
+    )
+    (only,) = top.opportunities
+    # A share is of all kernels on the chosen GPUs.
+    assert (only.kernel, only.share) == ("j", 0.25)
+    assert (top.launches, top.groups) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "select", [Selection(kernel=re.compile("x")), Selection(device=re.compile("x"))]
+)
+def test_a_selection_of_nothing_is_said(tmp_path: Path, select: Selection) -> None:
+    with pytest.raises(UsageError, match=r"'x' matches none of (k|GPU); see: keet top"):
+        top_of(tmp_path, {}, select=select)
+
+
+def test_groups_are_counted_before_the_limit(tmp_path: Path) -> None:
+    top = top_of(tmp_path, *({"kernel": f"k{i}"} for i in range(5)), select=Selection(limit=2))
+    assert (top.groups, len(top.opportunities)) == (5, 2)
+
+
+def test_times_are_those_of_a_plain_loop(tmp_path: Path) -> None:
+    dice = random.Random(3)
+    launches = [
+        {
+            "kernel": dice.choice("ab"),
+            "device": dice.choice(["x", "y"]),
+            "top_finding": dice.choice(["f", "g", None]),
+            "top_forecast": (gain := dice.choice([1.5, 2.0, 3.0])),
+            "duration_us": dice.choice([None, 1.0, 10.0, 25.0]),
+            "top_low": 1.0,
+            "top_high": gain * 2,
+        }
+        for _ in range(200)
+    ]
+    top = top_of(tmp_path, *launches)
+    expected: dict[tuple[object, object], dict[object, float]] = defaultdict(
+        lambda: defaultdict(float)
+    )
+    for each in launches:
+        time = float(each["duration_us"] or 0)
+        expected[each["kernel"], each["device"]][each["top_finding"]] += (
+            time - time / each["top_forecast"]
+        )
+    assert {(each.kernel, each.device): each.saved_us for each in top.opportunities} == {
+        key: pytest.approx(max(savings.values())) for key, savings in expected.items()
+    }

@@ -1,0 +1,99 @@
+"""What is computed in a short way, because a batch does it for every launch, and in the long one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from keet.analysis.hotspots import Spot
+from keet.analysis.view import View
+from keet.explanation.analyst import explain
+from keet.ingest import read_profile
+from keet.ingest.metrics import _whole_numbers, read_value
+from keet.render.explain_documents import explain_document, launch_json
+from kernels_samples.samples import load_samples
+from tests.conftest import REPORTS
+
+SLOW = [sample.report("slow") for sample in load_samples()]
+SOME = [*SLOW[::6], *sorted(REPORTS.glob("*.ncu-rep"))]
+
+_WAYS: dict[
+    str, tuple[Callable[[View], Mapping[int, int] | None], Callable[[Spot], int | None]]
+] = {
+    "samples": (lambda view: view.table.samples, lambda spot: spot.samples),
+    "executed": (lambda view: view.table.executed, lambda spot: spot.executed),
+    "sectors": (
+        lambda view: view.table.column("src_l2_sectors_global_excess"),
+        lambda spot: spot.sectors_global_excess,
+    ),
+    "waiting": (
+        lambda view: view.table.waiting("long_scoreboard"),
+        lambda spot: dict(spot.stalls).get("long_scoreboard"),
+    ),
+}
+
+
+def name_of(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
+
+
+@pytest.mark.parametrize("path", SOME, ids=name_of)
+def test_a_launch_alone_is_written_as_in_the_document(path: Path) -> None:
+    profile = read_profile(path)
+    explanation = explain(profile, profile.launches, 5)
+    long = [launch.model_dump_json() for launch in explain_document(explanation).launches]
+    assert [launch_json(explanation, each) for each in explanation.launches] == long
+
+
+@pytest.mark.parametrize("path", SOME, ids=name_of)
+def test_places_by_instruction_are_those_by_line(path: Path) -> None:
+    for launch in read_profile(path).launches:
+        for name, (costs, cost) in _WAYS.items():
+            short = View(launch).places_by(name, costs(View(launch)))
+            assert short == View(launch).places(name, cost), name
+
+
+@pytest.mark.parametrize("path", SOME, ids=name_of)
+def test_some_lines_are_those_of_all(path: Path) -> None:
+    for short, long in zip(read_profile(path).launches, read_profile(path).launches):
+        assert short.has_lines == bool(long.locations)
+        assert short.has_source_text == any(long.source_files.values())
+        some = list(long.locations)[::7]
+        assert short.locate(some) == {address: long.locations[address] for address in some}
+        for file in {location.file for location in long.locations.values()}:
+            assert short.source_text(file) == long.source_files[file]
+
+
+def whole(number: int, places: int) -> bytes:
+    """A value message of that many bytes behind its key."""
+    groups = [number >> 7 * place & 0x7F for place in range(places)]
+    return bytes((0x28, *(group | 0x80 for group in groups[:-1]), groups[-1]))
+
+
+def test_addresses_are_read_together_as_one_by_one() -> None:
+    start = 0x7F3B_BD00_3F80
+    ids = [whole(start + 16 * step, 7) for step in range(4000)]
+    found = _whole_numbers(b"".join(ids), 8)
+    assert found == [read_value(raw) for raw in ids]
+    assert len(set(found)) == len(ids)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        b"\x29" + whole(5, 3)[1:],  # of another kind
+        b"\x28\x85\x00\x80",  # the number ends too early
+        b"\x28\x85\x80\x80",  # it does not end
+    ],
+)
+def test_what_is_of_another_form_is_left_to_be_read_alone(other: bytes) -> None:
+    alike = [whole(number, 3) for number in range(1, 4)]
+    assert _whole_numbers(b"".join(alike), 4) == [1, 2, 3]
+    assert not _whole_numbers(b"".join([*alike, other, *alike]), 4)
+
+
+@pytest.mark.parametrize("width", [0, 1, 12])
+def test_widths_that_no_number_has(width: int) -> None:
+    assert not _whole_numbers(b"\x28" * 12 * width, width)
