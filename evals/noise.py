@@ -1,11 +1,11 @@
 """How far two captures of one unchanged kernel differ: what `keet diff` takes for noise.
 
-    python -m evals.noise capture --runs 3 > evals/results/noise_h200.csv    needs a GPU, nvcc, ncu
-    python -m evals.noise summary evals/results/noise_h200.csv
+    python -m evals.noise capture --runs 3 > noise.csv              needs a GPU, nvcc, ncu
+    python -m evals.noise summary evals/results/noise_h200_*.csv
 
 `capture` builds samples and has ncu time each several times, with caches flushed and left warm.
-`summary` compares these captures with one another, and with the samples' reports, which were made
-in another session.
+`summary` compares the captures of a file, which are of one session, with one another, with those of
+other files, and with the samples' reports, which are of sessions of their own.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from keet.ingest import read_profile
@@ -38,7 +39,10 @@ Captures = Mapping[tuple[str, str, str], Sequence[float]]
 def capture(samples: Iterable[Sample], runs: int) -> Iterator[tuple[object, ...]]:
     with tempfile.TemporaryDirectory() as folder:
         work = shutil.copytree(HERE, Path(folder) / "samples")
-        built = [s for s in samples if s.language == "cuda" and _build(work / s.name)]
+        wanted = [sample for sample in samples if sample.language == "cuda"]
+        with ThreadPoolExecutor() as builders:
+            done = list(builders.map(lambda sample: _build(work / sample.name), wanted))
+        built = [sample for sample, well in zip(wanted, done, strict=True) if well]
         for run, sample in itertools.product(range(1, runs + 1), built):
             for variant, setting in itertools.product(("slow", "fast"), _SETTINGS):
                 for kernel, ns, hz in _timed(work / sample.name, sample.kernel, variant, setting):
@@ -84,21 +88,24 @@ def within(captures: Captures) -> Iterator[tuple[float, float]]:
                 yield one, math.log(other / one)
 
 
-def between(captures: Captures) -> Iterator[tuple[float, float]]:
-    """The same, of the session and the sample's report."""
-    for (name, variant, setting), times in captures.items():
-        shipped = _shipped(name, variant) if setting == "same" else None
-        if shipped:
-            middle = statistics.median(times)
-            yield middle, math.log(shipped / middle)
+def between(one: Captures, other: Captures) -> Iterator[tuple[float, float]]:
+    """The same, of two sessions: of the middle of each."""
+    for key, times in one.items():
+        if key[2] == "same" and key in other:
+            before, after = statistics.median(times), statistics.median(other[key])
+            yield before, math.log(after / before)
 
 
-def _shipped(name: str, variant: str) -> float | None:
-    sample = next(each for each in load_samples() if each.name == name)
-    profile = read_profile(HERE / name / f"{variant}.ncu-rep")
-    named = (each for each in profile.launches if each.kernel.startswith(sample.kernel))
-    launch = next(named, None)
-    return launch.rank_time if launch else None
+def shipped(names: Iterable[str]) -> Captures:
+    """The samples' own reports, as captures."""
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for sample in load_samples():
+        for variant in ("slow", "fast") if sample.name in names else ():
+            profile = read_profile(HERE / sample.name / f"{variant}.ncu-rep")
+            named = (each for each in profile.launches if each.kernel.startswith(sample.kernel))
+            if launch := next(named, None):
+                found[sample.name, variant, "same"] = [launch.rank_time]
+    return found
 
 
 def warm_over_cold(captures: Captures) -> Iterator[float]:
@@ -112,25 +119,29 @@ def rms(logs: Sequence[float]) -> float:
     return math.sqrt(statistics.fmean(x * x for x in logs))
 
 
-def summary(captures: Captures) -> Iterator[str]:
-    for label, pairs in (
-        ("two captures of one session", list(within(captures))),
-        ("a capture and the shipped report, of another session", list(between(captures))),
-    ):
-        yield f"{label}:"
-        for low, high in _BINS:
-            logs = [change for ns, change in pairs if low <= ns < high]
-            if logs:
-                most = max(map(abs, logs))
-                yield (
-                    f"  {low / 1000:.0f} us and longer: {rms(logs):.1%} root mean square, "
-                    f"{most:.1%} at most, {len(logs)} pairs"
-                )
-    ratios = sorted(warm_over_cold(captures))
+def summary(sessions: Sequence[Captures]) -> Iterator[str]:
+    names = {key[0] for captures in sessions for key in captures}
+    every = [*sessions, shipped(names)]
+    yield "two captures of one session:"
+    yield from _by_length([pair for captures in sessions for pair in within(captures)])
+    yield "captures of two sessions, the samples' reports included:"
+    pairs = itertools.combinations(every, 2)
+    yield from _by_length([pair for one, other in pairs for pair in between(one, other)])
+    ratios = sorted(ratio for captures in sessions for ratio in warm_over_cold(captures))
     yield (
         f"caches left warm, over flushed: {ratios[0]:.2f} to {ratios[-1]:.2f}, "
-        f"median {statistics.median(ratios):.2f}, {len(ratios)} kernels"
+        f"median {statistics.median(ratios):.2f}, {len(ratios)} pairs"
     )
+
+
+def _by_length(pairs: Sequence[tuple[float, float]]) -> Iterator[str]:
+    for low, high in _BINS:
+        logs = [change for ns, change in pairs if low <= ns < high]
+        if logs:
+            yield (
+                f"  {low / 1000:.0f} us and longer: {rms(logs):.1%} root mean square, "
+                f"{max(map(abs, logs)):.1%} at most, {len(logs)} pairs"
+            )
 
 
 def main() -> None:
@@ -139,12 +150,12 @@ def main() -> None:
     taking = commands.add_parser("capture")
     taking.add_argument("names", nargs="*", help="samples; all of CUDA if none")
     taking.add_argument("--runs", type=int, default=3)
-    commands.add_parser("summary").add_argument("file", type=Path)
+    commands.add_parser("summary").add_argument("files", type=Path, nargs="+")
     args = parser.parse_args()
     if args.command == "summary":
-        sys.stdout.writelines(f"{line}\n" for line in summary(read(args.file)))
+        sys.stdout.writelines(f"{line}\n" for line in summary([read(path) for path in args.files]))
         return
-    writer = csv.writer(sys.stdout)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(_HEADER)
     chosen = [s for s in load_samples() if not args.names or s.name in args.names]
     for row in capture(chosen, args.runs):

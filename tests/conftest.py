@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from keet.cli import main
-from keet.ingest import read_profile
+from keet.files import replacing
+from keet.ingest import native, read_profile
 from keet.profile import Profile
 
 TESTS = Path(__file__).parent
@@ -91,6 +94,28 @@ def profile_of() -> Callable[[str], Profile]:
 def _stable_surroundings() -> None:
     """The repository's root as the working folder, so that goldens name files the same way."""
     os.chdir(TESTS.parent)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _ncu_is_asked_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """NVIDIA's reader takes a second to start: equal questions about equal bytes are put to it once
+    a run, by whichever worker comes first. Only answers are kept, so that failures happen anew."""
+    base, ask = tmp_path_factory.getbasetemp(), native._ask
+    answers = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "ncu-answers"
+    answers.mkdir(exist_ok=True)
+
+    def ask_once(data: bytes, question: dict[str, Any]) -> Any:
+        asked = json.dumps([question, str(native._CHILD)], sort_keys=True).encode()
+        kept = answers / hashlib.sha256(hashlib.sha256(data).digest() + asked).hexdigest()
+        if not kept.exists():
+            answer = ask(data, question)
+            with replacing(kept) as file:
+                file.write(json.dumps(answer).encode())
+        return json.loads(kept.read_bytes())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "_ask", ask_once)
+        yield
 
 
 def corpus_files() -> list[Path]:

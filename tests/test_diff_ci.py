@@ -128,10 +128,15 @@ def test_a_baseline_is_named_by_the_gpu(job: Job) -> None:
     [(DOUBLE, 6, "another problem size"), (None, 4, "cut short")],
 )
 def test_what_can_not_be_compared_is_told(
-    report: Path | None, code: int, complaint: str, job: Job
+    report: Path | None,
+    code: int,
+    complaint: str,
+    job: Job,
+    keet: Keet,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    job.runs(BEFORE)
-    job("Save the baseline")
+    monkeypatch.chdir(job.folder)
+    assert keet("baseline", "save", "main-NVIDIA-H200", BEFORE).code == 0
     job.runs(report or BEFORE, *([] if report else [BEFORE]))
     if report is None:
         (job.folder / "runs" / "run2.ncu-rep").write_bytes(BEFORE.read_bytes()[:20_000])

@@ -4,8 +4,6 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 from tests.conftest import REPORTS
 
 REPORT = str(REPORTS / "tour_full.ncu-rep")
@@ -13,54 +11,58 @@ HEAVY = ("pandas", "numpy", "langchain", "langchain_core", "openai", "duckdb", "
 PROBE = """
 import json, sys
 from keet.cli import main
-code = main(sys.argv[1:])
-loaded = {name.split('.')[0] for name in sys.modules}
-print(json.dumps([code, sorted(loaded)]), file=sys.stderr)
+for arguments in json.loads(sys.argv[1]):
+    code = main(arguments)
+    loaded = {name.split('.')[0] for name in sys.modules}
+    print(json.dumps([code, sorted(loaded)]), file=sys.stderr)
 """
 
 
-def loaded_by(*arguments: str) -> set[str]:
+def loaded_by(*commands: tuple[str, ...]) -> list[set[str]]:
+    """What there is after each of them, run one after the other in a fresh process."""
     done = subprocess.run(
-        [sys.executable, "-c", PROBE, *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROBE, json.dumps(commands)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    code, names = json.loads(done.stderr.splitlines()[-1])
-    assert code == 0, done.stderr
-    return set(names)
+    told = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("[")]
+    assert [code for code, _ in told] == [0] * len(commands), done.stderr
+    return [set(names) for _, names in told]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--help",),
-        ("show", REPORT),
-        ("show", "--help"),
-        ("explain", REPORT),
-        ("explain", REPORT, "--format", "markdown"),
-        ("explain", REPORT, "--format", "json"),
-        ("context", REPORT),
-        ("diff", REPORT, REPORT),
-        ("diff", REPORT, REPORT, "--format", "json"),
-        ("diff", REPORT, REPORT, "--format", "markdown"),
-        ("metrics", REPORT),
-        ("hotspots", REPORT),
-        ("roofline", REPORT),
-        ("roofline", REPORT, "--format", "svg"),
-        ("hotspots", REPORT, "--by", "instruction", "--launch", "0"),
-    ],
-    ids=" ".join,
-)
-def test_no_heavy_package(arguments: tuple[str, ...]) -> None:
-    assert loaded_by(*arguments).isdisjoint(HEAVY)
+COMMANDS: list[tuple[str, ...]] = [
+    ("--help",),
+    ("show", "--help"),
+    ("show", REPORT),
+    ("explain", REPORT),
+    ("explain", REPORT, "--format", "markdown"),
+    ("explain", REPORT, "--format", "json"),
+    ("context", REPORT),
+    ("diff", REPORT, REPORT),
+    ("diff", REPORT, REPORT, "--format", "json"),
+    ("diff", REPORT, REPORT, "--format", "markdown"),
+    ("metrics", REPORT),
+    ("hotspots", REPORT),
+    ("roofline", REPORT),
+    ("roofline", REPORT, "--format", "svg"),
+    ("hotspots", REPORT, "--by", "instruction", "--launch", "0"),
+]
 
 
-def test_help_needs_neither_rich_nor_the_reader() -> None:
-    assert loaded_by("--help").isdisjoint({"rich", "pydantic", "tomllib", "hashlib"})
+def test_no_heavy_package() -> None:
+    """In one process: what none of them loads together, none loads alone."""
+    for arguments, loaded in zip(COMMANDS, loaded_by(*COMMANDS), strict=True):
+        assert loaded.isdisjoint(HEAVY), arguments
 
 
-def test_show_needs_no_pydantic() -> None:
-    assert "pydantic" not in loaded_by("show", REPORT)
+def test_help_and_show_need_less() -> None:
+    after_help, after_show = loaded_by(("--help",), ("show", REPORT))
+    assert after_help.isdisjoint({"rich", "pydantic", "tomllib", "hashlib"})
+    assert "pydantic" not in after_show
 
 
 def test_the_probe_sees_what_is_loaded() -> None:
     """The tests above can fail: JSON output does load pydantic."""
-    assert "pydantic" in loaded_by("show", REPORT, "--format", "json")
+    (loaded,) = loaded_by(("show", REPORT, "--format", "json"))
+    assert "pydantic" in loaded

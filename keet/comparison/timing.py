@@ -1,10 +1,9 @@
 """How much faster, and how far such a number can be trusted.
 
-What two captures of one unchanged program differ by was measured on an H200 (docs/diff.md): 40
-kernels of the samples, profiled in two sessions, differed by 2.5 % (root mean square), and very
-short ones by 0.4 us more. Captures of one session differ by 0.7 % and 0.25 us, launches within one
-report by less again. So a report can't tell its own noise, and further runs of the same session
-only make the smaller part of it smaller; runs of other hours and days make all of it so.
+Captures of one unchanged program differ from session to session, less within a session, and
+launches within one report by less again. So a report can't tell its own noise, and further runs of
+the same session only make the smaller part of it smaller; runs of other hours and days make all of
+it so.
 """
 
 from __future__ import annotations
@@ -16,21 +15,18 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
+from keet.comparison.noise import between_sessions, within_session
 from keet.comparison.pairing import Pairing
 from keet.comparison.sides import Group, Side, time_in
 
 Word = Literal["faster", "slower", "unchanged", "inconclusive"]
 
-_CAPTURES = 0.025
-_SHORT_NS = 400.0
-_SAME_SESSION = 0.007
-_SAME_SESSION_NS = 250.0
 _SESSION = timedelta(hours=1)
 """Captures that are further apart count as taken under other conditions."""
 _TURNS = 3
 """Runs of each side from which profiling by turns shows."""
 _ASSUMED_RUNS = 4
-"""How many further runs the assumption above is worth against what the runs show."""
+"""How many further runs the assumed noise is worth against what the runs show."""
 _COVER = 2.0
 """Standard deviations: 95 % of chance differences are smaller."""
 _COARSE = 0.1
@@ -84,13 +80,12 @@ class _Measured(NamedTuple):
     @property
     def within(self) -> float:
         """Variance of the logarithm of one run's time, among runs of one session."""
-        return (_SAME_SESSION**2 + (_SAME_SESSION_NS / self.one_launch) ** 2) / 2
+        return within_session(self.one_launch) ** 2 / 2
 
     @property
     def between(self) -> float:
         """What sessions add to that."""
-        every = (_CAPTURES**2 + (_SHORT_NS / self.one_launch) ** 2) / 2
-        return every - self.within
+        return between_sessions(self.one_launch) ** 2 / 2 - self.within
 
     @property
     def spread(self) -> float:

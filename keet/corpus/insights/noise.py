@@ -1,19 +1,10 @@
-"""How much two captures of one kernel differ though nothing changed, and what counts as more.
-
-Measured on an H200 on 2026-11-15, with ncu 2025.3.1: pairs of captures of the same kernel, in the
-same session (one run of ncu) and in different ones. Other GPUs were not measured.
-"""
+"""What counts as more than the noise of captures."""
 
 from __future__ import annotations
 
 import math
 
-BETWEEN_SESSIONS = 0.025
-"""Standard deviation of ln(one / other), for launches that are long."""
-GRAIN_US = 0.4
-"""What short launches add to it: this, over the duration."""
-WITHIN_SESSION = ((100.0, 0.005), (20.0, 0.012), (0.0, 0.04))
-"""The same within a session: from so many us on, so much."""
+from keet.comparison import noise
 
 TIED = 2.0
 """Deviations up to which one time is not slower than another."""
@@ -30,11 +21,11 @@ WORTH_TELLING_OF_FEW = 1.5
 
 def between_sessions(duration_us: float) -> float:
     """Standard deviation of ln(ratio) of two captures in different sessions."""
-    return math.hypot(BETWEEN_SESSIONS, GRAIN_US / duration_us)
+    return noise.between_sessions(1000 * duration_us)
 
 
 def within_session(duration_us: float) -> float:
-    return next(sd for least, sd in WITHIN_SESSION if duration_us >= least)
+    return noise.within_session(1000 * duration_us)
 
 
 def differs(one_us: float, other_us: float, deviations: float = TIED) -> bool:

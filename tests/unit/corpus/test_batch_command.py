@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,26 @@ import pytest
 
 from keet.corpus.store import open_store
 from keet.ingest.zstd import zstd
-from tests.conftest import REPORTS, Keet
+from tests.conftest import REPORTS, Keet, Result
 from tests.unit.corpus.batch_doubles import HERE
+from tests.unit.corpus.pool_in_process import PoolInProcess
 from tests.varied import LAUNCHES, varied, write_varied
 
 KEET = [sys.executable, "-m", "keet"]
 WITH = [sys.executable, "-m", "tests.unit.corpus.batch_doubles"]
 """The same with another analysis, which is named first."""
+
+
+@pytest.fixture
+def batch(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Keet:
+    """`keet batch` without processes of its own; those have their tests here and beside."""
+
+    def run(*arguments: object) -> Result:
+        with monkeypatch.context() as patch:
+            patch.setattr("keet.corpus.pool.Pool", PoolInProcess)
+            return keet("batch", *arguments)
+
+    return run
 
 
 @pytest.fixture
@@ -85,9 +99,9 @@ def test_a_tree_becomes_a_store(tree: Path, tmp_path: Path, keet: Keet) -> None:
     assert line.count("\n") == 1
 
 
-def test_rows_are_what_explain_says(tree: Path, tmp_path: Path, keet: Keet) -> None:
+def test_rows_are_what_explain_says(tree: Path, tmp_path: Path, batch: Keet, keet: Keet) -> None:
     out = tmp_path / "out"
-    keet("batch", tree / "nvtx.ncu-rep", "-o", out, "--jobs", 1)
+    batch(tree / "nvtx.ncu-rep", "-o", out)
     told = json.loads(keet("explain", tree / "nvtx.ncu-rep", "--format", "json", "--no-model").out)
     rows = asked(out, "SELECT launch_id, kernel, limiter, explanation FROM launches ORDER BY 1")
     assert [json.loads(row[3]) for row in rows] == told["launches"]
@@ -96,13 +110,13 @@ def test_rows_are_what_explain_says(tree: Path, tmp_path: Path, keet: Keet) -> N
     ]
 
 
-def test_names_that_are_not_utf8_and_snapshots(tmp_path: Path, keet: Keet) -> None:
+def test_names_that_are_not_utf8_and_snapshots(tmp_path: Path, batch: Keet, keet: Keet) -> None:
     tree, out = tmp_path / "tree", tmp_path / "out"
     tree.mkdir()
     shutil.copy(REPORTS / "graph.ncu-rep", tree / os.fsdecode(b"\xff'[*].ncu-rep"))
     keet("snapshot", REPORTS / "range.ncu-rep", "-o", tree / "range.keet.json")
     for _ in range(2):
-        assert keet("batch", tree, "-o", out, "--jobs", 1).code == 0
+        assert batch(tree, "-o", out).code == 0
     assert len(list((out / "parts").iterdir())) == 1, "the second run had nothing to do"
     joined = asked(
         out,
@@ -123,42 +137,42 @@ def test_the_same_rows_with_one_worker_and_with_three(tmp_path: Path, keet: Keet
     assert len(asked(tmp_path / "1", "FROM files WHERE status = 'duplicate'")) == 3
 
 
-def test_what_is_settled_is_not_read_again(tree: Path, tmp_path: Path, keet: Keet) -> None:
+def test_what_is_settled_is_not_read_again(tree: Path, tmp_path: Path, batch: Keet) -> None:
     out = tmp_path / "out"
-    keet("batch", tree, "-o", out)
+    batch(tree, "-o", out)
     before, parts = everything(out), len(list((out / "parts").iterdir()))
-    result = keet("batch", tree, "-o", out)
+    result = batch(tree, "-o", out)
     assert result.code == 5, "it is still so that a file failed"
     assert "6 files: 0 done, 6 settled before" in result.out
     assert everything(out) == before
     assert len(list((out / "parts").iterdir())) == parts
 
 
-def test_changed_touched_and_mended_files(tree: Path, tmp_path: Path, keet: Keet) -> None:
+def test_changed_touched_and_mended_files(tree: Path, tmp_path: Path, batch: Keet) -> None:
     out = tmp_path / "out"
-    keet("batch", tree, "-o", out)
+    batch(tree, "-o", out)
     os.utime(tree / "graph.ncu-rep", ns=(1, 1))
     shutil.copy(REPORTS / "metrics_only.ncu-rep", tree / "nvtx.ncu-rep")
     shutil.copy(REPORTS / "range.ncu-rep", tree / "more" / "cut.ncu-rep")
-    result = keet("batch", tree, "-o", out)
+    result = batch(tree, "-o", out)
     assert result.code == 0
     assert "6 files: 3 done, 3 settled before" in result.out
     assert not (out / "quarantine.txt").exists()
     fresh = tmp_path / "fresh"
-    keet("batch", tree, "-o", fresh)
+    batch(tree, "-o", fresh)
     columns = "SELECT report_sha256, path, launch_id, kernel FROM launches ORDER BY 1, 3"
     assert asked(out, columns) == asked(fresh, columns)
 
 
-def test_what_failed_is_tried_again_when_asked(tree: Path, tmp_path: Path, keet: Keet) -> None:
+def test_what_failed_is_tried_again_when_asked(tree: Path, tmp_path: Path, batch: Keet) -> None:
     out = tmp_path / "out"
-    keet("batch", tree, "-o", out)
-    assert "1 failed, 5 settled before" in keet("batch", tree, "-o", out, "--retry-failed").out
+    batch(tree, "-o", out)
+    assert "1 failed, 5 settled before" in batch(tree, "-o", out, "--retry-failed").out
 
 
-def test_shards_make_one_store(tree: Path, tmp_path: Path, keet: Keet) -> None:
+def test_shards_make_one_store(tree: Path, tmp_path: Path, batch: Keet) -> None:
     whole, sharded = tmp_path / "whole", tmp_path / "sharded"
-    keet("batch", tree, "-o", whole)
+    batch(tree, "-o", whole)
     running = [
         subprocess.Popen(
             [*KEET, "batch", str(tree), "-o", str(sharded), "--jobs", "1", "--shard", f"{n}/3"],
@@ -175,7 +189,9 @@ def test_shards_make_one_store(tree: Path, tmp_path: Path, keet: Keet) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_a_signal_leaves_a_store_and_says_how_to_go_on(tmp_path: Path, name: str) -> None:
+def test_a_signal_leaves_a_store_and_says_how_to_go_on(
+    tmp_path: Path, batch: Keet, name: str
+) -> None:
     tree, out = tmp_path / "tree", tmp_path / "out"
     write_varied(tree, 40)
     command = [*WITH, f"{HERE}:slowly", "batch", str(tree), "-o", str(out), "--jobs", "1"]
@@ -190,8 +206,8 @@ def test_a_signal_leaves_a_store_and_says_how_to_go_on(tmp_path: Path, name: str
     done = len(statuses(out))
     assert 0 < done < 40
     assert not list(out.glob(".making-*"))
-    again = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert f"40 files: {40 - done} done, {done} settled before" in again.stdout
+    again = batch(tree, "-o", out)
+    assert f"40 files: {40 - done} done, {done} settled before" in again.out
     counted = asked(out, "SELECT count(*), count(DISTINCT report_sha256) FROM launches")
     assert counted == [(10 * LAUNCHES, 40)]
 
@@ -227,10 +243,10 @@ def test_wrong_usage(tmp_path: Path, keet: Keet, arguments: tuple[str, ...], mes
     assert result.err.count("\n") == 1
 
 
-def test_a_shard_without_files_is_no_error(tmp_path: Path, keet: Keet) -> None:
+def test_a_shard_without_files_is_no_error(tmp_path: Path, batch: Keet) -> None:
     path = tmp_path / "graph.ncu-rep"
     shutil.copy(REPORTS / "graph.ncu-rep", path)
-    codes = [keet("batch", path, "-o", tmp_path / "o", "--shard", f"{n}/2").code for n in (0, 1)]
+    codes = [batch(path, "-o", tmp_path / "o", "--shard", f"{n}/2").code for n in (0, 1)]
     assert codes == [0, 0]
     assert len(statuses(tmp_path / "o")) == 1
 
@@ -241,7 +257,7 @@ def test_a_shard_without_files_is_no_error(tmp_path: Path, keet: Keet) -> None:
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="pip install distributed")
 
 
-@pytest.fixture(scope="module")
+@contextmanager
 def cluster() -> Iterator[str]:
     """In a process of its own, as it would be: two workers, which give up on nothing at once."""
     code = (
@@ -262,18 +278,27 @@ def cluster() -> Iterator[str]:
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    yield process.stdout.readline().strip()
-    process.stdin.close()
-    process.wait(30)
-    process.stdout.close()
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.stdin.close()
+        process.wait(30)
+        process.stdout.close()
 
 
 @needs_dask
-def test_a_dask_cluster_makes_the_same_store(
-    cluster: str, tree: Path, tmp_path: Path, keet: Keet
+def test_a_dask_cluster(tree: Path, tmp_path: Path, batch: Keet) -> None:
+    """One for both: it takes seconds to start, and tests that run apart would have one each."""
+    with cluster() as address:
+        check_that_it_makes_the_same_store(address, tree, tmp_path, batch)
+        check_that_workers_that_die_are_told_of(address, tmp_path / "second")
+
+
+def check_that_it_makes_the_same_store(
+    cluster: str, tree: Path, tmp_path: Path, batch: Keet
 ) -> None:
     local, remote = tmp_path / "local", tmp_path / "remote"
-    assert keet("batch", tree, "-o", local).code == 5
+    assert batch(tree, "-o", local).code == 5
     done = subprocess.run(
         [*KEET, "batch", str(tree), "-o", str(remote), "--dask", cluster],
         capture_output=True,
@@ -285,8 +310,7 @@ def test_a_dask_cluster_makes_the_same_store(
     assert everything(remote) == everything(local)
 
 
-@needs_dask
-def test_dask_workers_that_die_are_told_of(cluster: str, tmp_path: Path) -> None:
+def check_that_workers_that_die_are_told_of(cluster: str, tmp_path: Path) -> None:
     tree, out = tmp_path / "tree", tmp_path / "out"
     write_varied(tree, 2)
     command = [f"{HERE}:kill_dask_worker", "batch", str(tree), "-o", str(out), "--dask", cluster]
@@ -299,7 +323,7 @@ def test_dask_workers_that_die_are_told_of(cluster: str, tmp_path: Path) -> None
 
 @needs_dask
 def test_no_dask_there(tmp_path: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.corpus.dask_cluster._CONNECT_SECONDS", 1)
+    monkeypatch.setattr("keet.corpus.dask_cluster._CONNECT_SECONDS", 0.2)
     result = keet(
         "batch", REPORTS / "graph.ncu-rep", "-o", tmp_path / "o", "--dask", "tcp://127.0.0.1:9"
     )

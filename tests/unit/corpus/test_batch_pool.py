@@ -41,24 +41,26 @@ def tasks(folder: Path, *contents: str) -> list[Task]:
     return made
 
 
-@pytest.mark.parametrize(
-    ("order", "reason"),
-    [
-        ("die", "its reader died 3 times, the last time killed by SIGKILL"),
-        ("leave", "its reader died 3 times, the last time ended with code 7 (last words)"),
-        ("hang", "it took longer than the 1 s that --timeout allows"),
-        ("damaged", "its bytes\\nare wrong; copy it again"),
-        ("bug", "this is a bug in keet: KeyError: 'no such thing'"),
-    ],
-)
-def test_a_bad_file_costs_itself_alone(tmp_path: Path, order: str, reason: str) -> None:
-    limits = Limits(seconds=1.0)
-    with Pool(f"{HERE}:by_content", 2, limits) as pool:
-        found = answers(pool, tasks(tmp_path, "fine", order, "fine", "fine", "fine"))
-    failed = found.pop(1).result
-    assert isinstance(failed, Failed)
-    assert failed.reason.startswith(reason)
-    assert "\n" not in failed.reason
+ORDERS = {
+    "die": "its reader died 3 times, the last time killed by SIGKILL",
+    "leave": "its reader died 3 times, the last time ended with code 7 (last words)",
+    "hang": "it took longer than the 1 s that --timeout allows",
+    "damaged": "its bytes\\nare wrong; copy it again",
+    "bug": "this is a bug in keet: KeyError: 'no such thing'",
+}
+
+
+def test_a_bad_file_costs_itself_alone(tmp_path: Path) -> None:
+    """All kinds in one folder, each between files that nothing is wrong with."""
+    contents = [content for order in ORDERS for content in ("fine", order)]
+    with Pool(f"{HERE}:by_content", 2, Limits(seconds=1.0)) as pool:
+        found = answers(pool, tasks(tmp_path, *contents, "fine"))
+    for number, (order, reason) in enumerate(ORDERS.items()):
+        failed = found.pop(2 * number + 1).result
+        assert isinstance(failed, Failed), order
+        assert failed.reason.startswith(reason)
+        assert "\n" not in failed.reason
+    assert len(found) == len(ORDERS) + 1
     assert all(isinstance(answer.result, Analysed) for answer in found.values())
 
 

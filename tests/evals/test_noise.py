@@ -1,0 +1,31 @@
+"""How captures are compared: the noise that `keet diff` assumes rests on it."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from evals import noise
+from keet.comparison.noise import between_sessions, within_session
+
+ONE = {("a", "slow", "same"): [100.0, 110.0, 121.0], ("a", "slow", "warm"): [55.165]}
+OTHER = {("a", "slow", "same"): [220.0], ("b", "slow", "same"): [1.0]}
+RESULTS = sorted(Path("evals/results").glob("noise_h200_*.csv"))
+
+
+def test_captures_are_compared_within_and_between_sessions() -> None:
+    logs = [change for _, change in noise.within(ONE)]
+    assert sorted(logs) == pytest.approx([math.log(1.1), math.log(1.1), math.log(1.21)])
+    assert [change for _, change in noise.between(ONE, OTHER)] == pytest.approx([math.log(2)])
+    assert list(noise.warm_over_cold(ONE)) == pytest.approx([0.5], rel=1e-2)
+
+
+def test_what_is_assumed_is_what_was_seen() -> None:
+    """Not smaller than the root mean square of the kernels of such a length, and not twice it."""
+    captures = [noise.read(path) for path in RESULTS]
+    every = [*captures, noise.shipped({key[0] for each in captures for key in each})]
+    within = [pair for each in captures for pair in noise.within(each)]
+    between = [p for i, one in enumerate(every) for o in every[:i] for p in noise.between(one, o)]
+    for pairs, assumed in ((within, within_session), (between, between_sessions)):
+        logs = [change / assumed(ns) for ns, change in pairs if ns >= 20_000]
+        assert 0.5 < noise.rms(logs) < 1.15
