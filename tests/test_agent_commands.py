@@ -93,9 +93,14 @@ def _as_line(said: object) -> dict[str, object]:
     return {"content": said if isinstance(said, str) else json.dumps(said)}
 
 
+_ANALYSTS: dict[tuple[object, ...], str] = {}
+
+
 def analysts(keet: Keet, *arguments: object) -> str:
-    """What the analyst alone prints of each launch."""
-    return keet("explain", *arguments, "--no-model").out
+    """What the analyst alone prints of each launch; asked once."""
+    if arguments not in _ANALYSTS:
+        _ANALYSTS[arguments] = keet("explain", *arguments, "--no-model").out
+    return _ANALYSTS[arguments]
 
 
 def findings_of(text: str) -> list[str]:
@@ -130,7 +135,7 @@ def test_no_file_is_written_over_another(
     report, replayed = tmp_path / "r.ncu-rep", tmp_path / "x.jsonl"
     report.write_bytes(TILES.read_bytes())
     report.chmod(0o644)
-    keet("explain", TILES, "--model", script(READING, CONCLUSION), "--transcript", replayed)
+    replayed.write_bytes(Path("tests/transcripts/score_tiles.jsonl").read_bytes())
     before = {path: (path.read_bytes(), path.stat().st_mode) for path in (report, replayed)}
     files = {"R": report, "S": TILES, "X": replayed, "new": tmp_path / "new"}
     model = () if "--replay" in arguments else ("--model", script(READING, CONCLUSION))

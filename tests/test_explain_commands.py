@@ -229,6 +229,8 @@ def test_a_folder_is_explained_and_what_fails_is_said(keet: Keet, tmp_path: Path
     assert result.code == 5
     assert "flip: grid 256×1024" in result.out
     assert "cut.ncu-rep: the report is cut short" in result.err
+    lines = keet("explain", tmp_path, "--no-model", "--format", "json").out.splitlines()
+    assert len(lines) == 1  # a line each, also where one is left
     assert result.err.endswith("1 of 2 reports can't be read; they are named above\n")
 
 

@@ -167,11 +167,11 @@ def _show_prompt(args: Namespace, explanations: Sequence[Explanation], chosen: P
     return 0
 
 
-def print_explanation(args: Namespace, *explanations: Explanation) -> None:
+def print_explanation(args: Namespace, *explanations: Explanation, several: bool = False) -> None:
     """Several go to the one place together; as JSON, each has a line."""
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        out.write(_json(explanations))
+        out.write(_json(explanations, lines=several or len(explanations) > 1))
     elif args.format == "markdown":
         from keet.render.explain_markdown import explain_markdown
 
@@ -221,11 +221,11 @@ def _view(
     return Group(*parts)
 
 
-def _json(explanations: Sequence[Explanation]) -> str:
+def _json(explanations: Sequence[Explanation], *, lines: bool) -> str:
     from keet.render.documents import json_text
     from keet.render.explain_documents import explain_document
 
     documents = [explain_document(each) for each in explanations]
-    if len(documents) == 1:
+    if not lines:
         return json_text(documents[0])
     return "".join(f"{document.model_dump_json()}\n" for document in documents)

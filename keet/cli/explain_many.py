@@ -39,7 +39,7 @@ def explain_many(args: Namespace, chosen: Plan | None) -> int:
         raise UsageError(f"--kernel {args.kernel.pattern!r} matches no launch of any report")
     if not chosen and not args.no_model:
         tell(NO_MODEL)
-    print_explanation(args, *told)
+    print_explanation(args, *told, several=True)
     if args.reports[0].is_dir() and len(told) > 1:
         tell(f"what they show together: keet batch {args.reports[0]} -o STORE, keet insights STORE")
     if failed:

@@ -24,7 +24,10 @@ _VOLUMES = {
         ("shared_load_wavefronts", "shared_store_wavefronts"),
         ("local_load_sectors", "local_store_sectors"),
     ),
-    "LSU": (("global_load_requests", "global_store_requests"),),
+    "LSU": (
+        ("shared_load_wavefronts", "shared_store_wavefronts"),
+        ("global_load_requests", "global_store_requests"),
+    ),
     "FMA": (("thread_inst_fp32",),),
     "ALU": (("thread_inst_integer",),),
     "FP64": (("thread_inst_fp64",),),
@@ -164,7 +167,8 @@ class Account:
                 return None
             total += found[0] * part.weight * float(duration.value)
             sources += [*found[1], duration]
-        return self._entry(side, what, Quantity(total, "ns"), label, sources)
+        whole = total if total >= 1 else 0.0  # counters leave crumbs of a nanosecond
+        return self._entry(side, what, Quantity(whole, "ns"), label, sources)
 
     # --- volumes
 

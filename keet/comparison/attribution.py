@@ -28,6 +28,8 @@ _BUSY = {"DRAM": 0.4, "L2": 0.4, "L1": 0.4}
 """Share of its peak that a unit must reach on a side for its load to matter: latency grows long
 before a memory's bandwidth ends, while a pipe at half its peak is no news."""
 _BUSY_PIPE = 0.6
+_MUCH = 0.3
+"""Relative change of the instructions that is a reason by itself."""
 _MOVED = 0.1
 """Relative change of a number below which it is not worth a word."""
 _WORK = (
@@ -62,12 +64,13 @@ class Attribution(NamedTuple):
 def attribute(account: Account, timing: Timing, how: How) -> Iterator[Attribution]:
     changed = timing.word in ("faster", "slower")
     saved = timing.saved if changed else 0.0
-    told = [*_fusion(account, how), *_causes(account, saved), *_units(account, saved)]
+    told = [*_fusion(account, how), *_causes(account, saved), *_less_work(account, timing)]
+    told += _units(account, saved)
     if changed:
         told += [*_states(account, saved), *_lines(account, saved)]
     yield from told
     said = {evidence.id for each in told for evidence in each.evidence}
-    yield from (w for w in _work(account) if said.isdisjoint(e.id for e in w.evidence))
+    yield from (each for each in _work(account) if said.isdisjoint(e.id for e in each.evidence))
 
 
 # --- kernels that became one, or several
@@ -98,8 +101,6 @@ def _causes(account: Account, saved: float) -> Iterator[Attribution]:
         )
         if share is not None and share.value < 100 * _LEAST:
             continue
-        if share is None and cause.change is None:
-            continue
         yield _told(cause, share)
         told += 1
         if told == _CAUSES:
@@ -107,11 +108,21 @@ def _causes(account: Account, saved: float) -> Iterator[Attribution]:
 
 
 def _told(cause: Cause, share: Evidence | None) -> Attribution:
-    shows = f"; {cause.change}" if cause.change else ""
-    evidence = (cause.change.before, cause.change.after) if cause.change else ()
-    text = f"{cause.label}: {cause.became}{shows}"
+    evidence = (cause.change.before, cause.change.after)
+    text = f"{cause.label}: {cause.became}; {cause.change}"
     unit = cause.on.told.verdict.limiter
     return Attribution("cause", text, unit, share, evidence, cause.id)
+
+
+def _less_work(account: Account, timing: Timing) -> Iterator[Attribution]:
+    """Instructions that need not be executed any more, or that came on top, explain time where no
+    flaw does; how much, no counter says."""
+    change = account.summed("inst_executed_total")
+    if change is None or change.moved < _MUCH or change.fell * timing.saved <= 0:
+        return
+    word = "fewer" if change.fell > 0 else "more"
+    text = f"{word} instructions: {change}"
+    yield Attribution("cause", text, "issue", None, (change.before, change.after))
 
 
 # --- units and what they moved
@@ -130,8 +141,9 @@ def _units(account: Account, saved: float) -> Iterator[Attribution]:
 
 
 def _unit(account: Account, unit: str, change: Change, share: Evidence) -> Attribution:
-    moved = [volume for volume in account.volumes(unit) if volume.moved >= _MOVED]
-    moved.sort(key=lambda volume: -volume.moved)
+    # A count that rose is not why the unit was busy for less.
+    with_it = (v for v in account.volumes(unit) if v.fell * change.fell > 0)
+    moved = sorted((v for v in with_it if v.moved >= _MOVED), key=lambda v: -v.moved)
     why = "".join(f", {volume}" for volume in moved[:2])
     evidence = [e for c in (change, *moved[:2]) for e in (c.before, c.after)]
     return Attribution("unit", f"{change}{why}", unit, share, tuple(evidence))

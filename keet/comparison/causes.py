@@ -11,8 +11,8 @@ from keet.comparison.account import Account, Change, Part
 from keet.evidence import Evidence
 from keet.profile import Launch
 
-_MOVED = 0.1
-"""Of a number: less is no reason to say that a cause is gone."""
+_MOVED = 0.05
+"""Of a finding's number: less is no reason to say that a cause is gone."""
 
 
 class Outcome(NamedTuple):
@@ -35,7 +35,7 @@ class Cause(NamedTuple):
     finding: Finding
     """As told by the side where it costs more."""
     on: Part
-    change: Change | None
+    change: Change
     """The number that shows it, on both sides."""
 
     whole: bool
@@ -75,8 +75,14 @@ def _fate(
         return "unknown"
     shown = [f for part in here for f in part.told.findings if f.id == finding_id]
     alone = len(here) == len(there) == 1
-    changes = [c for f in shown for c in _changes(f, there, forwards=True)] if alone else []
-    return "both" if changes and all(c.moved < _MOVED for c in changes) else "alone"
+    changes = [c for f in shown for c in _changes(f, there, forwards=True, alone=alone)]
+    return "alone" if _has_moved(changes) else "both"
+
+
+def _has_moved(changes: Sequence[Change]) -> bool:
+    """A finding's first number is what it is about: the others may change for other reasons (more
+    registers make more waves of the same grid). True where there is none to go by."""
+    return not changes or changes[0].moved >= _MOVED
 
 
 def _worth(parts: Sequence[Part]) -> list[str]:
@@ -150,12 +156,11 @@ def _cause(account: Account, finding_id: str, saved: float) -> Cause | None:
     if whole and not _judged(finding_id, here, there):
         return None
     alone = len(here) == len(there) == 1
-    changes = list(_changes(finding, there, forwards=saved >= 0)) if alone else []
-    moved = [change for change in changes if change.moved >= _MOVED]
-    if changes and not moved:
+    changes = list(_changes(finding, there, forwards=saved >= 0, alone=alone))
+    shown_by = changes[:1] if changes else _loads(account, part)
+    if not shown_by or not _has_moved(changes):
         return None
-    shown_by = moved or _loads(account, part)
-    return Cause(finding_id, saved, finding, part, shown_by[0] if shown_by else None, whole)
+    return Cause(finding_id, saved, finding, part, shown_by[0], whole)
 
 
 def _loads(account: Account, part: Part) -> list[Change]:
@@ -169,12 +174,16 @@ def _raised(part: Part) -> tuple[Finding, ...]:
     return (*part.told.findings, *part.told.minor)
 
 
-def _changes(finding: Finding, there: Sequence[Part], *, forwards: bool) -> Iterator[Change]:
-    """The finding's numbers, with the same number of the other side."""
+def _changes(
+    finding: Finding, there: Sequence[Part], *, forwards: bool, alone: bool
+) -> Iterator[Change]:
+    """The finding's numbers, with the same number of the other side. Where several kernels do the
+    work, that of the longest, and shares only: their counts would have to be added."""
+    longest = max(there, key=lambda part: part.weight * part.told.launch.rank_time)
     for evidence in finding.evidence:
-        found = [each for part in there if (each := _same_number(evidence, part)) is not None]
-        if len(found) == 1:
-            pair = (evidence, found[0]) if forwards else (found[0], evidence)
+        found = _same_number(evidence, longest) if alone or evidence.unit == "%" else None
+        if found is not None:
+            pair = (evidence, found) if forwards else (found, evidence)
             yield Change(evidence.label, *pair)
 
 

@@ -28,6 +28,8 @@ _FREE_CLOCKS = 0.15
 _WARM_CACHES = 0.5
 """Seen on an H200 (docs/diff.md): with warm caches, kernels took 0.63 to 1.07 times as long."""
 _SAME_WORK = math.log(1.1)
+_OTHER_WORK = math.log(2)
+"""Instructions and requests of the same code: what another launch shape may cost is less."""
 _FOLLOWS = 0.5
 """Of the growth of threads that of instructions must reach: a product of matrices has 1.5."""
 _CLOSE = 0.02
@@ -76,7 +78,8 @@ def _devices(before: Side, after: Side) -> Iterator[Reason]:
     if not all(sides):
         return
     kinds: tuple[tuple[str, Callable[[Device], object]], ...] = (
-        ("different GPUs: {} before, {} after", lambda device: device.name),
+        # Older versions of ncu leave the maker's name out.
+        ("different GPUs: {} before, {} after", lambda device: _model(device.name)),
         (
             "different GPUs: compute capability {} before, {} after",
             lambda device: device.compute_capability,
@@ -91,6 +94,10 @@ def _devices(before: Side, after: Side) -> Iterator[Reason]:
     if any(device.name is None for side in sides for device in side):
         text = "a report does not name its GPU: whether both have the same one is not known"
         yield Reason("device_unknown", "note", text)
+
+
+def _model(name: str | None) -> str | None:
+    return name.removeprefix("NVIDIA ") if name else None
 
 
 def _option(profile: Profile, name: str, default: str) -> str | None:
@@ -246,7 +253,9 @@ def _other_problem(pairing: Pairing, *, certain: bool) -> Iterator[Reason]:
     if work is None or abs(work) <= _SAME_WORK or (asked is not None and abs(asked) <= _SAME_WORK):
         return
     threads = _more_threads(pairing)
-    if pairing.how != "same" and (abs(threads) <= _SAME_WORK or work / threads < _FOLLOWS):
+    follows = abs(threads) > _SAME_WORK and work / threads >= _FOLLOWS
+    plainly = min(abs(work), abs(asked or 0.0)) > _OTHER_WORK
+    if pairing.how != "same" and not (follows or plainly):
         return
     if not certain and (pairing.how == "same" or abs(work - threads) > _CLOSE):
         return

@@ -122,7 +122,8 @@ def compare(
     numbers: Iterator[int] | None = None,
     explained: Explained = lambda _: None,
 ) -> Difference:
-    """`guess`: pair what is alone in its place, even where nothing else speaks for it."""
+    """`guess`: pair what is alone in its place, even where nothing else speaks for it; what was
+    paired so is told."""
     comparer = _Comparer(before, after, numbers or count(1), explained)
     return comparer.run(guess=guess)
 
@@ -157,10 +158,10 @@ class _Comparer:
 
     def run(self, *, guess: bool) -> Difference:
         captures = compare_captures(self._before, self._after)
-        pairings = pair_groups(
-            *(groups_of(side.first.launches) for side in self._sides), guess=guess
-        )
-        reasons = [*captures, *_unpaired(pairings)]
+        groups = [groups_of(side.first.launches) for side in self._sides]
+        pairings = pair_groups(*groups, guess=guess)
+        sure = pair_groups(*groups) if guess else pairings
+        reasons = [*captures, *_unpaired(pairings), *_guessed(pairings, sure)]
         doubt = doubt_of(captures)
         timed = [
             (each, found, time_pair(each, *self._sides, doubt + doubt_of(found)))
@@ -303,6 +304,13 @@ def _unpaired(pairings: Sequence[Pairing]) -> Iterator[Reason]:
             "report with --launch A:B, or go on with --force"
         )
         yield Reason("no_pair", "forbids", text)
+
+
+def _guessed(pairings: Sequence[Pairing], sure: Sequence[Pairing]) -> Iterator[Reason]:
+    for each in pairings:
+        if each not in sure and each.before and each.after:
+            text = f"{each.kernel}: nothing but its place says that these are the same kernel"
+            yield Reason("guessed", "note", text)
 
 
 def _same_or(timing: Timing, captures: Sequence[Reason]) -> Timing:

@@ -76,28 +76,48 @@ def how_paired(pair: PairDifference) -> str:
 class NextStep(NamedTuple):
     """The costliest thing that is left."""
 
-    pair: PairDifference
     part: Part
     finding: Finding
+    saved: float
+    """Nanoseconds that it would save, by its forecast."""
+    whole: float
+    """Nanoseconds of everything."""
 
     @property
     def text(self) -> str:
+        share = self.saved / self.whole if self.whole else 0.0
+        gain = f"{share:.0%}" if share >= 0.01 else "less than 1%"
         return (
             f"{self.part.told.launch.kernel}: {self.finding.title.lower()}"
-            f"{self.finding.here}, {forecast_text(self.finding)}"
+            f"{self.finding.here}, {forecast_text(self.finding)}; {gain} of all that time"
         )
 
 
 def next_step(difference: Difference) -> NextStep | None:
     """What to fix next: after, the finding that costs most time."""
+    whole = difference.timing.after or 0.0
     left = [
-        (part.weight * part.told.launch.rank_time * (1 - 1 / finding.forecast.likely),
-         NextStep(pair, part, finding))
+        NextStep(part, finding, _cost(part, finding), whole)
         for pair in difference.pairs
         for part in pair.parts[1]
         for finding in part.told.findings
-    ]  # fmt: skip
-    return max(left, key=lambda each: each[0])[1] if left else None
+    ]
+    return max(left, key=lambda step: step.saved, default=None)
+
+
+def _cost(part: Part, finding: Finding) -> float:
+    return part.weight * part.told.launch.rank_time * (1 - 1 / finding.forecast.likely)
+
+
+def nothing_next(difference: Difference) -> str:
+    """Why there is no next step."""
+    parts = [part for pair in difference.pairs for part in pair.parts[1]]
+    lacking = list(dict.fromkeys(s.check for part in parts for s in part.told.skipped))
+    if lacking:
+        return f"what is left to fix can't be told for want of: {', '.join(lacking[:6])}"
+    if any(part.told.minor for part in parts):
+        return "nothing that is left gains a tenth by itself"
+    return "nothing that the reports show is left to fix"
 
 
 def texts_of(difference: Difference) -> Iterator[str]:

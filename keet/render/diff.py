@@ -24,6 +24,7 @@ from keet.comparison.telling import (
     how_paired,
     limits,
     next_step,
+    nothing_next,
     pair_headline,
 )
 from keet.render.show import describe_device
@@ -203,10 +204,11 @@ def _closing(difference: Difference) -> Iterator[RenderableType]:
         action = Text.assemble(("→ ", "bold"), step.finding.action)
         yield Padding(action, (0, 0, 0, 2), expand=False)
     else:
-        yield Text.assemble(("Next: ", "bold"), "nothing that the reports show is left to fix")
+        yield Text.assemble(("Next: ", "bold"), nothing_next(difference))
     checked = grounded(difference)
     told = f"{len(checked.verified)} of {checked.numbers} numbers verified against the reports; "
-    yield Text(told + "shares are of the time saved or lost, of causes estimated", style="dim")
+    meant = "percentages are of the time saved or lost: of causes estimated, each as if alone"
+    yield Text(told + meant, style="dim")
 
 
 def _gate(gate: Gate) -> Iterator[RenderableType]:

@@ -119,6 +119,5 @@ def _closing(difference: Difference) -> Iterator[str]:
     yield (
         f"<sub>keet {__version__}: {len(checked.verified)} of {checked.numbers} numbers verified "
         "against the reports. Percentages before an item are shares of the time saved or lost: of "
-        "causes estimated, else measured; negative ones worked against it, and the others then "
-        "exceed 100 %.</sub>"
+        "causes estimated, each as if alone, else measured; negative ones worked against it.</sub>"
     )

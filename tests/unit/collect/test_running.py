@@ -203,9 +203,11 @@ def test_ctrl_c_keeps_what_ncu_wrote(fake_ncu: FakeNcu, tmp_path: Path) -> None:
     fake_ncu(PROFILED, report=REPORT, body=body)
     out = tmp_path / "r.ncu-rep"
     words = [sys.executable, "-m", "keet", "profile", "-o", str(out), "--", "ls"]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # `&` ignores it
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
+    signal.signal(signal.SIGINT, before)
     while not list(tmp_path.glob(".keet-profile-*/ready")):
         assert process.poll() is None
         time.sleep(0.05)

@@ -126,7 +126,10 @@ def test_hashes_are_of_the_bytes(tmp_path: Path) -> None:
     assert found[0].result.sha256.startswith("ba7816bf8f01cfea")
 
 
-def test_workers_that_cannot_start_are_no_fault_of_the_files(tmp_path: Path) -> None:
+def test_workers_that_cannot_start_are_no_fault_of_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keet.corpus.pool.STILLBORN", 3)
     with (
         Pool("no.such.module:analyse", 1) as pool,
         pytest.raises(NotAvailable, match=r"no worker process can be started .*No module named"),

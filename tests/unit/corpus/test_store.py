@@ -8,7 +8,10 @@ import multiprocessing
 import os
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,9 +33,9 @@ from keet.corpus.layout import (
 )
 from keet.corpus.part_writer import remove_abandoned, write_part
 from keet.corpus.rows import FileRows, Row
-from keet.corpus.store import open_store
+from keet.corpus.store import Store, open_store
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
-from tests.unit.corpus.store_rows import launch_row, record, report, settle
+from tests.unit.corpus.store_rows import launch_row, record, report, settle, settle_many
 
 SHA = "a" * 64
 
@@ -224,9 +227,8 @@ def test_half_made_parts_are_not_seen(tmp_path: Path) -> None:
 def test_what_dead_runs_left_is_removed_and_what_lives_is_not(tmp_path: Path) -> None:
     settle(tmp_path, report("p", sha("a")))
     host = socket.gethostname()
-    child = multiprocessing.get_context("spawn").Process(target=int)
-    child.start()
-    child.join()
+    child = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    child.wait()
     names = [
         f"{host}-{child.pid}-t-r-m",
         f"{host}-{os.getpid()}-t-r-m",
@@ -249,14 +251,9 @@ def test_a_part_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.glob(f"{MAKING}*")) == []
 
 
-def _write_many(out: Path, letter: str) -> None:
-    for number in range(4):
-        settle(out, report(f"{letter}{number}", f"{letter}{number}" * 32))
-
-
 def test_writers_need_no_coordinator(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_write_many, args=(tmp_path, each)) for each in "xy"]
+    writers = [context.Process(target=settle_many, args=(tmp_path, each)) for each in "xy"]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -299,19 +296,35 @@ def test_an_empty_store_has_views_without_rows(tmp_path: Path) -> None:
 # --- reading
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that is only read, beside something that is none of its business."""
+    folder = tmp_path_factory.mktemp("kept")
+    settle(folder, report("p", SHA, (1.0, None)))
+    (folder / "secret").write_text("{'a': [1]}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def opened(kept: Path) -> Iterator[Store]:
+    with open_store(kept) as store:
+        yield store
+
+
 @pytest.fixture
-def small(tmp_path: Path) -> Path:
-    settle(tmp_path, report("p", SHA, (1.0, None)))
-    return tmp_path
+def small(kept: Path, tmp_path: Path) -> Path:
+    """The same, to be changed."""
+    return Path(shutil.copytree(kept, tmp_path / "small"))
 
 
-def test_pandas(small: Path) -> None:
-    frame = keet.open_store(small).to_pandas()
+def test_pandas(kept: Path) -> None:
+    store = keet.open_store(kept)
+    frame = store.to_pandas()
     assert list(frame.columns) == list(LAUNCH_COLUMNS)
     assert frame["duration_us"].isna().tolist() == [False, True]
-    assert len(keet.open_store(small).to_pandas("findings")) == 2
+    assert len(store.to_pandas("findings")) == 2
     with pytest.raises(UsageError, match="no view 'nope'; views are: launches"):
-        keet.open_store(small).to_pandas("nope")
+        store.to_pandas("nope")
 
 
 def test_the_metrics_view_has_a_row_for_what_was_measured(tmp_path: Path) -> None:
@@ -344,11 +357,11 @@ def test_the_metrics_view_has_a_row_for_what_was_measured(tmp_path: Path) -> Non
         "-- nothing",
     ],
 )
-def test_a_store_is_only_read(small: Path, sql: str) -> None:
-    before = sorted(path.name for path in small.rglob("*"))
-    with open_store(small) as store, pytest.raises(UsageError, match="give one SELECT"):
-        store.query(sql.format(small))
-    assert sorted(path.name for path in small.rglob("*")) == before
+def test_a_store_is_only_read(kept: Path, opened: Store, sql: str) -> None:
+    before = sorted(path.name for path in kept.rglob("*"))
+    with pytest.raises(UsageError, match="give one SELECT"):
+        opened.query(sql.format(kept))
+    assert sorted(path.name for path in kept.rglob("*")) == before
 
 
 @pytest.mark.parametrize(
@@ -363,15 +376,15 @@ def test_a_store_is_only_read(small: Path, sql: str) -> None:
         "SELECT getenv('HOME')",
     ],
 )
-def test_nothing_but_the_store_is_read(small: Path, sql: str) -> None:
+def test_nothing_but_the_store_is_read(kept: Path, opened: Store, sql: str) -> None:
     python_variable = {"a": [1]}
-    (small / "secret").write_text(str(python_variable))
-    with open_store(small) as store, pytest.raises(UsageError):
-        store.query(sql.format(small))
+    assert (kept / "secret").read_text() == str(python_variable)
+    with pytest.raises(UsageError):
+        opened.query(sql.format(kept))
 
 
-def test_scratch_files_do_not_stay(small: Path, tmp_path: Path) -> None:
-    with open_store(small) as store, (tmp_path / "x.parquet").open("wb") as file:
+def test_scratch_files_do_not_stay(kept: Path, tmp_path: Path) -> None:
+    with open_store(kept) as store, (tmp_path / "x.parquet").open("wb") as file:
         store.write_parquet("SELECT kernel FROM launches -- all;", file)
         scratch = store._scratch
         assert scratch.exists()

@@ -79,7 +79,7 @@ def test_a_giant_of_zeros_is_refused_at_once() -> None:
     assert file.reads < 50
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.integers(0, len(REAL) - 1), st.integers(1, 255))
 def test_a_changed_byte_never_escapes(position: int, change: int) -> None:
     """Whatever byte is wrong: a launch with all its parts, or an error that names the file."""
