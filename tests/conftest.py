@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -26,6 +27,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write the golden files again")
 
 
+def pytest_collection_finish() -> None:
+    """Thousands of tests and what they import stay to the end: not to be looked through for garbage
+    again and again. A report makes some thousand objects, too."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
 class Result(NamedTuple):
     """What one run of `keet` did."""
 
@@ -43,6 +52,9 @@ def no_model_of_the_developers(monkeypatch: pytest.MonkeyPatch, tmp_path_factory
     for name in list(os.environ):
         if name.startswith(("KEET_", "LANGSMITH_", "LANGCHAIN_")) or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
+    # Processes that tests start find compiled modules, as those of users do: some shells and images
+    # switch that off, and each process then compiles all of keet.
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     home = tmp_path_factory.getbasetemp()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("KEET_CACHE", str(home / "cache"))

@@ -166,7 +166,8 @@ def conclusion(attack: Attack) -> dict[str, Any]:
 
 
 class Outcome:
-    def __init__(self, result: Result, transcript: Path) -> None:
+    def __init__(self, report: Path, result: Result, transcript: Path) -> None:
+        self.report = report
         self.result = result
         self.transcript = transcript
 
@@ -182,7 +183,7 @@ class Outcome:
 
 
 Strike = Callable[..., Outcome]
-Analyst = Callable[[Attack], Any]
+Analyst = Callable[[Path], Any]
 
 
 @pytest.fixture
@@ -199,7 +200,8 @@ def strike(keet: Keet, clean: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         question = [attack["text"]] if attack.get("plant") == "question" else []
         command = ["ask" if question else "explain", report, *question]
         model = ("--model", f"scripted:{script}", "--transcript", kept, "--token-budget", 60_000)
-        return Outcome(keet(*command, *model, *attack.get("options", ()), *arguments), kept)
+        result = keet(*command, *model, *attack.get("options", ()), *arguments)
+        return Outcome(report, result, kept)
 
     return run
 
@@ -211,9 +213,8 @@ def known() -> dict[str, str]:
 
 
 @pytest.fixture
-def analyst(keet: Keet, clean: str, tmp_path: Path, known: dict[str, str]) -> Analyst:
-    def alone(attack: Attack) -> Any:
-        report = planted(attack, clean, tmp_path)
+def analyst(keet: Keet, known: dict[str, str]) -> Analyst:
+    def alone(report: Path) -> Any:
         text = report.read_text(encoding="utf-8")
         if text not in known:
             known[text] = keet("explain", report, "--no-model", "--format", "json").out
@@ -257,7 +258,7 @@ def test_it_changes_nothing(attack: Attack, strike: Strike, analyst: Analyst) ->
     _stays_between_the_marks(attack, outcome)
     document = json.loads(outcome.result.out)
     (launch,) = document["launches"]
-    alone = analyst(attack)
+    alone = analyst(outcome.report)
     assert standing(launch) == standing(alone["launches"][0])
     assert [each["id"] for each in launch["findings"]] == ["shared_bank_conflict"]
     assert launch["findings"][0]["forecast"]["likely"] == 1.9

@@ -11,7 +11,7 @@ import pytest
 from keet.agent.transcript import read_transcript
 from keet.render.insights_documents import InsightsDocument
 from tests.conftest import Keet
-from tests.insights_sets import launch, make_set, night, reports_in
+from tests.insights_sets import finding, launch, make_set, night, reports_in
 
 SWEEPS = Path("kernels_samples")
 
@@ -67,6 +67,26 @@ def test_what_top_leaves_out_is_said(keet: Keet, store: Path) -> None:
 def test_markdown_has_a_table_of_the_curve(keet: Keet, store: Path) -> None:
     out = keet("insights", store, "--format", "markdown").out
     assert "| 1024 (best) | 120.6 us |" in out
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_columns_of_units_are_explained(keet: Keet, store: Path, form: str) -> None:
+    out = " ".join(keet("insights", store, "--format", form).out.split())
+    assert "share of peak over the elapsed cycles" in out
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_one_file_is_no_set_and_rows_name_their_files(
+    keet: Keet, tmp_path: Path, form: str
+) -> None:
+    sick = [
+        launch("runs/a.ncu-rep", i, kernel=k, kernel_full=f"{k}()", duration_us=100.0)
+        for i, k in enumerate(("one", "two", "three"))
+    ]
+    ill = [finding(each, "small_grid", 2.0) for each in sick]
+    out = keet("insights", make_set(tmp_path / "s", sick, ill), "--format", form).out
+    assert "Why the set" not in out
+    assert "runs/a.ncu-rep" in out
 
 
 def test_svg_is_whole_and_draws_every_point(keet: Keet, store: Path) -> None:

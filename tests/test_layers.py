@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,12 +57,7 @@ def part_of(module: str) -> str | None:
     return names[1] if names[0] == "keet" and len(names) > 1 else None
 
 
-@cache
-def imported(path: Path) -> tuple[str, ...]:
-    return tuple(_imported(path))
-
-
-def _imported(path: Path) -> Iterator[str]:
+def imported(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -74,12 +68,19 @@ def _imported(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_point_down(path: Path) -> None:
+def test_imports(path: Path) -> None:
+    """Both rules at once: to read a module takes longer than to judge what it imports."""
+    modules = list(imported(path))
+    check_that_they_point_down(path, modules)
+    check_that_a_heavy_package_has_one_owner(path, modules)
+
+
+def check_that_they_point_down(path: Path, modules: list[str]) -> None:
     here = part_of(module_of(path))
     if here is None or here in ("__init__", "__main__"):
         return
     assert here in DEPTH, f"{here} is in no layer: add it to LAYERS and to docs/architecture.md"
-    for module in imported(path):
+    for module in modules:
         there = part_of(module)
         if there in (None, here) or there not in DEPTH:
             continue
@@ -88,10 +89,9 @@ def test_imports_point_down(path: Path) -> None:
             assert {here, there} <= LAYERS[0], f"{here} and {there} are strangers"
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_heavy_package_has_one_owner(path: Path) -> None:
+def check_that_a_heavy_package_has_one_owner(path: Path, modules: list[str]) -> None:
     name = str(path.relative_to(ROOT))
-    for module in imported(path):
+    for module in modules:
         owners = OWNERS.get(module.split(".")[0])
         assert owners is None or any(name.startswith(o) for o in owners), f"{name} imports {module}"
 

@@ -140,7 +140,8 @@ def test_the_last_line_can_be_pasted(store: Path, keet: Keet) -> None:
 def test_top_json_adds_up(store: Path, keet: Keet) -> None:
     result = keet("top", store, "--limit", 1000, "--format", "json")
     top = TopDocument.model_validate_json(result.out)
-    assert (top.reports.done, top.reports.failed, top.reports.duplicate) == (len(PATHS), 1, 0)
+    assert (top.reports, top.failed) == (len(PATHS), 1)
+    assert [gpu.launches for gpu in top.gpus] == [top.launches]
     assert sum(each.launches for each in top.opportunities) == top.launches
     assert sum(each.share or 0 for each in top.opportunities) == pytest.approx(1)
     savings = [each.saved_us or 0 for each in top.opportunities]
@@ -172,7 +173,95 @@ def test_launches_without_a_time_are_said(
     assert "- of the time: - in 1 launch" in result.out
 
 
+def changed(rows: FileRows, **cells: object) -> FileRows:
+    """The same report with other cells."""
+    return rows._replace(
+        launches=tuple(
+            tuple(cells.get(name, cell) for name, cell in zip(LAUNCH_COLUMNS, row))
+            for row in rows.launches
+        )
+    )
+
+
+def write_on_gpus(out: Path, rows: FileRows, count: int) -> None:
+    for number in range(count):
+        sha256 = f"{number:064}"
+        on_gpu = changed(rows, report_sha256=sha256, device=f"GPU {number}")
+        write_part(out, [record(str(rows.launches[0][1]) + "?" * number, sha256)], [on_gpu])
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_several_gpus_are_told_one_by_one(
+    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet, width: int
+) -> None:
+    write_on_gpus(tmp_path, analysed[PATHS[0]], 7)
+    lines = keet("top", tmp_path, width=width).out.splitlines()
+    assert lines[1] == "7 launches of 7 reports on 7 GPUs"
+    assert lines[2] == "  GPU 0: 1.02 ms in 1 launch"
+    assert lines[7] == "  and 2 more"
+    assert lines[8].startswith("Shares are of the time on each one's own GPU; ranked by the share")
+    page = keet("top", tmp_path, "--format", "markdown").out
+    assert "- GPU 0: 1.02 ms in 1 launch" in page
+    one = keet("top", tmp_path, "--device", "GPU 3").out.splitlines()
+    assert one[1] == "1.02 ms of GPU time in 1 launch of 1 report"
+    assert "own GPU" not in "".join(one)
+
+
+def test_a_report_without_counters_is_not_found_well(tmp_path: Path, keet: Keet) -> None:
+    path = "tests/data/reports/metrics_only.ncu-rep"
+    rows = analyse(path)
+    assert {row[LAUNCH_COLUMNS.index("not_judged")] for row in rows.launches} == {True}
+    write_part(tmp_path, [record(path, rows.sha256)], [rows])
+    for width in (80, 160):
+        out = keet("top", tmp_path, width=width).out
+        assert "not judged: the report lacks what would" in out
+        assert "nothing to save" not in out
+
+
+def test_what_was_judged_is_said_to_be(analysed: dict[str, FileRows]) -> None:
+    """What `keet explain` tells in the headline, and nothing else."""
+    for rows in analysed.values():
+        for row in rows.launches:
+            cells = dict(zip(LAUNCH_COLUMNS, row))
+            says = any(
+                words in str(cells["headline"]) for words in ("judged", "lacks", "does not say")
+            )
+            assert cells["not_judged"] == (says and cells["top_finding"] is None)
+
+
+def test_an_example_that_is_gone_is_marked(
+    tmp_path: Path, analysed: dict[str, FileRows], keet: Keet
+) -> None:
+    lost = changed(analysed[PATHS[0]], path="no/such.ncu-rep")
+    there = changed(analysed[PATHS[1]], path=PATHS[1])
+    write_part(tmp_path, [record("no/such.ncu-rep", lost.sha256)], [lost])
+    for width in (80, 160):
+        out = keet("top", tmp_path, width=width).out
+        assert "keet explain no/such.ncu-rep --launch 0  # the file is gone\n" in out
+        assert out.splitlines()[-1] == f"next: keet batch DIR -o {tmp_path} --prune"
+    write_part(tmp_path, [record(PATHS[1], there.sha256)], [there])
+    out = keet("top", tmp_path).out
+    assert out.splitlines()[-1] == f"next: keet explain {PATHS[1]} --launch 0"
+    assert "(the file is gone)" in keet("top", tmp_path, "--format", "markdown").out
+
+
 # --- keet query
+
+
+def test_cells_that_are_cut_still_differ(store: Path, keet: Keet) -> None:
+    long = "/home/somebody/projects/of/the/year/with/long/names/" * 2
+    sql = f"SELECT '{long}' || range || '/slow.ncu-rep' AS path, '{long}' || range AS b FROM range(3)"
+    rows = keet("query", store, sql, width=80).out.splitlines()[2:5]
+    assert len({row.split()[0] for row in rows}) == len({row.split()[1] for row in rows}) == 3
+    assert all(row.split()[0].endswith("/slow.ncu-rep") for row in rows)
+    sql = f"SELECT range || '{long}' || range % 2 AS path FROM range(4)"
+    rows = keet("query", store, sql, width=80).out.splitlines()[2:6]
+    assert len(set(rows)) == 4
+
+
+def test_prose_is_cut_at_its_end(store: Path, keet: Keet) -> None:
+    out = keet("query", store, "SELECT repeat('word ', 40) AS told", width=80).out
+    assert out.splitlines()[2].endswith("…")
 
 
 @pytest.mark.parametrize("width", [80, 160])

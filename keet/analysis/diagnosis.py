@@ -116,7 +116,7 @@ def _completed(finding: Finding, view: View) -> Finding:
     capped = finding.forecast
     if finding.id != "launch_bound":
         capped = Forecast(*(min(factor, most) for factor in finding.forecast))
-    return replace(finding, here=view.here(finding.places), forecast=capped)
+    return replace(finding, here=view.here(finding.id, finding.places), forecast=capped)
 
 
 def _rank(finding: Finding) -> float:

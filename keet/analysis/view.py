@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 
+from keet.analysis.accesses import accesses
 from keet.analysis.ceilings import Ceilings
 from keet.analysis.findings import Place
 from keet.analysis.hotspots import Hotspots, InstructionTable, Spot, find_hotspots, line_order
@@ -22,8 +23,6 @@ _LEAST_SHARE = 0.02
 """Of the effect: a line below it is no place to look at."""
 
 
-_ACCESS = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)*\[(?:[^\[\]]|\[[^\]]*\])*\]")
-"""`a[i]`, `p.a[b[i]]`: which of a line's accesses it is, the report does not say."""
 _BARRIER = re.compile(r"__syncthreads|\.sync\(|barrier")
 _BACK = (16, 32, 48)
 """Bytes: an instruction has 16 since Volta."""
@@ -161,12 +160,19 @@ class View:
             self._texts[file] = (self.launch.source_text(file) or "").splitlines()
         return self._texts[file]
 
-    def here(self, places: Sequence[Place]) -> str:
+    def accesses(self, finding: str, places: Sequence[Place]) -> list[str]:
+        """Array accesses of the first place that the finding can be about."""
+        if not places:
+            return []
+        text = self.launch.source_text(places[0].file) or ""
+        return accesses(self.text_of(places[0]), text, finding)
+
+    def here(self, finding: str, places: Sequence[Place]) -> str:
         """` at file.cu:7 (`out[x * n + y]`)`: the first place as part of a sentence, or nothing."""
         if not places:
             return ""
-        accesses = dict.fromkeys(_ACCESS.findall(self.text_of(places[0])))
-        code = f" (`{'`, `'.join(list(accesses)[:3])}`)" if accesses else ""
+        found = self.accesses(finding, places)
+        code = f" (`{'`, `'.join(found[:3])}`)" if found else ""
         return f" at {places[0].where}{code}"
 
     def declared(self, word: str, of: str, pattern: str = "") -> tuple[Place, ...]:

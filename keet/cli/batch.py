@@ -30,6 +30,7 @@ examples:
   keet batch runs/ -o store
   keet batch runs/ more/ one.ncu-rep -o store --jobs 8
   keet batch runs/ -o store --retry-failed
+  keet batch runs/ -o store --prune
   keet batch runs/ -o store --shard $SLURM_ARRAY_TASK_ID/64
   keet batch runs/ -o store --dask tcp://scheduler:8786
 
@@ -70,6 +71,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--retry-failed", action="store_true", help="try again what failed in earlier runs"
     )
+    parser.add_argument(
+        "--prune", action="store_true", help="take out of the store what is gone from DIR"
+    )
 
 
 def _seconds(text: str) -> float:
@@ -83,25 +87,59 @@ def _seconds(text: str) -> float:
 
 
 def run(args: Namespace) -> int:
-    from keet.corpus.batch import write_quarantine
-    from keet.corpus.discovery import find_reports
-    from keet.corpus.part_writer import make_store, remove_abandoned
-    from keet.corpus.settled import settle
-    from keet.corpus.sharding import parse_shard
     from keet.render.batch import ProgressLine
 
-    shard = parse_shard(args.shard)
+    line = ProgressLine()
+    try:
+        with _on_signals(_interrupt):
+            return _run(args, line)
+    except KeyboardInterrupt:
+        line.clear()
+        _tell_stopped(args)
+        return EXIT_INTERRUPTED
+
+
+def _run(args: Namespace, line: ProgressLine) -> int:
+    from keet.corpus.batch import write_quarantine
+    from keet.corpus.part_writer import make_store, remove_abandoned
+    from keet.corpus.settled import settle
+
     _check_store(args.output)
-    survey = find_reports(args.places, args.output, shard)
-    _tell_survey(args, survey)
+    survey, gone = _look_around(args)
     make_store(args.output)
     remove_abandoned(args.output)
+    _prune(args, gone)
     settled = settle(args.output, survey.reports, retry_failed=args.retry_failed)
-    line = ProgressLine()
     tally = (_run_on_dask if args.dask else _run_here)(args, settled, line)
     line.clear()
     write_quarantine(args.output)
-    return _conclude(args, survey, settled, tally)
+    return _conclude(args, survey, settled, tally, len(gone))
+
+
+def _look_around(args: Namespace) -> tuple[Survey, list[str]]:
+    """What is there, and what the store knows that is there no more."""
+    from keet.corpus.discovery import find_reports
+    from keet.corpus.gone import find_gone
+    from keet.corpus.sharding import parse_shard
+
+    shard = parse_shard(args.shard)
+    lost = {
+        place
+        for place in args.places
+        if args.prune and not os.path.lexists(place) and find_gone(args.output, [place], ())
+    }
+    survey = find_reports([p for p in args.places if p not in lost], args.output, shard)
+    gone = find_gone(args.output, args.places, survey.reports, shard)
+    if not (args.prune and gone):
+        _tell_survey(args, survey)
+    return survey, gone
+
+
+def _prune(args: Namespace, gone: list[str]) -> None:
+    from keet.corpus.gone import record_gone
+
+    if args.prune:
+        record_gone(args.output, gone)
 
 
 def _check_store(out: Path) -> None:
@@ -148,7 +186,7 @@ def _run_here(args: Namespace, settled: Settled, line: ProgressLine) -> Tally:
             batch.stop()
             pool.wake()
 
-        with _stopping(stop):
+        with _on_signals(stop):
             return batch.run(line.update)
 
 
@@ -156,7 +194,7 @@ def _run_on_dask(args: Namespace, settled: Settled, line: ProgressLine) -> Tally
     from keet.corpus.dask_cluster import Cluster
 
     cluster = Cluster(args.dask, args.output, ANALYSE, args.timeout)
-    with cluster, _stopping(cluster.stop):
+    with cluster, _on_signals(cluster.stop):
         return cluster.run(settled, line.update)
 
 
@@ -167,8 +205,12 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
 @contextmanager
-def _stopping(stop: Callable[[], None]) -> Iterator[None]:
+def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
     """Ctrl-C and SIGTERM end the run in order; a second one ends it at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -210,20 +252,38 @@ def analyse(path: str) -> FileRows:
 # --- the end
 
 
-def _conclude(args: Namespace, survey: Survey, settled: Settled, tally: Tally) -> int:
+def _conclude(args: Namespace, survey: Survey, settled: Settled, tally: Tally, gone: int) -> int:
     from keet.corpus.batch import QUARANTINE
     from keet.render.batch import summary_text
 
+    if tally.stopped and not tally.through:
+        _tell_stopped(args)
+        return EXIT_INTERRUPTED
     failed = tally.failed + settled.failed
     sys.stdout.write(summary_text(tally, settled.done + settled.failed, survey.strangers))
+    _tell_gone(args, gone)
     if failed:
         _tell(f"{failed:,} files failed; why is in {args.output / QUARANTINE}")
     if tally.stopped:
-        _tell(f"stopped; what is done is in {args.output}, go on with: {_command(args)}")
+        _tell_stopped(args)
         return EXIT_INTERRUPTED
     out = shlex.quote(str(args.output))
     sys.stdout.write(f"next: keet top {out}, keet insights {out}\n")
     return EXIT_SOME_FAILED if failed else 0
+
+
+def _tell_gone(args: Namespace, gone: int) -> None:
+    if not gone:
+        return
+    files = "1 file of the store is" if gone == 1 else f"{gone:,} files of the store are"
+    if args.prune:
+        sys.stdout.write(f"pruned: {files} gone\n")
+    else:
+        _tell(f"{files} gone; take them out of the store with: {_command(args)} --prune")
+
+
+def _tell_stopped(args: Namespace) -> None:
+    _tell(f"stopped; what is done is in {args.output}, go on with: {_command(args)}")
 
 
 def _command(args: Namespace) -> str:

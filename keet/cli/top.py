@@ -2,7 +2,8 @@
 best fix would save, and which launch to look at.
 
 Launches of the same kernel, shape and GPU are one group. "saves" is the time of the launches with
-the finding, less what the forecast leaves of it."""
+the finding, less what the forecast leaves of it. Shares are of the time on the group's own GPU, and
+groups are ranked by the share that would be saved."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from keet.errors import UsageError
 
 if TYPE_CHECKING:
     from keet.corpus.store import Store
-    from keet.corpus.top import Top
-    from keet.render.store_documents import ReportCounts, TopDocument
+    from keet.corpus.top import Opportunity, Top
+    from keet.render.store_documents import OpportunityDocument, TopDocument
 
 EXAMPLES = """\
 examples:
@@ -58,7 +59,7 @@ def run(args: Namespace) -> None:
     out = Destination(args, sys.stdout)
     with open_filled(args.store) as store:
         top = find_top(store, Selection(args.by, args.limit, args.device, args.kernel))
-        document = _document(args.store, top, _report_counts(store))
+        document = _document(args, top, _failed(store))
     _print(args, out, document)
 
 
@@ -72,33 +73,36 @@ def open_filled(path: Path) -> Store:
     return store
 
 
-def _report_counts(store: Store) -> ReportCounts:
-    from keet.render.store_documents import ReportCounts
-
-    rows = store.query("SELECT status, count(*) FROM files GROUP BY status").rows
-    return ReportCounts(**{"done": 0, "failed": 0, "duplicate": 0, **dict(rows)})
+def _failed(store: Store) -> int:
+    return int(store.query("SELECT count(*) FROM files WHERE status = 'failed'").rows[0][0])
 
 
-def _document(path: Path, top: Top, reports: ReportCounts) -> TopDocument:
-    from keet.render.store_documents import GainDocument, OpportunityDocument, TopDocument
+def _document(args: Namespace, top: Top, failed: int) -> TopDocument:
+    from keet.render.store_documents import GpuDocument, TopDocument
 
+    path = args.store
     if not top.launches:
         raise UsageError(
-            f"{path}: no report of the store could be read; why: "
-            f'keet query {path} "SELECT path, reason FROM files"'
+            f"{path}: no report of the store could be read, or all are gone; why: "
+            f'keet query {path} "SELECT path, status, reason FROM files"'
         )
-    found = [
-        OpportunityDocument(
-            **{
-                **each._asdict(),
-                "rank": rank,
-                "forecast": GainDocument(**each.forecast._asdict()) if each.forecast else None,
-            }
-        )
-        for rank, each in enumerate(top.opportunities, 1)
-    ]
-    fields = {**top._asdict(), "opportunities": found}
-    return TopDocument(store=str(path), reports=reports, **fields)
+    fields = {
+        **top._asdict(),
+        "opportunities": [_opportunity(n, each) for n, each in enumerate(top.opportunities, 1)],
+        "gpus": [GpuDocument(**gpu._asdict()) for gpu in top.gpus],
+        "device": args.device.pattern if args.device else None,
+        "kernel": args.kernel.pattern if args.kernel else None,
+    }
+    return TopDocument(store=str(path), failed=failed, **fields)
+
+
+def _opportunity(rank: int, each: Opportunity) -> OpportunityDocument:
+    from keet.corpus.gone import is_gone
+    from keet.render.store_documents import GainDocument, OpportunityDocument
+
+    forecast = GainDocument(**each.forecast._asdict()) if each.forecast else None
+    fields = {**each._asdict(), "rank": rank, "forecast": forecast, "gone": is_gone(each.path)}
+    return OpportunityDocument(**fields)
 
 
 def _print(args: Namespace, out: Destination, document: TopDocument) -> None:

@@ -196,7 +196,10 @@ def compare_launches(pairing: Pairing, *profiles: Profile) -> tuple[Reason, ...]
     clocks = _clocks(one, other)
     if pairing.how in ("fused", "split"):
         return tuple(clocks)  # they do the work of several, in another shape: that is the point
-    return (*_counts(pairing, profiles), *clocks, *_work(pairing, one, other))
+    one_program = len({profile.provenance.sha256 for profile in profiles}) == 1
+    named_alike = one.name.full == other.name.full
+    same = (one_program and named_alike) or same_code(one, other)
+    return (*_counts(pairing, profiles), *clocks, *_work(pairing, one, other, same=same))
 
 
 def _counts(pairing: Pairing, profiles: Sequence[Profile]) -> Iterator[Reason]:
@@ -232,8 +235,7 @@ def _clocks(one: Launch, other: Launch) -> Iterator[Reason]:
             yield Reason("clocks", "weakens", text, abs(change))
 
 
-def _work(pairing: Pairing, one: Launch, other: Launch) -> Iterator[Reason]:
-    same = same_code(one, other)
+def _work(pairing: Pairing, one: Launch, other: Launch, *, same: bool | None) -> Iterator[Reason]:
     if same is False or pairing.how in ("template", "renamed"):
         yield from _other_launches(one, other)
     elif same or _grown(pairing, "inst_executed_total") is not None:

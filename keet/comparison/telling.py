@@ -89,7 +89,7 @@ class NextStep(NamedTuple):
         gain = f"{share:.0%}" if share >= 0.01 else "less than 1%"
         return (
             f"{self.part.told.launch.kernel}: {self.finding.title.lower()}"
-            f"{self.finding.here}, {forecast_text(self.finding)}; {gain} of all that time"
+            f"{self.finding.here}, {forecast_text(self.finding)}; that is {gain} of the whole"
         )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, Self
 
 from keet.corpus.discovery import Found
+from keet.corpus.gone import is_gone
 from keet.corpus.layout import LAUNCH_COLUMNS, storable, utc_now
 from keet.corpus.part_writer import FileRecord, write_part
 from keet.corpus.rows import FileRows
@@ -264,10 +265,12 @@ class Batch:
         self.tally = self.tally.plus(done=1, launches=count, gpu_seconds=spent)
 
     def _record_equal(self, number: int, equal: Duplicate) -> None:
-        """A file that was merely touched is done as it was; its rows are there."""
+        """A file that was merely touched is done as it was, and one that was moved takes over from
+        where it was; the rows are there."""
         file, owner = self._files[number], equal.of
-        if owner.path == storable(file.path):
+        if owner.path == storable(file.path) or is_gone(owner.path):
             self._writer.add(_record(file, "done", sha256=equal.sha256, launches=owner.launches))
+            self._claims.keep(equal.sha256, owner._replace(path=storable(file.path)))
             self.tally = self.tally.plus(done=1)
             return
         record = _record(file, "duplicate", sha256=equal.sha256, duplicate_of=owner.path)

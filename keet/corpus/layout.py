@@ -94,6 +94,7 @@ LAUNCHES = (
         finding_count="findings of the launch",
         skipped_count="checks that the report does not allow",
     ),
+    Column("not_judged", "BOOLEAN", "no finding, for the report lacks what would show one"),
     Column("explanation", "VARCHAR", "the launch's object of `keet explain --format json`"),
     *(Column(spec.id, "DOUBLE", spec.label, spec.unit) for spec in METRICS),
 )
@@ -127,7 +128,7 @@ FILES = (
     *_columns(
         "VARCHAR",
         sha256="of its bytes; NULL: it could not be read",
-        status="done, failed or duplicate",
+        status="done, failed, duplicate, or gone: it was there once (keet batch --prune)",
         reason="why it failed",
         duplicate_of="the path that has the same bytes",
     ),

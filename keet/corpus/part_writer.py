@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _ABANDONED = 24 * 3600
 """Seconds after which a folder that is still being written belongs to nobody."""
-_INTEGERS = {"INTEGER": 2**31, "BIGINT": 2**63}
+_INTEGERS = {"BOOLEAN": 2, "INTEGER": 2**31, "BIGINT": 2**63}
 
 
 class FileRecord(NamedTuple):

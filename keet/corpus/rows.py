@@ -16,6 +16,13 @@ from keet.profile.launch import Dim3
 
 Row = tuple[object, ...]
 
+_NOT_JUDGED = (
+    "nothing can be judged",
+    "the report lacks what would show it",
+    "the report does not say what warps wait for",
+)
+"""Of headlines: the analyst found nothing because it could not look."""
+
 
 class FileRows(NamedTuple):
     """The rows of one report, in the order of the columns of `layout`."""
@@ -49,7 +56,7 @@ def _launch_row(provenance: Provenance, each: LaunchExplanation) -> Row:
         *_capture(provenance),
         *_verdict(each),
         *_top_finding(each),
-        *(len(each.findings), len(each.skipped)),
+        *(len(each.findings), len(each.skipped), _is_not_judged(each)),
     )
 
 
@@ -113,6 +120,10 @@ def _healthy_end(each: LaunchExplanation) -> str | None:
     ends = (spec for spec in findings().values() if spec.family == "healthy")
     said = (end.id for end in ends if each.verdict.headline.startswith(f"Healthy, {end.label}:"))
     return next(said, None)
+
+
+def _is_not_judged(each: LaunchExplanation) -> bool:
+    return not each.findings and any(said in each.verdict.headline for said in _NOT_JUDGED)
 
 
 def _top_finding(each: LaunchExplanation) -> Row:

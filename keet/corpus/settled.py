@@ -97,10 +97,15 @@ def _kept(store: Store, files: Sequence[Found]) -> Kept:
 
     sizes = np.array(sorted({file.content_size for file in files}), dtype=np.int64)
     store.connection.register("wanted", {"size": sizes})
+    columns = "SELECT sha256, size, path, launches"
+    chosen = "status = 'done' AND sha256 IS NOT NULL"
+    # The last of a content wins: the path that it goes by now, where it has one, else its first.
     rows = store.query(
-        "SELECT sha256, size, path, launches FROM all_files WHERE status = 'done' "
-        "AND sha256 IS NOT NULL AND (size IN (SELECT size FROM wanted) OR path LIKE '%.json') "
-        "ORDER BY filename DESC, file_row_number DESC"
+        f"SELECT sha256, size, path, launches FROM ("
+        f"{columns}, 0 AS now, filename, file_row_number FROM parts.files WHERE {chosen} "
+        f"UNION ALL {columns}, 1, NULL, NULL FROM files WHERE {chosen}) "
+        "WHERE size IN (SELECT size FROM wanted) OR path LIKE '%.json' "
+        "ORDER BY now, filename DESC, file_row_number DESC"
     ).rows
     owners = {sha256: Owner(*owner) for sha256, _, *owner in rows}
     return Kept(owners, frozenset(size for _, size, *_ in rows))
@@ -206,8 +211,8 @@ class Claims:
             yield Do(number, "analyse")
 
     def keep(self, sha256: str, owner: Owner) -> None:
-        """It has been analysed."""
-        self._kept.setdefault(sha256, owner)
+        """It has been analysed, or goes by another path from now on."""
+        self._kept[sha256] = owner
 
     def owner(self, sha256: str) -> Owner | None:
         return self._kept.get(sha256)

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _CHUNK = 2048
 
 T = TypeVar("T")
+Parameters = Sequence[object] | Mapping[str, object]
+"""Of SQL, by place or by name."""
 
 
 class Table(NamedTuple):
@@ -69,12 +71,12 @@ class Store:
         self.connection.close()
         self._clean_up()
 
-    def query(self, sql: str, parameters: Sequence[object] = ()) -> Table:
+    def query(self, sql: str, parameters: Parameters = ()) -> Table:
         """The whole answer; one SELECT."""
         stream = self.stream(sql, parameters)
         return Table(stream.columns, list(stream))
 
-    def stream(self, sql: str, parameters: Sequence[object] = ()) -> Stream:
+    def stream(self, sql: str, parameters: Parameters = ()) -> Stream:
         """An answer that may be larger than memory; the next question ends it."""
         statement = self._checked(sql)
         result = self.guarded(lambda: self.connection.execute(statement, parameters or None))
@@ -104,7 +106,7 @@ class Store:
     def files(self) -> list[FileRecord]:
         """Every record of the manifest, the oldest first: also those that others superseded."""
         columns = ", ".join(FILE_COLUMNS)
-        table = self.query(f"SELECT {columns} FROM all_files ORDER BY filename, file_row_number")
+        table = self.query(f"SELECT {columns} FROM parts.files ORDER BY filename, file_row_number")
         return [FileRecord(*row) for row in table.rows]
 
     # --- the connection

@@ -3,7 +3,7 @@
 Parts are never changed, so that a report which was analysed again has rows in two of them, and one
 that two machines analysed at a time has them twice. The views show the newest content of each path,
 once. The manifest tells whether there is anything of that kind; mostly there is not, and then the
-views are plain scans.
+views are plain scans. What the parts have, all of it, is in a schema of its own: `parts`.
 """
 
 from __future__ import annotations
@@ -38,46 +38,49 @@ _CLEAN = """
 SELECT count(*) = count(DISTINCT hash(path))
     AND count(*) FILTER (status = 'done')
         = count(DISTINCT hash(sha256)) FILTER (status = 'done')
-FROM all_files
+FROM parts.files
 """
 """Every path once, and every content analysed once."""
 
 _NEWEST = """
-CREATE TEMP TABLE newest AS SELECT * EXCLUDE (turn) FROM (
-    SELECT * EXCLUDE (filename, file_row_number),
+CREATE TABLE parts.newest AS SELECT * EXCLUDE (turn) FROM (
+    SELECT *,
         row_number() OVER (PARTITION BY path ORDER BY filename DESC, file_row_number DESC) AS turn
-    FROM all_files
+    FROM parts.files
 ) WHERE turn = 1
 """
 
 _LIVE = """
-CREATE TEMP TABLE live AS
-SELECT sha256, coalesce(min(path) FILTER (status = 'done'), min(path)) AS path
-FROM newest WHERE status <> 'failed' AND sha256 IS NOT NULL GROUP BY sha256
+CREATE TABLE parts.live AS
+SELECT sha256, path FROM parts.newest
+WHERE status IN ('done', 'duplicate') AND sha256 IS NOT NULL
+QUALIFY row_number() OVER (
+    PARTITION BY sha256
+    ORDER BY status = 'done' DESC, CASE WHEN status = 'done' THEN filename END DESC,
+        filename, file_row_number
+) = 1
 """
-"""Content that some path has now."""
+"""Content that some path has now, by the path that was the last to be told as done."""
 
 _DEAD = """
-CREATE TEMP TABLE dead AS
-SELECT DISTINCT sha256 FROM all_files WHERE status = 'done'
-    AND sha256 NOT IN (SELECT sha256 FROM live)
+CREATE TABLE parts.dead AS
+SELECT DISTINCT sha256 FROM parts.files WHERE status = 'done'
+    AND sha256 NOT IN (SELECT sha256 FROM parts.live)
 """
 
 _MOVED = """
-CREATE TEMP TABLE moved AS
-SELECT * FROM live WHERE sha256 IN (
-    SELECT was.sha256 FROM all_files was JOIN newest now USING (path)
-    WHERE was.status = 'done'
-        AND (now.sha256 IS DISTINCT FROM was.sha256 OR now.status = 'failed')
-)
+CREATE TABLE parts.moved AS
+SELECT live.sha256, live.path, max(was.launches) AS launches
+FROM parts.live JOIN parts.files was USING (sha256) WHERE was.status = 'done'
+GROUP BY ALL HAVING bool_or(was.path <> live.path)
 """
-"""Content whose rows name a path that holds something else by now."""
+"""Content whose rows may name another path than the one that it goes by."""
 
 _LOSERS = """
-CREATE TEMP TABLE losers AS
+CREATE TABLE parts.losers AS
 WITH held AS (
-    SELECT DISTINCT report_sha256, filename FROM all_launches WHERE report_sha256 IN (
-        SELECT sha256 FROM all_files WHERE status = 'done' GROUP BY sha256 HAVING count(*) > 1
+    SELECT DISTINCT report_sha256, filename FROM parts.launches WHERE report_sha256 IN (
+        SELECT sha256 FROM parts.files WHERE status = 'done' GROUP BY sha256 HAVING count(*) > 1
     )
 )
 SELECT report_sha256, filename,
@@ -89,19 +92,33 @@ FROM held QUALIFY row_number() OVER (PARTITION BY report_sha256 ORDER BY filenam
 _SHOWN = {
     "launches": """
         SELECT l.* EXCLUDE (filename, file_row_number) REPLACE (coalesce(m.path, l.path) AS path)
-        FROM all_launches l
-        ANTI JOIN dead ON dead.sha256 = l.report_sha256
-        ANTI JOIN losers o ON o.report_sha256 = l.report_sha256 AND o.filename = l.filename
-        LEFT JOIN moved m ON m.sha256 = l.report_sha256
+        FROM parts.launches l
+        ANTI JOIN parts.dead d ON d.sha256 = l.report_sha256
+        ANTI JOIN parts.losers o ON o.report_sha256 = l.report_sha256 AND o.filename = l.filename
+        LEFT JOIN parts.moved m ON m.sha256 = l.report_sha256
     """,
     "findings": """
         SELECT f.* EXCLUDE (filename, file_row_number)
-        FROM all_findings f
-        ANTI JOIN dead ON dead.sha256 = f.report_sha256
-        ANTI JOIN losers o
+        FROM parts.findings f
+        ANTI JOIN parts.dead d ON d.sha256 = f.report_sha256
+        ANTI JOIN parts.losers o
             ON o.report_sha256 = f.report_sha256 AND o.findings_filename = f.filename
     """,
-    "files": "SELECT * FROM newest",
+    # What a record says of other files was true when it was written: they may have changed since.
+    "files": """
+        SELECT n.* EXCLUDE (filename, file_row_number) REPLACE (
+            CASE WHEN m.path IS NULL THEN n.status
+                WHEN m.path = n.path THEN 'done' ELSE 'duplicate' END AS status,
+            CASE WHEN m.path IS NULL THEN n.reason
+                WHEN m.path <> n.path THEN 'it is equal to ' || m.path END AS reason,
+            CASE WHEN m.path IS NULL THEN n.duplicate_of
+                WHEN m.path <> n.path THEN m.path END AS duplicate_of,
+            CASE WHEN m.path IS NULL THEN n.launches
+                WHEN m.path = n.path THEN coalesce(n.launches, m.launches) END AS launches
+        )
+        FROM parts.newest n
+        LEFT JOIN parts.moved m ON m.sha256 = n.sha256 AND n.status IN ('done', 'duplicate')
+    """,
 }
 
 _LAUNCH = {column.name: column for column in LAUNCHES}
@@ -119,8 +136,9 @@ def create_views(connection: duckdb.DuckDBPyConnection, parts: Sequence[Path]) -
     """Made with one part of each kind in sight, which is enough to learn the columns from."""
     by_mark = {mark: list(some) for mark, some in groupby(sorted(parts, key=mark_of), mark_of)}
     _set_files(connection, {mark: some[:1] for mark, some in by_mark.items()})
+    connection.execute("CREATE SCHEMA parts")
     for name in TABLES:
-        connection.execute(f"CREATE VIEW all_{name} AS {_scan(name, list(by_mark), _WHENCE)}")
+        connection.execute(f"CREATE VIEW parts.{name} AS {_scan(name, list(by_mark), _WHENCE)}")
         connection.execute(f"CREATE VIEW {name} AS {_scan(name, list(by_mark))}")
     connection.execute(f"CREATE VIEW metrics AS {_long()}")
     _set_files(connection, by_mark)

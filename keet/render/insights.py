@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -12,6 +13,7 @@ from rich.text import Text
 from keet.render.insights_documents import (
     ChangeDocument,
     ClusterDocument,
+    ClusterKernelDocument,
     CurvePointDocument,
     InsightDocument,
     InsightsDocument,
@@ -24,6 +26,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 _LEVELS = "▁▂▃▄▅▆▇█"
 _MOST_BAR = 40
 _MOST_HISTORY = 60
+_WIDE_ENOUGH = 110
 _HEADINGS = {
     "sweep": "Sweeps: one kernel, one thing varies",
     "cluster": "Clusters: the same disease in several kernels",
@@ -40,11 +43,16 @@ def insights_view(document: InsightsDocument, width: int) -> Group:
         found = [each for each in document.insights if each.kind == kind]
         if found:
             parts += ["", Text(heading, style="bold underline")]
+            parts += [Text(LEGEND, style="dim")] if kind == "sweep" else []
             parts += [part for each in found for part in ("", *_insight(each, width))]
     parts += [Text(f"note: {note}", style="dim") for note in document.notes]
     return Group(*parts)
 
 
+LEGEND = (
+    "● best, ○ no slower beyond noise. Columns of units (DRAM, L2, L1, LSU, issue, …): share of "
+    "peak over the elapsed cycles, as `keet explain` has it."
+)
 NOTHING = (
     "Nothing that these profiles show together: no kernel varies in one thing over three files, no "
     "finding is shared, no launch stands out, no history changes."
@@ -61,7 +69,8 @@ def _insight(insight: InsightDocument, width: int) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(f"{insight.id}  {insight.title}", style="bold")]
     parts += [Padding(part, (0, 0, 0, 2)) for part in _figure(insight, width - 2)]
     parts += [Padding(Text(text), (0, 0, 0, 2)) for text in insight.text]
-    parts.append(Padding(Text.assemble(("Why the set: ", "bold"), insight.adds), (0, 0, 0, 2)))
+    if insight.adds:
+        parts.append(Padding(Text.assemble(("Why the set: ", "bold"), insight.adds), (0, 0, 0, 2)))
     parts += [Padding(part, (0, 0, 0, 2)) for part in _written(insight)]
     return parts
 
@@ -81,7 +90,7 @@ def _figure(insight: InsightDocument, width: int) -> list[RenderableType]:
     if insight.sweep:
         return [_curve(insight.sweep, width)]
     if insight.cluster:
-        return [_kernels(insight.cluster)]
+        return [_kernels(insight.cluster, width)]
     if insight.change:
         return [_history(insight.change)]
     if insight.outliers:
@@ -147,16 +156,24 @@ def _time(value_us: float) -> str:
 # --- tables
 
 
-def _kernels(cluster: ClusterDocument) -> Table:
-    table = _table("kernel", "launches", "time", "of GPU", "would save")
+def _kernels(cluster: ClusterDocument, width: int) -> Table:
+    """A narrow one keeps what tells rows apart; ranges are in the words below it."""
+    wide = width >= _WIDE_ENOUGH
+    names = ("file", "launches", "time", "of GPU") if wide else ("file", "time")
+    table = _table("kernel", *names, "would save")
     for each in cluster.kernels:
-        low, likely, high = each.saved_low_us, each.saved_likely_us, each.saved_high_us
-        saved = f"{_time(likely)} ({_time(low)} to {_time(high)})"
-        share = f"{each.share_pct:.1f}%"
-        table.add_row(each.kernel, f"{each.launches:,}", _time(each.time_us), share, saved)
-    if cluster.kernel_count > len(cluster.kernels):
-        table.add_row(f"… {cluster.kernel_count - len(cluster.kernels)} more", "", "", "", "")
+        time, saved = _time(each.time_us), _time(each.saved_likely_us)
+        saved_range = f"{saved} ({_time(each.saved_low_us)} to {_time(each.saved_high_us)})"
+        cells = [f"{each.launches:,}", time, f"{each.share_pct:.1f}%", saved_range]
+        table.add_row(each.kernel, shown_file(each), *(cells if wide else [time, saved]))
+    if cluster.row_count > len(cluster.kernels):
+        table.add_row(f"… {cluster.row_count - len(cluster.kernels)} more")
     return table
+
+
+def shown_file(kernel: ClusterKernelDocument) -> str:
+    more = f" (slowest of {kernel.versions} versions)" if kernel.versions > 1 else ""
+    return kernel.shown_path + more
 
 
 def _outliers(outliers: OutliersDocument) -> Table:
@@ -171,13 +188,16 @@ def _outliers(outliers: OutliersDocument) -> Table:
     return table
 
 
+_WIDE = ("moved", "file")
+
+
 def _table(first: str, *others: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
     table.add_column(first, overflow="fold")
     for name in others:
-        table.add_column(
-            name, justify="left" if name == "moved" else "right", no_wrap=name != "moved"
-        )
+        wide = name in _WIDE
+        justify: Literal["left", "right"] = "left" if wide else "right"
+        table.add_column(name, justify=justify, no_wrap=not wide, overflow="fold")
     return table
 
 

@@ -35,7 +35,8 @@ class CurvePointDocument(Document):
     limiter: str | None = Field(description="as in the view `launches`; null: not known")
     reached_pct: float | None
     units: dict[str, float] = Field(
-        description="share of peak in per cent; a unit that was not measured is absent"
+        description="share of peak over the elapsed cycles in per cent, as `ceilings` of "
+        "`keet explain` have it; a unit that was not measured is absent"
     )
     tied: bool = Field(description="no slower than the best beyond noise")
 
@@ -45,6 +46,13 @@ class LimiterChangeDocument(Document):
     until: str = Field(description="the first value after it")
     was: str
     becomes: str
+
+
+class LeftOutDocument(Document):
+    value: float
+    shown: str
+    path: str
+    why: str = Field(description="what else differs there")
 
 
 class SweepDocument(Document):
@@ -63,10 +71,16 @@ class SweepDocument(Document):
     best: int | None = Field(description="position in `points`; null: none is named")
     only_noise: bool
     changes: list[LimiterChangeDocument]
+    left_out: list[LeftOutDocument] = Field(
+        description="files with the knob in their name that are no points"
+    )
 
 
 class ClusterKernelDocument(Document):
     kernel: str
+    path: str = Field(description="the file in which it takes longest: its times are given here")
+    shown_path: str = Field(description="as much of the path as tells it from other rows")
+    versions: int = Field(description="files of that folder in which it has the finding")
     launches: int
     files: int
     time_us: float
@@ -84,8 +98,12 @@ class ClusterDocument(Document):
     device: str
     kernels: list[ClusterKernelDocument] = Field(description="the largest savings first; not all")
     kernel_count: int
-    launches: int
+    row_count: int = Field(description="a kernel has a row in each folder")
+    launches: int = Field(description="all that have the finding")
     files: int
+    versions: int = Field(
+        description="captures of other versions than the slowest of a folder: not in the times"
+    )
     time_us: float
     total_us: float = Field(description="all launches of this GPU in the store")
     share_pct: float
@@ -168,7 +186,9 @@ class InsightDocument(Document):
     kind: Literal["sweep", "cluster", "outliers", "change"]
     title: str
     text: list[str]
-    adds: str = Field(description="what the set adds over the best single profile")
+    adds: str = Field(
+        description="what the set adds over the best single profile; empty: one file shows it all"
+    )
     facts: dict[str, FactDocument]
     sweep: SweepDocument | None
     cluster: ClusterDocument | None

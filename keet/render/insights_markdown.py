@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.render.insights import NOTHING, summary_line
+from keet.render.insights import LEGEND, NOTHING, shown_file, summary_line
 from keet.render.insights_documents import (
     ClusterDocument,
     InsightDocument,
@@ -26,11 +26,11 @@ def insights_markdown(document: InsightsDocument) -> str:
 def _insight(insight: InsightDocument) -> Iterator[str]:
     yield from (f"## {prose(insight.title)}", "")
     if insight.sweep:
-        yield from (_curve(insight.sweep), "")
+        yield from (_curve(insight.sweep), "", f"*{prose(LEGEND)}*", "")
     if insight.cluster:
         yield from (_kernels(insight.cluster), "")
     yield from (f"- {prose(text)}" for text in insight.text)
-    yield from (f"- **Why the set:** {prose(insight.adds)}", "")
+    yield from ([f"- **Why the set:** {prose(insight.adds)}", ""] if insight.adds else [""])
     yield from _written(insight)
 
 
@@ -60,6 +60,7 @@ def _kernels(cluster: ClusterDocument) -> str:
     rows = [
         [
             code(each.kernel),
+            code(shown_file(each)),
             f"{each.launches:,}",
             _time(each.time_us),
             f"{each.share_pct:.1f}%",
@@ -68,7 +69,7 @@ def _kernels(cluster: ClusterDocument) -> str:
         ]
         for each in cluster.kernels
     ]
-    return table(["kernel", "launches", "time", "of GPU", "would save"], rows)
+    return table(["kernel", "file", "launches", "time", "of GPU", "would save"], rows)
 
 
 def _time(value_us: float) -> str:

@@ -78,7 +78,7 @@ def _panel(insight: InsightDocument) -> Iterator[str]:
 
 def _subtitle(sweep: SweepDocument) -> str:
     what = f"time per {sweep.work_unit}" if sweep.work_unit else "time"
-    return f"{sweep.device}; {what} above, share of peak below"
+    return f"{sweep.device}; {what} above, share of peak over the elapsed cycles below"
 
 
 def _x(sweep: SweepDocument, i: float) -> float:

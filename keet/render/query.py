@@ -96,7 +96,8 @@ def _table(
 ) -> Iterator[Text]:
     yield Text(_line([one_line(name) for name in columns], sizes, numeric), style="bold")
     yield Text(_line(["─" * size for size in sizes], sizes, numeric), style="dim")
-    for row in cells:
+    cut = [_cut_apart([row[at] for row in cells], size) for at, size in enumerate(sizes)]
+    for row in zip(*cut):
         yield Text(_line(row, sizes, numeric))
 
 
@@ -108,8 +109,23 @@ def _line(texts: Sequence[str], sizes: Sequence[int], numeric: Sequence[bool]) -
     return (" " * _GAP).join(padded).rstrip()
 
 
-def _cut(text: str, size: int) -> str:
-    return text if len(text) <= size else text[: size - 1] + "…"
+def _cut(text: str, size: int, kept: float = 1.0) -> str:
+    """`kept`: how much of what is left is of the beginning."""
+    if len(text) <= size:
+        return text
+    head = round((size - 1) * kept)
+    return f"{text[:head]}…{text[len(text) - (size - 1 - head) :]}"
+
+
+_RIGHT, _MIDDLE, _LEFT = 1.0, 0.35, 0.0
+
+
+def _cut_apart(texts: Sequence[str], size: int) -> list[str]:
+    """A column, cut where what is left tells most cells apart: paths differ at their ends."""
+    prose = all(" " in text for text in texts if len(text) > size)
+    ways = (_RIGHT, _MIDDLE, _LEFT) if prose else (_MIDDLE, _LEFT, _RIGHT)
+    columns = [[_cut(text, size, kept) for text in texts] for kept in ways]
+    return max(columns, key=lambda column: len(set(column)))
 
 
 def _records(columns: Sequence[str], cells: Sequence[Row], width: int) -> Iterator[Text]:
@@ -118,7 +134,8 @@ def _records(columns: Sequence[str], cells: Sequence[Row], width: int) -> Iterat
         yield Text(f"row {number}", style="bold")
         for name, text in zip(columns, row):
             room = max(_NARROWEST, width - names - 4)
-            yield Text.assemble((f"  {one_line(name):{names}}  ", "dim"), _cut(text, room))
+            kept = _RIGHT if " " in text else _MIDDLE
+            yield Text.assemble((f"  {one_line(name):{names}}  ", "dim"), _cut(text, room, kept))
 
 
 def views_view(views: Mapping[str, Sequence[Column]], examples: Sequence[str], width: int) -> Group:

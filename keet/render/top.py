@@ -16,18 +16,30 @@ from rich.text import Text
 
 from keet.errors import one_line
 from keet.render.markdown import code, prose, table
-from keet.render.store_documents import GainDocument, OpportunityDocument, TopDocument
+from keet.render.store_documents import (
+    GainDocument,
+    GpuDocument,
+    OpportunityDocument,
+    TopDocument,
+)
 from keet.units import Quantity
 
 _WIDE = 140
 """Columns from which limiter, finding and GPU have columns of their own."""
+_MOST_GPUS = 5
+"""That head the list."""
 
 
 def top_view(top: TopDocument, width: int) -> Group:
     rows = _wide(top) if width >= _WIDE else _blocks(top)
     notes = (Text(note, style="dim") for note in _notes(top))
     where = _unbroken(one_line(top.store), "bold")
-    return Group(where, Text(_heading(top)), Text(""), *rows, *notes, _unbroken(next_step(top)))
+    head = (Text(line) for line in (_heading(top), *(f"  {line}" for line in _gpu_lines(top))))
+    order = [Text(_ORDER, style="dim")] if len(top.gpus) > 1 else []
+    return Group(where, *head, *order, Text(""), *rows, *notes, _unbroken(next_step(top)))
+
+
+_ORDER = "Shares are of the time on each one's own GPU; ranked by the share that would be saved."
 
 
 def _unbroken(text: str, style: str = "") -> Text:
@@ -36,11 +48,24 @@ def _unbroken(text: str, style: str = "") -> Text:
 
 
 def _heading(top: TopDocument) -> str:
-    reports = top.reports.done + top.reports.duplicate
-    failed = f" ({top.reports.failed:,} more failed)" if top.reports.failed else ""
+    """Of files that failed nobody knows whose they are: they are told where nothing is chosen."""
+    whole = top.device is None and top.kernel is None
+    failed = f" ({top.failed:,} more failed)" if top.failed and whole else ""
     launches = _count(top.launches, "launch", "es")
     time = f"{duration(top.time_us)} of GPU time in " if top.time_us is not None else ""
-    return f"{time}{launches} of {_count(reports, 'report')}{failed}"
+    gpus = f" on {len(top.gpus):,} GPUs" if len(top.gpus) > 1 else ""
+    return f"{time}{launches} of {_count(top.reports, 'report')}{gpus}{failed}"
+
+
+def _gpu_lines(top: TopDocument) -> list[str]:
+    if len(top.gpus) < 2:
+        return []
+    lines = [
+        f"{name}: {duration(gpu.time_us)} in {_count(gpu.launches, 'launch', 'es')}"
+        for name, gpu in zip(_device_names(top.gpus, top.gpus), top.gpus)
+    ]
+    left = len(lines) - _MOST_GPUS
+    return [*lines[:_MOST_GPUS], f"and {left:,} more"] if left > 0 else lines
 
 
 def _count(number: int, noun: str, plural: str = "s") -> str:
@@ -68,32 +93,33 @@ def _wide(top: TopDocument) -> list[RenderableType]:
     for name in ("file" if top.by == "file" else "kernel", "GPU", "limiter", "finding"):
         grid.add_column(name, overflow="fold")
     grid.add_column("forecast", no_wrap=True)
-    for each, device in zip(top.opportunities, _device_names(top.opportunities)):
+    for each, device in zip(top.opportunities, _device_names(top.opportunities, top.gpus)):
         what = Text.assemble((_name(top, each), "bold"), f"\n{_shape(each)}" if each.grid else "")
         grid.add_row(
             Text(str(each.rank), style="dim"),
-            Text(duration(each.saved_us), style="bold green" if each.saved_us else ""),
+            Text(_saving(each), style="bold green" if each.saved_us else ""),
             *(_percent(each.share), duration(each.time_us), f"{each.launches:,}"),
             *(what, device, each.limiter or "-", _finding(each), forecast_text(each.forecast)),
         )
-    commands = [_unbroken(f"{each.rank:>2}  {example(each)}", "dim") for each in top.opportunities]
+    commands = [_unbroken(f"{each.rank:>2}  {_marked(each)}", "dim") for each in top.opportunities]
     return [grid, Text(""), *commands, Text("")]
 
 
 def _blocks(top: TopDocument) -> list[RenderableType]:
     """A few lines each, for eighty columns."""
-    devices = _device_names(top.opportunities)
+    devices = _device_names(top.opportunities, top.gpus)
     pairs = zip(top.opportunities, devices)
     return [part for each, device in pairs for part in _block(top, each, device)]
 
 
 def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[RenderableType]:
-    saves = f"saves {duration(each.saved_us)}" if each.saved_us else "nothing to save"
+    saves = f"saves {duration(each.saved_us)}" if each.saved_us else _no_saving(each)
     told = f": {forecast_text(each.forecast)} faster" if each.forecast else ""
+    whose = "its GPU's" if len(top.gpus) > 1 else "the"
     first = Text.assemble(
         (f"{each.rank:>2}. ", "dim"),
         (saves, "bold green" if each.saved_us else ""),
-        f"  {_percent(each.share)} of the time: {duration(each.time_us)}"
+        f"  {_percent(each.share)} of {whose} time: {duration(each.time_us)}"
         f" in {_count(each.launches, 'launch', 'es')}",
     )
     by_finding = top.by == "finding"
@@ -104,7 +130,7 @@ def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[Ren
     ]
     if by_finding:
         rest[:2] = rest[1::-1]
-    command = _unbroken(f"    {example(each)}", "dim")
+    command = _unbroken(f"    {_marked(each)}", "dim")
     return [first, *(Padding(line, (0, 0, 0, 4)) for line in rest), command, Text("")]
 
 
@@ -127,12 +153,32 @@ def _shape(each: OpportunityDocument) -> str:
     return f"<<<{each.grid}, {each.block or '-'}>>>"
 
 
+def _saving(each: OpportunityDocument) -> str:
+    return duration(each.saved_us) if each.finding else "-"
+
+
+def _no_saving(each: OpportunityDocument) -> str:
+    if each.finding is not None:
+        return "nothing to save" if each.saved_us is not None else "what it saves is not known"
+    return "nothing to save" if each.not_judged < each.launches else "not judged"
+
+
 def _finding(each: OpportunityDocument) -> str:
     if each.finding is None:
-        return "no finding"
+        return _no_finding(each)
     if each.finding_launches == each.launches:
         return each.finding
     return f"{each.finding} (in {each.finding_launches:,} of {each.launches:,} launches)"
+
+
+def _no_finding(each: OpportunityDocument) -> str:
+    """A report that lacks the counters has not been found to be well."""
+    if not each.not_judged:
+        return "no finding"
+    lacks = "the report lacks what would show it"
+    if each.not_judged == each.launches:
+        return f"not judged: {lacks}"
+    return f"no finding ({each.not_judged:,} of {each.launches:,} launches not judged: {lacks})"
 
 
 def forecast_text(forecast: GainDocument | None) -> str:
@@ -146,16 +192,22 @@ def _times(factor: float) -> str:
     return f"{factor:.0f}x" if factor >= 9.95 else f"{factor:.1f}x"
 
 
-def _device_names(opportunities: Sequence[OpportunityDocument]) -> list[str]:
+def _device_names(
+    named: Sequence[OpportunityDocument | GpuDocument], gpus: Sequence[GpuDocument]
+) -> list[str]:
     """A slice of a GPU has the name of the whole: told apart by its SMs where both are there."""
     sizes: dict[str | None, set[int | None]] = defaultdict(set)
-    for each in opportunities:
-        sizes[each.device].add(each.sm_count)
+    for gpu in gpus:
+        sizes[gpu.device].add(gpu.sm_count)
     return [
         one_line(each.device or "a GPU without a name")
         + (f" ({each.sm_count or '?'} SMs)" if len(sizes[each.device]) > 1 else "")
-        for each in opportunities
+        for each in named
     ]
+
+
+def _marked(each: OpportunityDocument) -> str:
+    return f"{example(each)}  # the file is gone" if each.gone else example(each)
 
 
 def example(each: OpportunityDocument) -> str:
@@ -170,6 +222,12 @@ def _notes(top: TopDocument) -> list[str]:
     if top.untimed:
         noun = "launch has" if top.untimed == 1 else "launches have"
         notes.append(f"{top.untimed:,} {noun} no measured duration: counted, and in no time here.")
+    if top.kernel is not None:
+        notes.append("Shares are of the time of all kernels on that GPU.")
+    if gone := sum(each.gone for each in top.opportunities):
+        noun = "report is no longer where it was" if gone == 1 else "reports are no longer there"
+        take = f"keet batch DIR -o {shlex.quote(one_line(top.store))} --prune"
+        notes.append(f"{gone:,} {noun}; take what is gone out of the store with: {take}")
     if top.groups > len(top.opportunities):
         notes.append(f"{len(top.opportunities):,} of {top.groups:,} groups; more with --limit N.")
     return notes
@@ -179,7 +237,10 @@ def next_step(top: TopDocument) -> str:
     """The last line: what to do now."""
     if not top.opportunities:
         return "Nothing to rank."
-    return f"next: {example(top.opportunities[0])}"
+    there = [each for each in top.opportunities if not each.gone]
+    if not there:
+        return f"next: keet batch DIR -o {shlex.quote(one_line(top.store))} --prune"
+    return f"next: {example(there[0])}"
 
 
 # --- other forms
@@ -201,15 +262,21 @@ def top_csv(top: TopDocument) -> str:
 
 
 def top_markdown(top: TopDocument) -> str:
-    names = _device_names(top.opportunities)
+    names = _device_names(top.opportunities, top.gpus)
     header = (top.by, "saves", "share", "time", "launches", "GPU", "limiter", "forecast", "see")
     rows = [_markdown_row(top, each, device) for each, device in zip(top.opportunities, names)]
     parts = [
         f"{code(top.store)}: {prose(_heading(top))}",
+        *_markdown_gpus(top),
         table(header, rows),
         *map(prose, _notes(top)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _markdown_gpus(top: TopDocument) -> list[str]:
+    lines = _gpu_lines(top)
+    return ["\n".join(f"- {prose(line)}" for line in lines), _ORDER] if lines else []
 
 
 def _markdown_row(top: TopDocument, each: OpportunityDocument, device: str) -> list[str]:
@@ -218,7 +285,8 @@ def _markdown_row(top: TopDocument, each: OpportunityDocument, device: str) -> l
     what["finding"] = f"{prose(_finding(each))}: {prose(_name(top, each))}"
     what["file"] = f"{code(each.path)}: {prose(_finding(each))}"
     return [
-        *(what[top.by], duration(each.saved_us), _percent(each.share), duration(each.time_us)),
+        *(what[top.by], _saving(each), _percent(each.share), duration(each.time_us)),
         *(f"{each.launches:,}", prose(device), prose(each.limiter or "-")),
-        *(forecast_text(each.forecast), code(example(each))),
+        forecast_text(each.forecast),
+        code(example(each)) + (" (the file is gone)" if each.gone else ""),
     ]

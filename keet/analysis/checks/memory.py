@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from keet.analysis.accesses import is_gather
 from keet.analysis.ceilings import NEAR, bounded, less_work
 from keet.analysis.findings import Finding
 from keet.analysis.view import View
@@ -59,6 +60,7 @@ def uncoalesced_global(view: View) -> Iterator[Finding]:
         forecast,
         (share, every, sectors, ideal),
         places,
+        "gather" if not narrow and is_gather(view.accesses("uncoalesced_global", places)) else "",
     )
 
 

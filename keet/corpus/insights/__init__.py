@@ -70,8 +70,9 @@ def _across_files(
     measured: list[Measured] = []
     changes: list[Changed] = []
     for kernels in kernel_batches(store, kernel):
-        captures = captures_of(read_points(store, kernels))
-        series = find_series(captures)
+        points = read_points(store, kernels)
+        captures = captures_of(points)
+        series = find_series(captures, points)
         used = {id(point) for each in series for point in each.points}
         changed = find_changes(each for each in captures if id(each.point) not in used)
         measured += _measured(store, series, captures, changed)

@@ -18,17 +18,26 @@ from keet.units import Quantity
 _LEAST_KERNELS = 2
 _SHOWN = 8
 _LEAST_SHARE = 1.0
-"""Per cent of the GPU's time: less is no pattern worth a remedy."""
+"""Per cent of the GPU's time that fixing saves: less is no pattern worth a remedy."""
+_LEAST_SAVED_US = 5.0
+"""Of a kernel: captures of such short launches differ by as much."""
 
 
 class _Row(NamedTuple):
-    """A finding in one kernel on one GPU."""
+    """A finding in one kernel on one GPU, in the files of one folder.
+
+    Those files hold versions of the kernel (before and after an edit, points of a sweep): one of
+    them will be run, so the times are those of the file in which it takes longest.
+    """
 
     finding: str
     device: str
     kernel: str
     kernel_full: str
+    path: str
     launches: int
+    """In that file."""
+    in_all: int
     files: frozenset[str]
     time_us: float
     saved_low_us: float
@@ -40,7 +49,8 @@ def find_clusters(store: Source, kernel: re.Pattern[str] | None) -> list[Insight
     totals = _totals(store, kernel)
     groups: dict[tuple[str, str], list[_Row]] = defaultdict(list)
     for row in _rows(store):
-        if kernel is None or kernel.search(row.kernel) or kernel.search(row.kernel_full):
+        asked = kernel is None or kernel.search(row.kernel) or kernel.search(row.kernel_full)
+        if asked and row.saved_likely_us >= _LEAST_SAVED_US:
             groups[row.finding, row.device].append(row)
     clusters = [_cluster(rows, totals[device]) for (_, device), rows in groups.items()]
     worth = [cluster for cluster in clusters if _is_pattern(cluster)]
@@ -50,7 +60,8 @@ def find_clusters(store: Source, kernel: re.Pattern[str] | None) -> list[Insight
 def _is_pattern(cluster: Cluster) -> bool:
     """Two kernels of one file are no set: whoever reads that file sees both."""
     least = _LEAST_KERNELS if cluster.files > 1 else _LEAST_KERNELS + 1
-    return cluster.kernel_count >= least and cluster.share_pct >= _LEAST_SHARE
+    saved = 100 * cluster.saved_likely_us / cluster.total_us
+    return cluster.kernel_count >= least and saved >= _LEAST_SHARE
 
 
 def _totals(store: Source, kernel: re.Pattern[str] | None) -> dict[str, float]:
@@ -69,21 +80,28 @@ def _totals(store: Source, kernel: re.Pattern[str] | None) -> dict[str, float]:
 def _rows(store: Source) -> list[_Row]:
     """What fixing saves is a part of the launch's own time: never more than is there."""
     saved = ", ".join(
-        f"sum(l.duration_us * (1 - 1 / greatest(1, f.forecast_{bound})))"
+        f"sum(l.duration_us * (1 - 1 / greatest(1, f.forecast_{bound}))) AS {bound}"
         for bound in ("low", "likely", "high")
     )
     table = store.query(
-        "SELECT f.id, coalesce(l.device, 'unknown GPU'), l.kernel, l.kernel_full, count(*), "
-        f"list(DISTINCT l.report_sha256), sum(l.duration_us), {saved} "
+        "WITH in_file AS (SELECT f.id, coalesce(l.device, 'unknown GPU') AS device, l.kernel, "
+        "any_value(l.kernel_full) AS full_name, l.report_sha256 AS sha256, min(l.path) AS path, "
+        f"count(*) AS launches, sum(l.duration_us) AS time, {saved} "
         "FROM findings f JOIN launches l USING (report_sha256, launch_id) "
-        "WHERE l.duration_us > 0 AND f.forecast_likely IS NOT NULL GROUP BY 1, 2, 3, 4"
+        "WHERE l.duration_us > 0 AND f.forecast_likely IS NOT NULL "
+        "GROUP BY f.id, coalesce(l.device, 'unknown GPU'), l.kernel, l.report_sha256) "
+        "SELECT id, device, kernel, arg_max(full_name, time), arg_max(path, time), "
+        "arg_max(launches, time), sum(launches), list(sha256), max(time), "
+        "arg_max(low, time), arg_max(likely, time), arg_max(high, time) FROM in_file "
+        r"GROUP BY id, device, kernel, regexp_replace(path, '[^/\\]*$', '')"
     )
     return [_row(row) for row in table.rows]
 
 
 def _row(row: Sequence[Any]) -> _Row:
-    finding, device, kernel, full, launches, files, *times = row
-    return _Row(finding, device, kernel or "", full or "", launches, frozenset(files), *times)
+    finding, device, kernel, full, path, launches, in_all, files, *times = row
+    counts = (int(launches), int(in_all), frozenset(files))
+    return _Row(finding, device, kernel or "", full or "", path or "", *counts, *times)
 
 
 def _cluster(rows: Sequence[_Row], total_us: float) -> Cluster:
@@ -95,9 +113,11 @@ def _cluster(rows: Sequence[_Row], total_us: float) -> Cluster:
         label=spec.label if spec else rows[0].finding,
         device=rows[0].device,
         kernels=tuple(kernels[:_SHOWN]),
-        kernel_count=len(kernels),
-        launches=sum(row.launches for row in rows),
+        kernel_count=len({row.kernel_full for row in rows}),
+        row_count=len(rows),
+        launches=sum(row.in_all for row in rows),
         files=len(frozenset().union(*(row.files for row in rows))),
+        versions=sum(len(row.files) - 1 for row in rows),
         time_us=time,
         total_us=total_us,
         share_pct=100 * time / total_us,
@@ -109,10 +129,14 @@ def _cluster(rows: Sequence[_Row], total_us: float) -> Cluster:
 
 
 def _kernels(rows: Sequence[_Row], total_us: float) -> Iterable[ClusterKernel]:
-    """By full name: kernels of one short name may be different ones."""
+    """By name and folder: kernels of one short name may be different ones."""
+    shown = shortest_paths([row.path for row in rows])
     for row in rows:
         yield ClusterKernel(
             kernel=row.kernel,
+            path=row.path,
+            shown_path=shown[row.path],
+            versions=len(row.files),
             launches=row.launches,
             files=len(row.files),
             time_us=row.time_us,
@@ -121,6 +145,15 @@ def _kernels(rows: Sequence[_Row], total_us: float) -> Iterable[ClusterKernel]:
             saved_likely_us=row.saved_likely_us,
             saved_high_us=row.saved_high_us,
         )
+
+
+def shortest_paths(paths: Iterable[str]) -> dict[str, str]:
+    """By as many last parts as tell all of them apart; the folder always: many are `slow`."""
+    parts = {path: path.replace("\\", "/").split("/") for path in paths}
+    depth, most = 2, max(map(len, parts.values()), default=0)
+    while depth < most and len({tuple(each[-depth:]) for each in parts.values()}) < len(parts):
+        depth += 1
+    return {path: "/".join(each[-depth:]) for path, each in parts.items()}
 
 
 # --- words
@@ -154,7 +187,19 @@ def _extent(cluster: Cluster, book: Book, share: Evidence) -> str:
     )
     return (
         f"{launches.value:,.0f} launches in {plural(int(files.value), 'file')} on {cluster.device} "
-        f"have it; they take {time} of the {total} that the store holds of this GPU ({share:.0f})."
+        f"have it; {_who(cluster, book)} {time} of the {total} that the store holds of this GPU "
+        f"({share:.0f})."
+    )
+
+
+def _who(cluster: Cluster, book: Book) -> str:
+    if not cluster.versions:
+        return "they take"
+    book.computed("other versions", cluster.versions, "")
+    others = plural(cluster.versions, "capture is", "captures are")
+    return (
+        f"{others} of another version of a kernel in the same folder and not counted. The "
+        "slowest of each take"
     )
 
 
@@ -167,26 +212,35 @@ def _saving(cluster: Cluster, book: Book) -> str:
             ("at most", cluster.saved_high_us),
         )
     )
-    return f"If all were fixed, {likely} would be saved ({low} to {high}), by the forecast of each."
+    all_ = "the slowest version of each" if cluster.versions else "all"
+    return (
+        f"If {all_} were fixed, {likely} would be saved ({low} to {high}), by the forecast of each."
+    )
 
 
 def _adds(cluster: Cluster, book: Book) -> str:
-    """Beside the one kernel that a reader of single profiles would begin with."""
+    """Beside the one kernel that a reader of single profiles would begin with; nothing, where one
+    file holds them all."""
+    if cluster.files < 2:
+        return ""
     first, saved = cluster.kernels[0], cluster.saved_likely_us
     share = book.computed(
         "share of the first kernel in the saving",
         100 * first.saved_likely_us / saved if saved else 0.0,
         "%",
     )
-    others = [f"`{kernel.kernel}`" for kernel in cluster.kernels[1:3]]
+    others = [f"`{name}`" for name in _other_names(cluster)]
     return (
         f"The profile that gains most alone (`{first.kernel}`) has {share:.0f} of that saving; the "
-        f"set shows that the same remedy serves {joined(others)}{_and_more(cluster)} too."
+        f"set shows that the same remedy serves {joined(others)} too."
     )
 
 
-def _and_more(cluster: Cluster) -> str:
-    return " and others" if cluster.kernel_count > 3 else ""
+def _other_names(cluster: Cluster) -> list[str]:
+    names = dict.fromkeys(kernel.kernel for kernel in cluster.kernels[1:])
+    names.pop(cluster.kernels[0].kernel, None)
+    shown = list(names)[:2]
+    return shown or [cluster.kernels[1].shown_path]
 
 
 def _time(book: Book, label: str, value_us: float) -> Evidence:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from keet.corpus.insights.families import family_of
+from keet.corpus.insights.families import function_of
 from keet.corpus.insights.points import Source, literals
 
 _AT_ONCE = 100_000
@@ -24,12 +24,12 @@ class Extent(NamedTuple):
 
 
 def kernel_batches(store: Source, kernel: re.Pattern[str] | None) -> Iterator[list[str]]:
-    """Full names of kernels, the instances of a function together."""
+    """Full names of kernels, the instances and versions of a function together."""
     sizes: dict[str, int] = defaultdict(int)
     files: dict[str, int] = defaultdict(int)
     names: dict[str, list[str]] = defaultdict(list)
     for full, launches, reports in _kernels(store, kernel):
-        family = family_of(full).name
+        family = function_of(full)
         names[family].append(full)
         sizes[family] += launches
         files[family] += reports

@@ -32,3 +32,8 @@ def family_of(kernel_full: str) -> Family:
 
     name = _ARGUMENTS.sub(lambda found: _NUMBER.sub(take, found[0]), kernel_full)
     return Family(name, tuple(numbers))
+
+
+def function_of(kernel_full: str) -> str:
+    """Without its parameters: an edit may add one."""
+    return family_of(kernel_full.replace("(anonymous namespace)::", "")).name.partition("(")[0]

@@ -50,6 +50,15 @@ class LimiterChange(NamedTuple):
     becomes: str
 
 
+class LeftOut(NamedTuple):
+    """A file with the knob in its name that is no point."""
+
+    value: float
+    shown: str
+    path: str
+    why: str
+
+
 class Sweep(NamedTuple):
     """One kernel while one thing varies."""
 
@@ -69,10 +78,19 @@ class Sweep(NamedTuple):
     """Position in `points`; none where the points can't be compared, or differ by noise only."""
     only_noise: bool
     changes: tuple[LimiterChange, ...]
+    left_out: tuple[LeftOut, ...] = ()
 
 
 class ClusterKernel(NamedTuple):
+    """A kernel in the files of one folder."""
+
     kernel: str
+    path: str
+    """The file in which it takes longest: of versions, that one counts."""
+    shown_path: str
+    """As much of it as tells it from those of other rows."""
+    versions: int
+    """Files of the folder in which it has the finding."""
     launches: int
     files: int
     time_us: float
@@ -91,8 +109,12 @@ class Cluster(NamedTuple):
     kernels: tuple[ClusterKernel, ...]
     """Those that would save the most first; not all where there are many."""
     kernel_count: int
+    row_count: int
+    """A kernel has a row in each folder."""
     launches: int
     files: int
+    versions: int
+    """Files that hold another version of a kernel than the slowest: they do not add up."""
     time_us: float
     total_us: float
     share_pct: float

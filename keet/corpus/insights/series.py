@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from keet.corpus.insights.families import Family, family_of
+from keet.corpus.insights.ordinals import Names, left_out, names_in, only_counts
 from keet.corpus.insights.points import Point
 
 LEAST_VALUES = 3
@@ -51,6 +52,8 @@ class Series(NamedTuple):
     fixed: tuple[tuple[Coordinate, float], ...]
     follows: tuple[Coordinate, ...]
     """What changes with the knob, and is chosen less freely."""
+    left: tuple[tuple[float, Point, str], ...] = ()
+    """Files with the knob in their name that are no points of any sweep over it, and why."""
 
     @property
     def points(self) -> list[Point]:
@@ -82,30 +85,47 @@ def _counts(by_file: Mapping[tuple[str, ...], Sequence[Capture]]) -> dict[tuple[
     return counts
 
 
-def find_series(captures: Iterable[Capture]) -> list[Series]:
-    """On each GPU by itself."""
+def find_series(captures: Iterable[Capture], points: Sequence[Point] = ()) -> list[Series]:
+    """On each GPU by itself. `points`: all there are, also those that no capture came of."""
     buckets: dict[tuple[str, ...], list[Capture]] = defaultdict(list)
     for capture in captures:
         buckets[*capture.group, capture.folder, capture.point.device].append(capture)
-    return [series for bucket in buckets.values() for series in _in_bucket(bucket)]
+    names = names_in(points)
+    found = [series for bucket in buckets.values() for series in _in_bucket(bucket, names)]
+    return [_with_left_out(series, found, points) for series in found]
 
 
-def _in_bucket(captures: Sequence[Capture]) -> Iterator[Series]:
+def _with_left_out(series: Series, every: Sequence[Series], points: Sequence[Point]) -> Series:
+    """Of knobs in names: who wrote the name meant the file to be a point."""
+    if series.knob.rank > 0:
+        return series
+    used = frozenset(p.sha256 for each in every if each.knob == series.knob for p in each.points)
+    fixed = {c.name: value for c, value in series.fixed if c.rank == 0}
+    return series._replace(
+        left=tuple(left_out(series.knob.name, series.points, fixed, points, used))
+    )
+
+
+def _in_bucket(captures: Sequence[Capture], names: Names) -> Iterator[Series]:
     """Knobs that were chosen freely first; a capture that they explain needs no other knob."""
     left = list(captures)
     for rank in sorted({coordinate.rank for capture in captures for coordinate in capture.at}):
-        found = list(_at_rank(left, rank)) if _files(left) >= LEAST_VALUES else []
+        found = list(_at_rank(left, rank, names)) if _files(left) >= LEAST_VALUES else []
         yield from found
         used = {id(point) for series in found for point in series.points}
         left = [capture for capture in left if id(capture.point) not in used]
 
 
-def _at_rank(captures: Sequence[Capture], rank: int) -> Iterator[Series]:
+def _at_rank(captures: Sequence[Capture], rank: int, names: Names) -> Iterator[Series]:
     varying = _varying(captures)
     for knob, tied in _classes(captures, [c for c in varying if c.rank == rank]):
         others = [c for c in varying if c.rank <= rank and c != knob and c not in tied]
+        alone = not tied and not any(c.rank == 0 for c in others)
         for members in _split(captures, others):
-            yield from _series(knob, tied, members)
+            for series in _series(knob, tied, members):
+                counts = alone and knob.source == "file name"
+                if not (counts and only_counts(knob.name, series.values, names)):
+                    yield series
 
 
 def _series(

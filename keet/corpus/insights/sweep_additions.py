@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from keet.catalog import findings
 from keet.corpus.insights.describe import joined, spoken
@@ -75,18 +75,11 @@ class Additions:
             return
         if self._sweep.kind == "size":
             return
-        starved = [run for run in self._facts.slow_runs() if self._is_starved(run)]
+        slow = [i for run in self._facts.slow_runs() for i in run]
+        starved = [self._facts.value(i) for i in slow if self._facts.judgement(i).starved]
         if starved:
-            edge = self._facts.value(self._facts.edges(starved[0])[0])
-            yield (
-                f"that before {edge} what is in flight is the limit, whatever unit a profile there "
-                "names"
-            )
+            yield f"that at {joined(starved)} what is in flight is the limit, not a unit"
         elif self._sweep.changes:
             change = self._sweep.changes[0]
             known = self._facts.values()
             yield f"that up to {known[change.after]} another limit holds, {spoken(change.was)}"
-
-    def _is_starved(self, run: Sequence[int]) -> bool:
-        tracked = self._facts.tracked(run)
-        return tracked is not None and tracked.in_flight

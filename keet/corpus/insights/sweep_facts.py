@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from keet.corpus.insights import noise
 from keet.corpus.insights.book import Book
 from keet.corpus.insights.points import Point
 from keet.corpus.insights.records import Sweep
+from keet.corpus.insights.slow_points import SM_ACTIVE, Judgement, judged, label_of, value_of
 from keet.corpus.insights.sweeps import Measured
-from keet.corpus.insights.tracking import Tracked, what_fills, what_tracks
+from keet.corpus.insights.tracking import Tracked, what_fills
 from keet.evidence import Evidence
 
 
@@ -20,7 +21,10 @@ class SweepFacts:
     def __init__(self, measured: Measured, book: Book) -> None:
         self.sweep: Sweep = measured.sweep
         self.points: Sequence[Point] = measured.points
+        self.shares: Sequence[Mapping[str, float]] = measured.shares
+        """Of peak, of every unit that a report has; by point."""
         self.book = book
+        self._judged: dict[int, Judgement] = {}
         self.costs = [self.cost(i) for i in range(len(measured.points))]
 
     @property
@@ -80,9 +84,35 @@ class SweepFacts:
         beside = (run[-1] + 1, run[0] - 1)
         return [i for i in beside if 0 <= i < len(self.points)]
 
-    def tracked(self, run: Sequence[int]) -> Tracked | None:
+    def beside(self, i: int) -> list[int]:
+        """The plateau on both sides of a slow point, the nearer one first; else the best."""
+        tied = [j for j, point in enumerate(self.sweep.points) if point.tied]
+        sides = [max((j for j in tied if j < i), default=None)]
+        sides.append(min((j for j in tied if j > i), default=None))
+        return sorted((j for j in sides if j is not None), key=lambda j: abs(j - i))
+
+    def judgement(self, i: int) -> Judgement:
+        """Of a slow point, by itself."""
+        if i not in self._judged:
+            plateau = [self.points[j] for j in self.beside(i)]
+            best = self.points[self.best]
+            self._judged[i] = judged(self.points[i], plateau, best, self.shares[i])
+        return self._judged[i]
+
+    def counter(self, i: int, column: str) -> Evidence:
+        """Only of what the point has."""
+        point = self.points[i]
+        if column != SM_ACTIVE:
+            cell = self.book.cell(point, column)
+            assert cell is not None
+            return cell
+        names = ("sm_active_cycles", "elapsed_cycles")
+        parts = [cell for name in names if (cell := self.book.cell(point, name))]
+        return self.book.computed(label_of(column), value_of(point, column) or 0.0, "%", *parts)
+
+    def filled(self, run: Sequence[int]) -> Tracked | None:
         """Over the stretch and the plateau on both sides: a cause has to hold for these too."""
         here = sorted({*run, *self.edges(run)})
         here = here if len(here) > 2 else list(range(len(self.points)))  # two points always agree
-        find = what_fills if self.sweep.kind == "size" else what_tracks
-        return find([self.points[i] for i in here], [float(self.costs[i].value) for i in here])
+        costs = [float(self.costs[i].value) for i in here]
+        return what_fills([self.points[i] for i in here], costs)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from keet.corpus.insights import noise
 from keet.corpus.insights.describe import amount, capital, joined, spoken
+from keet.corpus.insights.slow_points import differing_work, label_of
+from keet.corpus.insights.slow_words import SlowWords
 from keet.corpus.insights.sweep_additions import Additions
 from keet.corpus.insights.sweep_facts import SweepFacts
 from keet.corpus.insights.sweeps import limiters
@@ -13,6 +17,9 @@ from keet.evidence import Evidence
 
 _FULL = 85.0
 """Per cent of its peak from which a unit has nothing more to give."""
+_MOST_LEFT_OUT = 5
+_MOST_THREADS = 1024
+"""Of a block: a block size that has reached it can't be larger."""
 _SOURCES = {
     "file name": "it stands in the files' names",
     "command line": "it stands in the command lines",
@@ -39,13 +46,24 @@ class SweepTeller:
         sweep = self._sweep
         if sweep.work == "unknown":
             return Told(
-                self._title("no best is named"), (self._what(), self._unknown()), self._only_shape()
+                self._title("no best is named"),
+                (self._what(), *self._left_out(), self._unknown()),
+                self._only_shape(),
             )
         if sweep.only_noise or sweep.best is None:
             return Told(
-                self._title("nothing but noise"), (self._what(), self._noise()), self._no_matter()
+                self._title("nothing but noise"),
+                (self._what(), *self._left_out(), self._noise()),
+                self._no_matter(),
             )
-        text = (self._what(), self._best(), *self._limiter(), *self._slow_parts(), *self._end())
+        text = (
+            self._what(),
+            *self._left_out(),
+            self._best(),
+            *self._limiter(),
+            *self._slow_parts(),
+            *self._end(),
+        )
         return Told(self._title(self._in_short()), text, Additions(self._facts).text())
 
     def _title(self, what: str) -> str:
@@ -75,6 +93,16 @@ class SweepTeller:
         moves = f"; {joined(also)} {'move' if len(also) > 1 else 'moves'} with it" if also else ""
         return f"{capital(said)}{moves}. {self._work()}"
 
+    def _left_out(self) -> Iterator[str]:
+        left = self._sweep.left_out
+        if not left:
+            return
+        for each in left:
+            self._facts.book.computed(self._sweep.knob, each.value, "")
+        said = [f"{each.shown} ({each.why})" for each in left[:_MOST_LEFT_OUT]]
+        said += ["others"] if len(left) > _MOST_LEFT_OUT else []
+        yield f"Left out, as more than {self._sweep.knob} differs there: {joined(said)}."
+
     def _span(self) -> str:
         values = list(self._facts.values().values())
         if self._facts.is_number:
@@ -85,12 +113,29 @@ class SweepTeller:
         if self._sweep.kind in ("gpu", "version"):
             return "What was launched is the same."
         if self._sweep.work == "same":
-            return "The work stays the same, so the times compare."
+            return self._same_problem()
         if self._sweep.work_unit:
             return (
                 f"The work varies with it: what compares is the time per {self._sweep.work_unit}."
             )
         return "How much work each does is not in the store."
+
+    def _same_problem(self) -> str:
+        """Bytes or instructions tell that it is; what each unit has to do may vary all the same."""
+        varying = differing_work(self._facts.points)
+        if not varying:
+            return "The work stays the same, so the times compare."
+        said = [self._work_span(*each) for each in varying[:3]]
+        said += ["others"] if len(varying) > 3 else []
+        return (
+            "The problem stays the same, so the times compare; the work of the units does not: "
+            f"{joined(said)}."
+        )
+
+    def _work_span(self, column: str, least: float, most: float) -> str:
+        points = {point.number(column): point for point in self._facts.points}
+        ends = [self._facts.book.cell(points[value], column) for value in (least, most)]
+        return f"{label_of(column)} ({' to '.join(amount(end) for end in ends if end)})"
 
     def _unknown(self) -> str:
         times = [self._facts.book.time(point) for point in self._facts.points]
@@ -163,53 +208,33 @@ class SweepTeller:
         return f"The limiter is another: {joined(said)}."
 
     def _slow_parts(self) -> Iterator[str]:
-        if not self._facts.is_number:
-            return
-        for run in self._facts.slow_runs():
-            yield self._slow_run(run)
+        if self._sweep.kind == "size":
+            yield from (self._dear_run(run) for run in self._facts.slow_runs())
+        elif self._facts.is_number:
+            yield from SlowWords(self._facts).sentences()
 
-    def _slow_run(self, run: Sequence[int]) -> str:
-        """A stretch that is slower, with what moves along with the time there."""
+    def _dear_run(self, run: Sequence[int]) -> str:
+        """Sizes at which a unit of work costs more."""
         values = [self._facts.value(i) for i in run]
         where = joined(values) if len(run) < 4 else f"{values[0]} to {values[-1]}"
         worst = max(run, key=lambda i: self._facts.costs[i].value)
-        ratio = self._facts.book.times(
-            f"slower at {values[run.index(worst)]}",
-            self._facts.costs[worst],
-            self._facts.costs[self._facts.best],
-        )
-        said = f"At {where} it takes up to {ratio.value:.2f}x of the best{self._lead_at(worst)}"
-        return f"{said}: {self._why(run)}"
+        at = values[run.index(worst)]
+        costs = self._facts.costs[worst], self._facts.costs[self._facts.best]
+        ratio = self._facts.book.times(f"dearer at {at}", *costs)
+        most = f"{ratio.value:.2f}x" + (f" (at {at})" if len(run) > 1 else "")
+        said = f"At {where} a unit of work costs up to {most} of the best"
+        return f"{said}: {self._why_dear(run)}"
 
-    def _lead_at(self, i: int) -> str:
-        """How far the unit that limits the best gets here."""
-        lead = limiters(self._sweep.points[self._facts.best].limiter)[:1]
-        share = self._sweep.points[i].units.get(lead[0]) if lead else None
-        if share is None:
-            return ""
-        reached = self._facts.book.share(self._facts.points[i], lead[0], share)
-        return f", with {spoken(lead[0])} at {reached:.0f} of peak"
-
-    def _why(self, run: Sequence[int]) -> str:
-        tracked, edge = self._facts.tracked(run), self._facts.edges(run)[0]
-        if tracked is None:
-            return (
-                "no counter in the store moves with the time there; compare the profiles by hand."
-            )
+    def _why_dear(self, run: Sequence[int]) -> str:
+        filled, edge = self._facts.filled(run), self._facts.edges(run)[0]
+        if filled is None:
+            return "neither waves nor warps move with that; compare the profiles by hand."
         ends = [self._facts.points[i] for i in (run[0] if run[0] < edge else run[-1], edge)]
-        amounts = [amount(e) for p in ends if (e := self._facts.book.cell(p, tracked.column))]
-        moved, to = f"{tracked.label} ({' to '.join(amounts)})", self._facts.value(edge)
-        if self._sweep.kind == "size":
-            return (
-                f"towards {to} a unit of work gets cheaper with more {moved}: before that the "
-                "problem is too small to fill the GPU."
-            )
-        if tracked.in_flight:
-            return (
-                f"towards {to} the time falls with more {moved} while the work stays the same. "
-                "What is in flight limits it there, not a unit's peak."
-            )
-        return f"towards {to} the time falls with {moved}."
+        amounts = [amount(e) for p in ends if (e := self._facts.book.cell(p, filled.column))]
+        return (
+            f"towards {self._facts.value(edge)} it gets cheaper with more {filled.label} "
+            f"({' to '.join(amounts)}), as where a problem is too small to fill the GPU."
+        )
 
     def _end(self) -> Iterator[str]:
         best = self._facts.best
@@ -226,9 +251,20 @@ class SweepTeller:
             )
 
     def _is_open_end(self, best: int) -> bool:
-        last = len(self._sweep.points) - 1
-        neighbour = 1 if best == 0 else best - 1
-        return best in (0, last) and not self._sweep.points[neighbour].tied
+        """The curve still falls there, beyond noise, and nothing is known of what comes next."""
+        points = self._facts.points
+        last = len(points) - 1
+        if best not in (0, last) or (best == last and self._is_largest_block()):
+            return False
+        times = [float(self._facts.costs[i].value) for i in (1 if best == 0 else best - 1, best)]
+        sd = noise.between_sessions(min(point.duration_us for point in points))
+        end = self._sweep.points[best].value
+        beyond = [e.value for e in self._sweep.left_out if (e.value > float(end)) == bool(best)]
+        return not beyond and math.log(times[0] / times[1]) > noise.BEYOND * sd
+
+    def _is_largest_block(self) -> bool:
+        sizes = [math.prod(size or 1 for size in point.block) for point in self._facts.points]
+        return sizes[-1] >= _MOST_THREADS and sizes[0] < sizes[-1]
 
 
 def _value(piece: Evidence) -> float:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from keet.corpus.insights import noise
 from keet.corpus.insights.other_series import Alternatives
 from keet.corpus.insights.points import Point
-from keet.corpus.insights.records import CurvePoint, LimiterChange, Sweep
+from keet.corpus.insights.records import CurvePoint, LeftOut, LimiterChange, Sweep
 from keet.corpus.insights.series import Coordinate, Series
 from keet.corpus.insights.work import WorkJudgement, judge_work, work_of
 
@@ -31,6 +31,8 @@ class Measured(NamedTuple):
 
     sweep: Sweep
     points: tuple[Point, ...]
+    shares: tuple[Mapping[str, float], ...]
+    """Of peak, of every unit that a report has; by point."""
 
 
 class _Curve(NamedTuple):
@@ -61,8 +63,10 @@ def measured_series(series: Series, shares: Shares) -> Measured:
             source=series.knob.source,
             fixed=tuple(_shown_fixed(series.fixed)),
             moves_with=tuple(c.name for c in (*series.tied, *series.follows)),
+            left_out=tuple(LeftOut(v, shown_value(v), p.path, why) for v, p, why in series.left),
         ),
         curve.points,
+        _shares_of(curve.points, shares),
     )
 
 
@@ -72,7 +76,12 @@ def measured_alternatives(found: Alternatives, shares: Shares) -> Measured:
     curve = _curve(found, points, WorkJudgement("same", None))
     kind: Kind = "gpu" if found.kind == "gpu" else "version"
     sweep = _sweep(found.knob, kind, WorkJudgement("same", None), curve, shares)
-    return Measured(sweep._replace(moves_with=found.moves_with), curve.points)
+    moved = sweep._replace(moves_with=found.moves_with)
+    return Measured(moved, curve.points, _shares_of(curve.points, shares))
+
+
+def _shares_of(points: Sequence[Point], shares: Shares) -> tuple[Mapping[str, float], ...]:
+    return tuple(shares.get((point.sha256, point.launch), {}) for point in points)
 
 
 def _curve(series: Series | Alternatives, points: Sequence[Point], judged: WorkJudgement) -> _Curve:

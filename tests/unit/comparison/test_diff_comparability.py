@@ -23,7 +23,7 @@ from compared import (
 from keet.comparison.comparability import compare_captures, compare_launches
 from keet.comparison.difference import compare
 from keet.comparison.pairing import pair_groups
-from keet.comparison.sides import groups_of
+from keet.comparison.sides import Run, Side, groups_of
 from keet.profile import Device, Profile
 
 
@@ -301,3 +301,16 @@ def test_other_shapes_of_a_kernel_are_no_fusion() -> None:
 
     (pair,) = difference(launched(1, 2, 3), launched(11, 12)).pairs
     assert "fusion" not in {each.kind for each in pair.attribution}
+
+
+def test_launches_of_one_report_with_other_work_are_another_problem() -> None:
+    """Layers of a network: one kernel, one program, other sizes; the report has no code to compare."""
+    work = {"smsp__inst_executed.sum": 1e6, "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 1e5,
+            "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": 1e4}  # fmt: skip
+    more = {name: 4 * value for name, value in work.items()}
+    layers = made(
+        Kernel("conv", 1e5, grid=(64, 3, 1), metrics=work),
+        Kernel("conv", 4e5, grid=(48, 5, 1), metrics=more),
+    )
+    one, other = (Side((Run(layers, (launch,)),)) for launch in layers.launches)
+    assert [reason.id for reason in compare(one, other, guess=True).forbidden] == ["problem_size"]

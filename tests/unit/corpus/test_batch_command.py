@@ -173,15 +173,13 @@ def test_what_failed_is_tried_again_when_asked(tree: Path, tmp_path: Path, batch
 def test_shards_make_one_store(tree: Path, tmp_path: Path, batch: Keet) -> None:
     whole, sharded = tmp_path / "whole", tmp_path / "sharded"
     batch(tree, "-o", whole)
-    running = [
-        subprocess.Popen(
-            [*KEET, "batch", str(tree), "-o", str(sharded), "--jobs", "1", "--shard", f"{n}/2"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for n in range(2)
-    ]
-    assert {process.wait() for process in running} <= {0, 5}
+    shards = [(tree, "-o", sharded, "--jobs", 1, "--shard", f"{n}/2") for n in range(2)]
+    other = subprocess.Popen(
+        [*KEET, "batch", *map(str, shards[1])],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    assert {batch(*shards[0]).code, other.wait()} <= {0, 5}
     columns = "SELECT report_sha256, launch_id, headline FROM launches ORDER BY 1, 2"
     assert asked(sharded, columns) == asked(whole, columns)
     assert set(statuses(sharded)) == set(statuses(whole))
@@ -287,11 +285,16 @@ def cluster() -> Iterator[str]:
 
 
 @needs_dask
-def test_a_dask_cluster(tree: Path, tmp_path: Path, batch: Keet) -> None:
-    """One for both: it takes seconds to start, and tests that run apart would have one each."""
+def test_a_dask_cluster(
+    tree: Path, tmp_path: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for all: it takes seconds to start, and tests that run apart would have one each."""
     with cluster() as address:
         check_that_it_makes_the_same_store(address, tree, tmp_path, batch)
-        check_that_workers_that_die_are_told_of(address, tmp_path / "second")
+        monkeypatch.setattr("keet.cli.batch.ANALYSE", f"{HERE}:kill_dask_worker")
+        check_that_workers_that_die_are_told_of(address, tmp_path / "second", batch)
+    monkeypatch.setattr("keet.corpus.dask_cluster._CONNECT_SECONDS", 0.2)
+    check_that_no_cluster_is_told(tmp_path / "third", batch)
 
 
 def check_that_it_makes_the_same_store(
@@ -299,33 +302,23 @@ def check_that_it_makes_the_same_store(
 ) -> None:
     local, remote = tmp_path / "local", tmp_path / "remote"
     assert batch(tree, "-o", local).code == 5
-    done = subprocess.run(
-        [*KEET, "batch", str(tree), "-o", str(remote), "--dask", cluster],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 5, done.stderr
-    assert "6 files: 4 done, 1 duplicates, 1 failed" in done.stdout
+    done = batch(tree, "-o", remote, "--dask", cluster)
+    assert done.code == 5, done.err
+    assert "6 files: 4 done, 1 duplicates, 1 failed" in done.out
     assert everything(remote) == everything(local)
 
 
-def check_that_workers_that_die_are_told_of(cluster: str, tmp_path: Path) -> None:
+def check_that_workers_that_die_are_told_of(cluster: str, tmp_path: Path, batch: Keet) -> None:
     tree, out = tmp_path / "tree", tmp_path / "out"
     write_varied(tree, 2)
-    command = [f"{HERE}:kill_dask_worker", "batch", str(tree), "-o", str(out), "--dask", cluster]
-    done = subprocess.run([*WITH, *command], capture_output=True, text=True, check=False)
-    assert done.returncode == 5, done.stderr
+    done = batch(tree, "-o", out, "--dask", cluster)
+    assert done.code == 5, done.err
     reasons = asked(out, "SELECT status, reason FROM files")
     assert len(reasons) == 2
     assert all(r.startswith("the Dask workers that had it died 3 times") for _, r in reasons)
 
 
-@needs_dask
-def test_no_dask_there(tmp_path: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.corpus.dask_cluster._CONNECT_SECONDS", 0.2)
-    result = keet(
-        "batch", REPORTS / "graph.ncu-rep", "-o", tmp_path / "o", "--dask", "tcp://127.0.0.1:9"
-    )
+def check_that_no_cluster_is_told(tmp_path: Path, batch: Keet) -> None:
+    result = batch(REPORTS / "graph.ncu-rep", "-o", tmp_path, "--dask", "tcp://127.0.0.1:9")
     assert result.code == 3
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in result.err

@@ -54,6 +54,51 @@ def test_a_disease_of_a_trifle_is_no_cluster(tmp_path: Path) -> None:
     assert of_kind(found, "cluster") == []
 
 
+def test_versions_of_a_kernel_in_one_folder_do_not_add_up(tmp_path: Path) -> None:
+    """As `track` of xs_lookup: slow, step1 and fast have other parameters and one name."""
+    versions = [
+        launch(f"x/{name}.ncu-rep", kernel="track", kernel_full=f"track({name})", duration_us=t)
+        for name, t in (("slow", 300.0), ("step1", 200.0), ("fast", 100.0))
+    ]
+    others = [
+        launch("y/slow.ncu-rep", kernel="track", kernel_full="track(y)", duration_us=80.0),
+        launch("z/slow.ncu-rep", kernel="flip", kernel_full="flip()", duration_us=60.0),
+    ]
+    sick = [finding(each, "uncoalesced_global", 2.0) for each in (*versions, *others)]
+    (insight,) = of_kind(found_in(tmp_path, [*versions, *others], sick), "cluster")
+    cluster = insight.cluster
+    assert cluster is not None
+    rows = [(k.kernel, k.shown_path, k.versions, k.launches) for k in cluster.kernels]
+    assert rows == [
+        ("track", "x/slow.ncu-rep", 3, 1),
+        ("track", "y/slow.ncu-rep", 1, 1),
+        ("flip", "z/slow.ncu-rep", 1, 1),
+    ]
+    assert cluster.saved_likely_us == pytest.approx((300 + 80 + 60) / 2)
+    assert (cluster.versions, cluster.launches, cluster.kernel_count) == (2, 5, 3)
+    assert "2 captures are of another version" in insight.text[0]
+
+
+def test_the_set_adds_nothing_to_kernels_of_one_file(tmp_path: Path) -> None:
+    sick = [
+        launch("a.ncu-rep", i, kernel=k, kernel_full=f"{k}()", duration_us=100.0)
+        for i, k in enumerate(("one", "two", "three"))
+    ]
+    found = found_in(tmp_path, sick, [finding(each, "small_grid", 2.0) for each in sick])
+    (insight,) = of_kind(found, "cluster")
+    assert insight.adds == ""
+
+
+@pytest.mark.parametrize(("time", "rest"), [(4.0, 0.0), (100.0, 5e4)])
+def test_a_saving_within_noise_or_below_a_hundredth_is_no_cluster(
+    tmp_path: Path, time: float, rest: float
+) -> None:
+    sick = [launch(f"{k}.ncu-rep", kernel=k, kernel_full=f"{k}()", duration_us=time) for k in "abc"]
+    large = [launch("l.ncu-rep", kernel="l", kernel_full="l()", duration_us=rest)] if rest else []
+    ill = [finding(each, "small_grid", 2.0) for each in sick]
+    assert of_kind(found_in(tmp_path, [*sick, *large], ill), "cluster") == []
+
+
 # --- outliers
 
 

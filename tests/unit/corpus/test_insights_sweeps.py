@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,16 +54,79 @@ def test_pair_reduce_has_its_best_point_and_its_changes_of_limiter(samples: Insi
     ]
 
 
-def test_pair_reduce_is_bound_by_what_is_in_flight_below_its_knee_only(samples: Insights) -> None:
-    (told,) = [each for each in samples.insights if each.sweep and each.sweep.knob == "BLOCK"]
+def slow_parts(insights: Insights, knob: str) -> dict[str, str]:
+    """Sentences about slow points, by the values they are about."""
+    (told,) = [each for each in insights.insights if each.sweep and each.sweep.knob == knob]
     slow = [text for text in told.text if text.startswith("At ") and "of the best" in text]
-    assert len(slow) == 2
-    assert "At 32 and 64" in slow[0]
-    assert "What is in flight limits it there" in slow[0]
-    assert "At 192 and 256" in slow[1]
-    assert "no counter in the store moves" in slow[1]  # sample.toml: "for a reason not found"
-    assert "The best profile alone (1024) shows DRAM at 93% of peak" in told.adds
-    assert "before 96 what is in flight is the limit" in told.adds
+    return {text[3 : text.index(" it takes")]: text for text in slow}
+
+
+def test_each_slow_point_of_pair_reduce_is_told_by_itself(samples: Insights) -> None:
+    """L2 is near its peak at 32 and 64, and has more to do there: nothing says `in flight`."""
+    slow = slow_parts(samples, "BLOCK")
+    assert list(slow) == ["32", "64", "192", "256"]
+    for value, beside in (("32", "96"), ("64", "96"), ("192", "128")):
+        assert "L2 Cache Sectors, 42," in slow[value]
+        assert f" at {beside}" in slow[value]
+        assert "L2 Hit Rate" in slow[value]
+    assert "L2 at 92% of peak" in slow["64"]
+    assert "Sectors" not in slow["256"]
+    assert "share of cycles with active SMs, 82.11 % against 91.72 % at 512" in slow["256"]
+    assert not any("in flight" in text or "No counter" in text for text in slow.values())
+
+
+def test_work_that_varies_is_not_called_the_same(samples: Insights) -> None:
+    for knob, counter in (("BLOCK", "L2 Cache Sectors"), ("TILE_Y", "Executed Instructions")):
+        (told,) = [each for each in samples.insights if each.sweep and each.sweep.knob == knob]
+        assert "The work stays the same" not in " ".join([*told.text, told.adds])
+        assert "The problem stays the same" in told.text[0]
+        assert counter in told.text[0]
+
+
+def test_what_is_said_of_a_stretch_names_the_point_it_is_true_of(samples: Insights) -> None:
+    (text,) = slow_parts(samples, "TILE_Y").values()
+    assert text.startswith("At 1 to 6 it takes 3.22x (at 1) to 1.06x (at 6) of the best.")
+    assert "of peak" not in text
+    assert "202,899,456 to 52,629,248 against 48,380,160 at 7" in text
+
+
+def starving(tmp_path: Path, share: float, **cells: object) -> dict[str, str]:
+    """Fewer warps below 4; `cells`: what else is there at 1."""
+    given: dict[str, Any] = {"limiter": "latency", "reached_pct": share, "l2_sectors": 1e7}
+    found = planted(
+        tmp_path,
+        (
+            launch(f"T_{v}.ncu-rep", duration_us=t, achieved_warps_per_sm=8.0 * v, **given)
+            | (cells if v == 1 else {})
+            for v, t in ((1, 400.0), (2, 200.0), (4, 100.0), (8, 101.0))
+        ),
+    )
+    return slow_parts(found, "T")
+
+
+def test_too_little_in_flight_is_said_where_no_unit_is_near_its_peak(tmp_path: Path) -> None:
+    slow = starving(tmp_path, 40.0)
+    assert list(slow) == ["1 and 2"]
+    assert "The work stays the same, no unit is above 40% of its peak" in slow["1 and 2"]
+    assert "8 to 16 against 32 at 4: what is in flight limits it" in slow["1 and 2"]
+
+
+def test_a_unit_near_its_peak_or_more_work_is_no_lack_of_warps(tmp_path: Path) -> None:
+    near = starving(tmp_path / "near", 70.0)
+    more = starving(tmp_path / "more", 40.0, l2_sectors=2e7)
+    for text in (near["1 and 2"], more["1"]):
+        assert "in flight" not in text
+        assert "What moved with it" in text
+
+
+def test_no_counter_is_said_only_where_none_moved(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path,
+        (launch(f"T_{v}.ncu-rep", duration_us=t) for v, t in ((1, 300.0), (2, 200.0), (8, 100.0))),
+    )
+    slow = slow_parts(found, "T")
+    assert list(slow) == ["1 and 2"]
+    assert "No counter of work, hit rate, clock or warps" in slow["1 and 2"]
 
 
 def test_tile_smooth_moves_from_l1_to_the_issue_slots(samples: Insights) -> None:
@@ -223,6 +287,69 @@ def test_numbers_that_count_captures_are_no_knob(tmp_path: Path) -> None:
         tmp_path, (launch(f"run_{i}.ncu-rep", duration_us=100.0 + 20 * i) for i in range(1, 5))
     )
     assert sweeps(found) == []
+
+
+EDITS = ((1, 400.0, 3e7), (2, 300.0, 1e7), (3, 200.0, 2e7), (4, 250.0, 4e7))
+
+
+def test_ordinals_of_edits_are_no_knob(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path,
+        (
+            launch(f"opt_{i}.ncu-rep", duration_us=t, inst_executed_total=n, grid=(1024, 1, 1))
+            for i, t, n in EDITS
+        ),
+    )
+    assert sweeps(found) == []
+
+
+def test_an_edit_that_is_left_out_leaves_ordinals(tmp_path: Path) -> None:
+    """1, 2 and 4 look like a knob that doubles, but 3 is there too."""
+    found = planted(
+        tmp_path,
+        (
+            launch(f"opt_{i}.ncu-rep", duration_us=t, kernel_full=f"step({'int' * (i == 3)})")
+            for i, t, _ in EDITS
+        ),
+    )
+    assert sweeps(found) == []
+
+
+def test_consecutive_values_are_a_knob_where_the_launch_moves_with_them(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path,
+        (launch(f"opt_{i}.ncu-rep", duration_us=t, grid=(1024 // i, 1, 1)) for i, t, _ in EDITS),
+    )
+    assert by_knob(found, "opt").moves_with == ("grid x",)
+
+
+def test_a_point_that_was_left_out_is_said_and_not_recommended(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path,
+        (
+            launch(
+                f"T_{v}.ncu-rep",
+                duration_us=t,
+                command_line=f"ncu --clock-control {'none' if v == 16 else 'base'} ./app",
+            )
+            for v, t in ((2, 400.0), (4, 300.0), (8, 200.0), (16, 250.0))
+        ),
+    )
+    (insight,) = of_kind(found, "sweep")
+    assert insight.sweep is not None
+    assert [each.value for each in insight.sweep.left_out] == [16]
+    told = " ".join(insight.text)
+    assert "Left out, as more than T differs there: 16 (other clock or cache control)." in told
+    assert "try larger" not in told
+
+
+@pytest.mark.parametrize(("last", "said"), [(150.0, True), (189.0, False)])
+def test_larger_ones_are_recommended_while_the_curve_falls(
+    tmp_path: Path, last: float, said: bool
+) -> None:
+    times = ((2, 400.0), (4, 200.0), (8, last))
+    found = planted(tmp_path, (launch(f"T_{v}.ncu-rep", duration_us=t) for v, t in times))
+    assert ("try larger" in " ".join(found.insights[0].text)) is said
 
 
 def test_shapes_of_one_file_are_no_sweep(tmp_path: Path) -> None:

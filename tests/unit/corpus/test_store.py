@@ -31,9 +31,10 @@ from keet.corpus.layout import (
     part_folders,
     storable,
 )
-from keet.corpus.part_writer import remove_abandoned, write_part
+from keet.corpus.part_writer import FileRecord, remove_abandoned, write_part
 from keet.corpus.rows import FileRows, Row
 from keet.corpus.store import Store, open_store
+from keet.corpus.views import VIEWS
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
 from tests.unit.corpus.store_rows import launch_row, record, report, settle, settle_many
 
@@ -43,6 +44,7 @@ SHA = "a" * 64
 
 VALUES = {
     "VARCHAR": st.text(st.characters(exclude_categories=["Cs"])),
+    "BOOLEAN": st.booleans(),
     "INTEGER": st.integers(-(2**31), 2**31 - 1),
     "BIGINT": st.integers(-(2**63), 2**63 - 1),
     "DOUBLE": st.floats(allow_nan=False, allow_infinity=False),
@@ -61,8 +63,8 @@ def written(launches: list[Row], findings: list[Row]) -> tuple[list[Row], list[R
         with open_store(folder) as store:
             columns = ", ".join(LAUNCH_COLUMNS)
             return (
-                store.query(f"SELECT {columns} FROM all_launches ORDER BY file_row_number").rows,
-                store.query("SELECT * EXCLUDE (filename, file_row_number) FROM all_findings "
+                store.query(f"SELECT {columns} FROM parts.launches ORDER BY file_row_number").rows,
+                store.query("SELECT * EXCLUDE (filename, file_row_number) FROM parts.findings "
                             "ORDER BY file_row_number").rows,
             )  # fmt: skip
 
@@ -112,10 +114,10 @@ def test_the_record_of_a_file_comes_back(tmp_path: Path) -> None:
         assert store.query("FROM files").columns == FILE_COLUMNS
 
 
-@pytest.mark.parametrize("name", ["a b", "it's", "x[1]*?", "ümlaut", "semi;colon--"])
-def test_a_store_may_lie_anywhere(tmp_path: Path, name: str) -> None:
-    settle(tmp_path / name, report("a", SHA))
-    with open_store(tmp_path / name) as store:
+def test_a_store_may_lie_anywhere(tmp_path: Path) -> None:
+    place = tmp_path / "a b" / "it's" / "x[1]*?" / "ümlaut" / "semi;colon--"
+    settle(place, report("a", SHA))
+    with open_store(place) as store:
         assert store.query("SELECT count(*) FROM launches").rows == [(1,)]
 
 
@@ -149,7 +151,11 @@ def test_a_file_that_changed_shows_its_newest_content(tmp_path: Path) -> None:
 def test_equal_content_that_two_machines_analysed_counts_once(tmp_path: Path) -> None:
     settle(tmp_path, report("p", sha("a"), (1.0, 2.0)))
     settle(tmp_path, report("copy of p", sha("a"), (1.0, 2.0)))
-    assert shown(tmp_path) == [("p", "a", 0), ("p", "a", 1)]
+    assert shown(tmp_path) == [("copy of p", "a", 0), ("copy of p", "a", 1)]
+    assert told(tmp_path) == {
+        "copy of p": ("done", None, 1),
+        "p": ("duplicate", "copy of p", None),
+    }
 
 
 def test_equal_content_in_one_part_counts_once(tmp_path: Path) -> None:
@@ -174,6 +180,75 @@ def test_content_lives_on_under_the_path_that_still_has_it(tmp_path: Path) -> No
     write_part(tmp_path, [record("q", sha("a"), "duplicate", duplicate_of="p")], [])
     settle(tmp_path, report("p", sha("b")))
     assert shown(tmp_path) == [("p", "b", 0), ("q", "a", 0)]
+
+
+def told(out: Path) -> dict[str, tuple[object, ...]]:
+    """What the store says of each file now."""
+    with open_store(out) as store:
+        rows = store.query("SELECT path, status, duplicate_of, launches FROM files").rows
+    return {path: tuple(rest) for path, *rest in rows}
+
+
+def test_a_copy_of_what_changed_is_a_copy_no_more(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", sha("a")))
+    for copy in ("q", "r"):
+        write_part(tmp_path, [copy_of("p", copy)], [])
+    settle(tmp_path, report("p", sha("b")))
+    assert told(tmp_path) == {
+        "p": ("done", None, 1),
+        "q": ("done", None, 1),
+        "r": ("duplicate", "q", None),
+    }
+    with open_store(tmp_path) as store:
+        reasons = store.query("SELECT reason FROM files ORDER BY path").rows
+        assert store.query("FROM files").columns == FILE_COLUMNS
+    assert reasons == [(None,), (None,), ("it is equal to q",)]
+
+
+def copy_of(path: str, copy: str) -> FileRecord:
+    reason = f"it is equal to {path}"
+    return record(copy, SHA, "duplicate", duplicate_of=path, launches=None, reason=reason)
+
+
+def gone(path: str) -> FileRecord:
+    return record(path, None, "gone", size=None, mtime_ns=None, launches=None)
+
+
+def test_what_is_gone_is_not_shown(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", sha("a")), report("q", sha("b")))
+    write_part(tmp_path, [gone("p")], [])
+    assert shown(tmp_path) == [("q", "b", 0)]
+    assert told(tmp_path) == {"p": ("gone", None, None), "q": ("done", None, 1)}
+
+
+def test_a_copy_outlives_what_it_is_a_copy_of(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", sha("a")))
+    write_part(tmp_path, [copy_of("p", "q"), gone("p")], [])
+    assert shown(tmp_path) == [("q", "a", 0)]
+    assert told(tmp_path)["q"] == ("done", None, 1)
+
+
+def test_what_came_back_is_shown_again(tmp_path: Path) -> None:
+    settle(tmp_path, report("p", sha("a")))
+    write_part(tmp_path, [gone("p")], [])
+    write_part(tmp_path, [record("p", sha("a"))], [])
+    assert shown(tmp_path) == [("p", "a", 0)]
+
+
+def test_content_goes_by_the_path_it_was_moved_to(tmp_path: Path) -> None:
+    """Nobody said yet that the old one is gone."""
+    settle(tmp_path, report("p", sha("a")))
+    write_part(tmp_path, [record("a place", sha("a"))], [])
+    assert shown(tmp_path) == [("a place", "a", 0)]
+    assert told(tmp_path)["p"] == ("duplicate", "a place", None)
+
+
+@pytest.mark.parametrize("parts", [1, 2], ids=["clean", "superseded"])
+def test_the_tables_are_those_that_are_told(tmp_path: Path, parts: int) -> None:
+    for _ in range(parts):
+        settle(tmp_path, report("p", sha("a")))
+    with open_store(tmp_path) as store:
+        assert {name for (name,) in store.query("SHOW TABLES").rows} == set(VIEWS)
 
 
 def test_content_that_came_back_is_shown_again(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from keet.corpus.part_writer import write_part
 from keet.corpus.rows import FileRows
 from keet.corpus.store import open_store
-from keet.corpus.top import Gain, Opportunity, Selection, Top, find_top
+from keet.corpus.top import Gain, Gpu, Opportunity, Selection, Top, find_top
 from keet.errors import UsageError
 from tests.unit.corpus.store_rows import launch_row, record
 
@@ -35,14 +35,17 @@ def top_of(out: Path, *launches: dict[str, object], select: Selection = Selectio
 
 def test_a_group(tmp_path: Path) -> None:
     top = top_of(tmp_path, {}, {"duration_us": 300.0, "top_forecast": 3.0, "limiter": "L2"})
-    assert top[:5] == ("kernel", 2, 0, 400.0, 1)
+    assert (top.by, top.reports, top.launches, top.untimed) == ("kernel", 1, 2, 0)
+    assert (top.time_us, top.groups) == (400.0, 1)
+    assert top.gpus == (Gpu("GPU", "9.0", 132, 2, 0, 400.0, 400.0),)
     assert top.opportunities == (
         Opportunity(
             kernel="k", kernels=1, grid="8x1x1", block="32x1x1", device="GPU",
             compute_capability="9.0", sm_count=132, launches=2, untimed=0, time_us=400.0, share=1.0,
             limiter="L2", finding="narrow_access", finding_launches=2,
             # 100 us become 50, 300 become 100: 400 / 150.
-            forecast=Gain(1.0, 2.6667, 4.0), saved_us=250.0, path="p", launch=1,
+            forecast=Gain(1.0, 2.6667, 4.0), saved_us=250.0, saved_share=0.625, not_judged=0,
+            path="p", launch=1,
         ),
     )  # fmt: skip
 
@@ -61,7 +64,8 @@ def test_a_group(tmp_path: Path) -> None:
 )
 def test_what_differs_is_another_group(tmp_path: Path, other: dict[str, object]) -> None:
     top = top_of(tmp_path, {}, other)
-    assert [each.share for each in top.opportunities] == [0.5, 0.5]
+    assert [each.launches for each in top.opportunities] == [1, 1]
+    assert len(top.gpus) == (2 if {"device", "sm_count"} & set(other) else 1)
 
 
 @pytest.mark.parametrize("by", ["finding", "file"])
@@ -130,9 +134,59 @@ def test_selection(tmp_path: Path) -> None:
         select=select,
     )
     (only,) = top.opportunities
-    # A share is of all kernels on the chosen GPUs.
+    # A share is of all kernels on the GPU; what is counted is what was chosen.
     assert (only.kernel, only.share) == ("j", 0.25)
-    assert (top.launches, top.groups) == (3, 1)
+    assert (top.launches, top.groups, top.time_us) == (1, 1, 100.0)
+    assert top.gpus == (Gpu("A40", "9.0", 132, 1, 0, 100.0, 400.0),)
+
+
+def test_what_is_counted_is_what_is_chosen(tmp_path: Path) -> None:
+    """Reports, launches and those without a time; a copy of a report is no report."""
+    others = {"report_sha256": "b" * 64, "device": "A40"}
+    rows = ({}, {"duration_us": None}, {**others, "duration_us": None}, others)
+    write_part(tmp_path, [record("q", "a" * 64, "duplicate", duplicate_of="p")], [])
+    whole = top_of(tmp_path, *rows)
+    assert (whole.reports, whole.launches, whole.untimed) == (2, 4, 2)
+    write_part(tmp_path, [record("r", "b" * 64)], [])
+    with open_store(tmp_path) as store:
+        some = find_top(store, Selection(device=re.compile("A40")))
+    assert (some.reports, some.launches, some.untimed) == (1, 2, 1)
+
+
+def test_each_gpu_has_a_time_of_its_own(tmp_path: Path) -> None:
+    """The slow GPU's times are larger, and what can be had there is less."""
+    slow = {"device": "old", "duration_us": 10_000.0, "top_forecast": 1.25}
+    fast = [{"duration_us": 60.0}, {"kernel": "j", "duration_us": 40.0, "top_finding": None,
+             "top_forecast": None}]  # fmt: skip
+    top = top_of(tmp_path, slow, *fast)
+    told = [(each.device, each.share, each.saved_share) for each in top.opportunities]
+    assert told == [
+        ("GPU", pytest.approx(0.6), pytest.approx(0.3)),
+        ("old", 1.0, pytest.approx(0.2)),
+        ("GPU", pytest.approx(0.4), None),
+    ]
+    assert top.time_us is None
+    assert [(gpu.device, gpu.launches, gpu.time_us) for gpu in top.gpus] == [
+        ("GPU", 2, 100.0),
+        ("old", 1, 10_000.0),
+    ]
+
+
+@pytest.mark.parametrize("asked", ["^TITAN V$", "^NVIDIA TITAN"])
+def test_a_gpu_with_and_without_its_maker_is_one(tmp_path: Path, asked: str) -> None:
+    names = ({"device": "NVIDIA TITAN V"}, {"device": "TITAN V"}, {"device": "TITAN"})
+    (second, first) = top_of(tmp_path, *names).opportunities
+    assert (first.device, first.launches, first.share) == ("NVIDIA TITAN V", 2, 1.0)
+    assert (second.device, second.launches) == ("TITAN", 1)
+    with open_store(tmp_path) as store:
+        (only,) = find_top(store, Selection(device=re.compile(asked))).opportunities
+    assert (only.device, only.launches) == ("NVIDIA TITAN V", 2)
+
+
+def test_what_could_not_be_judged_is_counted(tmp_path: Path) -> None:
+    none = {"top_finding": None, "top_forecast": None}
+    seen = top_of(tmp_path, {**none, "not_judged": True}, {**none, "not_judged": False}, none)
+    assert [(each.launches, each.not_judged) for each in seen.opportunities] == [(3, 1)]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ and from which file. Reports of strangers are compared where the corpus is at ha
 import csv
 import math
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,11 +36,20 @@ def read_table(path: Path) -> tuple[str, str, list[Row]]:
     return name, digest.rstrip(":"), rows
 
 
+@cache
+def section_titles() -> dict[str, str]:
+    return {section.title: section.id for section in sections().values()}
+
+
+@cache
+def specs_labelled(label: str) -> list[MetricSpec]:
+    return [spec for spec in metrics().values() if spec.label.lower() == label]
+
+
 def spec_under(row: Row, counts: Counter[tuple[int, str]]) -> MetricSpec | None:
     """The catalog's metric under that label: of the section, or under that label alone."""
-    titles = {section.title: section.id for section in sections().values()}
-    same_label = [s for s in metrics().values() if s.label.lower() == row.label.lower()]
-    of_section = [s for s in same_label if s.section == titles.get(row.section)]
+    same_label = specs_labelled(row.label.lower())
+    of_section = [s for s in same_label if s.section == section_titles().get(row.section)]
     if of_section:
         return of_section[0]
     alone = len(same_label) == 1 and counts[row.launch, row.label] == 1

@@ -1,0 +1,78 @@
+"""Which array accesses of a source line a finding can mean, by where the arrays lie.
+
+The report counts by line. Of a line that reads a table through an index, multiplies by a value in
+registers and writes a result, only the source tells which access goes astray.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+Space = Literal["global", "shared", "local"]
+
+_ACCESS = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)*\[(?:[^\[\]]|\[[^\]]*\])*\]")
+"""`a[i]`, `p.a[b[i]]`."""
+_TYPE_WORD = re.compile(r"[\w:<>,*&]+")
+_NO_TYPE = {"return", "else", "case", "delete", "throw", "extern", "goto"}
+_LONGEST = 400
+"""Characters of a line that are looked at: people write no longer ones."""
+_SPACES: dict[str, Space] = {
+    "uncoalesced_global": "global",
+    "narrow_access": "global",
+    "redundant_traffic": "global",
+    "atomic_contention": "global",
+    "pcie_or_nvlink_traffic": "global",
+    "shared_bank_conflict": "shared",
+    "local_memory_spill": "local",
+}
+
+
+def accesses(line: str, text: str, finding: str) -> list[str]:
+    """Of the line, those that the finding can be about; all of them where none stands out."""
+    every = list(dict.fromkeys(_ACCESS.findall(line[:_LONGEST])))
+    space = _SPACES.get(finding)
+    if space is None or len(every) < 2:
+        return every
+    lies = _declared(text)
+    if space == "global":
+        kept = [each for each in every if _name(each) not in lies["shared"] | lies["local"]]
+        return (_astray(kept) if finding == "uncoalesced_global" else kept) or every
+    return [each for each in every if _name(each) in lies[space]] or every
+
+
+def _declared(text: str) -> dict[Space, set[str]]:
+    """Names of arrays by where they lie, as far as single lines tell: `float part[4];`."""
+    found: dict[Space, set[str]] = {"shared": set(), "local": set()}
+    for line in text.splitlines():
+        head, bracket, rest = line[:_LONGEST].partition("[")
+        words = head.split()
+        if not bracket or len(words) < 2:
+            continue
+        name = words[-1].lstrip("*&")
+        if "__shared__" in words:
+            found["shared"].add(name)
+        elif _is_type(words[:-1]) and rest.rpartition("]")[2].strip()[:1] in (";", "=", ",", ""):
+            found["local"].add(name)
+    return found
+
+
+def _is_type(words: Sequence[str]) -> bool:
+    """`const unsigned long long`; what the compiler is told of other memory begins with `__`."""
+    plain = all(_TYPE_WORD.fullmatch(word) and not word.startswith("__") for word in words)
+    return plain and words[0] not in _NO_TYPE
+
+
+def is_gather(found: Sequence[str]) -> bool:
+    """Through an index that is itself read from memory: the threads' axes have no part in it."""
+    return bool(found) and all("[" in each.partition("[")[2] for each in found)
+
+
+def _astray(found: Sequence[str]) -> list[str]:
+    """Neighbouring threads read neighbouring bytes of `a[i]`, not of `a[b[i]]` or `a[i * n]`."""
+    return [each for each in found if is_gather([each]) or "*" in each] or list(found)
+
+
+def _name(access: str) -> str:
+    return access.partition("[")[0]

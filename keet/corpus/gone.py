@@ -1,0 +1,106 @@
+"""Files that the store knows and that are no more: deleted, or moved away.
+
+A file is gone where its folder can be looked into and does not have it. One that can't be reached
+(no permission, a server that does not answer) is not gone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from keet.corpus.discovery import Found
+from keet.corpus.layout import STORE_FILE, storable, utc_now
+from keet.corpus.part_writer import FileRecord, write_part
+from keet.corpus.sharding import WHOLE, Shard
+from keet.corpus.store import Store, open_store
+from keet.version import __version__
+
+_BYTE = re.compile(r"\\udc([89a-f][0-9a-f])")
+"""How `storable` writes a byte of a name that is no text."""
+
+
+class Place(NamedTuple):
+    """What was named on the command line."""
+
+    path: str
+    """Absolute, as `discovery` makes them."""
+
+    def relative(self, path: str) -> str | None:
+        """`None`: it does not lie there."""
+        if path == self.path:
+            return os.path.basename(path)  # noqa: PTH119 - as `discovery` names it
+        start = self.path.rstrip(os.sep) + os.sep
+        return path.removeprefix(start) if path.startswith(start) else None
+
+
+def place_of(path: Path) -> Place:
+    return Place(storable(os.path.abspath(path)))  # noqa: PTH100 - Path's own leaves `..` in
+
+
+def is_gone(stored: str) -> bool:
+    """`stored`: a path as the store has it."""
+    return all(map(_is_absent, {stored, as_named(stored)}))
+
+
+def as_named(stored: str) -> str:
+    """The path of a file whose name the store could not hold as it is."""
+    return _BYTE.sub(lambda match: chr(0xDC00 + int(match[1], 16)), stored)
+
+
+def _is_absent(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def find_gone(
+    out: Path, places: Sequence[Path], present: Sequence[Found], shard: Shard = WHOLE
+) -> list[str]:
+    """Paths that the store knows below `places` and that are gone. `present`: need no look."""
+    if not (out / STORE_FILE).exists():
+        return []
+    with open_store(out) as store:
+        known = _known(store, present) if store.part_count else []
+    named = [place_of(place) for place in places]
+    return [path for path in known if _is_mine(path, named, shard) and is_gone(path)]
+
+
+def _known(store: Store, present: Sequence[Found]) -> list[str]:
+    there = {storable(file.path) for file in present}
+    rows = store.stream("SELECT path FROM files WHERE status <> 'gone' ORDER BY path")
+    return [path for (path,) in rows if path not in there]
+
+
+def _is_mine(path: str, places: Sequence[Place], shard: Shard) -> bool:
+    relatives = (place.relative(path) for place in places)
+    return any(each is not None and shard.has(as_named(each)) for each in relatives)
+
+
+def record_gone(out: Path, paths: Sequence[str]) -> None:
+    """From now on the views show no content that only these had."""
+    if paths:
+        write_part(out, [_record(path) for path in paths], [])
+
+
+def _record(path: str) -> FileRecord:
+    return FileRecord(
+        path=path,
+        size=None,
+        mtime_ns=None,
+        sha256=None,
+        status="gone",
+        reason="it is no longer there",
+        duplicate_of=None,
+        launches=None,
+        seconds=None,
+        keet=__version__,
+        recorded=utc_now(),
+    )

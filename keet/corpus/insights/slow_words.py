@@ -1,0 +1,136 @@
+"""Sentences about the slow points of a curve: how slow each is, and what moved with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from keet.corpus.insights.describe import amount, capital, joined, spoken
+from keet.corpus.insights.slow_points import Difference, Judgement, label_of, value_of
+from keet.corpus.insights.sweep_facts import SweepFacts
+
+_MOST_SENTENCES = 6
+_MOST_COUNTERS = 3
+_EXPLAINED = 1.02
+"""By so much a counter has to change from point to point to go with the time."""
+
+
+class SlowWords:
+    """Of one sweep whose work is the same and whose knob is a number."""
+
+    def __init__(self, facts: SweepFacts) -> None:
+        self._facts = facts
+
+    def sentences(self) -> Iterator[str]:
+        """Those of the slowest, in the order of the knob; how many are left is said."""
+        groups = [group for run in self._facts.slow_runs() for group in self._groups(run)]
+        first = sorted(groups, key=lambda g: -max(self._cost(i) for i in g))[:_MOST_SENTENCES]
+        for group in groups:
+            if group in first:
+                yield self._several(group) if len(group) > 1 else self._single(group[0])
+        if len(groups) > len(first):
+            yield "Other slow points are in the table only."
+
+    def _groups(self, run: Sequence[int]) -> list[list[int]]:
+        """Neighbours are told together only where one counter goes with the time of all."""
+        groups: list[list[int]] = []
+        for i in run:
+            if groups and self._goes_on(groups[-1][-1], i):
+                groups[-1].append(i)
+            else:
+                groups.append([i])
+        return groups
+
+    def _goes_on(self, before: int, i: int) -> bool:
+        one, other = self._facts.judgement(before), self._facts.judgement(i)
+        if one.lead != other.lead or one.starved != other.starved:
+            return False
+        if one.lead is None:
+            return one.compared == other.compared and self._beside(before) == self._beside(i)
+        values = [value_of(self._facts.points[j], one.lead) or 0.0 for j in (before, i)]
+        if min(values) <= 0 or max(values) / min(values) < _EXPLAINED:
+            return False
+        rises = (values[1] > values[0]) == (self._cost(i) > self._cost(before))
+        kind = one.differences[0].kind
+        return rises if kind == 0 else kind == 2 and not rises
+
+    def _cost(self, i: int) -> float:
+        return float(self._facts.costs[i].value)
+
+    def _beside(self, i: int) -> tuple[int, ...]:
+        return tuple(sorted(self._facts.beside(i)))
+
+    def _single(self, i: int) -> str:
+        judgement = self._facts.judgement(i)
+        said = f"At {self._facts.value(i)} it takes {self._times(i)} of the best{self._busy(i)}"
+        if judgement.starved:
+            return f"{said}. {capital(self._starved([i], judgement))}"
+        return f"{said}. {self._moved([i], judgement)}"
+
+    def _several(self, group: Sequence[int]) -> str:
+        """The ends of the stretch, each with its own number."""
+        first, last = group[0], group[-1]
+        values = [self._facts.value(i) for i in group]
+        where = joined(values) if len(group) < 4 else f"{values[0]} to {values[-1]}"
+        times = f"{self._times(first)} (at {values[0]}) to {self._times(last)} (at {values[-1]})"
+        said = f"At {where} it takes {times} of the best"
+        judgement = self._facts.judgement(first)
+        if judgement.starved:
+            return f"{said}. {capital(self._starved(group, judgement))}"
+        common = [d for d in judgement.differences if self._is_common(d, group)]
+        return f"{said}. {self._moved(group, judgement._replace(differences=tuple(common)))}"
+
+    def _is_common(self, found: Difference, group: Sequence[int]) -> bool:
+        judgements = (self._facts.judgement(i) for i in group)
+        return all(any(d.column == found.column for d in j.differences) for j in judgements)
+
+    def _times(self, i: int) -> str:
+        over, under = self._facts.costs[i], self._facts.costs[self._facts.best]
+        ratio = self._facts.book.times(f"slower at {self._facts.value(i)}", over, under)
+        return f"{ratio.value:.2f}x"
+
+    def _busy(self, i: int) -> str:
+        """The units that limit this very point."""
+        names = (self._facts.sweep.points[i].limiter or "").split("+")
+        point, shares = self._facts.points[i], self._facts.shares[i]
+        said = [
+            f"{spoken(name)} at {self._facts.book.share(point, name, shares[name]):.0f}"
+            for name in names
+            if name in shares
+        ]
+        return f", with {joined(said)} of peak" if said else ""
+
+    def _starved(self, group: Sequence[int], judgement: Judgement) -> str:
+        busiest = max(
+            (share, unit, i) for i in group for unit, share in self._facts.shares[i].items()
+        )
+        share, unit, i = busiest
+        reached = self._facts.book.share(self._facts.points[i], unit, share)
+        moved = self._counter(group, judgement.differences[0])
+        return (
+            f"the work stays the same, no unit is above {reached:.0f} of its peak, and fewer "
+            f"warps are there, {moved}: what is in flight limits it."
+        )
+
+    def _moved(self, group: Sequence[int], judgement: Judgement) -> str:
+        if not judgement.compared:
+            return "The store holds no counters to compare it by."
+        if not judgement.differences:
+            values = joined([self._facts.value(i) for i in self._beside(group[0])])
+            return (
+                "No counter of work, hit rate, clock or warps in the store moved with it, against "
+                f"{values}; compare the profiles by hand."
+            )
+        found = judgement.differences
+        waiting = [each for each in found[_MOST_COUNTERS:] if each.kind == 2]
+        shown = [*found[:_MOST_COUNTERS], *waiting]
+        return f"What moved with it: {'; '.join(self._counter(group, each) for each in shown)}."
+
+    def _counter(self, group: Sequence[int], found: Difference) -> str:
+        """`L2 Sectors, 42,119,000 against 25,475,000 at 128`"""
+        nearest = self._facts.beside(group[-1])[0]
+        there = f"{self._amount(nearest, found.column)} at {self._facts.value(nearest)}"
+        ends = [self._amount(i, found.column) for i in dict.fromkeys((group[0], group[-1]))]
+        return f"{label_of(found.column)}, {' to '.join(ends)} against {there}"
+
+    def _amount(self, i: int, column: str) -> str:
+        return amount(self._facts.counter(i, column))

@@ -1,0 +1,48 @@
+"""Which accesses of a line a finding names."""
+
+import pytest
+
+from keet.analysis.accesses import accesses, is_gather
+
+TEXT = """
+__global__ void k(const float* x, const int* columns, float* out, int n) {
+    __shared__ float products[256];
+    float point[4], other[2];
+    const unsigned long long key[2] = {1, 2};
+    return a[0];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "finding", "named"),
+    [
+        # rate_table, sparse_apply, xs_lookup: the gather, not what is read in order
+        ("out[i] = amount[i] * rate[code[i]];", "uncoalesced_global", ["rate[code[i]]"]),
+        ("products[k] = values[k] * x[columns[k]];", "uncoalesced_global", ["x[columns[k]]"]),
+        ("point[i] = grid[nuclide[i] * n];", "uncoalesced_global", ["grid[nuclide[i] * n]"]),
+        ("out[x * n + y] = in[y * n + x];", "uncoalesced_global",
+         ["out[x * n + y]", "in[y * n + x]"]),
+        ("out[i] = in[i];", "uncoalesced_global", ["out[i]", "in[i]"]),
+        ("point[j] = products[i * 2];", "shared_bank_conflict", ["products[i * 2]"]),
+        ("out[i] = point[k] + key[0];", "local_memory_spill", ["point[k]", "key[0]"]),
+        ("out[i] = point[k];", "latency_bound", ["out[i]", "point[k]"]),
+        ("point[0] = point[1];", "uncoalesced_global", ["point[0]", "point[1]"]),
+        ("int i = 0;", "uncoalesced_global", []),
+    ],
+)  # fmt: skip
+def test_what_is_named(line: str, finding: str, named: list[str]) -> None:
+    assert accesses(line, TEXT, finding) == named
+
+
+def test_a_gather_reads_its_index() -> None:
+    assert is_gather(["x[columns[k]]"])
+    assert not is_gather(["x[k * n]"])
+    assert not is_gather(["x[columns[k]]", "y[k]"])
+    assert not is_gather([])
+
+
+@pytest.mark.parametrize("odd", ["a<" * 5000, "a<b> " * 5000, "__shared__ " * 5000, "a[" * 5000])
+def test_odd_sources_end(odd: str) -> None:
+    """Patterns that try every way to read such a line would not."""
+    assert accesses(f"b[i] = {odd}", f"{odd}\n" * 20, "uncoalesced_global")

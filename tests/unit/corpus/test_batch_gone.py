@@ -1,0 +1,193 @@
+"""`keet batch` where files are deleted, moved and copied between runs, and where it is stopped early."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.corpus.gone import find_gone, is_gone
+from keet.corpus.sharding import Shard
+from keet.corpus.store import open_store
+from tests.conftest import REPORTS, Keet, Result
+from tests.unit.corpus.pool_in_process import PoolInProcess
+
+
+@pytest.fixture
+def batch(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Keet:
+    """`keet batch` without processes of its own."""
+
+    def run(*arguments: object) -> Result:
+        with monkeypatch.context() as patch:
+            patch.setattr("keet.corpus.pool.Pool", PoolInProcess)
+            return keet("batch", *arguments)
+
+    return run
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Two reports, and one that was cut."""
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    for name in ("graph.ncu-rep", "nvtx.ncu-rep"):
+        shutil.copy(REPORTS / name, folder)
+    (folder / "cut.ncu-rep").write_bytes((REPORTS / "range.ncu-rep").read_bytes()[:9000])
+    return folder
+
+
+@pytest.fixture
+def out(tree: Path, tmp_path: Path, batch: Keet) -> Path:
+    assert batch(tree, "-o", tmp_path / "out").code == 5
+    return tmp_path / "out"
+
+
+def asked(out: Path, sql: str) -> list[tuple[Any, ...]]:
+    with open_store(out) as store:
+        return store.query(sql).rows
+
+
+def files(out: Path) -> dict[str, tuple[str, str | None]]:
+    rows = asked(out, "SELECT path, status, duplicate_of FROM files")
+    return {Path(path).name: (status, of and Path(of).name) for path, status, of in rows}
+
+
+def shown(out: Path) -> set[str]:
+    return {Path(path).name for (path,) in asked(out, "SELECT path FROM launches")}
+
+
+def test_what_is_gone_is_told_and_stays_until_it_is_pruned(
+    tree: Path, out: Path, batch: Keet
+) -> None:
+    (tree / "nvtx.ncu-rep").unlink()
+    (tree / "cut.ncu-rep").unlink()
+    told = batch(tree, "-o", out)
+    assert told.err == (
+        "keet: 2 files of the store are gone; take them out of the store with: "
+        f"keet batch {tree} -o {out} --prune\n"
+    )
+    assert shown(out) == {"graph.ncu-rep", "nvtx.ncu-rep"}
+    pruned = batch(tree, "-o", out, "--prune")
+    assert "pruned: 2 files of the store are gone" in pruned.out
+    assert (pruned.code, pruned.err) == (0, "")
+    assert shown(out) == {"graph.ncu-rep"}
+    assert files(out) == {
+        "graph.ncu-rep": ("done", None),
+        "nvtx.ncu-rep": ("gone", None),
+        "cut.ncu-rep": ("gone", None),
+    }
+    assert not (out / "quarantine.txt").exists()
+    assert batch(tree, "-o", out).err == "", "what was pruned is not told again"
+
+
+def test_what_came_back_needs_no_second_analysis(tree: Path, out: Path, batch: Keet) -> None:
+    kept = tree.parent / "kept.ncu-rep"
+    (tree / "nvtx.ncu-rep").rename(kept)
+    batch(tree, "-o", out, "--prune")
+    kept.rename(tree / "nvtx.ncu-rep")
+    assert "0 launches" in batch(tree, "-o", out).out
+    assert shown(out) == {"graph.ncu-rep", "nvtx.ncu-rep"}
+    assert files(out)["nvtx.ncu-rep"] == ("done", None)
+
+
+@pytest.mark.parametrize("options", [(), ("--prune",)])
+def test_a_file_that_was_moved_goes_by_its_new_path(
+    tree: Path, out: Path, batch: Keet, options: tuple[str, ...]
+) -> None:
+    (tree / "nvtx.ncu-rep").rename(tree / "a.ncu-rep")
+    shutil.copy(tree / "a.ncu-rep", tree / "b.ncu-rep")
+    batch(tree, "-o", out, *options)
+    assert shown(out) == {"graph.ncu-rep", "a.ncu-rep"}
+    known = files(out)
+    assert (known["a.ncu-rep"], known["b.ncu-rep"]) == (("done", None), ("duplicate", "a.ncu-rep"))
+    assert known["nvtx.ncu-rep"] == (("gone", None) if options else ("duplicate", "a.ncu-rep"))
+
+
+def test_a_copy_of_a_file_that_changed(tree: Path, out: Path, batch: Keet) -> None:
+    shutil.copy(tree / "nvtx.ncu-rep", tree / "copy.ncu-rep")
+    batch(tree, "-o", out)
+    assert files(out)["copy.ncu-rep"] == ("duplicate", "nvtx.ncu-rep")
+    shutil.copy(REPORTS / "metrics_only.ncu-rep", tree / "nvtx.ncu-rep")
+    batch(tree, "-o", out)
+    shutil.copy(tree / "copy.ncu-rep", tree / "again.ncu-rep")
+    batch(tree, "-o", out)
+    assert files(out)["copy.ncu-rep"] == ("done", None)
+    assert files(out)["again.ncu-rep"] == ("duplicate", "copy.ncu-rep")
+
+
+def test_only_what_was_named_is_pruned(tree: Path, out: Path, batch: Keet, tmp_path: Path) -> None:
+    other = tmp_path / "tree2"
+    other.mkdir()
+    shutil.copy(REPORTS / "metrics_only.ncu-rep", other / "x.ncu-rep")
+    batch(other, "-o", out)
+    shutil.rmtree(other)
+    (tree / "nvtx.ncu-rep").unlink()
+    batch(tree, "-o", out, "--prune")
+    assert shown(out) == {"graph.ncu-rep", "x.ncu-rep"}
+    assert batch(other, "-o", out).code == 2, "without --prune it is a mistake"
+    assert batch(other, "-o", out, "--prune").code == 0
+    assert shown(out) == {"graph.ncu-rep"}
+    assert batch(tmp_path / "never", "-o", out, "--prune").code == 2
+
+
+def test_a_folder_may_be_empty_when_it_is_pruned(tree: Path, out: Path, batch: Keet) -> None:
+    for path in tree.iterdir():
+        path.unlink()
+    assert "there is no report in" in batch(tree, "-o", out).err
+    assert batch(tree, "-o", out, "--prune").code == 0
+    assert shown(out) == set()
+
+
+def test_shards_share_what_is_gone(tree: Path, out: Path) -> None:
+    for path in tree.iterdir():
+        path.unlink()
+    parts = [find_gone(out, [tree], (), Shard(n, 3)) for n in range(3)]
+    assert sorted(path for part in parts for path in part) == find_gone(out, [tree], ())
+    assert len(find_gone(out, [tree], ())) == 3
+
+
+def test_what_can_not_be_reached_is_not_gone(tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"\xff.ncu-rep")
+    odd.write_bytes(b"")
+    assert not is_gone(str(tmp_path / r"\udcff.ncu-rep"))
+    assert is_gone(str(tmp_path / r"\udcfe.ncu-rep"))
+    assert is_gone(str(tmp_path / "x"))
+    assert not is_gone(str(tmp_path / ("x" * 5000))), "the system does not say"
+
+
+# --- stopped early
+
+
+def signalled(*_: object, **__: object) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def terminated(*_: object, **__: object) -> None:
+    signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("stop", [signalled, terminated])
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "keet.corpus.discovery.find_reports",
+        "keet.corpus.settled.settle",
+        "keet.corpus.batch.Batch._feed",
+        "keet.corpus.batch.write_quarantine",
+    ],
+)
+def test_a_run_that_is_stopped_says_how_to_go_on(
+    tree: Path, tmp_path: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch, stage: str, stop: Any
+) -> None:
+    monkeypatch.setattr(stage, stop)
+    out = tmp_path / "new"
+    result = batch(tree, "-o", out)
+    assert result.code == 130
+    assert result.err.splitlines() == [
+        f"keet: stopped; what is done is in {out}, go on with: keet batch {tree} -o {out}"
+    ]
+    assert result.out == ""
