@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from keet.cli import main
 from keet.files import replacing
@@ -21,6 +22,10 @@ TESTS = Path(__file__).parent
 REPORTS = TESTS / "data" / "reports"
 CORPUS = TESTS.parent.parent / "shared" / "corpus"
 """35 reports by strangers, beside the checkout of those who have them; never copied into it."""
+
+# How long an example takes says how busy the machine is, and nothing of keet.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -199,6 +199,9 @@ def test_several_gpus_are_told_one_by_one(
     assert lines[1] == "7 launches of 7 reports on 7 GPUs"
     assert lines[2] == "  GPU 0: 1.02 ms in 1 launch"
     assert lines[7] == "  and 2 more"
+    first = json.loads(keet("top", tmp_path, "--format", "json").out)["opportunities"][0]
+    assert first["saved_share"] == pytest.approx(first["saved_us"] / first["time_us"])
+    assert f"793.7 us ({first['saved_share']:.1%})" in "".join(lines)
     assert lines[8].startswith("Shares are of the time on each one's own GPU; ranked by the share")
     page = keet("top", tmp_path, "--format", "markdown").out
     assert "- GPU 0: 1.02 ms in 1 launch" in page
@@ -250,7 +253,9 @@ def test_an_example_that_is_gone_is_marked(
 
 def test_cells_that_are_cut_still_differ(store: Path, keet: Keet) -> None:
     long = "/home/somebody/projects/of/the/year/with/long/names/" * 2
-    sql = f"SELECT '{long}' || range || '/slow.ncu-rep' AS path, '{long}' || range AS b FROM range(3)"
+    sql = (
+        f"SELECT '{long}' || range || '/slow.ncu-rep' AS path, '{long}' || range AS b FROM range(3)"
+    )
     rows = keet("query", store, sql, width=80).out.splitlines()[2:5]
     assert len({row.split()[0] for row in rows}) == len({row.split()[1] for row in rows}) == 3
     assert all(row.split()[0].endswith("/slow.ncu-rep") for row in rows)

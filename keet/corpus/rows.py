@@ -8,20 +8,12 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from keet.analysis.findings import Finding
-from keet.catalog import findings
 from keet.corpus.layout import METRICS
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.profile import Launch, Provenance
 from keet.profile.launch import Dim3
 
 Row = tuple[object, ...]
-
-_NOT_JUDGED = (
-    "nothing can be judged",
-    "the report lacks what would show it",
-    "the report does not say what warps wait for",
-)
-"""Of headlines: the analyst found nothing because it could not look."""
 
 
 class FileRows(NamedTuple):
@@ -56,7 +48,7 @@ def _launch_row(provenance: Provenance, each: LaunchExplanation) -> Row:
         *_capture(provenance),
         *_verdict(each),
         *_top_finding(each),
-        *(len(each.findings), len(each.skipped), _is_not_judged(each)),
+        *(len(each.findings), len(each.skipped), each.verdict.not_judged),
     )
 
 
@@ -111,19 +103,8 @@ def _verdict(each: LaunchExplanation) -> Row:
         verdict.limiter if verdict.reached else None,
         _finite(verdict.reached.value) if verdict.reached else None,
         verdict.headline,
-        _healthy_end(each),
+        verdict.healthy,
     )
-
-
-def _healthy_end(each: LaunchExplanation) -> str | None:
-    """The ceiling that the launch is at, with nothing to fix: only the headline tells."""
-    ends = (spec for spec in findings().values() if spec.family == "healthy")
-    said = (end.id for end in ends if each.verdict.headline.startswith(f"Healthy, {end.label}:"))
-    return next(said, None)
-
-
-def _is_not_judged(each: LaunchExplanation) -> bool:
-    return not each.findings and any(said in each.verdict.headline for said in _NOT_JUDGED)
 
 
 def _top_finding(each: LaunchExplanation) -> Row:

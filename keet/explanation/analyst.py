@@ -29,6 +29,10 @@ class Verdict(NamedTuple):
     `unknown` where the report has no such numbers."""
     reached: Evidence | None
     headline: str
+    healthy: str | None = None
+    """`at_dram_roofline` or `at_compute_roofline`, where nothing is to be fixed."""
+    not_judged: bool = False
+    """Nothing was found, and the report lacks what would show it."""
 
 
 class Note(NamedTuple):
@@ -122,7 +126,15 @@ def _verdict(diagnosis: Diagnosis, *, lacking: bool) -> Verdict:
     limiter = "+".join(c.name for c in nearest) if near else "latency" if nearest else "unknown"
     reached = nearest[0].reached if nearest else None
     headline = _headline(diagnosis, nearest if near else (), lacking=lacking)
-    return Verdict(limiter, reached, headline + _caveat(diagnosis.view))
+    headline += _caveat(diagnosis.view)
+    blind = _is_blind(diagnosis, near=near, lacking=lacking)
+    return Verdict(limiter, reached, headline, diagnosis.healthy, blind)
+
+
+def _is_blind(diagnosis: Diagnosis, *, near: bool, lacking: bool) -> bool:
+    if diagnosis.findings or diagnosis.minor or diagnosis.healthy:
+        return False
+    return lacking if near else not (diagnosis.view.ceilings.ranked and diagnosis.view.stalls)
 
 
 def _caveat(view: View) -> str:

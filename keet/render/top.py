@@ -97,7 +97,7 @@ def _wide(top: TopDocument) -> list[RenderableType]:
         what = Text.assemble((_name(top, each), "bold"), f"\n{_shape(each)}" if each.grid else "")
         grid.add_row(
             Text(str(each.rank), style="dim"),
-            Text(_saving(each), style="bold green" if each.saved_us else ""),
+            Text(_saving(top, each), style="bold green" if each.saved_us else ""),
             *(_percent(each.share), duration(each.time_us), f"{each.launches:,}"),
             *(what, device, each.limiter or "-", _finding(each), forecast_text(each.forecast)),
         )
@@ -113,7 +113,7 @@ def _blocks(top: TopDocument) -> list[RenderableType]:
 
 
 def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[RenderableType]:
-    saves = f"saves {duration(each.saved_us)}" if each.saved_us else _no_saving(each)
+    saves = f"saves {_saving(top, each)}" if each.saved_us else _no_saving(each)
     told = f": {forecast_text(each.forecast)} faster" if each.forecast else ""
     whose = "its GPU's" if len(top.gpus) > 1 else "the"
     first = Text.assemble(
@@ -153,8 +153,12 @@ def _shape(each: OpportunityDocument) -> str:
     return f"<<<{each.grid}, {each.block or '-'}>>>"
 
 
-def _saving(each: OpportunityDocument) -> str:
-    return duration(each.saved_us) if each.finding else "-"
+def _saving(top: TopDocument, each: OpportunityDocument) -> str:
+    """With what it is ranked by, where the times alone don't show that."""
+    if not each.finding:
+        return "-"
+    share = f" ({_percent(each.saved_share)})" if each.saved_us and len(top.gpus) > 1 else ""
+    return f"{duration(each.saved_us)}{share}"
 
 
 def _no_saving(each: OpportunityDocument) -> str:
@@ -285,7 +289,7 @@ def _markdown_row(top: TopDocument, each: OpportunityDocument, device: str) -> l
     what["finding"] = f"{prose(_finding(each))}: {prose(_name(top, each))}"
     what["file"] = f"{code(each.path)}: {prose(_finding(each))}"
     return [
-        *(what[top.by], _saving(each), _percent(each.share), duration(each.time_us)),
+        *(what[top.by], _saving(top, each), _percent(each.share), duration(each.time_us)),
         *(f"{each.launches:,}", prose(device), prose(each.limiter or "-")),
         forecast_text(each.forecast),
         code(example(each)) + (" (the file is gone)" if each.gone else ""),

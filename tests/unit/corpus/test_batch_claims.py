@@ -120,9 +120,11 @@ def test_only_files_that_look_the_same_are_hashed(tmp_path: Path) -> None:
 
 def test_what_the_store_has_is_not_analysed(tmp_path: Path) -> None:
     files = found(tmp_path, ["aa", "b"])
-    kept = Kept({"aa": Owner("/there/before", 3)}, frozenset({2}))
+    there = tmp_path / "before"
+    there.write_text("aa")
+    kept = Kept({"aa": Owner(str(there), 3)}, frozenset({2}))
     notes, tally = run(files, Shuffled(0, 1), kept)
-    assert notes.records[files[0].path].duplicate_of == "/there/before"
+    assert notes.records[files[0].path].duplicate_of == str(there)
     assert notes.analysed == [files[1].path]
     assert (tally.done, tally.duplicates, tally.launches) == (1, 1, 1)
 

@@ -69,7 +69,7 @@ def written(launches: list[Row], findings: list[Row]) -> tuple[list[Row], list[R
             )  # fmt: skip
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     st.lists(rows_like(LAUNCHES), min_size=1, max_size=3), st.lists(rows_like(FINDINGS), max_size=4)
 )
@@ -267,7 +267,7 @@ def test_a_file_that_was_damaged_since_shows_nothing(tmp_path: Path) -> None:
 CONTENT = st.tuples(st.sampled_from("pqr"), st.sampled_from("abc"), st.booleans())
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.lists(st.lists(CONTENT, min_size=1, max_size=3), min_size=2, max_size=3))
 def test_views_are_what_a_plain_reading_of_the_manifest_gives(parts: list) -> None:
     """Paths get contents in any order; some are told by hash alone where the rows are there."""
