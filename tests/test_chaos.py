@@ -132,7 +132,7 @@ def test_chaos(tmp_path: Path) -> None:
     chance = random.Random(7)
     make_chaos(tree)
     done = []
-    for _ in range(2):
+    for _ in range(3):
         before = len(part_names(out))
         process = start(tree, out)
         kill_workers(process, chance, 0.6)

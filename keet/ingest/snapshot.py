@@ -10,8 +10,9 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keet.errors import DamagedReport, UnsupportedVersion
 from keet.files import replacing
@@ -34,6 +35,9 @@ from keet.profile import (
     Value,
     Workload,
 )
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 VERSION = 1
 MARK = "keet_snapshot"
@@ -157,10 +161,10 @@ def read_snapshot(text: str, path: Path) -> Profile:
             f"the snapshot has version {version}, and this keet reads version {VERSION}",
             "update keet, or make it again with: keet snapshot REPORT",
         )
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
-        snapshot = TypeAdapter(_Snapshot).validate_python(document)
+        snapshot = _adapter().validate_python(document)
         launches = tuple(_launch(stored) for stored in snapshot.launches)
         return Profile(launches, snapshot.provenance._replace(snapshot=str(path)))
     except ValidationError as problem:
@@ -169,6 +173,14 @@ def read_snapshot(text: str, path: Path) -> Profile:
         raise _damaged(path, f"{where}: {first['msg']}") from None
     except ValueError as problem:
         raise _damaged(path, str(problem)) from None
+
+
+@cache
+def _adapter() -> TypeAdapter[_Snapshot]:
+    """Building it takes longer than most snapshots do."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(_Snapshot)
 
 
 def _parse(text: str, path: Path) -> dict[str, Any]:
