@@ -24,11 +24,12 @@ demo: $(STAMP)  ## explain a shipped report: no key, no GPU, no network
 	@echo
 	@$(BIN)/keet explain $(SAMPLE)/fast.ncu-rep
 
+# Three workers on two cores: some tests wait for processes of their own.
 test: $(STAMP)  ## the whole test suite, types and style included
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal
 
 check: $(STAMP)  ## types and style alone
 	$(BIN)/ruff check .
