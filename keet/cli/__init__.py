@@ -65,6 +65,7 @@ examples:
   keet show report.ncu-rep
   keet hotspots report.ncu-rep --launch 0 --source ./src
   keet metrics report.ncu-rep dram --format csv
+  keet batch runs/ -o store && keet insights store
   keet profile -- ./app --size 4096
   keet COMMAND --help       options and examples of one command
 

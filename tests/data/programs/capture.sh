@@ -37,3 +37,15 @@ profile metrics_only --metrics gpu__time_duration.sum,dram__bytes_read.sum "$bui
 # A table as people keep it: ncu's log lines and the program's own output around it.
 ncu --clock-control none --set basic --csv --page raw "$build/tour_plain" > "$out/tour_basic.live.csv"
 ncu --clock-control none --set basic --csv --page raw --nvtx "$build/ranges" nvtx > "$out/nvtx.live.csv"
+
+# A chain of kernels before and after somebody worked on it, for `keet diff`. keet has to be importable.
+for side in before after; do
+    mkdir -p "$build/$side" && cp "$here/pipeline/$side.cu" "$build/$side/pipeline.cu"
+    (cd "$build/$side" && nvcc -std=c++17 -O3 -arch="$arch" -lineinfo -o pipeline pipeline.cu)
+    python3 -m keet profile -o "$out/pipeline_$side.ncu-rep" --launch-count 20 --format path -- "./$side/pipeline"
+done
+more=(--section SchedulerStats --section WarpStateStats --section InstructionStats --section SpeedOfLight_RooflineChart)
+profile pipeline_double --set detailed "${more[@]}" --import-source yes ./before/pipeline 8388608
+profile pipeline_again  --set detailed "${more[@]}" --import-source yes ./before/pipeline
+profile pipeline_warm   --set basic --cache-control none ./before/pipeline
+# Kept compressed, where they were copied to: zstd -19 --rm X.ncu-rep -o X.ncu-repz (zoo too).
