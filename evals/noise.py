@@ -2,6 +2,7 @@
 
     python -m evals.noise capture --runs 3 > noise.csv              needs a GPU, nvcc, ncu
     python -m evals.noise summary evals/results/noise_h200_*.csv
+    python -m evals.noise table                                     what `keet diff` makes of it
 
 `capture` builds samples and has ncu time each several times, with caches flushed and left warm.
 `summary` compares the captures of a file, which are of one session, with one another, with those of
@@ -25,6 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from keet.comparison.noise import between_sessions, within_session
 from keet.ingest import read_profile
 from kernels_samples.samples import HERE, Sample, load_samples
 
@@ -144,6 +146,33 @@ def _by_length(pairs: Sequence[tuple[float, float]]) -> Iterator[str]:
             )
 
 
+_WAYS = (
+    ("1", 1, 1, 1),
+    ("3, each side in a session of its own", 3, 1, 1),
+    ("5, each side in a session of its own", 5, 1, 1),
+    ("3, each of another day", 3, 3, 1),
+    ("5, each of another day", 5, 5, 1),
+    ("3, both sides by turns in one session", 3, 1, 0),
+    ("5, both sides by turns in one session", 5, 1, 0),
+)
+"""Runs a side, of how many sessions, and whether sessions make the sides differ."""
+_LENGTHS = (1e6, 1e5, 2e4, 5e3)
+
+
+def table() -> Iterator[str]:
+    """The noise of `keet diff` where runs differ just as much as is assumed."""
+    for label, runs, sessions, differ in _WAYS:
+        cells = [f"{_noise(ns, runs, sessions, differ):.1%}" for ns in _LENGTHS]
+        yield f"| {label} | {' | '.join(cells)} |"
+
+
+def _noise(ns: float, runs: int, sessions: int, differ: int) -> float:
+    """Two standard deviations of the ratio of two means."""
+    within = within_session(ns) ** 2
+    between = differ * (between_sessions(ns) ** 2 - within)
+    return 2 * math.sqrt(between / sessions + within / runs)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="evals.noise", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -151,7 +180,11 @@ def main() -> None:
     taking.add_argument("names", nargs="*", help="samples; all of CUDA if none")
     taking.add_argument("--runs", type=int, default=3)
     commands.add_parser("summary").add_argument("files", type=Path, nargs="+")
+    commands.add_parser("table")
     args = parser.parse_args()
+    if args.command == "table":
+        sys.stdout.writelines(f"{line}\n" for line in table())
+        return
     if args.command == "summary":
         sys.stdout.writelines(f"{line}\n" for line in summary([read(path) for path in args.files]))
         return

@@ -249,6 +249,24 @@ def test_the_output_never_replaces_a_report(keet: Keet, tmp_path: Path) -> None:
     assert after.read_bytes() == AFTER.read_bytes()
 
 
+def test_the_next_step_is_not_known_where_nothing_was_judged(keet: Keet) -> None:
+    """Without counters nothing can be said; without source text everything but the place can."""
+    bare = REPORTS / "metrics_only.ncu-rep"
+    assert "Next: what is left to fix can't be told" in keet("diff", bare, bare).out
+    no_lines = keet("diff", REPORTS / "tour_nolines.ncu-rep", REPORTS / "tour_nolines.ncu-rep").out
+    assert "Next: transpose_rows: uncoalesced global access" in no_lines
+
+
+def test_a_gate_that_judged_nothing_does_not_pass(keet: Keet, tmp_path: Path) -> None:
+    """--force compares reports without durations; what was not compared was not gated."""
+    timeless = tmp_path / "timeless.keet.json"
+    keet("snapshot", AFTER, "-o", timeless)
+    timeless.write_text(timeless.read_text().replace("gpu__time_duration.sum", "gpu__no_time.sum"))
+    result = keet("diff", timeless, timeless, "--force", "--gate", 5)
+    assert result.code == 6
+    assert "nothing was gated" in result.err
+
+
 def test_what_can_not_be_gated_fails_the_step(keet: Keet) -> None:
     fused = keet("diff", BEFORE, AFTER, "--kernel", "scale|bias|clamp", "--gate", 0,
                  "--metric", "registers_per_thread")  # fmt: skip

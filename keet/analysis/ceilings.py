@@ -63,6 +63,11 @@ _SPOKEN = {
 }
 
 
+def spoken_unit(name: str) -> str:
+    """`the LSU pipe`: a unit as in a sentence."""
+    return _SPOKEN.get(name, name)
+
+
 class Ceiling(NamedTuple):
     """One unit, and its share of peak over the elapsed cycles in per cent."""
 
@@ -72,7 +77,7 @@ class Ceiling(NamedTuple):
     @property
     def spoken(self) -> str:
         """As in a sentence."""
-        return _SPOKEN.get(self.name, self.name)
+        return spoken_unit(self.name)
 
     @property
     def share(self) -> float:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 
 from keet.analysis.accesses import accesses
 from keet.analysis.ceilings import Ceilings
 from keet.analysis.findings import Place
-from keet.analysis.hotspots import Hotspots, InstructionTable, Spot, find_hotspots, line_order
+from keet.analysis.hotspots import InstructionTable, line_order
 from keet.analysis.ledger import Ledger
 from keet.catalog import stalls
 from keet.evidence import Evidence
@@ -113,13 +113,6 @@ class View:
     @cached_property
     def table(self) -> InstructionTable:
         return InstructionTable(self.launch)
-
-    def places(self, of: str, cost: Callable[[Spot], int | None]) -> tuple[Place, ...]:
-        """Source lines by a cost of theirs, most expensive first."""
-        found = find_hotspots(self.launch, "line") if self.launch.has_lines else None
-        spots = found.spots if isinstance(found, Hotspots) else ()
-        costs = {spot.location: cost(spot) or 0 for spot in spots if spot.location}
-        return self._largest(of, Counter(costs))
 
     def places_by(self, of: str, costs: Mapping[int, int] | None) -> tuple[Place, ...]:
         """Source lines by what their instructions cost, most expensive first.

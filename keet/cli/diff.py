@@ -186,7 +186,8 @@ def _each_once(runs: Sequence[Run]) -> list[Run]:
 def _check(difference: Difference, args: Namespace) -> None:
     forbidden = difference.forbidden
     if forbidden and not args.force:
-        more = f" (and {len(forbidden) - 1} more reasons)" if len(forbidden) > 1 else ""
+        others = len(forbidden) - 1
+        more = f" (and {others} more reason{'s' * (others > 1)})" if others else ""
         raise NotComparable(f"{forbidden[0].text}{more}; to compare all the same: --force")
 
 
@@ -202,7 +203,12 @@ def _gate(difference: Difference, args: Namespace) -> Gate | None:
             gates.append(gate_time(difference, args.gate))
             continue
         gates.append(_metric_gate(difference, metric, args.gate))
-    return join(gates)
+    gate = join(gates)
+    if not gate.checked:
+        raise NotComparable(
+            "no kernel has a time on both sides, so nothing was gated; profile them with durations"
+        )
+    return gate
 
 
 def _metric_gate(difference: Difference, metric: GatedMetric, percent: float) -> Gate:

@@ -155,6 +155,8 @@ class _Comparer:
         self._explained = explained
         self._book = Book(numbers)
         self._ledgers: list[Book] = [self._book]
+        self._told: dict[int, LaunchExplanation] = {}
+        """Launches that are looked into, by their identity."""
 
     def run(self, *, guess: bool) -> Difference:
         captures = compare_captures(self._before, self._after)
@@ -176,6 +178,7 @@ class _Comparer:
             reasons.append(lone)
             whole = whole._replace(doubt=whole.doubt + lone.doubt)
         looked_into = _longest([(each, timing) for each, _, timing in timed])
+        self._explain([timed[number][0] for number in sorted(looked_into)])
         pairs = tuple(
             self._pair(number, each, found, _same_or(timing, captures), deep=number in looked_into)
             for number, (each, found, timing) in enumerate(timed)
@@ -259,12 +262,20 @@ class _Comparer:
         )
         return before, after
 
+    def _explain(self, pairings: Sequence[Pairing]) -> None:
+        """A side at once: what its report lacks is looked up a single time."""
+        for which, side in enumerate(self._sides):
+            launches = [launch for pairing in pairings for launch in pairing.typical[which]]
+            unknown = [launch for launch in launches if self._explained(launch) is None]
+            fresh = explain(side.first.profile, unknown, _FINDINGS, self._numbers).launches
+            self._told |= {id(told.launch): told for told in fresh}
+            for launch in launches:
+                told = self._explained(launch) or self._told[id(launch)]
+                self._told[id(launch)] = told
+                self._ledgers.append(told.view.ledger)
+
     def _part(self, side: Side, group: Group, launch: Launch) -> Part:
-        run = side.first
-        told = self._explained(launch)
-        if told is None:
-            told = explain(run.profile, [launch], _FINDINGS, self._numbers).launches[0]
-        self._ledgers.append(told.view.ledger)
+        told = self._told[id(launch)]
         own, times = duration_of(launch), group.times
         weight = side.times * (sum(times) / own if own and times else len(group.launches))
         return Part(told, weight)

@@ -105,17 +105,18 @@ def gate_time(difference: Difference, percent: float) -> Gate:
     """The total, and every kernel that takes a hundredth of the time."""
     pairs = [(pair, pair.timing) for pair in _gated(difference)]
     rows = [(None, difference.timing), *pairs] if len(difference.pairs) > 1 else pairs
-    found, blurred = [], []
+    found, blurred, checked = [], [], 0
     for pair, timing in rows:
-        if timing.before is None or timing.after is None:
+        if timing.before is None or timing.after is None or timing.unmeasured:
             continue
+        checked += 1
         worse, noise = timing.after / timing.before - 1, timing.noise + timing.doubt
         before, after = Quantity(timing.before, "ns"), Quantity(timing.after, "ns")
         if worse > percent / 100 and math.log1p(worse) > noise:
             found.append(Regression(pair, "time", before, after, worse, noise))
         elif worse + noise > percent / 100 and noise > percent / 100:
             blurred.append(pair.kernel if pair else "all kernels")
-    return Gate(percent, tuple(found), len(rows), tuple(blurred), alone=_alone(difference))
+    return Gate(percent, tuple(found), checked, tuple(blurred), alone=_alone(difference))
 
 
 def _alone(difference: Difference) -> tuple[str, ...]:

@@ -112,9 +112,10 @@ def _cost(part: Part, finding: Finding) -> float:
 def nothing_next(difference: Difference) -> str:
     """Why there is no next step."""
     parts = [part for pair in difference.pairs for part in pair.parts[1]]
-    lacking = list(dict.fromkeys(s.check for part in parts for s in part.told.skipped))
-    if lacking:
-        return f"what is left to fix can't be told for want of: {', '.join(lacking[:6])}"
+    blind = [part.told.launch.kernel for part in parts if part.told.verdict.not_judged]
+    if blind:
+        names = ", ".join(dict.fromkeys(blind))
+        return f"what is left to fix can't be told, the report lacks what would show it: {names}"
     if any(part.told.minor for part in parts):
         return "nothing that is left gains a tenth by itself"
     return "nothing that the reports show is left to fix"

@@ -50,8 +50,8 @@ _ROWS = 20
 
 
 def diff_view(difference: Difference, gate: Gate | None, top: int, width: int) -> Group:
-    parts: list[RenderableType] = [_heading(difference)]
-    parts.append(Text(headline(difference), style=_STYLE[difference.timing.word]))
+    said = Text(headline(difference), style=_STYLE[difference.timing.word])
+    parts: list[RenderableType] = [said, _heading(difference)]
     parts += _reasons(difference.all_reasons)
     if len(difference.pairs) > 1:
         parts += ["", _table(difference.pairs, width)]

@@ -29,3 +29,10 @@ def test_what_is_assumed_is_what_was_seen() -> None:
     for pairs, assumed in ((within, within_session), (between, between_sessions)):
         logs = [change / assumed(ns) for ns, change in pairs if ns >= 20_000]
         assert 0.5 < noise.rms(logs) < 1.15
+
+
+def test_the_page_has_the_table_and_diff_agrees() -> None:
+    page = Path("docs/ci.md").read_text(encoding="utf-8")
+    assert "\n".join(noise.table()) in page
+    told = Path("tests/golden/diff.matrix_flip.80.txt").read_text(encoding="utf-8")
+    assert "noise 5.0%" in told  # one capture a side, long kernels: the first cell

@@ -4,26 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from keet.analysis.ceilings import spoken_unit
 from keet.evidence import Evidence
 from keet.units import base_unit, format_number
-
-_SPOKEN = {
-    "issue": "the issue slots",
-    "LSU": "the LSU pipe",
-    "FMA": "the FMA pipe",
-    "ALU": "the ALU pipe",
-    "FP64": "the FP64 pipe",
-    "FP16": "the FP16 pipe",
-    "XU": "the XU pipe",
-    "tensor": "the tensor cores",
-    "ADU": "the ADU pipe",
-    "latency": "latency (no unit is near its peak)",
-}
 
 
 def spoken(limiter: str) -> str:
     """A limiter as in a sentence."""
-    return _SPOKEN.get(limiter, limiter)
+    return "latency (no unit is near its peak)" if limiter == "latency" else spoken_unit(limiter)
 
 
 def joined(words: Sequence[str]) -> str:

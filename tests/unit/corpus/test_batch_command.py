@@ -19,26 +19,13 @@ import pytest
 
 from keet.corpus.store import open_store
 from keet.ingest.zstd import zstd
-from tests.conftest import REPORTS, Keet, Result
+from tests.conftest import REPORTS, Keet
 from tests.unit.corpus.batch_doubles import HERE
-from tests.unit.corpus.pool_in_process import PoolInProcess
 from tests.varied import LAUNCHES, varied, write_varied
 
 KEET = [sys.executable, "-m", "keet"]
 WITH = [sys.executable, "-m", "tests.unit.corpus.batch_doubles"]
 """The same with another analysis, which is named first."""
-
-
-@pytest.fixture
-def batch(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Keet:
-    """`keet batch` without processes of its own; those have their tests here and beside."""
-
-    def run(*arguments: object) -> Result:
-        with monkeypatch.context() as patch:
-            patch.setattr("keet.corpus.pool.Pool", PoolInProcess)
-            return keet("batch", *arguments)
-
-    return run
 
 
 @pytest.fixture

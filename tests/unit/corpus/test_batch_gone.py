@@ -13,20 +13,7 @@ import pytest
 from keet.corpus.gone import find_gone, is_gone
 from keet.corpus.sharding import Shard
 from keet.corpus.store import open_store
-from tests.conftest import REPORTS, Keet, Result
-from tests.unit.corpus.pool_in_process import PoolInProcess
-
-
-@pytest.fixture
-def batch(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Keet:
-    """`keet batch` without processes of its own."""
-
-    def run(*arguments: object) -> Result:
-        with monkeypatch.context() as patch:
-            patch.setattr("keet.corpus.pool.Pool", PoolInProcess)
-            return keet("batch", *arguments)
-
-    return run
+from tests.conftest import REPORTS, Keet
 
 
 @pytest.fixture

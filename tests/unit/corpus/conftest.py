@@ -1,0 +1,20 @@
+"""What tests of the store and of a batch share."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Keet, Result
+from tests.unit.corpus.pool_in_process import PoolInProcess
+
+
+@pytest.fixture
+def batch(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Keet:
+    """`keet batch` without processes of its own; those have tests of theirs."""
+
+    def run(*arguments: object) -> Result:
+        with monkeypatch.context() as patch:
+            patch.setattr("keet.corpus.pool.Pool", PoolInProcess)
+            return keet("batch", *arguments)
+
+    return run
