@@ -1,0 +1,1223 @@
+"""Compiles, checks and times candidates on a GPU. Nobody has to trust them.
+
+    python3 score_candidates.py FOLDER -o measured.json      a bundle, made by `keet eval bundle`
+    python3 score_candidates.py --exploits [-o FILE]         known cheats, and honest programs
+
+Needs nvcc, nm and Python 3.10, nothing else: one file, so that it can be carried to any machine.
+A candidate is refused for what its source or its object file shows, runs under limits beside its
+harness (harness/harness.cu says what that does), and is timed in turn with the baseline. What it
+prints is kept as a log and never read. Run it again to go on: what has a status is not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import datetime
+import hashlib
+import json
+import os
+import platform
+import random
+import re
+import secrets
+import select
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SCHEMA_VERSION = 1
+HERE = Path(__file__).resolve().parent
+PASSED, CHEAT, INCORRECT = "PASSED", "CHEAT", "INCORRECT"
+COMPILE_ERROR, RUNTIME_ERROR, TIMEOUT = "COMPILE_ERROR", "RUNTIME_ERROR", "TIMEOUT"
+BASELINE = "baseline"
+_LOG_BYTES = 4000
+
+
+class Verdict(Exception):
+    """A candidate is done with: its status, and why in words."""
+
+    def __init__(self, status: str | None, why: str, log: str = "") -> None:
+        super().__init__(why)
+        self.status, self.why, self.log = status, why, log
+
+
+# --- what the source shows
+
+HEADERS = re.compile(
+    r"cuda_runtime(_api)?\.h|cuda\.h|cuda_(fp16|bf16|fp8|fp6|fp4|pipeline|pipeline_primitives"
+    r"|awbarrier|awbarrier_primitives)\.h(pp)?|cooperative_groups(/[\w/]+)?(\.h)?|mma\.h"
+    r"|math_constants\.h|vector_(types|functions)\.h|device_launch_parameters\.h"
+    r"|(cub|thrust|cuda)/[\w/.]+|nv/target"
+    r"|c?(math|float|limits|stdint|stddef|string|assert|stdlib|stdio)(\.h)?"
+    r"|algorithm|array|bit|functional|initializer_list|iterator|limits|map|memory|mutex|numeric"
+    r"|optional|tuple|type_traits|unordered_map|utility|vector|atomic|complex|string|stdexcept"
+)
+"""What a candidate may include beside problem.h and the sample's own headers."""
+
+FORBIDDEN = {
+    "the harness": r"harness|problem_main|lead_the_program",
+    "a program's entry": r"main(?=\s*\()|_start|_init|constructor|destructor|init_priority",
+    "host timing": r"chrono|clock_gettime|gettimeofday|timespec|rdtsc\w*|cntvct\w*"
+    r"|cudaEvent(ElapsedTime|Query|Synchronize)\w*",
+    "files": r"fopen|freopen|fdopen|[io]?fstream|fread|fwrite|mmap|mmap64|filesystem|memfd_create",
+    "processes": r"system(?=\s*\()|popen|v?fork(?=\s*\()|exec(v|l|vp|lp|ve|le|vpe)(?=\s*\()"
+    r"|posix_spawnp?|ptrace|syscall|mprotect|process_vm_\w+|prctl",
+    "the environment": r"getenv|setenv|putenv|environ|secure_getenv",
+    "loading code": r"dlopen|dlsym|dlvsym|dl_iterate_phdr|cuGetProcAddress\w*|cuModule\w+"
+    r"|cudaGetDriverEntryPoint\w*|cudaGetExportTable",
+    "threads and signals": r"pthread_\w+|std\s*::\s*(thread|jthread|async)"
+    r"|sigaction|setjmp|longjmp|atexit|at_quick_exit",
+    "printing": r"v?[sd]?n?printf|puts|putchar|cout|cerr|clog|stdout"
+    r"|(fprintf|fputs)(?!\s*\(\s*(std\s*::\s*)?stderr\b)",
+    "host code in a stream": r"cudaLaunchHostFunc\w*|cudaStreamAddCallback|cudaGraph\w*HostNode\w*"
+    r"|cudaUserObjectCreate",
+    "the device's state": r"cudaDeviceReset|cudaProfiler\w+|cudaIpc\w+|cudaImportExternal\w+",
+}
+"""Errors may be told on stderr: nobody reads it for results."""
+_FORBIDDEN = {what: re.compile(rf"\b(?:{words})\b") for what, words in FORBIDDEN.items()}
+_FORBIDDEN_FUNCTION = {what: re.compile(rf"(?:{words})") for what, words in FORBIDDEN.items()}
+_HOST_ASSEMBLY = re.compile(
+    r"syscall|sysenter|\bsvc\b|\bint\s+\$?0x80|\.incbin|\.globl|\.weak|\.symver|\.section"
+    r"|init_array|rdtsc|cntvct"
+)
+_TOKENS = re.compile(
+    r"//[^\n]*|/\*.*?\*/|R\"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)\"|\"(?:\\.|[^\"\\\n])*\""
+    r"|'(?:\\.|[^'\\\n])+'",
+    re.DOTALL,
+)
+
+
+def without_comments(source: str) -> str:
+    """Lines that a backslash continues are joined first, as the compiler does."""
+    joined = source.replace("\\\r\n", "").replace("\\\n", "")
+    return _TOKENS.sub(lambda m: " " if m[0].startswith(("//", "/*")) else m[0], joined)
+
+
+def without_literals(source: str) -> str:
+    return _TOKENS.sub('""', source)
+
+
+def source_refusal(source: str, headers: Sequence[str] = ()) -> str | None:
+    """Why the source is refused, or None. The symbols of its object file are looked at too."""
+    code = without_comments(source)
+    bare = without_literals(code)
+    return (
+        _refused_include(code, ("problem.h", *headers))
+        or _refused_literal(code)
+        or _refused_word(bare)
+    )
+
+
+_INCLUDE = re.compile(r"^\s*(?:#|%:|\?\?=)\s*(include\w*|import|embed)\b\s*([^\n]*)", re.MULTILINE)
+
+
+def _refused_include(code: str, own: Sequence[str]) -> str | None:
+    for directive, what in _INCLUDE.findall(code):
+        name = re.fullmatch(r'[<"]([^>"]+)[>"]', what.strip())
+        known = name and (name[1] in own or HEADERS.fullmatch(name[1]))
+        if directive != "include" or not known:
+            return f"includes {what.strip()[:80]}, which is not on the list of headers"
+    return None
+
+
+def _refused_literal(code: str) -> str | None:
+    if re.search(r'\bextern\s*"C(?!"\s*__global__\b)', code):
+        return 'has extern "C", which can take the place of a library function'
+    if not re.search(r"\b(asm|__asm|__asm__)\b", code):
+        return None
+    found = _HOST_ASSEMBLY.search(" ".join(m[0] for m in _TOKENS.finditer(code)))
+    return f"has assembly for the host ({found[0]})" if found else None
+
+
+def _refused_word(bare: str) -> str | None:
+    for what, words in _FORBIDDEN.items():
+        if found := words.search(bare):
+            return f"touches {what}: {found[0]}"
+    return None
+
+
+# --- what its object file shows
+
+
+class Symbols(NamedTuple):
+    needed: frozenset[str]
+    defined: frozenset[str]
+    """Those that win over a weak one elsewhere, and those that are weak themselves."""
+    strong: frozenset[str]
+
+
+def read_symbols(text: str) -> Symbols:
+    """Of the output of `nm -P`: name, type and where."""
+    rows = [line.split()[:2] for line in text.splitlines() if len(line.split()) >= 2]
+    names = [(name.partition("@")[0], kind) for name, kind in rows]
+    return Symbols(
+        frozenset(name for name, kind in names if kind in "Uwv"),
+        frozenset(name for name, kind in names if kind in "TDBRGSCVWui"),
+        frozenset(name for name, kind in names if kind in "TDBRGSCi"),
+    )
+
+
+_ALLOWED = re.compile(
+    r"__cuda\w+|cuda[A-Z]\w+|_Unwind_\w+|__cxa_\w+|__gxx_personality_v0|DW\.ref\.\w+"
+    r"|__stack_chk_(fail|guard)|__dso_handle|_GLOBAL_OFFSET_TABLE_|atexit|__aarch64_\w+|_ITM_\w+"
+    r"|__gmon_start__|_Z(N|NK|T[VIS]|T[VISN]N|GVN)?S[tabsiod]\w*|_Zn[wa]\w+|_Zd[la]\w+|_ZT[VIS]\w+"
+    r"|mem(cpy|set|move|cmp|chr)|__mem\w+_chk|str(len|cmp|ncmp|chr)|malloc|calloc|realloc|free"
+    r"|aligned_alloc|posix_memalign|abort|exit|qsort|bsearch|__assert_fail|__pthread_key_create"
+    r"|pthread_(once|mutex_(lock|unlock)|key_create|[gs]etspecific)|__libc_single_threaded|__tls_get_addr"
+    r"|(sin|cos|tan|asin|acos|atan|atan2|sinh|cosh|tanh|exp|exp2|expm1|log|log2|log10|log1p|pow"
+    r"|sqrt|cbrt|hypot|fabs|floor|ceil|round|lround|llround|rint|lrint|nearbyint|trunc|fmod"
+    r"|remainder|fmin|fmax|fma|ldexp|frexp|scalbn|erf|erfc|tgamma|lgamma|copysign|sincos)[fl]?"
+    r"|l?l?abs|s?rand|_Z6launchRK7Problem|stderr|fprintf|__fprintf_chk|fputs|fwrite|fputc"
+)
+_ALLOWED_ANYWAY = re.compile(
+    r"atexit|fprintf|fputs|fwrite|fputc|pthread_(once|mutex_(lock|unlock)|key_create|[gs]etspecific)"
+)
+"""nvcc's own, what a compiler makes of fprintf(stderr, ...), and std::call_once."""
+_BLOCKED_STD = re.compile(
+    r"_ZNS[tK]*(6thread|6chrono|10filesystem|8ios_base(?!4Init[CD])|1[34]basic_[io]?fstream|12__basic_file)\w*"
+    r"|_ZSt4c(out|err|log|in)|_ZNS[io]\w*|_ZStls\w*"
+)
+
+
+def symbol_refusal(candidate: Symbols, others: Symbols) -> str | None:
+    """Why its symbols are refused: macros cannot hide what the linker will be asked for."""
+    return _refused_definition(candidate, others) or _refused_need(candidate, others)
+
+
+def _refused_definition(candidate: Symbols, others: Symbols) -> str | None:
+    for name in sorted(candidate.defined):
+        if re.match(r"_ZNK?7harness|cuda[A-Z]|__cuda|cu[A-Z]|main$|_Z12problem_main", name):
+            return f"defines {name}, which belongs to CUDA or the harness"
+    taken = (others.needed | others.defined) - {"_Z6launchRK7Problem"}
+    for name in sorted(candidate.strong & taken):
+        return f"defines {name}, which the harness or the problem uses"
+    for name in sorted(candidate.strong):
+        if not name.startswith("_Z") and _in_c_library(name):
+            return f"defines {name}, which is a function of the C library"
+    return None
+
+
+def _in_c_library(name: str) -> bool:
+    return hasattr(ctypes.CDLL(None), name)
+
+
+def _refused_need(candidate: Symbols, others: Symbols) -> str | None:
+    needed = candidate.needed - candidate.defined
+    for name in sorted(needed):
+        for what, words in _FORBIDDEN_FUNCTION.items():
+            if words.fullmatch(name) and not _ALLOWED_ANYWAY.fullmatch(name):
+                return f"calls {name} ({what})"
+    for name in sorted(needed):
+        if name in others.defined and name.startswith("_Z") and not _ALLOWED.fullmatch(name):
+            return f"calls {name}, which is part of the problem or the harness"
+        if _BLOCKED_STD.match(name) or not _ALLOWED.fullmatch(name):
+            return f"calls {name}, which is not on the list of what a launch may call"
+    return None
+
+
+# --- what a launch was worth
+
+
+def verdict_of_check(check: dict[str, Any], when: str) -> Verdict | None:
+    """Of one seed that the problem's own reference looked at."""
+    if not check["inputs_whole"]:
+        return Verdict(CHEAT, f"changes its inputs ({when})")
+    if not check["ok"]:
+        return Verdict(INCORRECT, f"wrong {when}: {_told_check(check)}")
+    if not check["repeated"]:
+        return Verdict(INCORRECT, f"another result for the same data {when}")
+    return None
+
+
+def _told_check(check: dict[str, Any]) -> str:
+    parts = [f"{check['wrong']:.0f} of {check['checked']:.0f} sampled values"]
+    if check["example"]:
+        parts.append(f"first {check['example']}")
+    if check["not_finite"]:
+        parts.append(f"{check['not_finite']:.0f} values are not finite (never written, or NaN)")
+    return ", ".join(parts)
+
+
+def verdict_of_launch(launch: dict[str, Any]) -> Verdict | None:
+    """Of one timed launch."""
+    if not launch["inputs_whole"]:
+        return Verdict(CHEAT, "changes its inputs in a timed launch")
+    if launch["stale"]:
+        return Verdict(CHEAT, "gave the result of other data: it is kept from an earlier launch")
+    if launch["right"]:
+        return None
+    if launch["right_later"]:
+        return Verdict(CHEAT, "the result was not there yet when the clock stopped")
+    return Verdict(INCORRECT, "wrong in a timed launch, though it was right before")
+
+
+def verdict_of_probe(probe: dict[str, Any]) -> Verdict | None:
+    if not probe["inputs_whole"]:
+        return Verdict(CHEAT, "changes its inputs")
+    if probe["same"]:
+        return Verdict(CHEAT, "the same result for changed inputs: it is kept from earlier")
+    return None
+
+
+# --- the least time
+
+
+class Floor(NamedTuple):
+    """In microseconds. `least` is what physics asks for; below `impossible` it is a cheat."""
+
+    least: float | None
+    impossible: float | None
+
+
+FLOPS_A_CLOCK = {
+    "fp64": (128, 256),
+    "fp32": (256, 1024),
+    "fp16": (4096, 4608),
+    "bf16": (4096, 4608),
+    "tf32": (2048, 2304),
+    "fp8": (8192, 9216),
+}
+"""Of one SM: the plain peak, and one that tensor cores and tricks cannot pass either."""
+
+
+def floor_of(sample: dict[str, Any], facts: dict[str, Any]) -> Floor:
+    """From the bytes and operations that nobody can leave out.
+
+    What fits into L2 need not reach DRAM before the clock stops (the last outputs), nor come from
+    there (it is cooled, but not emptied to the last line): its size comes off for `impossible`.
+    """
+    bandwidth = 2e3 * facts.get("memory_clock_khz", 0) * facts.get("bus_bits", 0) / 8
+    clocks = 1e3 * facts.get("clock_khz", 0) * facts.get("sms", 0)
+    if not bandwidth or not clocks:
+        return Floor(None, None)
+    least, impossible = [], []
+    if moved := sample.get("compulsory_bytes"):
+        least.append(moved / bandwidth)
+        impossible.append(max(0.0, moved - facts["l2_bytes"]) / bandwidth)
+    for kind, count in (sample.get("compulsory_flops") or {}).items():
+        if rates := FLOPS_A_CLOCK.get(kind):
+            least.append(count / (rates[0] * clocks))
+            impossible.append(count / (rates[1] * clocks))
+    if not least:
+        return Floor(None, None)
+    return Floor(1e6 * max(least), 1e6 * max(impossible))
+
+
+# --- a program under limits
+
+
+class Limits(NamedTuple):
+    """Seconds, bytes: see the options."""
+
+    compile: float = 120
+    setup: float = 180
+    gpu: float = 30
+    cpu: int = 900
+    memory: int = 24 << 30
+    file: int = 0
+    network: bool = True
+    """Whether it can be cut off from the network here."""
+
+
+@dataclass
+class Program:
+    """A running program, and the pipe to its harness."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    commands: int
+    replies: int
+    nonce: str
+    unread: bytes = b""
+    log: bytearray = field(default_factory=bytearray)
+    killed_for: str | None = None
+
+    def send(self, command: str) -> None:
+        with suppress(BrokenPipeError):  # the reply that never comes says what happened
+            os.write(self.commands, f"{command}\n".encode())
+
+    def expect(self, event: str, limit: float) -> dict[str, Any]:
+        """The next reply; a program that ended, hangs or reports an error raises a verdict."""
+        reply = self._reply(limit, event)
+        if reply["event"] == "cuda_error":
+            raise self._verdict(RUNTIME_ERROR, f"CUDA: {reply['what']}")
+        if reply["event"] != event:
+            raise self._verdict(CHEAT, f"said {reply['event']} where {event} was due")
+        return reply
+
+    def _reply(self, limit: float, event: str) -> dict[str, Any]:
+        line = self._line(limit, event)
+        nonce, _, text = line.partition(" ")
+        if nonce != self.nonce:
+            raise self._verdict(CHEAT, "writes to the pipe of the harness")
+        reply: dict[str, Any] = json.loads(text)
+        return reply
+
+    def _line(self, limit: float, event: str) -> str:
+        end = time.monotonic() + limit
+        while b"\n" not in self.unread:
+            if not select.select([self.replies], [], [], max(0.0, end - time.monotonic()))[0]:
+                raise self._hung(limit, event)
+            got = os.read(self.replies, 65536)
+            if not got:
+                raise self._ended()
+            self.unread += got
+        line, _, self.unread = self.unread.partition(b"\n")
+        return line.decode(errors="replace")
+
+    def _hung(self, limit: float, event: str) -> Verdict:
+        self.kill()
+        if self.killed_for:
+            return self._verdict(RUNTIME_ERROR, self.killed_for)
+        return self._verdict(TIMEOUT, f"not {event} within {limit:g} s")
+
+    def _ended(self) -> Verdict:
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(10)
+        code = self.process.poll()
+        if self.killed_for:
+            return self._verdict(RUNTIME_ERROR, self.killed_for)
+        if code == -signal.SIGXCPU:
+            return self._verdict(TIMEOUT, "used up its CPU time")
+        return self._verdict(RUNTIME_ERROR, f"ended early: {_ending(code)}")
+
+    def _verdict(self, status: str, why: str) -> Verdict:
+        self.kill()
+        return Verdict(status, why, self.log.decode(errors="replace"))
+
+    def kill(self) -> None:
+        """It and whatever it started, at once."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(20)
+
+    def close(self) -> None:
+        self.kill()
+        for pipe in (self.commands, self.replies):
+            with suppress(OSError):
+                os.close(pipe)
+
+    def resident(self) -> int:
+        try:
+            pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]
+        except (OSError, IndexError):
+            return 0
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _ending(code: int | None) -> str:
+    if code is None:
+        return "it closed its pipe"
+    return signal.Signals(-code).name if code < 0 else f"exit status {code}"
+
+
+_LEAVE_NETWORK = "__import__('ctypes').CDLL(None).unshare(0x40000000)"  # CLONE_NEWNET
+_CONFINED = f"""
+import os, resource, sys
+cpu, file, cut_off, binary, *pipes = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_CPU, (int(cpu), int(cpu) + 5))
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(file), int(file)))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+if int(cut_off) and {_LEAVE_NETWORK}:
+    sys.exit("cannot leave the network")
+os.execv(binary, [binary, *pipes])
+"""
+"""Gives up what a candidate has no need of, and becomes it. A program of its own: between fork and
+exec, in a process with threads, Python code can hang."""
+
+
+def start(name: str, binary: Path, folder: Path, limits: Limits) -> Program:
+    """In an empty folder, with a clean environment, in a process group of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    theirs_in, commands = os.pipe()
+    replies, theirs_out = os.pipe()
+    confined = [sys.executable, "-I", "-S", "-c", _CONFINED]
+    wanted = [*map(str, (limits.cpu, limits.file, int(limits.network), binary.resolve()))]
+    process = subprocess.Popen(
+        [*confined, *wanted, str(theirs_in), str(theirs_out)],
+        cwd=folder,
+        env=_environment(folder),
+        pass_fds=(theirs_in, theirs_out),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    os.close(theirs_in)
+    os.close(theirs_out)
+    program = Program(name, process, commands, replies, secrets.token_hex(16))
+    threading.Thread(target=_keep_log, args=(program,), daemon=True).start()
+    program.send(f"hello {program.nonce}")
+    return program
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    kept = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+    mine = {name: os.environ[name] for name in kept if name in os.environ}
+    return {**mine, "HOME": str(folder), "LC_ALL": "C", "CUDA_CACHE_DISABLE": "1"} | {
+        "CUDA_MODULE_LOADING": "EAGER"
+    }
+
+
+def _keep_log(program: Program) -> None:
+    stream = program.process.stdout
+    assert stream is not None
+    with stream:
+        while got := os.read(stream.fileno(), 65536):
+            program.log += got
+            del program.log[:-_LOG_BYTES]
+
+
+def can_cut_network() -> bool:
+    code = f"raise SystemExit({_LEAVE_NETWORK} != 0)"
+    return subprocess.run([sys.executable, "-I", "-S", "-c", code], check=False).returncode == 0
+
+
+# --- building
+
+
+_WITHOUT_NVTX = ("-DNVTX_DISABLE", "-DCCCL_DISABLE_NVTX")
+"""Or cub would load a profiler's library, and nobody could tell it from a candidate that does."""
+
+
+class Built(NamedTuple):
+    binary: Path | None
+    verdict: Verdict | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Compiles into a work folder where samples lie beside the harness, as problem.cu expects."""
+
+    root: Path
+    work: Path
+    manifest: dict[str, Any]
+    nvcc: str
+    limits: Limits
+
+    def flags(self, sample: str) -> list[str]:
+        arch = self.manifest.get("arch") or "native"
+        return ["-std=c++17", "-O3", f"-arch={arch}", "-lineinfo", *self._sample(sample)["flags"]]
+
+    def _sample(self, sample: str) -> dict[str, Any]:
+        known: dict[str, Any] = self.manifest["samples"][sample]
+        return {"flags": [], "headers": [], **known}
+
+    def copy_sources(self) -> None:
+        shutil.copytree(self.root / "harness", self.work / "harness", dirs_exist_ok=True)
+        for sample in self.manifest["samples"]:
+            source, target = self.root / "samples" / sample, self.work / sample
+            target.mkdir(parents=True, exist_ok=True)
+            for name in ("problem.h", "problem.cu", "slow.cu", *self._sample(sample)["headers"]):
+                shutil.copyfile(source / name, target / name)
+
+    def compile(self, sample: str, source: Path, target: Path, *more: str) -> None:
+        include = f"-I{self.work / sample}"
+        command = [*self.flags(sample), *more, include, "-c", "-o", str(target), str(source)]
+        self.call([self.nvcc, *command], target.parent)
+
+    def call(self, command: list[str], folder: Path) -> str:
+        """Its output; a verdict when it fails or takes too long."""
+        log = _LOG_BYTES
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            said = process.communicate(timeout=self.limits.compile)[0].decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            why = f"not compiled within {self.limits.compile:g} s"
+            raise Verdict(TIMEOUT, why) from None
+        if process.returncode:
+            raise Verdict(COMPILE_ERROR, _first_error(said), said[-log:])
+        return said
+
+    def harness(self) -> Path:
+        target = self.work / "harness.o"
+        sample = next(iter(self.manifest["samples"]))
+        self.compile(sample, self.work / "harness" / "harness.cu", target)
+        return target
+
+    def problem(self, sample: str) -> Path:
+        target = self.work / sample / "problem.o"
+        self.compile(sample, self.work / sample / "problem.cu", target, "-Dmain=problem_main")
+        return target
+
+    def symbols(self, *objects: Path) -> Symbols:
+        command = ["nm", "-P", *map(str, objects)]
+        return read_symbols(self.call(command, objects[0].parent))
+
+    def link(self, sample: str, candidate: Path, target: Path) -> Path:
+        # Where two have a weak function of the same name, the first one's is taken.
+        objects = [self.work / "harness.o", self.work / sample / "problem.o", candidate]
+        arch = self.flags(sample)[2]
+        self.call([self.nvcc, arch, "-o", str(target), *map(str, objects)], target.parent)
+        return target
+
+    def baseline(self, sample: str) -> Path:
+        source = self.work / sample / "slow.cu"
+        self.compile(sample, source, self.work / sample / "slow.o")
+        return self.link(sample, self.work / sample / "slow.o", self.work / sample / BASELINE)
+
+    def candidate(self, sample: str, file: Path, name: str) -> Path:
+        """The program, or a verdict: refused, not compiled, or refused for its symbols."""
+        text = file.read_text(encoding="utf-8", errors="replace")
+        if why := source_refusal(text, self._sample(sample)["headers"]):
+            raise Verdict(CHEAT, why)
+        folder = self.work / "candidates" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        source, target = folder / "candidate.cu", folder / "candidate.o"
+        source.write_text(text, encoding="utf-8")
+        self.compile(sample, source, target, *_WITHOUT_NVTX)
+        others = self.symbols(self.work / "harness.o", self.work / sample / "problem.o")
+        if why := symbol_refusal(self.symbols(target), others) or self.assembly(target):
+            raise Verdict(CHEAT, why)
+        return self.link(sample, target, folder / "program")
+
+    def assembly(self, target: Path) -> str | None:
+        """Calls of the kernel that no symbol shows."""
+        if not shutil.which("objdump"):
+            return None
+        listing = self.call(["objdump", "-d", "--no-show-raw-insn", str(target)], target.parent)
+        found = re.search(r"\t(syscall|sysenter|svc|int\s+\$0x80)\b", listing)
+        return f"calls the kernel of the host directly ({found[1]})" if found else None
+
+
+def _first_error(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if "error" in line or "undefined" in line]
+    return lines[0][:300] if lines else "the compiler failed"
+
+
+# --- one sample
+
+
+class Settings(NamedTuple):
+    rounds: int
+    launches: int
+    jobs: int
+    at_once: int
+    limits: Limits
+
+
+@dataclass
+class Contender:
+    """The baseline or a candidate, from its program to its times."""
+
+    name: str
+    binary: Path
+    program: Program | None = None
+    verdict: Verdict | None = None
+    first_us: float | None = None
+    rotated: bool = False
+    alike: bool = False
+    """The results of two seeds are the same to the last bit."""
+    rounds: list[list[float]] = field(default_factory=list)
+
+    @property
+    def alive(self) -> bool:
+        return self.verdict is None
+
+    @property
+    def times(self) -> list[float]:
+        return [value for turn in self.rounds for value in turn]
+
+    def attempt(self, step: Callable[..., None], *arguments: Any) -> None:
+        """A step; its verdict ends this contender and no other."""
+        if not self.alive:
+            return
+        try:
+            step(self, *arguments)
+        except Verdict as verdict:
+            self.verdict = verdict
+        except (ValueError, KeyError, OSError) as problem:
+            self.verdict = Verdict(RUNTIME_ERROR, f"a broken reply: {problem}")
+        if not self.alive and self.program:
+            self.program.close()
+
+    def running(self) -> Program:
+        assert self.program is not None
+        return self.program
+
+
+class Contest:
+    """The baseline and some candidates of one sample: set up side by side, timed in turn."""
+
+    def __init__(self, contenders: list[Contender], folder: Path, settings: Settings) -> None:
+        self.contenders = contenders
+        self.folder = folder
+        self.settings = settings
+        self.seeds = [secrets.randbelow(1 << 31) + 1000 for _ in range(3)]
+        self.order = secrets.randbelow(1 << 31)
+        self.gpu = threading.Lock()
+        self.facts: dict[str, Any] = {}
+        self.probing = False
+        self.over = threading.Event()
+
+    @property
+    def baseline(self) -> Contender:
+        return self.contenders[0]
+
+    def hold(self) -> None:
+        watcher = threading.Thread(target=self._watch_memory, daemon=True)
+        watcher.start()
+        try:
+            self._each(self._set_up)
+            self._time()
+            self._each(self._finish)
+        finally:
+            self.over.set()
+            watcher.join()
+            self._close()
+
+    def _close(self) -> None:
+        for contender in self.contenders:
+            if contender.program:
+                contender.program.close()
+
+    def _each(self, step: Callable[..., None]) -> None:
+        with ThreadPoolExecutor(self.settings.jobs) as pool:
+            list(pool.map(lambda contender: contender.attempt(step), self.contenders))
+
+    def _set_up(self, contender: Contender) -> None:
+        limits = self.settings.limits
+        folder = self.folder / contender.name
+        contender.program = program = start(contender.name, contender.binary, folder, limits)
+        if contender is self.baseline:
+            program.send("facts")
+            self.facts = program.expect("facts", limits.setup)
+        program.send(f"record {self.seeds[0]}")
+        self._take_turn(program, "launched")
+        _raise_first(_checks(program.expect("checked", limits.setup), "before timing"))
+        program.send(f"time {self.seeds[1]} {self.seeds[2]} {self.order}")
+        ready = self._take_turn(program, "ready")
+        contender.first_us, contender.rotated = ready["first_us"], ready["rotated"]
+        contender.alike = ready["alike"]
+
+    def _take_turn(self, program: Program, event: str) -> dict[str, Any]:
+        """Inputs are made side by side, but one program at a time uses the GPU."""
+        program.expect("waiting", self.settings.limits.setup)
+        with self.gpu:
+            program.send("run")
+            return program.expect(event, self.settings.limits.gpu)
+
+    def _time(self) -> None:
+        self.baseline.attempt(self._look_whether_probes_tell)
+        probed = random.randrange(self.settings.rounds)
+        for number in range(self.settings.rounds):
+            for contender in self.contenders:
+                if self.baseline.alive:
+                    contender.attempt(self._go, number == probed)
+
+    def _look_whether_probes_tell(self, contender: Contender) -> None:
+        """Where the baseline's result does not change either, a probe says nothing."""
+        if not contender.rotated:
+            return
+        contender.running().send("probe")
+        self.probing = not contender.running().expect("probed", self.settings.limits.gpu)["same"]
+
+    def _go(self, contender: Contender, probe: bool) -> None:  # noqa: FBT001
+        program, limits = contender.running(), self.settings.limits
+        if contender.alike and not self.baseline.alike:
+            why = "the same result for two seeds: it is kept from earlier, or nothing was computed"
+            raise Verdict(CHEAT, why)
+        if probe and self.probing and contender is not self.baseline:
+            program.send("probe")
+            _raise_first([verdict_of_probe(program.expect("probed", limits.gpu))])
+        program.send(f"go {self.settings.launches}")
+        launches = program.expect("timed", limits.gpu)["launches"]
+        contender.rounds.append([launch["us"] for launch in launches])
+        _raise_first(map(verdict_of_launch, launches))
+
+    def _finish(self, contender: Contender) -> None:
+        limits = self.settings.limits
+        program = contender.running()
+        program.send("end")
+        checked = program.expect("checked", limits.setup + limits.gpu)
+        _raise_first(_checks(checked, "after timing"))
+        program.send("quit")
+
+    def _watch_memory(self) -> None:
+        limit = self.settings.limits.memory
+        while not self.over.wait(0.2):
+            for program in [c.program for c in self.contenders if c.program and c.alive]:
+                if program.resident() > limit:
+                    program.killed_for = f"more than {limit / 2**30:.3g} GiB of host memory"
+                    program.kill()
+
+
+def _checks(reply: dict[str, Any], when: str) -> Iterator[Verdict | None]:
+    if not reply["checks"]:
+        yield Verdict(INCORRECT, f"nothing was checked {when}")
+    for check in reply["checks"]:
+        yield verdict_of_check(check, when)
+
+
+def _raise_first(verdicts: Iterable[Verdict | None]) -> None:
+    for verdict in verdicts:
+        if verdict is not None:
+            raise verdict
+
+
+# --- results
+
+
+def result_of(
+    contest: Contest, contender: Contender, sample: dict[str, Any], compile_seconds: float
+) -> dict[str, Any]:
+    """What measured.json says of a candidate that was run."""
+    baseline = contest.baseline
+    own = contender.verdict.status if contender.verdict else None
+    if baseline.verdict and own not in (CHEAT, INCORRECT):  # the others may be the machine's fault
+        why = f"the baseline failed: {baseline.verdict.status}: {baseline.verdict.why}"
+        return {"status": None, "why": why, "log": baseline.verdict.log}
+    floor = floor_of(sample, contest.facts)
+    measured = {
+        **_timing(baseline.times, contender.times),
+        "first_us": contender.first_us,
+        "floor_us": floor.least,
+        "impossible_us": floor.impossible,
+        "rotated": contender.rotated,
+        "probed": contest.probing,
+        "seeds": contest.seeds,
+        "compile_seconds": round(compile_seconds, 2),
+        "log": contender.program.log.decode(errors="replace") if contender.program else "",
+    }
+    verdict = contender.verdict or _plausible(measured["candidate_us"], floor)
+    if verdict:
+        return {**measured, "status": verdict.status, "why": verdict.why, "speedup": None}
+    ratios = [_ratio(b, c) for b, c in zip(baseline.rounds, contender.rounds)]
+    why = f"right for 3 seeds, before, during and after {len(contender.times)} timed launches"
+    speedup = round(measured["baseline_us"] / measured["candidate_us"], 4)
+    return {
+        "status": PASSED,
+        "why": why,
+        **measured,
+        "speedup": speedup,
+        "speedup_rounds": ratios,
+    }
+
+
+def _plausible(candidate_us: float | None, floor: Floor) -> Verdict | None:
+    if candidate_us is None or floor.impossible is None or candidate_us >= floor.impossible:
+        return None
+    why = f"{candidate_us:.2f} us is faster than the hardware can move the bytes or do the "
+    return Verdict(CHEAT, why + f"operations that nobody can leave out ({floor.impossible:.2f} us)")
+
+
+def _ratio(baseline: Sequence[float], candidate: Sequence[float]) -> float:
+    return round(statistics.median(baseline) / max(statistics.median(candidate), 1e-3), 4)
+
+
+def _timing(baseline: list[float], candidate: list[float]) -> dict[str, Any]:
+    return {**_spread("baseline", baseline), **_spread("candidate", candidate)}
+
+
+def _spread(name: str, times: list[float]) -> dict[str, float | None]:
+    if len(times) < 2:
+        return {f"{name}_us": times[0] if times else None}
+    deciles = statistics.quantiles(times, n=10, method="inclusive")
+    middle = max(statistics.median(times), 1e-3)
+    return {
+        f"{name}_us": round(middle, 3),
+        f"{name}_p10_us": round(deciles[0], 3),
+        f"{name}_p90_us": round(deciles[-1], 3),
+    }
+
+
+# --- a whole bundle
+
+
+class Digests(NamedTuple):
+    """Of the candidate, and of what it is held against: a result is of these two."""
+
+    digest: str
+    against: str
+
+
+def digests(root: Path, candidate: dict[str, Any]) -> Digests:
+    sample = root / "samples" / candidate["sample"]
+    parts = [sample / name for name in ("problem.h", "problem.cu", "slow.cu")]
+    parts += sorted((root / "harness").iterdir())
+    return Digests(_digest([root / candidate["file"]]), _digest(parts))
+
+
+def _digest(parts: Sequence[Path]) -> str:
+    return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:16]
+
+
+@dataclass
+class Measurement:
+    """measured.json as it grows: written after each sample, so that a run can be interrupted."""
+
+    file: Path
+    record: dict[str, Any]
+
+    @classmethod
+    def opened(cls, file: Path) -> Measurement:
+        record: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "results": []}
+        if file.exists():
+            record = json.loads(file.read_text(encoding="utf-8"))
+        return cls(file, record)
+
+    def done(self, candidate: dict[str, Any], of: Digests) -> bool:
+        return any(
+            _key(result) == _key(candidate) and (result["digest"], result["against"]) == of
+            for result in self.record["results"]
+            if result["status"] is not None
+        )
+
+    def add(self, candidate: dict[str, Any], of: Digests, result: dict[str, Any]) -> None:
+        named = {name: candidate.get(name) for name in ("id", "model", "sample")}
+        others = [r for r in self.record["results"] if _key(r) != _key(candidate)]
+        self.record["results"] = [*others, {**named, **result, **of._asdict()}]
+        self.save()
+        tell(f"{_label(candidate)}: {result['status']} {_brief(result)}")
+
+    def save(self) -> None:
+        beside = self.file.with_name(self.file.name + ".part")
+        beside.write_text(json.dumps(self.record, indent=1) + "\n", encoding="utf-8")
+        beside.replace(self.file)
+
+
+def _key(record: dict[str, Any]) -> tuple[Any, Any]:
+    return record["id"], record.get("model")
+
+
+def _label(candidate: dict[str, Any]) -> str:
+    model = candidate.get("model")
+    return f"{candidate['id']} ({model})" if model else str(candidate["id"])
+
+
+def _brief(result: dict[str, Any]) -> str:
+    if result["status"] == PASSED:
+        return f"{result['speedup']:.2f}x, {result['candidate_us']:.1f} us"
+    return f"- {result['why']}"
+
+
+def tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+@dataclass
+class Scorer:
+    builder: Builder
+    settings: Settings
+    measurement: Measurement
+
+    def score(self, candidates: list[dict[str, Any]]) -> None:
+        by_sample: dict[str, list[dict[str, Any]]] = {}
+        for candidate in candidates:
+            by_sample.setdefault(candidate["sample"], []).append(candidate)
+        baselines, built = self.build(by_sample)
+        for sample, group in by_sample.items():
+            self.score_sample(sample, group, baselines[sample], built)
+
+    def build(
+        self, by_sample: dict[str, list[dict[str, Any]]]
+    ) -> tuple[dict[str, Built], dict[tuple[Any, Any], Built]]:
+        """All of them, before anything is timed: a compiler beside it would disturb."""
+        builder, samples = self.builder, list(by_sample)
+        builder.copy_sources()
+        whole = [candidate for group in by_sample.values() for candidate in group]
+        with ThreadPoolExecutor(self.settings.jobs) as pool:
+            harness = pool.submit(builder.harness)
+            list(pool.map(lambda sample: _built(builder.problem, sample), samples))
+            harness.result()
+            baselines = list(pool.map(lambda sample: _built(builder.baseline, sample), samples))
+            made = list(pool.map(self._build_candidate, whole))
+        return dict(zip(samples, baselines)), dict(zip(map(_key, whole), made))
+
+    def _build_candidate(self, candidate: dict[str, Any]) -> Built:
+        file = self.builder.root / candidate["file"]
+        name = hashlib.sha256(repr(_key(candidate)).encode()).hexdigest()[:12]
+        return _built(self.builder.candidate, candidate["sample"], file, name)
+
+    def score_sample(
+        self,
+        sample: str,
+        group: list[dict[str, Any]],
+        baseline: Built,
+        built: dict[tuple[Any, Any], Built],
+    ) -> None:
+        """Those that were built race the baseline; the others are told what is wrong."""
+        ready = []
+        for candidate in group:
+            made = built[_key(candidate)]
+            if baseline.verdict:
+                self.add(candidate, _unbuilt(baseline.verdict))
+            elif made.verdict:
+                self.add(candidate, _refused(made))
+            else:
+                ready.append((candidate, made))
+        for at in range(0, len(ready), self.settings.at_once):
+            self.race(sample, baseline, ready[at : at + self.settings.at_once])
+
+    def race(self, sample: str, baseline: Built, ready: list[tuple[dict[str, Any], Built]]) -> None:
+        """Whoever found the memory of the GPU taken by another runs once more, alone."""
+        assert baseline.binary is not None
+        again = []
+        binaries = [made.binary for _, made in ready if made.binary]
+        contenders = [Contender(BASELINE, baseline.binary)]
+        contenders += [Contender(f"c{i}", binary) for i, binary in enumerate(binaries)]
+        contest = self.hold(sample, contenders)
+        for (candidate, made), contender in zip(ready, contenders[1:]):
+            if len(ready) > 1 and _crowded(contest, contender):
+                again.append((candidate, made))
+                continue
+            facts = self.builder.manifest["samples"][sample]
+            self.add(candidate, result_of(contest, contender, facts, made.seconds))
+        for one in again:
+            self.race(sample, baseline, [one])
+
+    def hold(self, sample: str, contenders: list[Contender]) -> Contest:
+        with tempfile.TemporaryDirectory(dir=self.builder.work) as folder:
+            contest = Contest(contenders, Path(folder), self.settings)
+            contest.hold()
+        self.measurement.record.setdefault("machine", {}).update(_gpu_facts(contest.facts))
+        times = contest.baseline.times
+        tell(f"{sample}: baseline {statistics.median(times):.1f} us" if times else f"{sample}: -")
+        return contest
+
+    def add(self, candidate: dict[str, Any], result: dict[str, Any]) -> None:
+        self.measurement.add(candidate, digests(self.builder.root, candidate), result)
+
+
+def _built(step: Callable[..., Path], *arguments: Any) -> Built:
+    began = time.monotonic()
+    try:
+        return Built(step(*arguments), None, time.monotonic() - began)
+    except Verdict as verdict:
+        return Built(None, verdict, time.monotonic() - began)
+
+
+def _crowded(contest: Contest, contender: Contender) -> bool:
+    verdicts = [contest.baseline.verdict, contender.verdict]
+    return any(verdict and "out of memory" in verdict.why for verdict in verdicts)
+
+
+def _refused(made: Built) -> dict[str, Any]:
+    assert made.verdict is not None
+    told = {"status": made.verdict.status, "why": made.verdict.why, "log": made.verdict.log}
+    return {**told, "speedup": None, "compile_seconds": round(made.seconds, 2)}
+
+
+def _unbuilt(failed: Verdict) -> dict[str, Any]:
+    return {"status": None, "why": f"the baseline was not built: {failed.why}", "log": failed.log}
+
+
+# --- the machine
+
+
+def _gpu_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if name != "event"}
+
+
+def machine(nvcc: str, arch: str, limits: Limits) -> dict[str, Any]:
+    smi = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0")
+    found = re.search(r"release ([\d.]+)", _said(nvcc, "--version"))
+    return {
+        "gpu": "unknown",
+        "driver": _said(*smi) or "unknown",
+        "cuda": found[1] if found else "unknown",
+        "cpu": _processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "date": _now(),
+        "arch": arch,
+        "network": "cut off" if limits.network else "reachable: not permitted to leave it",
+    }
+
+
+def _now() -> str:
+    utc = datetime.timezone.utc  # noqa: UP017, for Python 3.10
+    return datetime.datetime.now(utc).isoformat(timespec="seconds")
+
+
+def _said(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        if found := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+            return found[1]
+    return platform.machine()
+
+
+# --- known cheats
+
+
+def exploit_bundle(folder: Path, samples: Path, only: Sequence[str]) -> dict[str, list[str]]:
+    """A bundle of exploits/ and of honest programs; what each may come out as."""
+    import tomllib  # Python 3.11, for this alone
+
+    listed = tomllib.loads((HERE / "exploits" / "exploits.toml").read_text(encoding="utf-8"))
+    entries = [e for e in listed["program"] if not only or e["id"] in only]
+    (folder / "candidates").mkdir(parents=True, exist_ok=True)
+    for entry in entries:
+        own = HERE / "exploits" / f"{entry['id']}.cu"
+        source = samples / entry["sample"] / "fast.cu" if entry.get("fast") else own
+        shutil.copyfile(source, folder / "candidates" / f"{entry['id']}.cu")
+    used = sorted({entry["sample"] for entry in entries})
+    about = {name: {"headers": [], "flags": [], **listed["sample"].get(name, {})} for name in used}
+    _copy_parts(folder, samples, about)
+    candidates = [
+        {"id": e["id"], "sample": e["sample"], "model": None, "file": f"candidates/{e['id']}.cu"}
+        for e in entries
+    ]
+    manifest = {"schema_version": 1, "run": "exploits", "arch": "native", "samples": about}
+    text = json.dumps({**manifest, "candidates": candidates}, indent=1)
+    (folder / "manifest.json").write_text(text, encoding="utf-8")
+    return {entry["id"]: entry["expect"] for entry in entries}
+
+
+def _copy_parts(folder: Path, samples: Path, about: dict[str, dict[str, Any]]) -> None:
+    shutil.copytree(HERE / "harness", folder / "harness", dirs_exist_ok=True)
+    for name, sample in about.items():
+        target = folder / "samples" / name
+        target.mkdir(parents=True, exist_ok=True)
+        headers = sorted(path.name for path in (samples / name).glob("*.h"))
+        sample["headers"] = [header for header in headers if header != "problem.h"]
+        for part in ("problem.cu", "slow.cu", *headers):
+            shutil.copyfile(samples / name / part, target / part)
+
+
+def exploit_report(
+    expected: dict[str, list[str]], results: list[dict[str, Any]]
+) -> tuple[str, int]:
+    """A line for each, and how many came out otherwise."""
+    by_id = {result["id"]: result for result in results}
+    lines, escaped = [], 0
+    for name, allowed in expected.items():
+        result = by_id.get(name, {"status": None, "why": "not run"})
+        fine = result["status"] in allowed
+        escaped += not fine
+        mark = "ok     " if fine else "ESCAPED" if "PASSED" not in allowed else "WRONGED"
+        lines.append(f"{mark} {name:34} {result['status']!s:13} {result['why']}")
+    lines.append(f"{len(expected) - escaped} of {len(expected)} as expected")
+    return "\n".join(lines) + "\n", escaped
+
+
+# --- the command
+
+
+def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("folder", nargs="?", type=Path, help="a bundle with manifest.json")
+    parser.add_argument("-o", "--output", type=Path, help="default: measured.json")
+    parser.add_argument("--only", nargs="+", default=[], metavar="ID", help="these candidates")
+    parser.add_argument("--exploits", action="store_true", help="known cheats, honest programs")
+    parser.add_argument("--samples", type=Path, default=HERE.parents[2] / "kernels_samples")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="side by side")
+    parser.add_argument("--at-once", type=int, default=12, help="candidates in one contest")
+    parser.add_argument("--rounds", type=int, default=7, help="turns of timing")
+    parser.add_argument("--launches", type=int, default=5, help="timed launches a turn")
+    parser.add_argument("--compile-limit", type=float, default=120, metavar="SECONDS")
+    parser.add_argument("--setup-limit", type=float, default=180, metavar="SECONDS")
+    parser.add_argument("--gpu-limit", type=float, default=30, metavar="SECONDS")
+    parser.add_argument("--cpu-limit", type=int, default=900, metavar="SECONDS")
+    parser.add_argument("--memory-limit", type=float, default=24, metavar="GIB")
+    parser.add_argument("--file-limit", type=int, default=0, metavar="BYTES")
+    parser.add_argument("--keep-network", action="store_true", help="do not cut it off")
+    parser.add_argument("--nvcc", default="nvcc")
+    parser.add_argument("--arch", help="instead of the manifest's")
+    parser.add_argument("--work", type=Path, help="keep what is built here")
+    chosen = parser.parse_args(arguments)
+    if not chosen.exploits and chosen.folder is None:
+        parser.error("name a bundle, or ask for --exploits")
+    if chosen.output is None:
+        chosen.output = Path("exploits.json" if chosen.exploits else "measured.json")
+    for tool in (chosen.nvcc, "nm"):
+        if not shutil.which(tool):
+            parser.error(f"{tool} was not found: add it to PATH, or name it with --nvcc")
+    return chosen
+
+
+def settings_of(chosen: argparse.Namespace) -> Settings:
+    limits = Limits(
+        compile=chosen.compile_limit,
+        setup=chosen.setup_limit,
+        gpu=chosen.gpu_limit,
+        cpu=chosen.cpu_limit,
+        memory=int(chosen.memory_limit * 2**30),
+        file=chosen.file_limit,
+        network=not chosen.keep_network and can_cut_network(),
+    )
+    return Settings(chosen.rounds, chosen.launches, chosen.jobs, chosen.at_once, limits)
+
+
+def score(chosen: argparse.Namespace, root: Path, work: Path) -> list[dict[str, Any]]:
+    manifest = json.loads((root / "manifest.json").read_text(encoding="utf-8"))
+    manifest["arch"] = chosen.arch or manifest.get("arch") or "native"
+    settings = settings_of(chosen)
+    measurement = Measurement.opened(chosen.output)
+    measurement.record["machine"] = machine(chosen.nvcc, manifest["arch"], settings.limits)
+    measurement.record["run"] = manifest.get("run")
+    about = {**settings._asdict(), "limits": settings.limits._asdict()}
+    measurement.record["settings"] = about
+    wanted = [
+        candidate
+        for candidate in manifest["candidates"]
+        if (not chosen.only or candidate["id"] in chosen.only)
+        and not measurement.done(candidate, digests(root, candidate))
+    ]
+    used = {candidate["sample"] for candidate in wanted}
+    manifest["samples"] = {name: manifest["samples"][name] for name in sorted(used)}
+    if wanted:
+        builder = Builder(root, work, manifest, chosen.nvcc, settings.limits)
+        Scorer(builder, settings, measurement).score(wanted)
+    measurement.save()
+    results: list[dict[str, Any]] = measurement.record["results"]
+    return results
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    chosen = options(arguments)
+    try:
+        return run(chosen)
+    except Verdict as failed:  # of no candidate: the harness itself
+        tell(f"{failed.log}\nthe harness was not built: {failed.why}")
+        return 3
+
+
+def run(chosen: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(prefix="score-") as scratch:
+        work = (chosen.work or Path(scratch) / "work").resolve()
+        work.mkdir(parents=True, exist_ok=True)
+        if not chosen.exploits:
+            score(chosen, chosen.folder.resolve(), work)
+            return 0
+        bundle = chosen.folder or Path(scratch) / "bundle"
+        expected = exploit_bundle(bundle, chosen.samples, chosen.only)
+        text, escaped = exploit_report(expected, score(chosen, bundle.resolve(), work))
+    sys.stdout.write(text)
+    return 1 if escaped else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,377 @@
+"""The runner and the harness end to end, with a stand-in for CUDA: candidates are plain loops."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals.optimize.gpu import score_candidates as scoring
+
+FAKE = Path(__file__).parent / "fake_cuda"
+needs_compiler = pytest.mark.skipif(
+    not (shutil.which("g++") and shutil.which("nm")), reason="g++ and nm are needed"
+)
+KERNEL = """
+#include <cuda_runtime.h>
+#include "problem.h"
+static void fill(const void* argument) {
+    const Problem& p = *static_cast<const Problem*>(argument);
+    int positive = 0;
+    for (int i = 0; i < p.n; ++i) {
+        p.out[i] = p.gain * p.in[i] + p.offset[p.place[i]];
+        positive += p.in[i] > 0;
+    }
+    *p.positive = positive;
+}
+static void run(const Problem& p, cudaStream_t s = nullptr) { cudaFakeLaunch(fill, &p, sizeof p, s); }
+"""
+COPY = """
+struct Kept { float key; int n; float out[20100]; int positive; };
+static Kept room[8];
+static int used = 0;
+static void take(const Problem& p, float key) {
+    Kept& kept = room[used++];
+    kept.key = key;
+    for (int i = 0; i < p.n; ++i) kept.out[i] = p.out[i];
+    kept.positive = *p.positive;
+}
+static bool give(const Problem& p, float key) {
+    for (const Kept* kept = room; kept < room + used; ++kept) {
+        if (kept->key != key) continue;
+        for (int i = 0; i < p.n; ++i) p.out[i] = kept->out[i];
+        *p.positive = kept->positive;
+        return true;
+    }
+    return false;
+}
+"""
+HONEST = KERNEL + "void launch(const Problem& p) { run(p); }"
+BY_ADDRESS = f"""{KERNEL}{COPY}
+void launch(const Problem& p) {{
+    static const float* last = nullptr;
+    if (last != p.in) {{ run(p); take(p, 0); last = p.in; }}
+    give(p, 0);
+}}"""
+CANDIDATES: dict[str, tuple[str, str, str]] = {
+    "honest": ("PASSED", "3 seeds", HONEST),
+    "scratch_is_free": (
+        "PASSED",
+        "3 seeds",
+        KERNEL
+        + "void launch(const Problem& p) { run(p); for (int i = 0; i < p.n; ++i) p.scratch[i] = 1; }",
+    ),
+    "skips_work": (
+        "INCORRECT",
+        "not finite",
+        KERNEL + "void launch(const Problem& p) { Problem h = p; h.n /= 2; run(h); }",
+    ),
+    "writes_nothing": ("INCORRECT", "not finite", KERNEL + "void launch(const Problem&) {}"),
+    "kept_by_address": ("CHEAT", "same result for two", BY_ADDRESS),
+    "kept_by_count": (
+        "CHEAT",
+        "kept from",
+        f"""{KERNEL}{COPY}
+void launch(const Problem& p) {{
+    static int calls = 0;
+    if (++calls > 7) {{ give(p, 7); return; }}
+    run(p);
+    take(p, calls);
+}}""",
+    ),
+    "kept_by_parameter": (
+        "CHEAT",
+        "kept from",
+        f"""{KERNEL}{COPY}
+void launch(const Problem& p) {{
+    if (give(p, p.gain)) return;
+    run(p);
+    take(p, p.gain);
+}}""",
+    ),
+    "other_stream": (
+        "CHEAT",
+        "when the clock stopped",
+        KERNEL
+        + """void launch(const Problem& p) {
+    static cudaStream_t side = nullptr;
+    if (!side) cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking);
+    run(p, side);
+}""",
+    ),
+    "mutates_inputs": (
+        "CHEAT",
+        "changes its inputs",
+        KERNEL
+        + "void launch(const Problem& p) { run(p); for (int i = 0; i < p.n; ++i) const_cast<float*>(p.in)[i] = 0; }",
+    ),
+    "mutates_host_inputs": (
+        "CHEAT",
+        "changes its inputs",
+        KERNEL + "void launch(const Problem& p) { run(p); const_cast<float*>(p.offset)[5] = 0; }",
+    ),
+    "mutates_when_timed": (
+        "CHEAT",
+        "changes its inputs",
+        KERNEL
+        + "static int calls = 0;\nvoid launch(const Problem& p) { run(p); if (++calls > 7) const_cast<int*>(p.place)[9] ^= 1; }",
+    ),
+    "wrong_when_timed": (
+        "INCORRECT",
+        "timed launch",
+        KERNEL
+        + "void launch(const Problem& p) { static int c = 0; run(p); if (++c > 7) *p.positive += 1; }",
+    ),
+    "fakes_events": (
+        "CHEAT",
+        "cudaEventRecord",
+        HONEST + "\ncudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }",
+    ),
+    "hides_a_name": (
+        "CHEAT",
+        "getenv",
+        KERNEL
+        + '#include <cstdlib>\n#define J(a, b) a##b\nvoid launch(const Problem& p) { if (!J(get, env)("X")) run(p); }',
+    ),
+    "calls_the_problem": (
+        "CHEAT",
+        "problem_main",
+        KERNEL
+        + "#define J(a, b) a##b\nint J(problem_, main)(int, char**);\nvoid launch(const Problem& p) { run(p); J(problem_, main)(0, 0); }",
+    ),
+    "prints_a_result": (
+        "CHEAT",
+        "printing",
+        KERNEL
+        + '#include <cstdlib>\nvoid launch(const Problem& p) { printf("{\\"us\\": 0.1}"); run(p); }',
+    ),
+    "illegal_address": (
+        "RUNTIME_ERROR",
+        "illegal memory access",
+        KERNEL + "void launch(const Problem&) { cudaFakeFault(); }",
+    ),
+    "segfaults": (
+        "RUNTIME_ERROR",
+        "SIGSEGV",
+        KERNEL + "void launch(const Problem&) { *(volatile int*)8 = 1; }",
+    ),
+    "takes_device_memory": (
+        "RUNTIME_ERROR",
+        "out of memory",
+        KERNEL
+        + "void launch(const Problem& p) { void* m; while (!cudaMalloc(&m, 1 << 28)) {} run(p); }",
+    ),
+    "takes_host_memory": (
+        "RUNTIME_ERROR",
+        "of host memory",
+        KERNEL
+        + "#include <cstdlib>\n#include <cstring>\nvoid launch(const Problem&) { for (;;) memset(malloc(1 << 20), 1, 1 << 20); }",
+    ),
+    "never_ends": (
+        "TIMEOUT",
+        "within",
+        KERNEL + "void launch(const Problem& p) { volatile int turn = p.n; while (turn) {} }",
+    ),
+    "does_not_compile": (
+        "COMPILE_ERROR",
+        "error",
+        KERNEL + "void launch(const Problem& p) { run(p) }",
+    ),
+    "has_no_launch": (
+        "COMPILE_ERROR",
+        "launch",
+        KERNEL + "void start(const Problem& p) { run(p); }",
+    ),
+}
+VARYING = {"varying.honest": HONEST, "varying.kept_by_address": BY_ADDRESS}
+
+
+def sample_parts(bundle: Path, name: str, *flags: str) -> dict[str, Any]:
+    shutil.copytree(FAKE / "halves", bundle / "samples" / name)
+    return {"flags": list(flags), "headers": [], "compulsory_bytes": 100}
+
+
+def broken_sample(bundle: Path) -> dict[str, Any]:
+    folder = bundle / "samples" / "broken"
+    folder.mkdir(parents=True)
+    for name, text in {"problem.h": "", "problem.cu": "", "slow.cu": "no code"}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return {"flags": [], "headers": []}
+
+
+def write_bundle(bundle: Path) -> None:
+    shutil.copytree(Path(scoring.__file__).parent / "harness", bundle / "harness")
+    (bundle / "candidates").mkdir()
+    samples = {
+        "halves": sample_parts(bundle, "halves"),
+        "varying": sample_parts(bundle, "varying", "-DSIZES_VARY"),
+        "broken": broken_sample(bundle),
+    }
+    sources = {("halves", name): case[2] for name, case in CANDIDATES.items()}
+    sources |= {("varying", name): source for name, source in VARYING.items()}
+    sources["broken", "innocent"] = "void launch() {}"
+    candidates = []
+    for (sample, name), source in sources.items():
+        file = f"candidates/{name}.cu"
+        (bundle / file).write_text(source, encoding="utf-8")
+        candidates.append({"id": name, "sample": sample, "model": "m", "file": file})
+    manifest = {"schema_version": 1, "run": "r", "arch": "native", "samples": samples}
+    text = json.dumps({**manifest, "candidates": candidates})
+    (bundle / "manifest.json").write_text(text, encoding="utf-8")
+
+
+def score(bundle: Path, output: Path, *more: str) -> dict[str, Any]:
+    assert FAKE.is_dir()
+    options = ["-o", str(output), "--nvcc", str(FAKE / "nvcc"), "--jobs", "3", "--at-once", "30"]
+    options += ["--rounds", "3", "--launches", "4", "--gpu-limit", "3", "--memory-limit", "0.4"]
+    assert scoring.main([str(bundle), *options, *more]) == 0
+    record: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
+    return record
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("gpu")
+    runtime = folder / "cuda_runtime.o"
+    subprocess.run(
+        ["g++", "-O1", "-c", f"-I{FAKE}", "-o", runtime, FAKE / "cuda_runtime.cpp"], check=True
+    )
+    os.environ["FAKE_CUDA_OBJECT"] = str(runtime)
+    write_bundle(folder / "bundle")
+    record = score(folder / "bundle", folder / "measured.json")
+    return {**record, "folder": folder}
+
+
+def by_id(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {result["id"]: result for result in record["results"]}
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_each_candidate_comes_out_as_what_it_is(measured, name):
+    status, part, _ = CANDIDATES[name]
+    result = by_id(measured)[name]
+    assert result["status"] == status, result
+    assert part in result["why"]
+
+
+@needs_compiler
+def test_a_passed_candidate_has_its_times(measured):
+    result = by_id(measured)["honest"]
+    assert result["rotated"]
+    assert result["probed"]
+    assert len(result["seeds"]) == 3
+    assert len(result["speedup_rounds"]) == 3
+    assert result["speedup"] == pytest.approx(
+        result["baseline_us"] / result["candidate_us"], rel=1e-3
+    )
+    assert 0 < result["baseline_p10_us"] <= result["baseline_us"] <= result["baseline_p90_us"]
+    assert result["impossible_us"] == 0  # all of it fits into the L2
+
+
+@needs_compiler
+def test_sizes_that_depend_on_the_seed_are_rotated_too(measured):
+    results = by_id(measured)
+    assert results["varying.honest"]["status"] == "PASSED", results["varying.honest"]
+    assert results["varying.honest"]["rotated"]
+    assert results["varying.kept_by_address"]["status"] in {"CHEAT", "INCORRECT"}
+
+
+@needs_compiler
+def test_a_baseline_that_is_not_built_leaves_its_candidates_unscored(measured):
+    result = by_id(measured)["innocent"]
+    assert result["status"] is None
+    assert "baseline" in result["why"]
+
+
+@needs_compiler
+def test_the_machine_and_the_settings_are_recorded(measured):
+    assert measured["machine"]["gpu"] == "a stand-in"
+    assert measured["machine"]["network"].startswith(("cut off", "reachable"))
+    assert measured["settings"]["rounds"] == 3
+    assert measured["settings"]["limits"]["gpu"] == 3
+
+
+@needs_compiler
+def test_a_compile_error_keeps_the_compilers_words(measured):
+    assert "candidate.cu" in by_id(measured)["does_not_compile"]["log"]
+
+
+@needs_compiler
+def test_what_has_a_status_is_not_run_again(measured):
+    folder = measured["folder"]
+    before = {name: r for name, r in by_id(measured).items() if r["status"]}
+    again = by_id(
+        score(folder / "bundle", folder / "measured.json", "--only", "honest", "skips_work")
+    )
+    assert {name: again[name] for name in before} == before
+
+
+# --- limits, with shell scripts in place of programs
+
+
+def program(folder: Path, script: str) -> scoring.Program:
+    binary = folder / "program"
+    binary.write_text(
+        f"#!/bin/sh\nread hello nonce < /proc/self/fd/$1\n{script}\n", encoding="utf-8"
+    )
+    binary.chmod(0o755)
+    return scoring.start("p", binary, folder / "empty", scoring.Limits(network=False))
+
+
+def verdict(started: scoring.Program, limit: float = 20) -> scoring.Verdict:
+    with pytest.raises(scoring.Verdict) as caught:
+        started.expect("ready", limit)
+    started.close()
+    return caught.value
+
+
+def test_a_reply_has_the_nonce(tmp_path):
+    started = program(tmp_path, """echo "$nonce {\\"event\\": \\"ready\\"}" > /proc/self/fd/$2""")
+    assert started.expect("ready", 20) == {"event": "ready"}
+    started.close()
+
+
+def test_a_reply_without_the_nonce_is_a_cheat(tmp_path):
+    found = verdict(
+        program(tmp_path, """echo "0123 {\\"event\\": \\"ready\\"}" > /proc/self/fd/$2""")
+    )
+    assert (found.status, found.why) == ("CHEAT", "writes to the pipe of the harness")
+
+
+def test_an_early_end_is_a_runtime_error_with_the_last_words(tmp_path):
+    found = verdict(program(tmp_path, "echo lost; exit 7"))
+    assert (found.status, found.why) == ("RUNTIME_ERROR", "ended early: exit status 7")
+    assert "lost" in found.log
+
+
+def test_a_program_that_hangs_is_killed_with_its_children(tmp_path):
+    started = program(tmp_path, "sleep 60 & sleep 60")
+    assert verdict(started, 0.3).status == "TIMEOUT"
+    assert started.process.returncode == -9
+
+
+def test_a_program_cannot_write_files_nor_see_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("SECRET_OF_MINE", "1")
+    found = verdict(
+        program(tmp_path, "echo x > file && echo written; echo [$SECRET_OF_MINE]; pwd; exit 1")
+    )
+    assert "written" not in found.log
+    assert "[]" in found.log
+    assert str(tmp_path / "empty") in found.log
+
+
+def test_a_flood_of_output_is_cut(tmp_path):
+    started = program(tmp_path, "yes | head -c 300000; exit 1")
+    verdict(started)
+    for _ in range(100):
+        if len(started.log) >= 1000:
+            break
+        time.sleep(0.02)
+    assert 1000 <= len(started.log) <= 4000

@@ -1,0 +1,208 @@
+"""What replies of the harness are worth, and what is written down of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from evals.optimize.gpu import score_candidates as scoring
+
+FINE = {"us": 10.0, "right": True, "stale": False, "right_later": True, "inputs_whole": True}
+CHECKED = {
+    "ok": True,
+    "checked": 100.0,
+    "wrong": 0.0,
+    "not_finite": 0.0,
+    "repeated": True,
+    "inputs_whole": True,
+    "example": "",
+}
+H200 = {"memory_clock_khz": 3201000.0, "bus_bits": 6144.0, "clock_khz": 1980000.0, "sms": 132.0} | {
+    "l2_bytes": 60 << 20
+}
+
+ONE = scoring.Digests("d1", "h1")
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "part"),
+    [
+        ({}, None, ""),
+        ({"inputs_whole": False}, "CHEAT", "inputs"),
+        ({"stale": True}, "CHEAT", "other data"),
+        ({"right": False, "right_later": False, "stale": True}, "CHEAT", "other data"),
+        ({"right": False}, "CHEAT", "when the clock stopped"),
+        ({"right": False, "right_later": False}, "INCORRECT", "timed launch"),
+    ],
+)
+def test_a_timed_launch(change, status, part):
+    verdict = scoring.verdict_of_launch({**FINE, **change})
+    assert (verdict.status if verdict else None) == status
+    assert verdict is None or part in verdict.why
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "part"),
+    [
+        ({}, None, ""),
+        ({"ok": False, "wrong": 3.0, "example": "got 1, expected 2"}, "INCORRECT", "3 of 100"),
+        ({"ok": False, "not_finite": 7.0}, "INCORRECT", "7 values are not finite"),
+        ({"inputs_whole": False, "ok": False}, "CHEAT", "inputs"),
+        ({"repeated": False}, "INCORRECT", "same data"),
+    ],
+)
+def test_a_check(change, status, part):
+    verdict = scoring.verdict_of_check({**CHECKED, **change}, "after timing")
+    assert (verdict.status if verdict else None) == status
+    assert verdict is None or part in verdict.why
+
+
+def test_a_probe():
+    assert scoring.verdict_of_probe({"same": False, "inputs_whole": True}) is None
+    kept = scoring.verdict_of_probe({"same": True, "inputs_whole": True})
+    assert kept is not None
+    assert kept.status == "CHEAT"
+
+
+def test_the_floor_is_bytes_over_bandwidth_and_a_cheat_is_below_it_without_l2():
+    moved = 536870912
+    floor = scoring.floor_of({"compulsory_bytes": moved}, H200)
+    bandwidth = 2 * 3.201e9 * 6144 / 8
+    assert floor.least == pytest.approx(1e6 * moved / bandwidth)
+    assert floor.impossible == pytest.approx(1e6 * (moved - (60 << 20)) / bandwidth)
+
+
+def test_operations_set_the_floor_where_they_take_longer():
+    sample = {"compulsory_bytes": 1000, "compulsory_flops": {"fp32": 1e12, "unheard_of": 1e30}}
+    floor = scoring.floor_of(sample, H200)
+    assert floor.least == pytest.approx(1e6 * 1e12 / (256 * 132 * 1.98e9))
+    assert floor.impossible is not None
+    assert floor.least is not None
+    assert floor.impossible < floor.least
+
+
+def test_an_unknown_floor_is_not_zero():
+    assert scoring.floor_of({"compulsory_bytes": None}, H200) == (None, None)
+    without = {**H200, "memory_clock_khz": 0.0}
+    assert scoring.floor_of({"compulsory_bytes": 1000}, without) == (None, None)
+
+
+def contest_of(baseline: list[list[float]], candidate: list[list[float]]) -> scoring.Contest:
+    limits = scoring.Settings(len(baseline), 2, 1, 12, scoring.Limits())
+    here = Path("/nowhere")
+    contenders = [scoring.Contender("baseline", here), scoring.Contender("c0", here)]
+    contenders[0].rounds, contenders[1].rounds = baseline, candidate
+    contest = scoring.Contest(contenders, here, limits)
+    contest.facts = H200
+    return contest
+
+
+def result(contest: scoring.Contest, sample: dict[str, object]) -> dict[str, object]:
+    return scoring.result_of(contest, contest.contenders[1], sample, 1.0)
+
+
+def test_the_speedup_is_the_ratio_of_medians_over_all_launches():
+    contest = contest_of([[200, 220], [240, 200]], [[100, 110], [100, 130]])
+    found = result(contest, {})
+    assert found["status"] == "PASSED"
+    assert found["speedup"] == pytest.approx(210 / 105)
+    assert found["speedup_rounds"] == [pytest.approx(2), pytest.approx(220 / 115, rel=1e-4)]
+    assert found["floor_us"] is None
+
+
+def test_faster_than_the_hardware_is_a_cheat():
+    contest = contest_of([[200, 200]], [[50, 50]])
+    found = result(contest, {"compulsory_bytes": 536870912})
+    assert (found["status"], found["speedup"]) == ("CHEAT", None)
+    assert "faster than the hardware" in str(found["why"])
+    assert (
+        result(contest_of([[200, 200]], [[99, 99]]), {"compulsory_bytes": 536870912})["status"]
+        == "PASSED"
+    )
+
+
+def test_a_failed_baseline_leaves_candidates_unscored():
+    contest = contest_of([[200, 200]], [[50, 50]])
+    contest.baseline.verdict = scoring.Verdict("TIMEOUT", "not ready within 3 s")
+    found = result(contest, {})
+    assert found["status"] is None
+    assert "not ready" in str(found["why"])
+
+
+def test_a_wrong_candidate_keeps_its_verdict_when_the_baseline_fails():
+    contest = contest_of([[200, 200]], [])
+    contest.baseline.verdict = scoring.Verdict("TIMEOUT", "hung")
+    contest.contenders[1].verdict = scoring.Verdict("INCORRECT", "wrong")
+    assert result(contest, {})["status"] == "INCORRECT"
+
+
+def test_an_error_that_the_baseline_shares_is_not_the_candidates():
+    contest = contest_of([], [])
+    contest.facts = {}
+    for contender in contest.contenders:
+        contender.verdict = scoring.Verdict("RUNTIME_ERROR", "CUDA: no device")
+    assert result(contest, {"compulsory_bytes": 10})["status"] is None
+
+
+def test_results_are_kept_and_not_measured_again(tmp_path):
+    file = tmp_path / "measured.json"
+    first = {"id": "optimize.x.none.1", "model": "a", "sample": "x", "file": "f"}
+    measurement = scoring.Measurement.opened(file)
+    measurement.add(first, ONE, {"status": "CHEAT", "why": "w"})
+    measurement.add({**first, "model": "b"}, ONE, {"status": None, "why": "the baseline failed"})
+    measurement.save()
+    again = scoring.Measurement.opened(file)
+    assert again.done(first, ONE)
+    assert not again.done(first, ONE._replace(digest="another source"))
+    assert not again.done(first, ONE._replace(against="another harness"))
+    assert not again.done({**first, "model": "b"}, ONE)  # unscored is tried again
+    again.add({**first, "model": "b"}, ONE, {"status": "INCORRECT", "why": "w"})
+    again.save()
+    results = json.loads(file.read_text(encoding="utf-8"))["results"]
+    assert [(r["model"], r["status"]) for r in results] == [("a", "CHEAT"), ("b", "INCORRECT")]
+
+
+def test_a_digest_is_of_the_candidate_and_of_what_it_is_held_against(tmp_path):
+    for part in (
+        "samples/x/problem.h",
+        "samples/x/problem.cu",
+        "samples/x/slow.cu",
+        "harness/h",
+        "c.cu",
+    ):
+        (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / part).write_text(part, encoding="utf-8")
+    candidate = {"sample": "x", "file": "c.cu"}
+    before = scoring.digests(tmp_path, candidate)
+    assert (
+        before.digest == hashlib.sha256(b"c.cu").hexdigest()[:16]
+    )  # as evals.optimize.scoring has it
+    (tmp_path / "harness/h").write_text("new", encoding="utf-8")
+    after = scoring.digests(tmp_path, candidate)
+    assert after.digest == before.digest
+    assert after.against != before.against
+
+
+def test_exploits_that_pass_are_counted():
+    expected = {
+        "kept": ["CHEAT"],
+        "late": ["CHEAT", "INCORRECT"],
+        "good": ["PASSED"],
+        "gone": ["CHEAT"],
+    }
+    results = [
+        {"id": "kept", "status": "PASSED", "why": ""},
+        {"id": "late", "status": "INCORRECT", "why": ""},
+        {"id": "good", "status": "CHEAT", "why": ""},
+    ]
+    text, escaped = scoring.exploit_report(expected, results)
+    assert escaped == 3
+    assert [line.split()[0] for line in text.splitlines()[:4]] == [
+        "ESCAPED",
+        "ok",
+        "WRONGED",
+        "ESCAPED",
+    ]
