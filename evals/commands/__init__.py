@@ -1,0 +1,1 @@
+"""The actions of `keet eval`: one module each, as those of keet/cli are."""

@@ -1,0 +1,89 @@
+"""Let a model answer the prompts of a run that it has not answered yet: one request each, as it is,
+without tools. Any model that `keet explain` takes.
+
+Each answer is kept as soon as it is there. After an interruption, or once a server is back, the
+same command goes on where it stopped. Exit 5: some prompts are without an answer; the same command
+asks them again."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evals.runs import RunFolder
+from keet.cli.arguments import positive
+from keet.cli.model_options import HOW, tell
+from keet.errors import NotAvailable, UsageError
+
+if TYPE_CHECKING:
+    from evals.asking import Asked
+    from keet.agent.wire import Chat
+
+EXAMPLES = """\
+examples:
+  keet eval ask runs/mcq --model openai:gpt-5
+  keet eval ask runs/opt --model qwen2.5-coder --base-url http://localhost:8000/v1
+  keet eval ask runs/opt --model openai:gpt-5 --limit 3 --max-output 32000
+"""
+
+EXIT_SOME_OPEN = 5
+EXIT_INTERRUPTED = 130
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("run", type=Path, metavar="RUN", help="a folder of `keet eval prompts`")
+    parser.add_argument(
+        "--model", metavar="PROVIDER:NAME", help="openai:gpt-…, anthropic:…, or KEET_MODEL"
+    )
+    parser.add_argument(
+        "--base-url", metavar="URL", help="an OpenAI-compatible server (vLLM, ollama, llama.cpp)"
+    )
+    parser.add_argument("--limit", type=positive, metavar="N", help="ask no more than N now")
+    parser.add_argument(
+        "--max-output",
+        type=positive,
+        metavar="N",
+        help="tokens of an answer (default: mcq 4000, optimize 16000)",
+    )
+
+
+def run(args: Namespace) -> int:
+    from evals.asking import ask_all
+    from keet.agent.providers import announce_tracing
+
+    folder = RunFolder(args.run)
+    chat = _chat(args)
+    if line := announce_tracing():
+        tell(line)
+    try:
+        asked = ask_all(folder, chat, tell, args.max_output, args.limit)
+    except KeyboardInterrupt:
+        tell("interrupted; answers are kept: run the same command again to go on")
+        return EXIT_INTERRUPTED
+    sys.stdout.write(_told(folder, chat, asked))
+    return EXIT_SOME_OPEN if asked.without or asked.left_open else 0
+
+
+def _chat(args: Namespace) -> Chat:
+    from keet.agent.providers import open_chat
+    from keet.agent.settings import find_model
+    from keet.agent.wire import Fault
+
+    if (spec := find_model(args.model, args.base_url)) is None:
+        raise UsageError(f"no model is named; give {HOW}")
+    try:
+        return open_chat(spec)
+    except Fault as fault:
+        raise NotAvailable(str(fault)) from None
+
+
+def _told(folder: RunFolder, chat: Chat, asked: Asked) -> str:
+    counts = [f"{asked.answered} of {asked.total} answered"]
+    counts += [f"{asked.without} without an answer"] * bool(asked.without)
+    counts += [f"{asked.left_open} not asked"] * bool(asked.left_open)
+    if left := len(folder.unanswered(chat.name)):
+        return f"{', '.join(counts)}; {left} are open: run the same command again\n"
+    score = "bundle" if folder.run.task == "optimize" else "score"
+    return f"{', '.join(counts)}; next: keet eval {score} {folder.path}\n"

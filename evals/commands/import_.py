@@ -1,0 +1,52 @@
+"""Answers to a run's prompts, from files of JSON lines: the output of an OpenAI batch, or lines
+such as {"id": "optimize.matrix_flip.keet.1", "text": "...", "model": "me"}.
+
+A line that brings no answer is told, and stops no other. What the run has already is left as it is,
+so that a file can be imported again. Exit 5: some lines brought none."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+from evals.exchange import Imported, import_files
+from evals.runs import RunFolder
+from keet.errors import one_line
+
+EXAMPLES = """\
+examples:
+  keet eval import runs/mcq output.jsonl --model openai:gpt-5
+  keet eval import runs/opt mine.jsonl theirs.jsonl
+"""
+
+EXIT_SOME_FAILED = 5
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("run", type=Path, metavar="RUN", help="a folder of `keet eval prompts`")
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="lines of JSON")
+    parser.add_argument(
+        "--model", metavar="NAME", help="who answered (default: what each line says)"
+    )
+
+
+def run(args: Namespace) -> int:
+    folder = RunFolder(args.run)
+    imported = import_files(folder, args.files, args.model)
+    sys.stderr.write("".join(_failures(imported)))
+    sys.stdout.write(_told(folder, imported))
+    return EXIT_SOME_FAILED if imported.failures else 0
+
+
+def _failures(imported: Imported) -> Iterator[str]:
+    for failure in imported.failures:
+        yield f"{one_line(failure.where)}: {failure.why}\n"
+
+
+def _told(folder: RunFolder, imported: Imported) -> str:
+    counts = f"{imported.added} answers added, {imported.already_there} were there"
+    failed = f", {len(imported.failures)} lines brought none" if imported.failures else ""
+    score = "bundle" if folder.run.task == "optimize" else "score"
+    return f"{counts}{failed}; next: keet eval {score} {folder.path}\n"

@@ -1,0 +1,133 @@
+"""What a reader is given of a profile beside the source, in each condition."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from evals.runs import Condition
+from keet.errors import UsageError
+from keet.profile import Launch, Profile
+from kernels_samples.samples import Sample
+
+DETAILS = Path(__file__).parent / "details.tar.xz"
+"""What `ncu --import REPORT --page details` prints of every report of the samples."""
+MAX_TOKENS = 2000
+CAUSES = 5
+"""Both as `keet context` has them by default."""
+_REPORT_PATH = re.compile(r"[^\s`'\"]*/([^\s`'\"/]+\.ncu-rep)")
+"""Its folders would say what a reader is part of."""
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
+
+
+def context(
+    sample: Sample, variant: str, condition: Condition, explanations: Path | None = None
+) -> str:
+    """The text about the profile; empty where a condition has none.
+
+    `explanations`: the folder of the agent's, one NAME.md for each sample, of its `slow`."""
+    if condition == "raw":
+        return details_page(sample, variant)
+    if condition == "keet":
+        return keet_context(sample, variant)
+    if condition == "agent":
+        return agent_explanation(sample, variant, explanations)
+    return ""
+
+
+def details_page(sample: Sample, variant: str) -> str:
+    name = f"{sample.name}.{variant}.txt"
+    if (text := _details().get(name)) is None:
+        raise UsageError(
+            f"{DETAILS} has no {name}; add to it: "
+            f"ncu --import {sample.report(variant)} --page details > details/{name}"
+        )
+    return text
+
+
+@cache
+def _details() -> dict[str, str]:
+    """All of them at once: to find one in a compressed archive is to read it."""
+    with tarfile.open(DETAILS, "r:xz") as archive:
+        files = ((Path(member.name).name, archive.extractfile(member)) for member in archive)
+        return {name: file.read().decode("utf-8") for name, file in files if file is not None}
+
+
+def keet_context(sample: Sample, variant: str) -> str:
+    """What `keet context REPORT` prints."""
+    return _keet_context(sample.report(variant), sample.kernel)
+
+
+@cache
+def _keet_context(report: Path, kernel: str) -> str:
+    from keet.explanation.analyst import explain
+    from keet.render.context import context_text
+
+    profile, launch = _profile_and_launch(report, kernel)
+    return context_text(explain(profile, [launch], CAUSES), MAX_TOKENS, of=len(profile.launches))
+
+
+def profile_and_launch(sample: Sample, variant: str) -> tuple[Profile, Launch]:
+    """The report, and the launch in it that the sample is about."""
+    return _profile_and_launch(sample.report(variant), sample.kernel)
+
+
+@cache
+def _profile_and_launch(report: Path, kernel: str) -> tuple[Profile, Launch]:
+    from keet.ingest import read_profile
+
+    profile = read_profile(report)
+    return profile, next(one for one in profile.launches if one.name.function == kernel)
+
+
+def agent_explanation(sample: Sample, variant: str, folder: Path | None) -> str:
+    path = explanation_file(sample, variant, folder or Path())
+    made = f"keet explain {sample.report(variant)} --model MODEL --format markdown -o {path}"
+    if folder is None:
+        raise UsageError(f"the condition agent needs --explanations DIR; fill it with: {made}")
+    try:
+        return _REPORT_PATH.sub(r"\1", path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"there is no {path}; make it with: {made}") from None
+    except (OSError, ValueError) as problem:
+        raise UsageError(f"{path} can't be read ({problem}); make it again with: {made}") from None
+
+
+def explanation_file(sample: Sample, variant: str, folder: Path) -> Path:
+    return folder / (f"{sample.name}.md" if variant == "slow" else f"{sample.name}.{variant}.md")
+
+
+def source_files(sample: Sample, variant: str) -> dict[str, str]:
+    """By name: the variant first, then what it includes of its folder.
+
+    What checks the results and what the sample is known to have are no part of it."""
+    return dict(_with_includes(sample.source(variant), set()))
+
+
+def _with_includes(path: Path, seen: set[str]) -> Iterator[tuple[str, str]]:
+    seen.add(path.name)
+    text = path.read_text(encoding="utf-8")
+    yield path.name, text
+    for name in _INCLUDE.findall(text):
+        header = path.parent / name
+        if header.name == name and name not in seen and header.is_file():
+            yield from _with_includes(header, seen)
+
+
+def numbered_source(sample: Sample, variant: str) -> str:
+    """Each file under its name, each line behind its number."""
+    files = source_files(sample, variant).items()
+    return "\n\n".join(f"{name}:\n{_fence(sample)}\n{numbered(text)}\n```" for name, text in files)
+
+
+def _fence(sample: Sample) -> str:
+    return "```cuda" if sample.language == "cuda" else "```python"
+
+
+def numbered(text: str) -> str:
+    lines = text.splitlines()
+    width = len(str(len(lines)))
+    return "\n".join(f"{i:>{width}}  {line}".rstrip() for i, line in enumerate(lines, 1))

@@ -1,0 +1,181 @@
+"""Conditions against each other over the same samples, and where nothing can be told of them.
+
+Attempts are averaged within a sample and condition first; what is compared is log2 of the speed-up,
+so that twice as fast and half as fast weigh the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from statistics import fmean
+
+from evals.bootstrap import Interval, paired
+from evals.optimize.metrics import ENOUGH, mean_log2
+from evals.optimize.summary import (
+    Attempts,
+    ConditionSummary,
+    by_sample,
+    conditions_of,
+    groups_of,
+    in_group,
+    level,
+    models_of,
+    pass_rate,
+    powers,
+)
+from evals.runs import Condition, Record
+
+SURE = 0.95
+"""The share that has to pass before a condition counts as saturated."""
+FEW = 5
+"""Samples below which an interval is not worth the name."""
+TIE = math.log2(1.05)
+"""Between two conditions on one sample: within what rounds and compilers do."""
+
+
+class Difference(Record):
+    """Two conditions of one model over the samples that both were scored on."""
+
+    model: str
+    group: str
+    condition: Condition
+    than: Condition
+    samples: int
+    log2: Interval
+    """Mean of log2 of the speed-up, less that of `than`; failures as 1x."""
+    passed: float
+    """Difference of pass@1."""
+    better: int
+    worse: int
+    where_both_passed: Interval | None
+    """The same in log2, of the attempts that passed, over the samples where both have one: what is
+    left when programs that do not compile are nobody's merit. None: there is no such sample."""
+    samples_passed: int
+
+    @property
+    def ratio(self) -> Interval:
+        return powers(self.log2)
+
+    @property
+    def shown(self) -> bool:
+        """The interval leaves out zero, over samples enough to draw one."""
+        return self.samples >= FEW and not self.log2.low <= 0 <= self.log2.high
+
+
+class Saturation(Record):
+    """Whether a group of samples can show anything, in words."""
+
+    model: str
+    group: str
+    saturated: bool
+    words: str
+
+
+def differences(scores: Attempts) -> list[Difference]:
+    return [
+        difference
+        for group in groups_of(scores)
+        for model in models_of(scores)
+        for than, condition in combinations(conditions_of(scores), 2)
+        if (difference := _difference(scores, model, group, condition, than))
+    ]
+
+
+def _difference(
+    scores: Attempts, model: str, group: str, condition: Condition, than: Condition
+) -> Difference | None:
+    """None: no sample was scored under both."""
+    own = [score for score in in_group(scores, group) if score.model == model]
+    after = by_sample(s for s in own if s.condition == condition)
+    before = by_sample(s for s in own if s.condition == than)
+    both = [name for name in after if name in before]
+    if not both:
+        return None
+    pairs = [(level(after[name]), level(before[name])) for name in both]
+    gaps = [one - other for one, other in pairs]
+    of_passed = [
+        (mean_log2(one), mean_log2(other))
+        for name in both
+        if (one := _passed(after[name])) and (other := _passed(before[name]))
+    ]
+    return Difference(
+        model=model,
+        group=group,
+        condition=condition,
+        than=than,
+        samples=len(both),
+        log2=paired([[pair] for pair in pairs]).difference,
+        passed=fmean(pass_rate(after[name], 1) - pass_rate(before[name], 1) for name in both),
+        better=sum(gap > TIE for gap in gaps),
+        worse=sum(gap < -TIE for gap in gaps),
+        where_both_passed=paired([[pair] for pair in of_passed]).difference if of_passed else None,
+        samples_passed=len(of_passed),
+    )
+
+
+def _passed(cell: Attempts) -> list[float]:
+    return [score.speedup for score in cell if score.speedup is not None]
+
+
+# --- what cannot be shown
+
+
+def saturations(
+    summaries: Sequence[ConditionSummary], found: Sequence[Difference]
+) -> list[Saturation]:
+    keys = dict.fromkeys((summary.group, summary.model) for summary in summaries)
+    return [_saturation(model, group, summaries, found) for group, model in keys]
+
+
+def _saturation(
+    model: str,
+    group: str,
+    summaries: Sequence[ConditionSummary],
+    found: Sequence[Difference],
+) -> Saturation:
+    own = [s for s in summaries if (s.group, s.model) == (group, model)]
+    plain = next((s for s in own if s.condition == "none"), None)
+    full = plain is not None and is_saturated(plain)
+    own_differences = [d for d in found if (d.group, d.model) == (group, model)]
+    words = _saturated_words(plain) if plain and full else _difference_words(own_differences)
+    return Saturation(model=model, group=group, saturated=full, words=words)
+
+
+def is_saturated(plain: ConditionSummary) -> bool:
+    """Without context nearly all passes, and nearly all that can be had is had."""
+    return plain.share_of_best >= ENOUGH and plain.pass_at_1 >= SURE
+
+
+def _saturated_words(plain: ConditionSummary) -> str:
+    return (
+        f"saturated: with the source alone {plain.pass_at_1:.0%} pass and reach "
+        f"{plain.share_of_best:.0%} of the best known; no context can show a difference here"
+    )
+
+
+def _difference_words(found: Sequence[Difference]) -> str:
+    if not found:
+        return "one condition only: nothing to compare"
+    if max(difference.samples for difference in found) < FEW:
+        return f"fewer than {FEW} samples: too few to tell conditions apart"
+    if shown := [difference for difference in found if difference.shown]:
+        return "; ".join(_shown_words(difference) for difference in shown)
+    return "no difference is shown: every interval holds 1x (" + ", ".join(_held(found)) + ")"
+
+
+def _shown_words(difference: Difference) -> str:
+    word = "faster" if difference.log2.mean > 0 else "slower"
+    ratio = difference.ratio
+    return (
+        f"{difference.condition} is {word} than {difference.than}: {ratio.mean:.2f}x "
+        f"({ratio.low:.2f} to {ratio.high:.2f})"
+    )
+
+
+def _held(found: Sequence[Difference]) -> Iterator[str]:
+    for difference in found:
+        ratio = difference.ratio
+        pair = f"{difference.condition} against {difference.than}"
+        yield f"{pair} {ratio.low:.2f} to {ratio.high:.2f}"

@@ -1,0 +1,52 @@
+"""What was measured of a run: files that lie in it, or a measurement here, where a GPU is."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from evals.runs import RunFolder
+from keet.errors import NotAvailable
+
+MEASURED = "measured.json"
+
+
+def measured_files(folder: RunFolder) -> list[Path]:
+    """A GPU comes first: a measurement is gone on with, so that what is done is not repeated."""
+    if can_measure():
+        return [measure(folder)]
+    found = sorted(folder.path.glob("measured*.json"))
+    if not found:
+        raise NotAvailable(
+            f"programs are measured on a GPU, and here is none with nvcc; carry them to one: "
+            f"keet eval bundle {folder.path} -o FOLDER, or name its result with --measured"
+        )
+    return found
+
+
+def can_measure() -> bool:
+    """nvidia-smi is there without a GPU too: it has to list one."""
+    listing = shutil.which("nvidia-smi")
+    if shutil.which("nvcc") is None or listing is None:
+        return False
+    done = subprocess.run([listing, "-L"], capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode == 0 and "GPU" in done.stdout
+
+
+def measure(folder: RunFolder) -> Path:
+    """The bundle is made anew, as answers may have come since; results stay beside it."""
+    from evals.optimize.bundle import SCRIPT, write_bundle
+
+    bundle, result = folder.path / "gpu", folder.path / MEASURED
+    shutil.rmtree(bundle, ignore_errors=True)
+    write_bundle(folder, bundle, "native")
+    command = [sys.executable, str(bundle / SCRIPT), str(bundle), "-o", str(result)]
+    done = subprocess.run(command, check=False, stdout=sys.stderr)
+    if not result.is_file():
+        raise NotAvailable(
+            f"{bundle / SCRIPT} ended with status {done.returncode} and measured nothing; "
+            "run it by hand to see why"
+        )
+    return result

@@ -1,0 +1,96 @@
+"""What several attempts at a problem are worth: pure functions, each held to brute force by a test.
+
+Of n attempts, `@k` asks what k of them, drawn without order and without putting back, would have
+given on average. A failed attempt is worth 1x, as the engineer then keeps the old code; a correct
+program that is slower is worth what it is, below 1x.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+ENOUGH = 0.9
+"""Of the best known speed-up: from here on a problem counts as solved."""
+
+
+def pass_at_k(attempts: int, passed: int, k: int) -> float:
+    """The chance that at least one of k drawn attempts passed: 1 - C(n-c, k) / C(n, k). build@k is
+    the same of those that compiled."""
+    _check_draw(attempts, k)
+    if not 0 <= passed <= attempts:
+        raise ValueError(f"{passed} of {attempts} attempts cannot have passed")
+    return 1 - math.comb(attempts - passed, k) / math.comb(attempts, k)
+
+
+def best_of_k(values: Sequence[float], k: int) -> float:
+    """The expected best of k drawn values. The i-th smallest is the best of those C(i-1, k-1) draws
+    that hold it and k-1 smaller ones."""
+    _check_draw(len(values), k)
+    _check_values(values)
+    draws = math.comb(len(values), k)
+    ordered = enumerate(sorted(values))
+    return math.fsum(value * (math.comb(below, k - 1) / draws) for below, value in ordered)
+
+
+def kept_speedup(speedup: float | None) -> float:
+    """None: it failed."""
+    return 1.0 if speedup is None else speedup
+
+
+def speedup_at_k(speedups: Sequence[float | None], k: int) -> float:
+    """Best of k, failures worth 1x."""
+    return best_of_k([kept_speedup(each) for each in speedups], k)
+
+
+def speedup_at_k_passed(speedups: Sequence[float | None], k: int) -> float | None:
+    """Best of k of those that passed; None where fewer than k did. It flatters: a condition that
+    fails where the gain is small looks better for it."""
+    passed = [each for each in speedups if each is not None]
+    return best_of_k(passed, k) if len(passed) >= k else None
+
+
+def fast_p(speedups: Sequence[float | None], p: float) -> float:
+    """The share that is correct and more than p times as fast."""
+    if not speedups:
+        raise ValueError("there are no attempts")
+    return sum(each is not None and each > p for each in speedups) / len(speedups)
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    if not values:
+        raise ValueError("there is nothing to take a mean of")
+    return 2 ** mean_log2(values)
+
+
+def mean_log2(values: Sequence[float]) -> float:
+    _check_values(values)
+    return math.fsum(map(math.log2, values)) / len(values)
+
+
+def expected_tries(reached: Sequence[bool]) -> float | None:
+    """How many attempts, in an order drawn at random, until one reached the goal: (n+1) / (c+1).
+    None: none did, so that all that is known is that it takes more than n."""
+    count = sum(reached)
+    return (len(reached) + 1) / (count + 1) if count else None
+
+
+def expected_cost(reached: Sequence[bool], costs: Sequence[float]) -> float | None:
+    """What is spent until then, that attempt included. Each attempt that falls short comes before
+    all c that reach it with chance 1 / (c+1); exactly one of the c is paid for."""
+    count = sum(reached)
+    if not count:
+        return None
+    wins = math.fsum(cost for cost, hit in zip(costs, reached, strict=True) if hit)
+    return wins / count + (math.fsum(costs) - wins) / (count + 1)
+
+
+def _check_draw(attempts: int, k: int) -> None:
+    if not 1 <= k <= attempts:
+        raise ValueError(f"{k} of {attempts} attempts cannot be drawn")
+
+
+def _check_values(values: Sequence[float]) -> None:
+    """A speed-up that is no positive number would make every mean over it worthless."""
+    if wrong := [value for value in values if not (math.isfinite(value) and value > 0)]:
+        raise ValueError(f"{wrong[0]} is no speed-up")

@@ -1,0 +1,112 @@
+"""Did the model change the right place? Lines of the planted cause and of decoys, before and after.
+
+That a line of the cause is gone does not say that the flaw is, and a flaw can be mended from beside
+it (an alignment, a tile size): only together with the time it says something. A program that runs
+correctly, keeps every line of the cause and gains nothing was changed in the wrong place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from kernels_samples.samples import Cause, Decoy, Sample
+
+GAIN = 1.1
+"""Below it a program gained nothing worth having."""
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|[\w.]+|\S')
+_FUNCTION = re.compile(r"(\w+)\s*\([^;{}]*\)\s*(?:const\s*)?\{\s*$")
+
+
+class Places(NamedTuple):
+    """What became of the lines that sample.toml names."""
+
+    kept_cause: bool | None
+    """Every line of it. None: lines say nothing here, as none are named, or the fix keeps them."""
+    touched_decoy: bool | None
+    """Any. None: there is none."""
+    told: str
+
+
+def places(sample: Sample, code: str) -> Places:
+    causes = _told_by_lines(sample)
+    kept = [cause for cause in causes if _kept(sample, cause, code)]
+    decoys = [decoy for decoy in sample.truth.decoy if decoy.variant == "slow"]
+    touched = [decoy for decoy in decoys if not _kept(sample, decoy, code)]
+    return Places(
+        len(kept) == len(causes) if causes else None,
+        bool(touched) if decoys else None,
+        f"{_cause_words(causes, kept)}; {_decoy_words(decoys, touched)}",
+    )
+
+
+def is_wrong_place(speedup: float | None, *, kept_cause: bool | None) -> bool | None:
+    """Of a program that ran correctly; None: it did not, or its lines do not tell."""
+    if speedup is None or kept_cause is None:
+        return None
+    return kept_cause and speedup < GAIN
+
+
+def _told_by_lines(sample: Sample) -> tuple[Cause, ...]:
+    """Causes in `slow` that a fix has to touch. A brace is named because reports book cost on it;
+    where even `fast` keeps all the lines (its fix stands before them), they tell nothing."""
+    named = [cause for cause in sample.truth.cause if cause.variant == "slow"]
+    spoken = [cause for cause in named if re.search(r"\w", cause.code)]
+    fast = _text(sample.source(sample.variants[-1]))
+    return () if all(_kept(sample, cause, fast) for cause in spoken) else tuple(spoken)
+
+
+def _kept(sample: Sample, place: Cause | Decoy, code: str) -> bool:
+    """As often as before: a barrier more or less is a change, though all of them read the same."""
+    if place.file:
+        return _still_uses(sample.file_of(place), place.line, code)
+    before = _flat(_text(sample.source("slow")))
+    line = _flat(place.code)
+    return _flat(code).count(line) >= max(1, before.count(line))
+
+
+def _still_uses(header: Path, line: int, code: str) -> bool:
+    """A header stays as it is: a program can leave it out, or not call what it holds."""
+    bare = _COMMENT.sub(" ", code)
+    included = re.search(rf'#\s*include\s*[<"]{re.escape(header.name)}[>"]', bare)
+    name = _function_around(_text(header).splitlines(), line)
+    return bool(included) and (name is None or re.search(rf"\b{name}\s*[<(]", bare) is not None)
+
+
+def _function_around(lines: Sequence[str], line: int) -> str | None:
+    found = (_FUNCTION.search(text) for text in reversed(lines[:line]))
+    return next((match[1] for match in found if match), None)
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _flat(code: str) -> str:
+    """Its tokens, each in brackets of its own: neither spaces, line breaks nor comments matter."""
+    tokens = _TOKEN.findall(_COMMENT.sub(" ", code))
+    return "".join(f"\x01{token}\x02" for token in tokens)
+
+
+def _cause_words(causes: Sequence[Cause], kept: Sequence[Cause]) -> str:
+    if not causes:
+        return "no line tells whether the cause was changed"
+    if len(kept) == len(causes):
+        return f"kept every line of the cause ({_lines(causes)})"
+    changed = [cause for cause in causes if cause not in kept]
+    return f"changed {len(changed)} of {len(causes)} lines of the cause ({_lines(changed)})"
+
+
+def _decoy_words(decoys: Sequence[Decoy], touched: Sequence[Decoy]) -> str:
+    if not decoys:
+        return "there is no decoy"
+    return f"changed the decoy of {_lines(touched)}" if touched else "left the decoys alone"
+
+
+def _lines(named: Iterable[Cause | Decoy]) -> str:
+    return ", ".join(f"{place.file or 'slow.cu'}:{place.line}" for place in named)

@@ -1,0 +1,112 @@
+"""What is known of each problem: how hard its flaw is to see, and what no program can go below.
+
+A floor is the time that compulsory traffic and arithmetic take at the nominal peak of the machine.
+It serves twice: a time below it is no record, and the share of it that a program reaches says how
+much could be left. It is a bound, not a promise: where another thing limits (dependent steps,
+launches, exponentials) no program comes near it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kernels_samples.samples import Sample, load_samples
+
+Difficulty = Literal["visible", "hidden", "decoy", "healthy"]
+DIFFICULTIES: dict[Difficulty, str] = {
+    "visible": "a strong reader of the source names the cause",
+    "hidden": "it takes the data, the sizes or the compiler",
+    "decoy": "hidden, and something else in the source looks worse",
+    "healthy": "nothing to mend",
+}
+_FACTS = Path(__file__).with_name("problems.toml")
+
+
+class ProblemFacts(BaseModel):
+    """A table of problems.toml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    difficulty: Difficulty
+    reason: str
+    compulsory_read: int = Field(ge=0)
+    compulsory_write: int = Field(ge=0)
+    compulsory_host: int = Field(0, ge=0)
+    compulsory_flops: dict[str, int] = {}
+    """By pipe: the names of `Machine.flops`."""
+    note: str
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """From and to device memory."""
+        return self.compulsory_read + self.compulsory_write
+
+
+class Machine(NamedTuple):
+    """Nominal peaks: what is measured stays below them."""
+
+    bytes_per_second: float
+    host_bytes_per_second: float
+    l2_bytes: int
+    flops: dict[str, float]
+    """By pipe, a second; a multiply-add is two. Tensor cores where they take the type as it is."""
+
+
+H200 = Machine(
+    bytes_per_second=4.8e12,
+    host_bytes_per_second=64e9,
+    l2_bytes=50 * 2**20,
+    flops={"fp64": 67e12, "fp32": 67e12, "fp16": 990e12, "bf16": 990e12},
+)
+
+
+def floor_us(facts: ProblemFacts, machine: Machine = H200, *, leave_l2: bool = True) -> float:
+    """What is left in the L2 at the end is written back after the clock has stopped, and what was
+    in it at the start need not be read: a bound that must hold leaves that much out."""
+    spared = machine.l2_bytes if leave_l2 else 0
+    seconds = [
+        max(0, facts.compulsory_bytes - spared) / machine.bytes_per_second,
+        facts.compulsory_host / machine.host_bytes_per_second,
+        *(flops / machine.flops[pipe] for pipe, flops in facts.compulsory_flops.items()),
+    ]
+    return max(seconds) * 1e6
+
+
+@cache
+def load_problems() -> dict[str, ProblemFacts]:
+    """By sample: those in CUDA, which a model can hand in as one file."""
+    content = tomllib.loads(_FACTS.read_text(encoding="utf-8"))
+    return {name: ProblemFacts.model_validate(table) for name, table in content.items()}
+
+
+@cache
+def difficulty_of(name: str) -> Difficulty | None:
+    """Of any sample: those in Triton are no problems here, but questions are asked about them."""
+    if facts := load_problems().get(name):
+        return facts.difficulty
+    sample = next((each for each in load_samples() if each.name == name), None)
+    if sample is None:
+        return None
+    return "healthy" if sample.healthy else "hidden" if "hidden" in sample.kinds else "visible"
+
+
+@cache
+def known_samples() -> dict[str, Sample]:
+    return {sample.name: sample for sample in load_samples() if sample.language == "cuda"}
+
+
+def best_known_us(sample: Sample) -> float:
+    """Of the variants that were measured; a run may beat it."""
+    assert sample.measured is not None, f"{sample.name} was not measured: make samples"
+    return min(timing.median_us for timing in sample.measured.variants.values())
+
+
+def best_known_speedup(sample: Sample) -> float:
+    """Over `slow`: a ratio travels between machines of a kind better than a time."""
+    assert sample.measured is not None, f"{sample.name} was not measured: make samples"
+    return sample.measured.variants["slow"].median_us / best_known_us(sample)

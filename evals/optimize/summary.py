@@ -1,0 +1,330 @@
+"""Scores of all samples together, by condition and by difficulty.
+
+Attempts are averaged within a sample first, and samples weigh the same; intervals come from drawing
+whole samples again, so that many attempts at one kernel are not taken for many kernels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Protocol
+
+from evals.bootstrap import Interval, alone
+from evals.optimize.metrics import (
+    ENOUGH,
+    expected_cost,
+    expected_tries,
+    fast_p,
+    kept_speedup,
+    mean_log2,
+    pass_at_k,
+    speedup_at_k,
+    speedup_at_k_passed,
+)
+from evals.optimize.places import is_wrong_place
+from evals.optimize.problems import (
+    DIFFICULTIES,
+    best_known_speedup,
+    best_known_us,
+    difficulty_of,
+    known_samples,
+)
+from evals.optimize.scoring import STATUSES, OptimizeScore
+from evals.runs import CONDITIONS, Condition, Record
+from keet.errors import UsageError
+
+THRESHOLDS = (1.0, 1.5, 2.0, 4.0)
+"""Of fast_p."""
+ALL = "all"
+BINDING = 0.25
+"""A floor below this share of the best known time says nothing about a program."""
+_NOT_BUILT = ("COMPILE_ERROR", "CHEAT")
+"""What is refused may have been refused before it was compiled."""
+
+
+class Count(Record):
+    """So many of so many."""
+
+    count: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.count} of {self.of}"
+
+
+class ConditionSummary(Record):
+    """One model under one condition, over a group of samples."""
+
+    model: str
+    condition: Condition
+    group: str
+    """A difficulty, or all."""
+    samples: int
+    scored: int
+    unscored: int
+    statuses: dict[str, int]
+    k: int
+    """The most scored attempts at a sample; @k is over the samples that have so many."""
+    k_samples: int
+    pass_at_1: float
+    pass_at_k: float | None
+    build_at_1: float
+    speedup_at_1: float
+    speedup_at_k: float | None
+    speedup_at_1_passed: float | None
+    geomean: Interval
+    """Failures as 1x."""
+    geomean_passed: float | None
+    first_try: float | None
+    """Geometric mean of attempt 1, failures as 1x."""
+    fast: dict[str, float]
+    share_of_best: float
+    """Geometric mean of speed-up over the best known, failures as 1x."""
+    sol: float | None
+    sol_samples: int
+    """Those that passed and whose floor says something."""
+    reached: Count
+    """Samples on which an attempt came to 90 % of the best known."""
+    tries: float | None
+    """To get there, of the samples that got there."""
+    tokens: float | None
+    wrong_place: Count
+    kept_cause: Count
+    """Of the attempts that passed and whose lines tell."""
+
+
+Attempts = Sequence[OptimizeScore]
+
+
+# --- what belongs together
+
+
+class _Keyed(Protocol):
+    """A score of either task."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+
+
+def check_scores(scores: Sequence[_Keyed]) -> None:
+    """Two records of one attempt would count it twice."""
+    seen: set[tuple[str, str]] = set()
+    for score in scores:
+        if (key := (score.model, score.id)) in seen:
+            raise UsageError(
+                f"{score.id} of {score.model} is scored twice; name each run once, or score again"
+            )
+        seen.add(key)
+
+
+def models_of(scores: Attempts) -> list[str]:
+    return sorted({score.model for score in scores})
+
+
+def conditions_of(scores: Attempts) -> list[Condition]:
+    asked = {score.condition for score in scores}
+    return [condition for condition in CONDITIONS if condition in asked]
+
+
+def groups_of(scores: Attempts) -> list[str]:
+    present = {group_of(score.sample) for score in scores}
+    return [ALL, *(name for name in DIFFICULTIES if name in present)]
+
+
+def group_of(sample: str) -> str:
+    return difficulty_of(sample) or "unknown"
+
+
+def in_group(scores: Attempts, group: str) -> list[OptimizeScore]:
+    return [score for score in scores if group in (ALL, group_of(score.sample))]
+
+
+def best_known(scores: Attempts) -> dict[str, float]:
+    """Speed-up over `slow`: of the measured variants, or of a record among these scores."""
+    best: dict[str, float] = {}
+    for score in scores:
+        sample = known_samples().get(score.sample)
+        measured = best_known_speedup(sample) if sample else 1.0
+        best[score.sample] = max(best.get(score.sample, measured), kept_speedup(score.speedup))
+    return best
+
+
+def by_sample(scores: Iterable[OptimizeScore]) -> dict[str, list[OptimizeScore]]:
+    """The scored ones."""
+    grouped: dict[str, list[OptimizeScore]] = {}
+    for score in scores:
+        if score.status is not None:
+            grouped.setdefault(score.sample, []).append(score)
+    return grouped
+
+
+# --- one condition
+
+
+def summarise(scores: Attempts) -> list[ConditionSummary]:
+    best = best_known(scores)
+    return [
+        summary
+        for group in groups_of(scores)
+        for model in models_of(scores)
+        for condition in conditions_of(scores)
+        if (summary := summary_of(scores, model, condition, group, best))
+    ]
+
+
+def summary_of(
+    scores: Attempts, model: str, condition: Condition, group: str, best: Mapping[str, float]
+) -> ConditionSummary | None:
+    """None: nothing of it was scored."""
+    asked = [s for s in in_group(scores, group) if (s.model, s.condition) == (model, condition)]
+    cells = by_sample(asked)
+    if not cells:
+        return None
+    done = [score for cell in cells.values() for score in cell]
+    return ConditionSummary.model_validate(
+        {
+            "model": model,
+            "condition": condition,
+            "group": group,
+            "samples": len(cells),
+            "scored": len(done),
+            "unscored": len(asked) - len(done),
+            "statuses": {name: sum(s.status == name for s in done) for name in STATUSES},
+            **_rates(cells),
+            **_at_k(cells, _most_attempts(scores, model)),
+            **_speeds(cells),
+            **_against_the_best(cells, best),
+            **_limits(done),
+            **_places(done),
+        }
+    )
+
+
+def _rates(cells: Mapping[str, Attempts]) -> dict[str, object]:
+    passed = (speedup_at_k_passed(_speedups(cell), 1) for cell in cells.values())
+    return {
+        "pass_at_1": _mean(cells, lambda cell: pass_rate(cell, 1)),
+        "build_at_1": _mean(cells, _built),
+        "speedup_at_1": _mean(cells, lambda cell: speedup_at_k(_speedups(cell), 1)),
+        "speedup_at_1_passed": _mean_known(passed),
+        "fast": {f"{p:g}": _mean(cells, _faster_than(p)) for p in THRESHOLDS},
+    }
+
+
+def _most_attempts(scores: Attempts, model: str) -> int:
+    """The same k for all conditions: best of three is not to be held against best of two."""
+    counts = Counter(
+        (s.sample, s.condition) for s in scores if s.model == model and s.status is not None
+    )
+    return max(counts.values())
+
+
+def _at_k(cells: Mapping[str, Attempts], k: int) -> dict[str, object]:
+    enough = [cell for cell in cells.values() if len(cell) >= k]
+    return {
+        "k": k,
+        "k_samples": len(enough),
+        "pass_at_k": _mean_known(pass_rate(cell, k) for cell in enough),
+        "speedup_at_k": _mean_known(speedup_at_k(_speedups(cell), k) for cell in enough),
+    }
+
+
+def _speeds(cells: Mapping[str, Attempts]) -> dict[str, object]:
+    passed = [[x for x in _speedups(cell) if x is not None] for cell in cells.values()]
+    firsts = [kept_speedup(s.speedup) for cell in cells.values() for s in cell if s.attempt == 1]
+    mean_passed = _mean_known(mean_log2(values) if values else None for values in passed)
+    return {
+        "geomean": powers(alone([[level(cell)] for cell in cells.values()])),
+        "geomean_passed": None if mean_passed is None else 2**mean_passed,
+        "first_try": 2 ** mean_log2(firsts) if firsts else None,
+    }
+
+
+def _against_the_best(
+    cells: Mapping[str, Attempts], best: Mapping[str, float]
+) -> dict[str, object]:
+    hits = {name: [_reaches(s, best[name]) for s in cell] for name, cell in cells.items()}
+    short = [level(cell) - math.log2(best[name]) for name, cell in cells.items()]
+    spent = [_tokens(cell, hits[name]) for name, cell in cells.items()]
+    return {
+        "share_of_best": 2 ** fmean(short),
+        "reached": Count(count=sum(map(any, hits.values())), of=len(cells)),
+        "tries": _mean_known(map(expected_tries, hits.values())),
+        "tokens": _mean_known(spent),
+    }
+
+
+def _limits(done: Attempts) -> dict[str, object]:
+    shares: dict[str, list[float]] = {}
+    for score in done:
+        if score.sol is not None and score.floor_us is not None and _binds(score):
+            shares.setdefault(score.sample, []).append(score.sol)
+    means = [fmean(values) for values in shares.values()]
+    return {"sol": fmean(means) if means else None, "sol_samples": len(means)}
+
+
+def _binds(score: OptimizeScore) -> bool:
+    sample = known_samples().get(score.sample)
+    return sample is not None and (score.floor_us or 0) >= BINDING * best_known_us(sample)
+
+
+def _places(done: Attempts) -> dict[str, object]:
+    told = [s for s in done if s.speedup is not None and s.kept_cause is not None]
+    wrong = [s for s in told if is_wrong_place(s.speedup, kept_cause=s.kept_cause)]
+    return {
+        "wrong_place": Count(count=len(wrong), of=len(told)),
+        "kept_cause": Count(count=sum(bool(s.kept_cause) for s in told), of=len(told)),
+    }
+
+
+def _speedups(cell: Attempts) -> list[float | None]:
+    return [score.speedup for score in cell]
+
+
+def level(cell: Attempts) -> float:
+    """log2 of what a sample's attempts gained, failures as 1x."""
+    return mean_log2([kept_speedup(score.speedup) for score in cell])
+
+
+def pass_rate(cell: Attempts, k: int) -> float:
+    return pass_at_k(len(cell), sum(score.status == "PASSED" for score in cell), k)
+
+
+def _built(cell: Attempts) -> float:
+    return pass_at_k(len(cell), sum(score.status not in _NOT_BUILT for score in cell), 1)
+
+
+def _faster_than(p: float) -> Callable[[Attempts], float]:
+    return lambda cell: fast_p(_speedups(cell), p)
+
+
+def _reaches(score: OptimizeScore, best: float) -> bool:
+    return score.speedup is not None and score.speedup >= ENOUGH * best
+
+
+def _tokens(cell: Attempts, hits: Sequence[bool]) -> float | None:
+    """None where a count is missing: a sum without it would be too low."""
+    spent = [
+        score.input_tokens + score.output_tokens
+        for score in cell
+        if score.input_tokens is not None and score.output_tokens is not None
+    ]
+    return expected_cost(hits, spent) if len(spent) == len(cell) else None
+
+
+def _mean(cells: Mapping[str, Attempts], value: Callable[[Attempts], float]) -> float:
+    return fmean(map(value, cells.values()))
+
+
+def _mean_known(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def powers(log2: Interval) -> Interval:
+    return Interval(2**log2.mean, 2**log2.low, 2**log2.high)

@@ -1,0 +1,283 @@
+"""Prompts, answers and measurements joined: every status, every reason, and what must not be joined."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals.optimize.problems import known_samples
+from evals.optimize.scoring import OptimizeScore, digest_of, read_measured, scores
+from evals.runs import Answer, Prompt, Run, RunFolder, read_lines, write_lines
+from keet.errors import UsageError
+
+VERSION = "abc123abc123"
+MODEL = "test:model"
+ID = "optimize.matrix_flip.keet.1"
+
+
+def source(variant: str) -> str:
+    return known_samples()["matrix_flip"].source(variant).read_text()
+
+
+def fenced(code: str) -> str:
+    return f"Here it is.\n```cuda\n{code}```\n"
+
+
+def answer(text: str = "", **more: Any) -> Answer:
+    given = {
+        "id": ID,
+        "model": MODEL,
+        "date": "2026-01-01",
+        "prompt_version": VERSION,
+        "text": text,
+    }
+    return Answer.model_validate({**given, **more})
+
+
+def folder(path: Path, *answers: Answer, sample: str = "matrix_flip") -> RunFolder:
+    run = Run(
+        task="optimize",
+        created="2026-01-01",
+        prompt_version=VERSION,
+        conditions=("none", "keet"),
+        samples=(sample,),
+    )
+    prompts = [
+        Prompt(id=f"optimize.{sample}.{c}.1", sample=sample, condition=c, system="s", user="u")
+        for c in run.conditions
+    ]
+    made = RunFolder.create(path / "run", run, prompts)
+    for each in answers:
+        made.add(each)
+    return made
+
+
+def result(**more: Any) -> dict[str, Any]:
+    return {
+        "id": ID,
+        "model": MODEL,
+        "sample": "matrix_flip",
+        "status": "PASSED",
+        "why": "",
+        "baseline_us": 1000.0,
+        "candidate_us": 200.0,
+        "speedup": 5.0,
+        "speedup_rounds": [4.9, 5.1, 5.0],
+        "floor_us": 110.0,
+        "unknown_field": 1,
+        **more,
+    }
+
+
+def measured(path: Path, *results: dict[str, Any], name: str = "measured.json") -> Path:
+    file = path / name
+    file.write_text(json.dumps({"schema_version": 1, "results": list(results)}))
+    return file
+
+
+def scored(tmp_path: Path, text: str, **more: Any) -> OptimizeScore:
+    run = folder(tmp_path, answer(text))
+    found = scores(run, read_measured([measured(tmp_path, result(**more))]))
+    return next(each for each in found if each.id == ID)
+
+
+def test_a_pass_has_its_numbers_and_its_reason(tmp_path: Path) -> None:
+    score = scored(tmp_path, fenced(source("fast")))
+    assert (score.status, score.speedup, score.speedup_low, score.speedup_high) == (
+        "PASSED",
+        5,
+        4.9,
+        5.1,
+    )
+    assert (score.candidate_us, score.baseline_us, score.floor_us) == (200, 1000, 110)
+    assert score.sol == pytest.approx(0.55)
+    assert (score.kept_cause, score.touched_decoy) == (False, None)
+    assert score.why.startswith(
+        "5.00x (4.90 to 5.10 over rounds), 1000.0 us to 200.0 us, 55% of the speed of light; changed 1 of 1"
+    )
+
+
+@pytest.mark.parametrize(
+    "status", ["COMPILE_ERROR", "RUNTIME_ERROR", "INCORRECT", "TIMEOUT", "CHEAT"]
+)
+def test_failures_stay_apart_and_have_no_speed_up(tmp_path: Path, status: str) -> None:
+    score = scored(tmp_path, fenced(source("slow")), status=status, why="so it was", speedup=9.0)
+    assert (score.status, score.speedup, score.candidate_us, score.sol) == (
+        status,
+        None,
+        None,
+        None,
+    )
+    assert score.why.startswith("so it was; kept every line of the cause")
+
+
+@pytest.mark.parametrize("status", [None, "BASELINE_FAILED"])
+def test_a_baseline_that_failed_is_no_failure_of_the_answer(
+    tmp_path: Path, status: str | None
+) -> None:
+    score = scored(
+        tmp_path, fenced(source("fast")), status=status, why="the baseline failed", speedup=None
+    )
+    assert score.status is None
+    assert score.why.startswith("could not be measured: the baseline failed")
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, -3.0, 0.0])
+def test_a_speed_up_that_is_none_is_unscored(tmp_path: Path, wrong: float) -> None:
+    score = scored(tmp_path, fenced(source("fast")), speedup=wrong)
+    assert (score.status, score.speedup) == (None, None)
+    assert "no positive number" in score.why
+
+
+def test_odd_numbers_beside_the_speed_up_are_left_out(tmp_path: Path) -> None:
+    odd = {"candidate_us": math.nan, "floor_us": -1.0, "speedup_rounds": [math.inf, 5.0, -2.0]}
+    score = scored(tmp_path, fenced(source("fast")), **odd)
+    assert (score.status, score.candidate_us, score.floor_us, score.sol) == (
+        "PASSED",
+        None,
+        None,
+        None,
+    )
+    assert (score.speedup_low, score.speedup_high) == (5, 5)
+
+
+def test_a_missing_ratio_is_that_of_the_times(tmp_path: Path) -> None:
+    assert scored(tmp_path, fenced(source("fast")), speedup=None).speedup == 5
+
+
+@pytest.mark.parametrize("text", ["", "I would use shared memory.", "```diff\n-a\n+b\n```"])
+def test_an_answer_without_a_program_does_not_compile(tmp_path: Path, text: str) -> None:
+    run = folder(tmp_path, answer(text))
+    score = next(each for each in scores(run, None) if each.id == ID)
+    assert score.status == "COMPILE_ERROR"
+    assert score.why.startswith("no program in the answer: ")
+    assert (score.kept_cause, score.speedup) == (None, None)
+
+
+def test_unscored_is_not_failed(tmp_path: Path) -> None:
+    run = folder(tmp_path, answer(fenced(source("fast"))))
+    by_condition = {each.condition: each for each in scores(run, None)}
+    assert (by_condition["none"].status, by_condition["none"].why) == (None, "no answer yet")
+    assert by_condition["keet"].status is None
+    assert by_condition["keet"].why.startswith("not measured yet; changed")
+
+
+def test_an_answer_with_an_error_is_unscored(tmp_path: Path) -> None:
+    run = folder(tmp_path, answer(error="the server hung up"))
+    score = next(each for each in scores(run, None) if each.id == ID)
+    assert (score.status, score.why) == (None, "no answer: the server hung up")
+
+
+def test_without_answers_there_is_nothing_to_score(tmp_path: Path) -> None:
+    assert scores(folder(tmp_path), None) == []
+
+
+def test_the_program_measured_has_to_be_the_one_answered(tmp_path: Path) -> None:
+    code = source("fast")
+    assert scored(tmp_path, fenced(code), digest=digest_of(code)).status == "PASSED"
+    later = scored(tmp_path / "later", fenced(code), digest=digest_of(code + " "))
+    assert (later.status, later.why.split(";")[0]) == (
+        None,
+        "another program was measured: the answer came later",
+    )
+
+
+def test_tokens_are_carried_over_and_unknown_stays_unknown(tmp_path: Path) -> None:
+    run = folder(tmp_path, answer("x", input_tokens=10), answer("x", model="b:b"))
+    found = {(each.model, each.condition): each for each in scores(run, None)}
+    assert (found[MODEL, "keet"].input_tokens, found[MODEL, "keet"].output_tokens) == (10, None)
+    assert len(found) == 4
+
+
+def test_the_rates_of_rate_table_have_to_cross_the_bus(tmp_path: Path) -> None:
+    code = known_samples()["rate_table"].source("fast").read_text()
+    run = folder(
+        tmp_path, answer(fenced(code), id="optimize.rate_table.keet.1"), sample="rate_table"
+    )
+    told = result(id="optimize.rate_table.keet.1", sample="rate_table", candidate_us=1300.0)
+    score = scores(run, read_measured([measured(tmp_path, told)]))[1]
+    assert score.floor_us == pytest.approx(1027.6, abs=0.1)
+
+
+def test_answers_to_other_words_are_refused(tmp_path: Path) -> None:
+    run = folder(tmp_path, answer("x"), answer("x", model="b:b", prompt_version="ffffffffffff"))
+    with pytest.raises(
+        UsageError, match="holds answers to ffffffffffff: they are not comparable; take"
+    ):
+        scores(run, None)
+
+
+def test_measurements_of_another_run_are_refused(tmp_path: Path) -> None:
+    run = folder(tmp_path, answer("x"))
+    with pytest.raises(UsageError, match=r"optimize\.other\.keet\.1 is no prompt of"):
+        scores(run, read_measured([measured(tmp_path, result(id="optimize.other.keet.1"))]))
+
+
+def test_an_unknown_sample_is_said(tmp_path: Path) -> None:
+    run = folder(
+        tmp_path, answer(fenced(source("fast")), id="optimize.nowhere.keet.1"), sample="nowhere"
+    )
+    with pytest.raises(UsageError, match="nowhere, which is no CUDA sample here; score it"):
+        scores(run, None)
+
+
+def test_several_files_are_joined(tmp_path: Path) -> None:
+    one = measured(tmp_path, result(), name="a.json")
+    other = measured(tmp_path, result(model="b:b", speedup=2.0), name="b.json")
+    joined = read_measured([one, other, one])
+    assert {key[0]: each.speedup for key, each in joined.items()} == {MODEL: 5, "b:b": 2}
+
+
+def test_two_files_that_disagree_are_refused(tmp_path: Path) -> None:
+    one = measured(tmp_path, result(), name="a.json")
+    other = measured(tmp_path, result(speedup=2.0), name="b.json")
+    with pytest.raises(UsageError, match="a second time, and otherwise; give one of the files"):
+        read_measured([one, other])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "is no JSON"),
+        ("[1, 2]", "is no result of score_candidates.py"),
+        ('{"schema_version": 2, "results": []}', "is no result of"),
+        ('{"schema_version": 1, "results": [{"id": "a"}]}', "a result has a bad model"),
+        ('{"schema_version": 1, "results": [3]}', "a result has a bad"),
+    ],
+)
+def test_files_that_are_no_measurement(tmp_path: Path, content: str, said: str) -> None:
+    file = tmp_path / "m.json"
+    file.write_text(content)
+    with pytest.raises(UsageError, match=said):
+        read_measured([file])
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="can't be read"):
+        read_measured([tmp_path / "none.json"])
+
+
+def test_scores_survive_their_file(tmp_path: Path) -> None:
+    score = scored(tmp_path, fenced(source("fast")))
+    write_lines(tmp_path / "scores.jsonl", [score])
+    assert list(read_lines(tmp_path / "scores.jsonl", OptimizeScore)) == [score]
+
+
+@pytest.mark.parametrize("speedup", ["NaN", "Infinity", "-1.0", "0"])
+def test_a_file_with_an_impossible_speed_up_is_refused(tmp_path: Path, speedup: str) -> None:
+    score = scored(tmp_path, fenced(source("fast")))
+    line = score.model_dump_json().replace('"speedup":5.0', f'"speedup":{speedup}')
+    (tmp_path / "scores.jsonl").write_text(line + "\n")
+    with pytest.raises(UsageError, match="is no optimizescore"):
+        list(read_lines(tmp_path / "scores.jsonl", OptimizeScore))
+
+
+@pytest.mark.parametrize("change", [{"speedup": None}, {"status": "INCORRECT"}, {"status": None}])
+def test_a_speed_up_goes_with_a_pass(tmp_path: Path, change: dict[str, object]) -> None:
+    score = scored(tmp_path, fenced(source("fast")))
+    with pytest.raises(ValueError, match="and only then"):
+        OptimizeScore.model_validate({**score.model_dump(), **change})

@@ -1,0 +1,305 @@
+"""Summaries and differences against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from evals.bootstrap import Interval
+from evals.optimize.differences import Difference, Saturation, differences, saturations
+from evals.optimize.problems import best_known_speedup, known_samples, load_problems
+from evals.optimize.summary import (
+    ALL,
+    ConditionSummary,
+    Count,
+    best_known,
+    check_scores,
+    conditions_of,
+    groups_of,
+    summarise,
+)
+from evals.runs import Condition
+from keet.errors import UsageError
+from tests.evals.report.synthetic import Outcomes, score, scores
+
+TWO: Outcomes = {
+    "matrix_flip": {"none": [2.0, "INCORRECT"], "keet": [8.0, 4.0]},
+    "key_count": {"none": ["COMPILE_ERROR", None], "keet": [16.0, 1.0]},
+}
+VISIBLE = sorted(name for name, facts in load_problems().items() if facts.difficulty == "visible")
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough to tell an interval, and ten times as quick."""
+    monkeypatch.setattr("evals.bootstrap.RESAMPLES", 400)
+
+
+def summary(
+    outcomes: Outcomes, condition: Condition, group: str = ALL, **more: object
+) -> ConditionSummary:
+    found = summarise(scores(outcomes, **more))
+    return next(s for s in found if (s.condition, s.group) == (condition, group))
+
+
+def difference(outcomes: Outcomes, group: str = ALL) -> Difference:
+    return next(d for d in differences(scores(outcomes)) if d.group == group)
+
+
+def said(outcomes: Outcomes, group: str = ALL) -> Saturation:
+    found = scores(outcomes)
+    return next(s for s in saturations(summarise(found), differences(found)) if s.group == group)
+
+
+def test_a_condition_that_always_passes() -> None:
+    keet = summary(TWO, "keet")
+    assert (keet.samples, keet.scored, keet.unscored, keet.k, keet.k_samples) == (2, 4, 0, 2, 2)
+    assert (keet.pass_at_1, keet.pass_at_k, keet.build_at_1) == (1, 1, 1)
+    assert keet.speedup_at_1 == pytest.approx((6 + 8.5) / 2)
+    assert keet.speedup_at_k == pytest.approx((8 + 16) / 2)
+    assert keet.geomean.mean == pytest.approx(2 ** ((2.5 + 2) / 2))
+    assert (keet.geomean.low, keet.geomean.high) == pytest.approx((2**2, 2**2.5))
+    assert keet.geomean_passed == pytest.approx(keet.geomean.mean)
+    assert keet.first_try == pytest.approx(2**3.5)
+    assert keet.fast == {"1": 0.75, "1.5": 0.75, "2": 0.75, "4": 0.5}
+
+
+def test_failures_count_as_1x_and_unscored_not_at_all() -> None:
+    none = summary(TWO, "none")
+    assert (none.scored, none.unscored, none.k, none.k_samples) == (3, 1, 2, 1)
+    assert none.statuses == {
+        "PASSED": 1,
+        "COMPILE_ERROR": 1,
+        "RUNTIME_ERROR": 0,
+        "INCORRECT": 1,
+        "TIMEOUT": 0,
+        "CHEAT": 0,
+    }
+    assert (none.pass_at_1, none.build_at_1, none.pass_at_k) == (0.25, 0.5, 1)
+    assert none.geomean.mean == pytest.approx(2**0.25)
+    assert none.geomean_passed == pytest.approx(2)
+    assert none.speedup_at_1 == pytest.approx((1.5 + 1) / 2)
+    assert none.speedup_at_1_passed == pytest.approx(2)
+    assert none.speedup_at_k == pytest.approx(2)
+    assert none.first_try == pytest.approx(math.sqrt(2))
+
+
+def test_a_cheat_is_not_built() -> None:
+    cheats = summary({"matrix_flip": {"none": ["CHEAT", 2.0]}}, "none")
+    assert (cheats.build_at_1, cheats.pass_at_1) == (0.5, 0.5)
+
+
+def test_a_record_becomes_the_best_known() -> None:
+    best = best_known(scores(TWO))
+    assert best == {"matrix_flip": 8, "key_count": best_known_speedup(known_samples()["key_count"])}
+    keet = summary(TWO, "keet")
+    shares = [2.5 - 3, 2 - math.log2(best["key_count"])]
+    assert keet.share_of_best == pytest.approx(2 ** (sum(shares) / 2))
+
+
+def test_tries_and_tokens_to_the_best_known_and_who_never_gets_there() -> None:
+    keet = summary(TWO, "keet", input_tokens=100, output_tokens=20)
+    assert keet.reached == Count(count=1, of=2)
+    assert keet.tries == pytest.approx(1.5)
+    assert keet.tokens == pytest.approx(180)
+    none = summary(TWO, "none", input_tokens=100, output_tokens=20)
+    assert (none.reached, none.tries, none.tokens) == (Count(count=0, of=2), None, None)
+
+
+def test_tokens_that_were_not_said_are_not_zero() -> None:
+    assert summary(TWO, "keet", input_tokens=100).tokens is None
+
+
+def test_a_token_count_that_is_missing_for_one_attempt_is_missing() -> None:
+    found = [
+        score("matrix_flip", "keet", 8.0, 1, input_tokens=100, output_tokens=20),
+        score("matrix_flip", "keet", 8.0, 2, input_tokens=100),
+    ]
+    assert summarise(found)[0].tokens is None
+    assert summarise(found[:1])[0].tokens == 120
+
+
+def test_nine_tenths_of_the_best_known_are_enough() -> None:
+    best = best_known_speedup(known_samples()["matrix_flip"])
+    assert summary({"matrix_flip": {"keet": [0.91 * best]}}, "keet").reached.count == 1
+    assert summary({"matrix_flip": {"keet": [0.89 * best]}}, "keet").reached.count == 0
+
+
+def test_sol_is_told_where_the_floor_says_something() -> None:
+    """matrix_flip has a floor near its best time, key_count one far below it."""
+    given = scores(TWO, floor_us=100.0, sol=0.5)
+    keet = next(s for s in summarise(given) if (s.condition, s.group) == ("keet", ALL))
+    assert (keet.sol, keet.sol_samples) == (0.5, 2)
+    low = scores(TWO, floor_us=1.0, sol=0.5)
+    assert summarise(low)[1].sol is None
+
+
+def test_wrong_places_are_counted_among_those_that_tell() -> None:
+    found = [
+        score("matrix_flip", "none", 1.0, 1, kept_cause=True),
+        score("matrix_flip", "none", 1.05, 2, kept_cause=True),
+        score("matrix_flip", "none", 3.0, 3, kept_cause=True),
+        score("matrix_flip", "none", 1.0, 4, kept_cause=False),
+        score("matrix_flip", "none", 1.0, 5, kept_cause=None),
+        score("matrix_flip", "none", "INCORRECT", 6, kept_cause=True),
+    ]
+    told = summarise(found)[0]
+    assert (str(told.wrong_place), str(told.kept_cause)) == ("2 of 4", "3 of 4")
+
+
+def test_groups_are_those_of_the_samples() -> None:
+    assert groups_of(scores(TWO)) == [ALL, "visible", "hidden"]
+    assert summary(TWO, "keet", "visible").geomean.mean == pytest.approx(2**2.5)
+    assert summary(TWO, "keet", "hidden").samples == 1
+
+
+def test_a_condition_that_nothing_is_scored_of_has_no_summary() -> None:
+    found = summarise(scores({"matrix_flip": {"none": [None], "keet": [2.0]}}))
+    assert {each.condition for each in found} == {"keet"}
+    assert summarise(scores({"matrix_flip": {"none": [None]}})) == []
+    assert summarise([]) == []
+
+
+def test_conditions_come_in_their_own_order() -> None:
+    assert conditions_of(
+        scores({"matrix_flip": {"agent": [1.0], "none": [1.0], "raw": [1.0]}})
+    ) == [
+        "none",
+        "raw",
+        "agent",
+    ]
+
+
+def test_models_are_kept_apart() -> None:
+    both = [*scores(TWO), *scores({"matrix_flip": {"keet": [2.0]}}, model="b:b")]
+    found = {(s.model, s.condition): s for s in summarise(both) if s.group == ALL}
+    assert found["b:b", "keet"].geomean.mean == pytest.approx(2)
+    assert found["b:b", "keet"].k == 1
+    assert found["test:model", "keet"].scored == 4
+
+
+def test_two_records_of_one_attempt_are_refused() -> None:
+    check_scores(scores(TWO))
+    with pytest.raises(UsageError, match="is scored twice; name each run once"):
+        check_scores([*scores(TWO), score("key_count", "keet", 2.0)])
+
+
+# --- differences
+
+
+def test_a_difference_is_over_pairs_of_samples() -> None:
+    found = difference(TWO)
+    assert (found.condition, found.than, found.samples) == ("keet", "none", 2)
+    assert found.log2 == Interval(2, 2, 2)
+    assert found.ratio.mean == 4
+    assert found.passed == pytest.approx(0.75)
+    assert (found.better, found.worse) == (2, 0)
+
+
+def test_where_both_passed_failures_are_nobodys_merit() -> None:
+    found = difference(TWO)  # key_count has no program that passed without context
+    assert found.samples_passed == 1
+    assert found.where_both_passed is not None
+    assert found.where_both_passed.mean == pytest.approx((3 + 2) / 2 - 1)
+    failed = difference({"matrix_flip": {"none": ["TIMEOUT"], "keet": [2.0]}})
+    assert (failed.samples_passed, failed.where_both_passed) == (0, None)
+
+
+def test_samples_without_a_partner_are_left_out() -> None:
+    found = difference({**TWO, "row_norms": {"keet": [64.0], "none": [None]}})
+    assert (found.samples, found.log2.mean) == (2, 2)
+
+
+def test_no_common_sample_no_difference() -> None:
+    assert differences(scores({"matrix_flip": {"none": [2.0]}, "key_count": {"keet": [2.0]}})) == []
+
+
+def test_small_gaps_are_ties() -> None:
+    found = difference({"matrix_flip": {"none": [2.0], "keet": [2.05]}})
+    assert (found.better, found.worse) == (0, 0)
+    found = difference({"matrix_flip": {"none": [2.05], "keet": [2.0]}})
+    assert (found.better, found.worse) == (0, 0)
+    found = difference({"matrix_flip": {"none": [4.0], "keet": [2.0]}})
+    assert (found.better, found.worse) == (0, 1)
+
+
+def test_all_pairs_of_conditions() -> None:
+    outcomes: Outcomes = {
+        "matrix_flip": {"none": [1.0], "raw": [2.0], "keet": [4.0], "agent": [8.0]}
+    }
+    found = [
+        (d.condition, d.than, d.log2.mean) for d in differences(scores(outcomes)) if d.group == ALL
+    ]
+    assert found == [
+        ("raw", "none", 1),
+        ("keet", "none", 2),
+        ("agent", "none", 3),
+        ("keet", "raw", 1),
+        ("agent", "raw", 2),
+        ("agent", "keet", 1),
+    ]
+
+
+# --- what can be shown
+
+
+def over(names: list[str], none: float | str, keet: float | str) -> Outcomes:
+    return {name: {"none": [none], "keet": [keet]} for name in names}
+
+
+def test_a_group_that_the_source_alone_solves_is_saturated() -> None:
+    best = {name: best_known_speedup(known_samples()[name]) for name in VISIBLE}
+    solved: Outcomes = {name: {"none": [0.95 * b], "keet": [1.0 * b]} for name, b in best.items()}
+    found = said(solved, "visible")
+    assert found.saturated
+    assert found.words == (
+        "saturated: with the source alone 100% pass and reach 95% of the best known; "
+        "no context can show a difference here"
+    )
+    short: Outcomes = {name: {"none": [0.85 * b], "keet": [1.0 * b]} for name, b in best.items()}
+    assert not said(short, "visible").saturated
+
+
+def test_failures_keep_a_group_from_being_saturated() -> None:
+    """A tenth fails, though what passes is as fast as can be."""
+    solved: Outcomes = {
+        name: {"none": [best_known_speedup(known_samples()[name])] * 9 + ["INCORRECT"]}
+        for name in VISIBLE[:3]
+    }
+    assert not said(solved).saturated
+
+
+def test_a_pass_rate_too_low_keeps_it_so_though_nothing_is_left_to_gain() -> None:
+    """A healthy sample has 1x for its best, which a failure is counted as."""
+    assert said({"field_axpy": {"none": [1.0] * 19 + ["INCORRECT"]}}).saturated
+    assert not said({"field_axpy": {"none": [1.0] * 18 + ["INCORRECT"]}}).saturated
+
+
+def test_a_difference_is_shown_when_its_interval_leaves_out_zero() -> None:
+    found = said(over(VISIBLE[:6], 1.2, 2.4), "visible")
+    assert found.words == "keet is faster than none: 2.00x (2.00 to 2.00)"
+    assert said(over(VISIBLE[:6], 2.4, 1.2), "visible").words.startswith(
+        "keet is slower than none: 0.50x"
+    )
+
+
+def test_an_interval_that_holds_zero_shows_nothing() -> None:
+    """Of six draws from +1 and -1, all alike come 1 time in 64, five or more alike 7 times."""
+    mixed = {**over(VISIBLE[:3], 1.0, 2.0), **over(VISIBLE[3:6], 2.0, 1.0)}
+    assert said(mixed).words == (
+        "no difference is shown: every interval holds 1x (keet against none 0.63 to 1.59)"
+    )
+
+
+def test_few_samples_show_nothing_however_they_agree() -> None:
+    assert not difference(over(VISIBLE[:4], 1.0, 8.0)).shown
+    assert difference(over(VISIBLE[:5], 1.0, 8.0)).shown
+    assert (
+        said(over(VISIBLE[:4], 1.0, 8.0)).words
+        == "fewer than 5 samples: too few to tell conditions apart"
+    )
+
+
+def test_one_condition_has_nothing_to_be_compared_with() -> None:
+    assert said({"matrix_flip": {"keet": [2.0]}}).words == "one condition only: nothing to compare"
