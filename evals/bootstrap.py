@@ -7,13 +7,16 @@ miss it is a point: it then says nothing about kernels that are not like the sam
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from operator import itemgetter
 
 SEED = 9
 RESAMPLES = 4000
 _OUTSIDE = 0.025
 """Of the draws, at each end."""
+_BY_CHANCE = 0.05
 
 Pair = tuple[float, float]
 
@@ -51,8 +54,7 @@ def paired(clusters: Sequence[Sequence[Pair]]) -> Paired:
     kept = [_summed(cluster) for cluster in clusters if cluster]
     if not kept:
         raise ValueError("there is nothing to take a mean of")
-    draws = random.Random(SEED)
-    seen = [_means(draws.choices(kept, k=len(kept))) for _ in range(RESAMPLES)]
+    seen = list(_drawn(kept))
     keet, baseline = _means(kept)
     return Paired(
         _interval(keet, (ours for ours, _ in seen)),
@@ -66,9 +68,37 @@ def alone(clusters: Sequence[Sequence[float]]) -> Interval:
     return paired([[(value, value) for value in cluster] for cluster in clusters]).keet
 
 
+def share(clusters: Sequence[Sequence[float]]) -> Interval:
+    """Of hits among items that are 1 or 0. Where all are one of these, draws give a point: the open
+    end is then how often so many clusters would agree by chance in one of twenty cases."""
+    kept = [cluster for cluster in clusters if cluster]
+    values = {value for cluster in kept for value in cluster}
+    if values not in ({0.0}, {1.0}):
+        return alone(kept)
+    unseen = 1 - _BY_CHANCE ** (1 / len(kept))
+    return Interval(1.0, 1 - unseen, 1.0) if values == {1.0} else Interval(0.0, 0.0, unseen)
+
+
 def _summed(cluster: Sequence[Pair]) -> _Cluster:
     keet, baseline = zip(*cluster)
     return _Cluster(len(cluster), sum(keet), sum(baseline))
+
+
+def _drawn(clusters: Sequence[_Cluster]) -> Iterator[Pair]:
+    counts = [cluster.count for cluster in clusters]
+    keet = [cluster.keet for cluster in clusters]
+    baseline = [cluster.baseline for cluster in clusters]
+    for drawn in _draws(len(clusters)):
+        count = sum(drawn(counts))
+        yield sum(drawn(keet)) / count, sum(drawn(baseline)) / count
+
+
+@cache
+def _draws(size: int) -> list[Callable[[Sequence[float]], Sequence[float]]]:
+    """Which of so many clusters each draw takes: the same for all means over as many."""
+    draws = random.Random(SEED)
+    chosen = (draws.choices(range(size), k=size) for _ in range(RESAMPLES))
+    return [itemgetter(*each) if size > 1 else list for each in chosen]
 
 
 def _means(clusters: Sequence[_Cluster]) -> Pair:

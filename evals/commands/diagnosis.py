@@ -1,0 +1,31 @@
+"""Does keet name the planted cause of each sample, and its line? NVIDIA's rules beside it.
+
+Each sample asks what limits `slow`. `fast` must not raise any more what it fixed, and healthy
+samples must raise nothing. Needs no model and no GPU."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from evals.task_command import add_options, finish
+
+EXAMPLES = """\
+examples:
+  keet eval diagnosis
+  keet eval diagnosis --format json | jq '.samples[] | {sample, why, misses}'
+  keet eval diagnosis --format markdown -o evals/results/diagnosis.md
+  keet eval diagnosis --check
+
+exit codes: 0 done; 1 with --check: a bar is missed
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    add_options(parser)
+
+
+def run(args: Namespace) -> int:
+    from evals.diagnosis.task import result_of, score_samples
+    from kernels_samples.samples import load_samples
+
+    return finish(args, result_of(score_samples(load_samples())))

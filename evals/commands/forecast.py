@@ -1,0 +1,32 @@
+"""How far are keet's speed-up forecasts from what was measured on the samples?
+
+Beside them: NVIDIA's estimates in the same reports, and forecasts that know nothing of the kernel.
+Needs no model and no GPU."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from evals.task_command import add_options, finish
+
+EXAMPLES = """\
+examples:
+  keet eval forecast
+  keet eval forecast --format json | jq '.pairs[] | {sample: .pair.sample, why}'
+  keet eval forecast --format markdown -o evals/results/forecast.md
+  keet eval forecast --check
+
+exit codes: 0 done; 1 with --check: a bar is missed
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    add_options(parser)
+
+
+def run(args: Namespace) -> int:
+    from evals.forecast.pairs import pairs_of_samples
+    from evals.forecast.task import result_of
+    from kernels_samples.samples import load_samples
+
+    return finish(args, result_of(*pairs_of_samples(load_samples())))

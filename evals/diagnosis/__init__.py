@@ -1,0 +1,1 @@
+"""Does keet name the planted cause, and its line? NVIDIA's rules beside it."""

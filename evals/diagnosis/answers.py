@@ -1,0 +1,164 @@
+"""What is known of a sample, and what keet and NVIDIA's rules say of each of its variants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evals.diagnosis import nvidia
+from evals.diagnosis.nvidia import Advice
+from evals.optimize.problems import load_problems
+from keet.analysis.diagnosis import diagnose
+from keet.errors import KeetError
+from keet.ingest import read_profile
+from keet.profile import Launch
+from kernels_samples.samples import Sample
+
+Spot = tuple[str, int]
+"""File name and line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One finding of keet's."""
+
+    id: str
+    low: float
+    likely: float
+    high: float
+    confidence: str = "high"
+    places: tuple[Spot, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said of one variant."""
+
+    claims: tuple[Claim, ...] = ()
+    healthy: str | None = None
+    advice: tuple[Advice, ...] = ()
+    """NVIDIA's, by any estimate."""
+    global_advice: tuple[Advice, ...] = ()
+    """By estimates for the whole launch alone."""
+    kernel: str | None = None
+    """That it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Why nothing can be scored: no fault of whoever answers."""
+
+    why: str
+
+
+Answers = Mapping[str, Answer]
+"""By variant."""
+Reading = Mapping[str, Answer | NoAnswer]
+
+
+@dataclass(frozen=True, slots=True)
+class Unscored:
+    """Counted apart: neither right nor wrong."""
+
+    sample: str
+    variant: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.sample}, {self.variant}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What is known of a sample."""
+
+    sample: str
+    dominant: str
+    accept: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    """Further causes that were planted: to raise them is no mistake."""
+    lines: tuple[Spot, ...] = ()
+    """Where the dominant cause is in `slow`."""
+    fixed: tuple[str, ...] = ()
+    """What `fast` must not raise any more."""
+    left: tuple[tuple[str, str], ...] = ()
+    """Later variants, and what limits them."""
+    kernel: str | None = None
+    difficulty: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.dominant, *self.accept)
+
+
+def truth_of(sample: Sample) -> Truth:
+    truth = sample.truth
+    causes = {truth.dominant, *truth.accept, *truth.others}
+    places = [cause for cause in truth.cause if cause.finding == truth.dominant]
+    return Truth(
+        sample.name,
+        truth.dominant,
+        truth.accept,
+        truth.others,
+        tuple((sample.source("slow").name, p.line) for p in places if p.variant == "slow"),
+        tuple(sorted(causes - {truth.left.get("fast")})),
+        tuple((each, truth.left[each]) for each in sample.variants if each in truth.left),
+        sample.kernel,
+        difficulty_of(sample.name),
+    )
+
+
+def difficulty_of(name: str) -> str | None:
+    """None of samples that are no problem of `optimize`: those in another language."""
+    problem = load_problems().get(name)
+    return problem.difficulty if problem else None
+
+
+def answers_of(sample: Sample) -> dict[str, Answer | NoAnswer]:
+    return {variant: _answer(sample, variant) for variant in sample.variants}
+
+
+def unscored(sample: str, answers: Reading) -> list[Unscored]:
+    return [
+        Unscored(sample, variant, answer.why)
+        for variant, answer in answers.items()
+        if isinstance(answer, NoAnswer)
+    ]
+
+
+def whole(answers: Reading) -> dict[str, Answer]:
+    return {name: answer for name, answer in answers.items() if isinstance(answer, Answer)}
+
+
+def _answer(sample: Sample, variant: str) -> Answer | NoAnswer:
+    try:
+        launches = read_profile(sample.report(variant)).launches
+    except KeetError as error:
+        return NoAnswer(f"{type(error).__name__}: the report can't be read")
+    launch = next((one for one in launches if one.name.function == sample.kernel), None)
+    if launch is None:
+        return NoAnswer(f"the report has no launch of {sample.kernel}")
+    return answer_of(launch, [one for one in launches if one is not launch])
+
+
+def answer_of(launch: Launch, beside: Sequence[Launch] = ()) -> Answer:
+    said = diagnose(launch, beside)
+    claims = (
+        Claim(
+            finding.id,
+            finding.forecast.low,
+            finding.forecast.likely,
+            finding.forecast.high,
+            finding.confidence,
+            tuple((Path(place.file).name, place.line) for place in finding.places),
+        )
+        for finding in said.findings
+    )
+    return Answer(
+        tuple(claims),
+        said.healthy,
+        nvidia.ranked(launch.rules),
+        nvidia.ranked(launch.rules, only_global=True),
+        launch.name.function,
+    )

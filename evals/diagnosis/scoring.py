@@ -1,0 +1,185 @@
+"""One sample's scores: what was said of it against what is known, and why each is as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from evals.diagnosis import nvidia
+from evals.diagnosis.answers import Answer, Answers, Claim, Spot, Truth
+
+PLACES = 3
+"""A reader looks at so many places of a finding."""
+FINDINGS = 5
+"""`keet explain` shows so many: who names more has listed, not diagnosed, and is read so far."""
+ALARM = 1.1
+"""Times faster: a lower estimate of NVIDIA's for a healthy kernel is no alarm. keet's own limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The scores of a sample with a planted cause."""
+
+    sample: str
+    dominant: str
+    rank: int | None
+    """Of the first finding that names the cause; None: it was not raised."""
+    nvidia_rank: int | None
+    nvidia_global_rank: int | None
+    nvidia_first_means: int
+    """How many findings NVIDIA's first rank can stand for."""
+    located: bool
+    places: int
+    """Of those that a reader looks at."""
+    beside: int
+    """Findings on `slow` that nobody planted."""
+    still_raised: tuple[str, ...]
+    """On `fast`, though fixed."""
+    left_named: tuple[tuple[str, bool], ...]
+    """Later variants whose limit is known, and whether it was named first."""
+    why: tuple[str, ...]
+    """What is right, and by what."""
+    misses: tuple[str, ...]
+    difficulty: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HealthyRow:
+    """The scores of a variant that has nothing to fix."""
+
+    sample: str
+    variant: str
+    raised: tuple[str, ...]
+    named: bool
+    """Whether the ceiling that it is at was named."""
+    nvidia: float | None
+    """The highest global estimate."""
+    why: str = ""
+
+    @property
+    def nvidia_alarm(self) -> bool:
+        return self.nvidia is not None and self.nvidia >= ALARM
+
+
+def claims_of(truth: Truth, answer: Answer) -> tuple[Claim, ...]:
+    """What counts of an answer: the first five findings, about the kernel that was asked for."""
+    if _is_of_another(truth, answer):
+        return ()
+    return answer.claims[:FINDINGS]
+
+
+def _is_of_another(truth: Truth, answer: Answer) -> bool:
+    return None not in (truth.kernel, answer.kernel) and truth.kernel != answer.kernel
+
+
+def rank_in(claims: Sequence[Claim], names: Iterable[str]) -> int | None:
+    wanted = set(names)
+    return next((rank for rank, claim in enumerate(claims, 1) if claim.id in wanted), None)
+
+
+def score(truth: Truth, answers: Answers) -> Row:
+    slow = answers["slow"]
+    claims = claims_of(truth, slow)
+    rank = rank_in(claims, truth.names)
+    shown = claims[rank - 1].places[:PLACES] if rank else ()
+    planted = {*truth.names, *truth.others}
+    return Row(
+        truth.sample,
+        truth.dominant,
+        rank,
+        nvidia.rank_of(truth.names, slow.advice),
+        nvidia.rank_of(truth.names, slow.global_advice),
+        len(nvidia.first_meanings(slow.advice)),
+        bool(set(shown) & set(truth.lines)),
+        len(shown),
+        len({claim.id for claim in claims} - planted),
+        tuple(one.id for one in claims_of(truth, answers["fast"]) if one.id in truth.fixed),
+        tuple(
+            (variant, _names_first(truth, answers[variant], left)) for variant, left in truth.left
+        ),
+        tuple(_reasons(truth, answers)),
+        tuple(_misses(truth, answers)),
+        truth.difficulty,
+    )
+
+
+def score_healthy(truth: Truth, answers: Answers) -> list[HealthyRow]:
+    return [
+        HealthyRow(
+            truth.sample,
+            variant,
+            tuple(claim.id for claim in answer.claims[:FINDINGS]),
+            answer.healthy == truth.dominant and not _is_of_another(truth, answer),
+            max(nvidia.speedups(answer.global_advice), default=None),
+            f"{_raised(answer.claims, answer)}; its ceiling is {truth.dominant}",
+        )
+        for variant, answer in answers.items()
+    ]
+
+
+def _names_first(truth: Truth, answer: Answer, limit: str) -> bool:
+    if _is_of_another(truth, answer):
+        return False
+    return answer.healthy == limit or rank_in(answer.claims[:1], (limit,)) == 1
+
+
+# --- why a hit is one
+
+
+def _reasons(truth: Truth, answers: Answers) -> Iterator[str]:
+    claims = claims_of(truth, answers["slow"])
+    rank = rank_in(claims, truth.names)
+    if rank:
+        yield f"cause: finding {rank} of {len(claims)} is {_shown(claims[rank - 1])}"
+        hit = [spot for spot in claims[rank - 1].places[:PLACES] if spot in truth.lines]
+        yield from (f"location: {_spots([spot])} is a line of the cause" for spot in hit[:1])
+    for variant, left in truth.left:
+        if _names_first(truth, answers[variant], left):
+            yield f"left: {variant} is limited by {left}, which comes first"
+
+
+# --- why a miss is one
+
+
+def _misses(truth: Truth, answers: Answers) -> Iterator[str]:
+    slow, claims = answers["slow"], claims_of(truth, answers["slow"])
+    rank = rank_in(claims, truth.names)
+    if rank != 1:
+        yield f"cause: {_why_not_first(truth, rank, slow)}"
+    if rank and not set(claims[rank - 1].places[:PLACES]) & set(truth.lines):
+        yield f"location: {_why_not_there(claims[rank - 1])}; the cause is at {_spots(truth.lines)}"
+    for claim in claims_of(truth, answers["fast"]):
+        if claim.id in truth.fixed:
+            yield f"fast: still raises {_shown(claim)}"
+    for variant, left in truth.left:
+        answer = answers[variant]
+        if not _names_first(truth, answer, left):
+            yield f"left: {variant} is limited by {left}; {_raised(answer.claims, answer)}"
+
+
+def _why_not_first(truth: Truth, rank: int | None, answer: Answer) -> str:
+    claims = claims_of(truth, answer)
+    if _is_of_another(truth, answer):
+        return f"the answer is about {answer.kernel}, not {truth.kernel}"
+    if rank is None:
+        return f"not raised; {_raised(claims, answer)}"
+    return f"{_shown(claims[rank - 1])} comes after {', '.join(map(_shown, claims[: rank - 1]))}"
+
+
+def _why_not_there(claim: Claim) -> str:
+    shown = claim.places[:PLACES]
+    return f"places are {_spots(shown)}" if shown else f"{claim.id} has no places"
+
+
+def _raised(claims: Sequence[Claim], answer: Answer) -> str:
+    if claims:
+        return f"raised: {', '.join(map(_shown, claims))}"
+    return f"nothing was raised: {answer.healthy}" if answer.healthy else "nothing was raised"
+
+
+def _shown(claim: Claim) -> str:
+    return f"{claim.id} {claim.likely:.2f}x ({claim.confidence})"
+
+
+def _spots(spots: Iterable[Spot]) -> str:
+    return ", ".join(f"{file}:{line}" for file, line in spots)

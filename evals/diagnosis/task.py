@@ -1,0 +1,64 @@
+"""The task: every sample is read, scored and summed up, as one result.
+
+Each sample asks what limits `slow`. `fast` must not raise any more what it fixed, and healthy
+samples must raise nothing in any variant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import NamedTuple
+
+from evals.bars import hold
+from evals.diagnosis.adversaries import Case, Tried, try_all
+from evals.diagnosis.answers import Unscored, answers_of, truth_of, unscored, whole
+from evals.diagnosis.page import parts_of
+from evals.diagnosis.scoring import HealthyRow, Row, score, score_healthy
+from evals.diagnosis.summary import bar_values, summarise
+from evals.task_command import Result, need
+from kernels_samples.samples import Sample
+
+
+class Scored(NamedTuple):
+    """All samples."""
+
+    rows: list[Row]
+    healthy: list[HealthyRow]
+    unscored: list[Unscored]
+    adversaries: list[Tried]
+
+
+def score_samples(samples: Sequence[Sample]) -> Scored:
+    """A sample of which a report is lacking is left out, and said to be; not taken for a miss."""
+    cases: list[Case] = []
+    lacking: list[Unscored] = []
+    for sample in samples:
+        answers = answers_of(sample)
+        missing = unscored(sample.name, answers)
+        lacking += missing
+        if not missing:
+            cases.append(Case(truth_of(sample), whole(answers), sample.healthy))
+    rows = [score(case.truth, case.answers) for case in cases if not case.healthy]
+    healthy = [
+        row for case in cases if case.healthy for row in score_healthy(case.truth, case.answers)
+    ]
+    return Scored(rows, healthy, lacking, try_all(cases) if rows and healthy else [])
+
+
+def result_of(scored: Scored) -> Result:
+    need(scored.rows)
+    summary = summarise(scored.rows, scored.healthy, scored.unscored)
+    return Result(
+        "diagnosis",
+        "Diagnosis: is the planted cause named, at its line?",
+        parts_of(summary, scored.rows, scored.healthy, scored.adversaries),
+        {
+            "summary": asdict(summary),
+            "samples": [asdict(row) for row in scored.rows],
+            "healthy": [asdict(row) for row in scored.healthy],
+            "unscored": [asdict(each) for each in scored.unscored],
+            "adversaries": [each._asdict() for each in scored.adversaries],
+        },
+        hold("diagnosis", bar_values(summary)),
+    )

@@ -1,0 +1,1 @@
+"""How far are keet's speed-up forecasts from what was measured? NVIDIA's estimates beside them."""

@@ -1,0 +1,116 @@
+"""The forecasts as a page: the means, a row for each pair and finding, and why each miss is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from evals.bootstrap import RESAMPLES, Paired
+from evals.forecast.adversaries import Tried
+from evals.forecast.scoring import Row
+from evals.forecast.summary import OfFinding, Summary
+from evals.pages import Heading, Part, Points, Prose, Table, number_cell, paired_cells
+
+_NOTE = f"""\
+Error: mean |log2(forecast / measured)|, 1 is a factor of two; no forecast counts as 1x. Bias has
+the sign: below 0 is too low. Width: log2(high / low). Range score: the width, and ten times what
+was measured lies outside (Winkler's, at 80 %); lower is better. Mean of the others: the geometric
+mean of what the other samples gained and the middle four fifths of it, known without any profile.
+95 % intervals: paired bootstrap, {RESAMPLES:,} draws of whole samples, with all their steps.
+keet's formulas were written with these samples at hand: this is how well they fit. A variant may
+mend more than the one cause, which forecasts for that cause alone do not know. Where the cause
+was not raised there is no range, and 1x is as far off as can be: the range score feels it."""
+
+_ADVERSARIES = """\
+Forecasts that know nothing of the kernel, and how the same scorer takes them. What is not finite,
+not above zero or not in order is no forecast. A pair that is scored twice is refused."""
+
+
+def parts_of(summary: Summary, rows: Sequence[Row], adversaries: Sequence[Tried]) -> list[Part]:
+    misses = [f"{row.pair.name}: {row.why}" for row in rows if not row.keet.covered]
+    return [
+        Prose(
+            f"{summary.pairs} measured pairs of {summary.samples} samples, "
+            f"{len(summary.unscored)} unscored."
+        ),
+        Table([("", "keet", "the other", "keet - the other"), *_paired_means(summary)]),
+        Table([("", "pairs"), *_single_means(summary)]),
+        Prose(_NOTE),
+        Heading("By finding"),
+        Table([_FINDING_HEAD, *(_finding_cells(*each) for each in summary.by_finding.items())]),
+        Heading("Pairs"),
+        Table([_HEAD, *map(_cells, rows)]),
+        Heading("Outside the range"),
+        Points(misses),
+        Heading("Unscored"),
+        Points([str(each) for each in summary.unscored]),
+        Heading("Adversaries"),
+        Prose(_ADVERSARIES),
+        Table([_TRIED_HEAD, *map(_tried_cells, adversaries)]),
+    ]
+
+
+def _paired_means(summary: Summary) -> Iterator[tuple[str, ...]]:
+    named: dict[str, Paired | None] = {
+        "error; NVIDIA's largest estimate": summary.largest,
+        "error; the same, first steps alone": summary.first_steps,
+        "error; the same, where both have one": summary.largest_both,
+        "error; NVIDIA's nearest, in hindsight": summary.nearest,
+        "error; mean of the others": summary.naive,
+        "error; 1x, always": summary.silent,
+        "bias; NVIDIA's largest estimate": summary.bias,
+        "measured within the range; range of the others": summary.covered,
+        "width of the range; range of the others": summary.width,
+        "range score; range of the others": summary.range_score,
+    }
+    return ((label, *paired_cells(pair)) for label, pair in named.items() if pair)
+
+
+def _single_means(summary: Summary) -> Iterator[tuple[str, str]]:
+    yield "no forecast for the cause", str(summary.without_forecast)
+    yield "no global estimate of NVIDIA's", str(summary.nvidia_without_forecast)
+    yield "invalid forecasts", str(summary.invalid)
+
+
+_FINDING_HEAD = ("finding", "pairs", "error", "bias", "within", "error, mean of the others")
+_HEAD = (
+    "pair",
+    "cause",
+    "measured",
+    "low-likely-high",
+    "error",
+    "range score",
+    "NVIDIA",
+    "its error",
+    "nearest",
+    "mean of the others",
+    "its error",
+)
+_TRIED_HEAD = ("adversary", "error", "within", "width", "range score", "invalid")
+
+
+def _finding_cells(finding: str, of: OfFinding) -> tuple[str, ...]:
+    numbers = (f"{of.error:.2f}", f"{of.bias:+.2f}", str(of.covered), f"{of.naive_error:.2f}")
+    return finding, str(of.pairs), *numbers
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    said = row.pair.said
+    spread = f"{said.low:.2f}-{said.likely:.2f}-{said.high:.2f}" if said else "-"
+    return (
+        row.pair.name,
+        row.pair.cause,
+        f"{row.pair.measured:.2f}",
+        spread + ("" if row.keet.covered or not said else " !"),
+        f"{row.keet.error:.2f}",
+        f"{row.keet.range_score:.2f}",
+        number_cell(row.nvidia),
+        f"{row.nvidia_error:.2f}",
+        number_cell(row.nvidia_nearest),
+        f"{row.naive_range.likely:.2f}",
+        f"{row.naive.error:.2f}",
+    )
+
+
+def _tried_cells(tried: Tried) -> tuple[str, ...]:
+    means = (tried.error, tried.covered, tried.width, tried.range_score)
+    return tried.name, *(f"{value:.2f}" for value in means), str(tried.invalid)

@@ -1,0 +1,129 @@
+"""One forecast against what was measured, in doublings: 1 is a factor of two.
+
+Who forecasts nothing has said that nothing is to be gained, and is scored as 1x; so is what can't
+be a forecast. A range that covers may be of any width: its score has the width in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, quantiles
+
+from evals.forecast.pairs import Pair, Range
+
+_OUTSIDE = 0.2
+"""Of what was measured may lie outside a range: the level at which ranges are scored."""
+_NOTHING = Range(1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Of one range."""
+
+    error: float
+    """|log2(forecast / measured)|"""
+    bias: float
+    """The same with its sign: below zero is too low."""
+    covered: bool
+    width: float
+    """log2(high / low)"""
+    range_score: float
+    """Winkler's, at 80 %: the width, and ten times what was measured lies outside. Lower is better,
+    and no width that covers everything is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A pair scored: keet, and what it is held against."""
+
+    pair: Pair
+    keet: Score
+    naive: Score
+    """Of the mean of the other samples: it knows nothing of this kernel."""
+    naive_range: Range
+    nvidia: float | None
+    """The highest of NVIDIA's estimates, the one that ncu puts first."""
+    nvidia_nearest: float | None
+    """The one nearest to what was measured; which one that is, only hindsight tells."""
+    nvidia_error: float
+    nvidia_nearest_error: float
+    silent_error: float
+    """Of who says 1x to everything."""
+    invalid: str | None
+    """Why keet's is no forecast, where it is none."""
+    why: str
+
+
+def doublings(said: float | None, measured: float) -> float:
+    """By how many factors of two a forecast is too high; who says nothing says 1x."""
+    return math.log2((1.0 if said is None else said) / measured)
+
+
+def off_by(said: float | None, measured: float) -> float:
+    """The same, too high or too low alike."""
+    return abs(doublings(said, measured))
+
+
+def score_range(said: Range | None, measured: float) -> Score:
+    valid = said is not None and said.problem is None
+    used = said if said is not None and valid else _NOTHING
+    below = max(0.0, math.log2(used.low / measured))
+    above = max(0.0, math.log2(measured / used.high))
+    width = math.log2(used.high / used.low)
+    return Score(
+        off_by(used.likely, measured),
+        doublings(used.likely, measured),
+        valid and below == above == 0,
+        width,
+        width + 2 / _OUTSIDE * (below + above),
+    )
+
+
+def naive_range(pair: Pair, pairs: Sequence[Pair]) -> Range:
+    """The geometric mean of what other samples gained, and the middle four fifths of it."""
+    others = [math.log2(each.measured) for each in pairs if each.sample != pair.sample]
+    if not others:
+        return _NOTHING
+    tenths = quantiles(others, n=10, method="inclusive") if len(others) > 1 else others * 9
+    likely = fmean(others)
+    return Range(2 ** min(tenths[0], likely), 2**likely, 2 ** max(tenths[-1], likely))
+
+
+def score_pairs(pairs: Sequence[Pair]) -> list[Row]:
+    return [score_pair(pair, pairs) for pair in pairs]
+
+
+def score_pair(pair: Pair, pairs: Sequence[Pair]) -> Row:
+    estimates = [each for each in pair.estimates if math.isfinite(each) and each > 0]
+    largest = max(estimates, default=None)
+    nearest = min(estimates, key=lambda said: off_by(said, pair.measured), default=None)
+    keet, naive = score_range(pair.said, pair.measured), naive_range(pair, pairs)
+    invalid = pair.said.problem if pair.said else None
+    return Row(
+        pair,
+        keet,
+        score_range(naive, pair.measured),
+        naive,
+        largest,
+        nearest,
+        off_by(largest, pair.measured),
+        off_by(nearest, pair.measured),
+        off_by(None, pair.measured),
+        invalid,
+        _why(pair, keet, invalid),
+    )
+
+
+def _why(pair: Pair, score: Score, invalid: str | None) -> str:
+    measured = f"measured {pair.measured:.2f}x"
+    if pair.said is None:
+        return f"{measured}; {pair.cause} was not raised, which is scored as 1x"
+    said = f"{pair.said.low:.2f} to {pair.said.high:.2f}x, likely {pair.said.likely:.2f}x"
+    if invalid:
+        return f"{measured}; {said}: {invalid}, which is scored as 1x"
+    if score.covered:
+        return f"{measured} is within {said}"
+    side = "above" if pair.measured > pair.said.high else "below"
+    return f"{measured} is {side} {said}"

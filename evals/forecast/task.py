@@ -1,0 +1,33 @@
+"""The task: every measured pair of the samples is scored and summed up, as one result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from evals.bars import hold
+from evals.diagnosis.answers import Unscored
+from evals.forecast.adversaries import try_all
+from evals.forecast.page import parts_of
+from evals.forecast.pairs import Pair
+from evals.forecast.scoring import score_pairs
+from evals.forecast.summary import bar_values, summarise
+from evals.task_command import Result, need
+
+
+def result_of(pairs: Sequence[Pair], unscored: Sequence[Unscored] = ()) -> Result:
+    need(pairs)
+    rows, adversaries = score_pairs(pairs), try_all(pairs)
+    summary = summarise(rows, unscored)
+    return Result(
+        "forecast",
+        "Forecast: how far is it from the measured speed-up?",
+        parts_of(summary, rows, adversaries),
+        {
+            "summary": asdict(summary),
+            "pairs": [asdict(row) for row in rows],
+            "unscored": [asdict(each) for each in unscored],
+            "adversaries": [each._asdict() for each in adversaries],
+        },
+        hold("forecast", bar_values(summary)),
+    )

@@ -1,0 +1,95 @@
+"""What a sample gives to check: its explanations before and after, and what changed between."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import count
+
+from keet.comparison.difference import Difference, compare_explanations
+from keet.evidence import Evidence
+from keet.explanation.analyst import Explanation, LaunchExplanation, explain
+from keet.ingest import read_profile
+from keet.units import Quantity
+from kernels_samples.samples import Sample
+
+ASKED = (
+    "duration",
+    "dram_throughput_pct",
+    "dram_bytes_read",
+    "registers_per_thread",
+    "achieved_occupancy_pct",
+    "elapsed_cycles",
+    "l2_hit_rate_pct",
+    "dram_bytes_per_second",
+    "ipc_executed_active",
+    "sm_active_cycles",
+    "no_eligible_pct",
+    "dram_bytes_written",
+    "l1tex_throughput_pct",
+    "sm_frequency",
+)
+"""Metrics that an agent would look up, of all kinds of units."""
+_TOP = 5
+
+
+class Material:
+    """`slow` and `fast` of a sample, with evidence ids that are unique over both."""
+
+    def __init__(self, sample: Sample) -> None:
+        self.sample = sample
+        numbers = count(1)
+        self.slow, self.fast = (
+            _explained(sample, variant, numbers) for variant in ("slow", "fast")
+        )
+        self.told, self.told_after = self._of_kernel(self.slow), self._of_kernel(self.fast)
+        self.asked = _looked_up(self.told)
+        self.asked_after = _looked_up(self.told_after)
+        self.places = _places(self.told)
+        self._numbers = numbers
+
+    @property
+    def name(self) -> str:
+        return self.sample.name
+
+    @cached_property
+    def difference(self) -> Difference:
+        return compare_explanations(self.slow, self.fast, self._numbers)
+
+    @cached_property
+    def pieces(self) -> dict[str, Evidence]:
+        """All that may be cited of `slow`."""
+        return {piece.id: piece for piece in self.told.evidence}
+
+    @property
+    def both(self) -> tuple[Evidence, ...]:
+        """All that may be cited of `slow` and `fast`."""
+        return self.told.evidence + self.told_after.evidence
+
+    def _of_kernel(self, explanation: Explanation) -> LaunchExplanation:
+        """The sample's own kernel; another one where a variant has none of that name."""
+        named = [e for e in explanation.launches if e.launch.name.function == self.sample.kernel]
+        return (named or explanation.launches)[0]
+
+
+def _explained(sample: Sample, variant: str, numbers: count[int]) -> Explanation:
+    profile = read_profile(sample.report(variant))
+    return explain(profile, profile.launches, _TOP, numbers)
+
+
+def _looked_up(told: LaunchExplanation) -> dict[str, Evidence]:
+    """By the id of the catalog; what the report lacks is left out."""
+    found = {name: told.view.get(name) for name in ASKED}
+    return {name: piece for name, piece in found.items() if piece is not None}
+
+
+def _places(told: LaunchExplanation) -> list[Evidence]:
+    """Shares of the samples of the hottest lines."""
+    return [
+        told.view.ledger.derived(
+            "samples_share",
+            Quantity(100 * each.share, "%"),
+            "share of the samples",
+            line=each.where,
+        )
+        for each in told.view.sampled_places()
+    ]

@@ -1,0 +1,291 @@
+"""Ways to make a true sentence false. What they give is false by construction, whatever a checker
+thinks of it: a checker is not asked which mutants are fair.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from evals.grounding.bases import Base, Said, bases_of
+from evals.grounding.material import Material
+from keet.evidence import Evidence
+from keet.explanation.matching import same_kind
+
+Mutation = Callable[[Base, Material, random.Random], str | None]
+"""A false sentence; None: this one can't be made so."""
+
+
+class Mutant(NamedTuple):
+    """A false sentence, and the true one that it was."""
+
+    kind: str
+    true: Said
+    false: Said
+
+
+def mutants_of(material: Material, turn: int) -> Iterator[Mutant]:
+    for base in bases_of(material, turn):
+        for kind, mutate in MUTATIONS.items():
+            text = mutate(base, material, random.Random(f"{kind} {base.text}"))
+            if text is not None:
+                false = base.said._replace(text=text, about_id=mutate is _another_id)
+                yield Mutant(kind, base.said, false)
+    yield from _two_sided(material, turn)
+
+
+# --- digits
+
+
+def _with_digit(numeral: str, index: int, step: int) -> str:
+    """The digits stay as many as they were: a leading one does not become zero."""
+    digit = int(numeral[index])
+    new = 1 + (digit - 1 + step) % 9 if index == 0 else (digit + step) % 10
+    return f"{numeral[:index]}{new}{numeral[index + 1 :]}"
+
+
+def _first_digit(base: Base, _: Material, draw: random.Random) -> str | None:
+    if base.numeral[0] == "0":
+        return None
+    return base.saying(_with_digit(base.numeral, 0, draw.randint(1, 8)) + base.unit)
+
+
+def _last_digit(base: Base, *_: object) -> str | None:
+    """One more in the last place: the smallest change that is false as printed."""
+    if len(base.numeral) < 2 or base.numeral[-1] == "9":
+        return None
+    changed = _with_digit(base.numeral, len(base.numeral) - 1, 1)
+    if float(changed.replace(",", "")) - _exact(base) <= 0.501 * _last_place(changed):
+        return None  # 12.5 is 12 and 13
+    return base.saying(changed + base.unit)
+
+
+def _exact(base: Base) -> float:
+    """The value that the numeral was rounded from, in the unit that it is printed in."""
+    return base.piece.value / 10.0 ** round(math.log10(base.piece.value / _value(base)))
+
+
+def _last_place(numeral: str) -> float:
+    return 10.0 ** -len(numeral.partition(".")[2])
+
+
+def _swapped_digits(base: Base, _: Material, draw: random.Random) -> str | None:
+    numeral = base.numeral
+    pairs = [found.start() for found in re.finditer(r"(?=\d\d)", numeral)]
+    unequal = [at for at in pairs if numeral[at] != numeral[at + 1] and (at or numeral[1] != "0")]
+    if not unequal:
+        return None
+    at = draw.choice(unequal)
+    swapped = numeral[:at] + numeral[at + 1] + numeral[at] + numeral[at + 2 :]
+    return base.saying(swapped + base.unit)
+
+
+def _moved_point(base: Base, _: Material, draw: random.Random) -> str | None:
+    value = _value(base) * draw.choice((10, 0.1))
+    return base.saying(f"{value:.4g}{base.unit}") if value < 1000 else None
+
+
+def _too_coarse(base: Base, *_: object) -> str | None:
+    """One digit where two would differ: 53.12 % is not 50 %."""
+    value = _value(base)
+    rounded = float(f"{value:.0e}")
+    if value < 10 or abs(rounded - value) < max(1, 0.02 * value):
+        return None
+    return base.saying(f"{rounded:,.0f}{base.unit}")
+
+
+def _value(base: Base) -> float:
+    return float(base.numeral.replace(",", ""))
+
+
+# --- units
+
+_PREFIXES = {"ns": "us", "us": "ms", "ms": "us", "B": "KB", "KB": "MB", "MB": "GB", "GB": "MB"}
+_OTHERS = {"%": " us", "us": " %", "ms": " %", "MB": " us", "GB": " us", "GB/s": " %", "GHz": " %"}
+
+
+def _prefix(base: Base, *_: object) -> str | None:
+    head, *per = base.unit.strip().split("/")
+    other = _PREFIXES.get(head)
+    return base.saying(f"{base.numeral} {'/'.join([other, *per])}") if other else None
+
+
+def _other_unit(base: Base, *_: object) -> str | None:
+    other = _OTHERS.get(base.unit.strip())
+    return base.saying(base.numeral + other) if other else None
+
+
+def _fraction(base: Base, *_: object) -> str | None:
+    """A fraction with the sign of a percentage: 0.5312 % for 53.12 %."""
+    if base.unit.strip() != "%":
+        return None
+    return base.saying(f"{_value(base) / 100:.4f}{base.unit}")
+
+
+# --- signs and notations
+
+
+def _negative(base: Base, *_: object) -> str:
+    return base.saying(f"-{base.numeral}{base.unit}")
+
+
+def _exponent(base: Base, *_: object) -> str:
+    """A thousand times too much, in another notation."""
+    return base.saying(f"{1000 * _value(base):.3e}{base.unit}")
+
+
+def _other_script(base: Base, material: Material, draw: random.Random) -> str | None:
+    changed = _first_digit(base, material, draw)
+    if changed is None:
+        return None
+    start, end = len(base.before), len(base.before) + len(base.numeral)
+    wide = changed[start:end].translate({ord("0") + n: 0xFF10 + n for n in range(10)})
+    return changed[:start] + wide + changed[end:]
+
+
+def _in_words(base: Base, *_: object) -> str | None:
+    if base.unit.strip() != "%":
+        return None
+    return base.saying("ninety-one percent" if _value(base) < 70 else "seventeen percent")
+
+
+def _false_bound(base: Base, _: Material, draw: random.Random) -> str:
+    value = _value(base)
+    if draw.random() < 0.5:
+        return base.saying(f"more than {1.5 * value:.4g}{base.unit}")
+    return base.saying(f"less than {0.6 * value:.4g}{base.unit}")
+
+
+# --- true numbers of other things
+
+
+def _others(base: Base, material: Material) -> list[Evidence]:
+    """What has such a unit, and clearly another value."""
+    return [
+        piece
+        for piece in material.asked.values()
+        if same_kind(piece.unit, base.piece.unit) and _differs(piece.value, base.piece.value)
+    ]
+
+
+def _differs(one: float, other: float) -> bool:
+    return abs(one - other) > 0.03 * max(abs(one), abs(other))
+
+
+def _of_another_metric(base: Base, material: Material, draw: random.Random) -> str | None:
+    others = _others(base, material)
+    return base.saying(str(draw.choice(others))) if others else None
+
+
+def _another_name(base: Base, material: Material, draw: random.Random) -> str | None:
+    """The number and its id are right; what they are said to be is not."""
+    others = _others(base, material)
+    if base.metric is None or not others:
+        return None
+    return base.saying(base.numeral + base.unit, before=f"{draw.choice(others).label} is ")
+
+
+def _another_id(base: Base, material: Material, draw: random.Random) -> str | None:
+    others = _others(base, material)
+    if base.metric is None or not others:
+        return None
+    return base.saying(base.numeral + base.unit, cited=draw.choice(others).id)
+
+
+def _of_the_other_variant(base: Base, material: Material, *_: object) -> str | None:
+    after = material.asked_after.get(base.metric or "")
+    if after is None or not _differs(after.value, base.piece.value):
+        return None
+    return base.saying(str(after))
+
+
+def _another_line(base: Base, material: Material, draw: random.Random) -> str | None:
+    line = base.piece.line
+    others = [p for p in material.places if p.line != line and _differs(p.value, base.piece.value)]
+    if not line or not others:
+        return None
+    return base.saying(base.numeral + base.unit, before=f"{draw.choice(others).line} has ")
+
+
+# --- two reports
+
+
+def _two_sided(material: Material, turn: int) -> Iterator[Mutant]:
+    both = [(material.asked[name], material.asked_after.get(name)) for name in material.asked]
+    sides = [(one, other) for one, other in both if other and _differs(one.value, other.value)]
+    for before, after in sides[turn % len(sides) :][:1] if sides else []:
+        first, second = f"{before} [{before.id}]", f"{after} [{after.id}]"
+        went, report = f"{before.label} went from", f"In report 0, {before.label} is"
+        yield Mutant(
+            "before and after swapped",
+            Said(f"{went} {first} to {second}.", both=True),
+            Said(f"{went} {second} to {first}.", both=True),
+        )
+        yield Mutant(
+            "value of the other report",
+            Said(f"{report} {first}.", both=True),
+            Said(f"{report} {second}.", both=True),
+        )
+
+
+# --- what nobody measured
+
+_INVENTED = ("Tail latency overhead", "Cache pollution", "Scheduler contention", "Warp idle ratio")
+
+
+def _invented(base: Base, _: Material, draw: random.Random) -> str | None:
+    """A name and a number from nowhere, with an id that there is."""
+    if base.metric is None:
+        return None
+    return f"{draw.choice(_INVENTED)} is {draw.uniform(20, 90):.2f} % [{base.piece.id}]."
+
+
+def _invented_uncited(base: Base, _: Material, draw: random.Random) -> str | None:
+    if base.metric is None:
+        return None
+    return f"{draw.choice(_INVENTED)} is {draw.uniform(20, 90):.2f} %."
+
+
+def _promise(base: Base, material: Material, draw: random.Random) -> str | None:
+    """Beyond the highest that keet forecasts."""
+    findings = material.told.findings
+    if base.metric is None or not findings:
+        return None
+    beyond = findings[0].forecast.high * draw.uniform(1.5, 3)
+    return f"With that mended the kernel runs {beyond:.1f}x faster [{base.piece.id}]."
+
+
+def _promise_in_words(base: Base, material: Material, draw: random.Random) -> str | None:
+    if base.metric is None or not material.told.findings:
+        return None
+    much = draw.choice(("ten times faster", "at twice the speed", "in half the time"))
+    return f"With that mended the kernel runs {much} [{base.piece.id}]."
+
+
+MUTATIONS: Mapping[str, Mutation] = {
+    "first digit": _first_digit,
+    "last digit, by one": _last_digit,
+    "two digits swapped": _swapped_digits,
+    "decimal point moved": _moved_point,
+    "rounded too far": _too_coarse,
+    "prefix of the unit (us for ms)": _prefix,
+    "another unit": _other_unit,
+    "fraction with a percent sign": _fraction,
+    "negative": _negative,
+    "exponent, 1000 times too much": _exponent,
+    "digits of another script": _other_script,
+    "number in words": _in_words,
+    "false bound (more than, less than)": _false_bound,
+    "value of another metric": _of_another_metric,
+    "name of another metric": _another_name,
+    "id of other evidence": _another_id,
+    "value of another variant": _of_the_other_variant,
+    "another source line": _another_line,
+    "invented, with an id": _invented,
+    "invented, without": _invented_uncited,
+    "promise beyond the forecast": _promise,
+    "promise in words": _promise_in_words,
+}

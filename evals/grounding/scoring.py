@@ -1,0 +1,143 @@
+"""Mutants against checks: what was caught, what slipped through, and what could not be scored.
+
+A mutant counts for a check that let its true sentence pass: to refuse everything is no catch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from evals.bootstrap import Interval, share
+from evals.grounding.checkers import CHECKERS, Judged, Outcome
+from evals.grounding.material import Material
+from evals.grounding.mutations import Mutant, mutants_of
+
+
+class Trial(NamedTuple):
+    """A mutant, and what one check made of it and of the true sentence."""
+
+    sample: str
+    kind: str
+    checker: str
+    true: str
+    false: str
+    on_true: Judged
+    on_false: Judged
+
+    @property
+    def scored(self) -> bool:
+        asked = self.on_false.outcome is not Outcome.NOT_ASKED
+        return asked and self.let_pass
+
+    @property
+    def let_pass(self) -> bool:
+        """The true sentence; one without a number that was seen says nothing."""
+        return self.on_true.outcome is Outcome.PASSED and not self.on_true.why
+
+    @property
+    def slipped(self) -> bool:
+        return self.on_false.outcome is Outcome.PASSED
+
+    @property
+    def why(self) -> str:
+        if self.on_false.outcome is Outcome.NOT_ASKED:
+            return f"unscored: {self.on_false.why}"
+        if not self.scored:
+            return f"unscored: the true sentence was {self.on_true.outcome}: {self.on_true.why}"
+        return f"{self.on_false.outcome}: {self.on_false.why or 'every number was taken for true'}"
+
+
+class Caught(NamedTuple):
+    """What one check made of one kind of mutant."""
+
+    kind: str
+    checker: str
+    mutants: int
+    """Scored ones."""
+    unscored: int
+    caught: Interval | None
+    """Refuted or doubted; None: nothing to score."""
+    refuted: int
+    doubted: int
+    example: Trial | None
+    """One that slipped."""
+
+
+class Accepted(NamedTuple):
+    """True sentences, and how many of them a check let pass."""
+
+    checker: str
+    sentences: int
+    passed: Interval
+    refuted: int
+    doubted: int
+
+
+def try_sample(material: Material, turn: int) -> list[Trial]:
+    mutants = list(mutants_of(material, turn))
+    return [trial for checker in CHECKERS for trial in _trials(material, checker, mutants)]
+
+
+def _trials(material: Material, checker: str, mutants: Sequence[Mutant]) -> list[Trial]:
+    judge = CHECKERS[checker]
+    truths = list(dict.fromkeys(mutant.true for mutant in mutants))
+    judged = judge(material, [*truths, *(mutant.false for mutant in mutants)])
+    on_true, on_false = dict(zip(truths, judged)), judged[len(truths) :]
+    return [
+        Trial(material.name, m.kind, checker, m.true.text, m.false.text, on_true[m.true], found)
+        for m, found in zip(mutants, on_false)
+    ]
+
+
+def caught_by_kind(trials: Sequence[Trial]) -> list[Caught]:
+    kinds = dict.fromkeys(trial.kind for trial in trials)
+    return [
+        _caught(kind, checker, [t for t in trials if (t.kind, t.checker) == (kind, checker)])
+        for kind in kinds
+        for checker in CHECKERS
+    ]
+
+
+def _caught(kind: str, checker: str, trials: Sequence[Trial]) -> Caught:
+    scored = [trial for trial in trials if trial.scored]
+    outcomes = [trial.on_false.outcome for trial in scored]
+    return Caught(
+        kind,
+        checker,
+        len(scored),
+        len(trials) - len(scored),
+        share(by_sample(scored, lambda trial: not trial.slipped)) if scored else None,
+        outcomes.count(Outcome.REFUTED),
+        outcomes.count(Outcome.DOUBTED),
+        next((trial for trial in scored if trial.slipped), None),
+    )
+
+
+def accepted(trials: Sequence[Trial]) -> list[Accepted]:
+    """Of the true sentences, each counted once."""
+    return [_accepted(checker, [t for t in trials if t.checker == checker]) for checker in CHECKERS]
+
+
+def _accepted(checker: str, trials: Sequence[Trial]) -> Accepted:
+    once = list({(t.sample, t.true): t for t in trials if _asked(t)}.values())
+    outcomes = [trial.on_true.outcome for trial in once]
+    return Accepted(
+        checker,
+        len(once),
+        share(by_sample(once, lambda trial: trial.let_pass)),
+        outcomes.count(Outcome.REFUTED),
+        outcomes.count(Outcome.DOUBTED),
+    )
+
+
+def _asked(trial: Trial) -> bool:
+    return trial.on_true.outcome is not Outcome.NOT_ASKED
+
+
+def by_sample(trials: Sequence[Trial], hit: Callable[[Trial], bool]) -> list[list[float]]:
+    """A sample's mutants stand and fall together."""
+    found: dict[str, list[float]] = {}
+    for trial in trials:
+        found.setdefault(trial.sample, []).append(float(hit(trial)))
+    return list(found.values())

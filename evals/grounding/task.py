@@ -1,0 +1,125 @@
+"""The task: the texts of every sample are checked, and every check is tried with false ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from evals.bars import hold
+from evals.bootstrap import Interval
+from evals.diagnosis.answers import Unscored
+from evals.grounding.material import Material
+from evals.grounding.page import parts_of
+from evals.grounding.scoring import Accepted, Caught, Trial, accepted, caught_by_kind, try_sample
+from evals.grounding.texts import Checked, texts_of_reports, texts_of_sample
+from evals.task_command import Result, need
+from keet.errors import KeetError
+from kernels_samples.samples import Sample
+
+
+class Grounded(NamedTuple):
+    """All samples."""
+
+    checked: list[Checked]
+    trials: list[Trial]
+    unscored: list[Unscored]
+
+
+def ground_samples(samples: Sequence[Sample]) -> Grounded:
+    found = Grounded([], [], [])
+    for turn, sample in enumerate(samples):
+        try:
+            material = Material(sample)
+        except KeetError as error:
+            why = f"{type(error).__name__}: a report can't be read"
+            found.unscored.append(Unscored(sample.name, "slow or fast", why))
+            continue
+        found.trials.extend(try_sample(material, turn))
+        found.checked.extend(texts_of_sample(material, turn))
+    found.checked.extend(texts_of_reports())
+    return found
+
+
+def bar_values(
+    checked: Sequence[Checked],
+    accepts: Sequence[Accepted],
+    caught: Sequence[Caught],
+    unscored: Sequence[Unscored],
+) -> dict[str, float]:
+    own = [each for each in checked if each.checker == "own"]
+    printed = [each for each in checked if each.checker == "verify" and "keet" in each.form]
+    numbers = sum(each.numbers for each in printed)
+    return {
+        "own numbers verified": sum(c.verified for c in own) / sum(c.numbers for c in own),
+        "keet's numbers refuted by verify": sum(len(c.wrong) for c in printed) / numbers,
+        "held: caught": _caught_in_all(caught, "held"),
+        "verify: caught": _caught_in_all(caught, "verify"),
+        "held: kinds caught in full": float(_full(caught, "held")),
+        "held: true sentences let pass": _passed(accepts, "held"),
+        "unscored": float(len(unscored)),
+        "mutants": float(sum(each.mutants for each in caught if each.checker == "held")),
+    }
+
+
+def _passed(accepts: Sequence[Accepted], checker: str) -> float:
+    return next(each.passed.mean for each in accepts if each.checker == checker)
+
+
+def _caught_in_all(caught: Sequence[Caught], checker: str) -> float:
+    mine = [each for each in caught if each.checker == checker]
+    return sum(c.refuted + c.doubted for c in mine) / sum(c.mutants for c in mine)
+
+
+def _full(caught: Sequence[Caught], checker: str) -> int:
+    return sum(not each.example for each in caught if each.checker == checker and each.mutants)
+
+
+def result_of(grounded: Grounded) -> Result:
+    checked, trials = grounded.checked, grounded.trials
+    need(trials)
+    accepts, caught = accepted(trials), caught_by_kind(trials)
+    return Result(
+        "grounding",
+        "Grounding: are numbers measured, and false ones caught?",
+        parts_of(checked, accepts, caught, trials, grounded.unscored),
+        {
+            "texts": [_checked(each) for each in checked],
+            "true_sentences": [_record(each, "passed") for each in accepts],
+            "caught": [_record(each._replace(example=None), "caught") for each in caught],
+            "slipped": [_slipped(each) for each in trials if each.scored and each.slipped],
+            "unscored": [_unscored(each) for each in trials if not each.scored],
+            "samples_unscored": [str(each) for each in grounded.unscored],
+        },
+        hold("grounding", bar_values(checked, accepts, caught, grounded.unscored)),
+    )
+
+
+def _checked(each: Checked) -> dict[str, Any]:
+    return {**each._asdict(), "wrong": [wrong._asdict() for wrong in each.wrong]}
+
+
+def _record(each: Accepted | Caught, interval: str) -> dict[str, Any]:
+    fields = each._asdict()
+    value: Interval | None = fields[interval]
+    return {**fields, interval: value and asdict(value)}
+
+
+def _slipped(trial: Trial) -> dict[str, str]:
+    return {
+        "sample": trial.sample,
+        "kind": trial.kind,
+        "checker": trial.checker,
+        "true": trial.true,
+        "false": trial.false,
+        "why": trial.why,
+    }
+
+
+def _unscored(trial: Trial) -> dict[str, str]:
+    return {
+        "sample": trial.sample,
+        "kind": trial.kind,
+        "checker": trial.checker,
+        "why": trial.why,
+    }

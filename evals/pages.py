@@ -1,0 +1,77 @@
+"""A result as parts, printed as text or as Markdown: one content, so that both say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from evals.bootstrap import Interval, Paired
+from evals.tables import Rows, markdown_table, text_table
+
+
+class Heading(NamedTuple):
+    text: str
+
+
+class Prose(NamedTuple):
+    text: str
+
+
+class Table(NamedTuple):
+    rows: Rows
+    """The first one is the head."""
+
+
+class Points(NamedTuple):
+    """A list; never an empty one in silence."""
+
+    lines: Sequence[str]
+    none: str = "None."
+
+
+Part = Heading | Prose | Table | Points
+
+
+def as_text(parts: Iterable[Part]) -> str:
+    return "\n\n".join("\n".join(_text(part)) for part in parts) + "\n"
+
+
+def as_markdown(title: str, command: str, parts: Iterable[Part]) -> str:
+    """`command` reproduces the page; a test holds it to that."""
+    head = [f"# {title}", f"Printed by `{command}`; not edited by hand."]
+    return "\n\n".join([*head, *("\n".join(_markdown(part)) for part in parts)]) + "\n"
+
+
+def _text(part: Part) -> list[str]:
+    if isinstance(part, Heading):
+        return [part.text, "-" * len(part.text)]
+    if isinstance(part, Table):
+        return text_table(part.rows)
+    if isinstance(part, Points):
+        return [f"  {line}" for line in part.lines] or [f"  {part.none}"]
+    return part.text.splitlines()
+
+
+def _markdown(part: Part) -> list[str]:
+    if isinstance(part, Heading):
+        return [f"## {part.text}"]
+    if isinstance(part, Table):
+        return markdown_table(part.rows)
+    if isinstance(part, Points):
+        return [f"- {line}" for line in part.lines] or [part.none]
+    return part.text.splitlines()
+
+
+def interval_cell(interval: Interval | None) -> str:
+    if interval is None:
+        return "-"
+    return f"{interval.mean:.2f} ({interval.low:.2f} to {interval.high:.2f})"
+
+
+def paired_cells(pair: Paired) -> tuple[str, str, str]:
+    return interval_cell(pair.keet), interval_cell(pair.baseline), interval_cell(pair.difference)
+
+
+def number_cell(value: float | None, spec: str = ".2f") -> str:
+    """`-` where there is none: not measured is never zero."""
+    return "-" if value is None else format(value, spec)

@@ -1,0 +1,171 @@
+"""The real samples: the least that keet must reach, and what answers without knowledge reach."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from evals.bars import hold
+from evals.diagnosis.adversaries import Tried
+from evals.diagnosis.answers import NoAnswer, answers_of, truth_of
+from evals.diagnosis.task import Scored, result_of, score_samples
+from evals.task_command import Result, printed
+from kernels_samples.samples import Sample, load_samples
+from tests.conftest import Keet
+from tests.evals.committed import check_committed
+
+
+@pytest.fixture(scope="module")
+def real() -> Scored:
+    return score_samples(load_samples())
+
+
+@pytest.fixture(scope="module")
+def result(real: Scored) -> Result:
+    return result_of(real)
+
+
+def test_every_sample_is_scored(real: Scored) -> None:
+    rows = [*real.rows, *real.healthy]
+    assert {row.sample for row in rows} == {sample.name for sample in load_samples()}
+    assert len(real.healthy) == 2 * len({row.sample for row in real.healthy})
+    assert real.unscored == []
+
+
+def test_keet_is_right_often_enough(result: Result) -> None:
+    """The floor: who changes a check runs into it."""
+    assert [held for held in result.bars if not held.met] == []
+
+
+def test_a_miss_of_a_bar_is_one() -> None:
+    values = {
+        "top-1": 0.89,
+        "top-3": 1,
+        "top-1 less NVIDIA's": 0.3,
+        "located": 0.8,
+        "false alarms": 0.125,
+        "still raised on fast": 0,
+        "unscored": 0,
+    }
+    missed = [held.bar.value for held in hold("diagnosis", values) if not held.met]
+    assert missed == ["top-1", "false alarms"]
+
+
+def test_the_committed_table_is_what_is_printed(
+    result: Result, request: pytest.FixtureRequest
+) -> None:
+    check_committed(request, "diagnosis.md", printed(result, "markdown"))
+
+
+def test_the_text_has_a_row_for_each_sample_and_a_line_for_each_miss(
+    real: Scored, result: Result
+) -> None:
+    lines = printed(result, "terminal").splitlines()
+    for row in [*real.rows, *real.healthy]:
+        assert any(line.split()[:1] == [row.sample] for line in lines)
+    for row in real.rows:
+        assert all(f"  {row.sample}: {miss}" in lines for miss in row.misses)
+
+
+def test_the_json_says_the_same_and_why(real: Scored, result: Result) -> None:
+    document = json.loads(printed(result, "json"))
+    right = sum(row.rank == 1 for row in real.rows)
+    assert document["summary"]["hits"]["top1"]["keet"]["mean"] == right / len(real.rows)
+    assert [row["sample"] for row in document["samples"]] == [row.sample for row in real.rows]
+    assert all(row["why"] or row["misses"] for row in document["samples"])
+    assert all(row["why"] for row in document["healthy"])
+    assert len(document["healthy"]) == len(real.healthy)
+
+
+def test_the_command_prints_it(keet: Keet, result: Result) -> None:
+    ran = keet("eval", "diagnosis", "--check", "--format", "json")
+    assert (ran.code, ran.out, ran.err) == (0, printed(result, "json"), "")
+
+
+def test_truths_are_those_of_the_samples() -> None:
+    truths = {sample.name: truth_of(sample) for sample in load_samples()}
+    flip, layered = truths["matrix_flip"], truths["xs_lookup"]
+    assert (flip.dominant, flip.lines) == ("uncoalesced_global", (("slow.cu", 7),))
+    assert (flip.kernel, flip.difficulty) == ("flip", "visible")
+    assert layered.names == ("latency_bound", "small_grid")
+    assert layered.fixed == ("latency_bound", "small_grid")  # the other is mended in part
+    assert truths["lookup_records"].fixed == ()  # what is left is the same cause
+
+
+# --- what can't be scored
+
+
+@pytest.fixture
+def flip() -> Sample:
+    return next(sample for sample in load_samples() if sample.name == "matrix_flip")
+
+
+def test_a_report_that_is_gone_is_unscored(flip: Sample) -> None:
+    others = [sample for sample in load_samples() if sample.name in ("row_norms", "pair_reduce")]
+    lost = score_samples([flip.model_copy(update={"name": "not_there"}), *others])
+    assert [row.sample for row in lost.rows] == ["row_norms"]
+    assert {(each.sample, each.variant) for each in lost.unscored} == {
+        ("not_there", "slow"),
+        ("not_there", "fast"),
+    }
+    assert "not_there, slow: " in printed(result_of(lost), "terminal")
+
+
+def test_a_report_without_the_kernel_is_unscored(flip: Sample) -> None:
+    answers = answers_of(flip.model_copy(update={"kernel": "flop"}))
+    assert answers["slow"] == NoAnswer("the report has no launch of flop")
+
+
+# --- adversaries
+
+
+@pytest.fixture(scope="module")
+def tried(real: Scored) -> dict[str, Tried]:
+    return {each.name: each for each in real.adversaries}
+
+
+def test_full_marks_can_be_had(tried: dict[str, Tried]) -> None:
+    assert tried["knows the truth (not an attack)"][1:] == (1, 1, 1, 0, 0)
+
+
+def test_a_wrong_line_is_no_place(tried: dict[str, Tried]) -> None:
+    assert tried["right finding, wrong line"].located == 0
+    assert tried["right finding, every line of the file"].located == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "top1", "top3"),
+    [
+        ("every finding there is", 0.05, 0.15),
+        ("the five commonest causes of the others", 0.2, 0.3),
+        ("latency_bound, always", 0.1, 0.1),
+        ("keet's answer to another kernel", 0, 0),
+        ("no finding", 0, 0),
+    ],
+)
+def test_who_knows_nothing_gets_next_to_nothing(
+    tried: dict[str, Tried], name: str, top1: float, top3: float
+) -> None:
+    assert tried[name].top1 <= top1
+    assert tried[name].top3 <= top3
+    assert tried[name].located <= top1
+
+
+def test_lists_cost_alarms_and_findings_that_nobody_planted(tried: dict[str, Tried]) -> None:
+    for name in ("every finding there is", "the five commonest causes of the others"):
+        assert tried[name].false_alarms == 1
+        assert tried[name].beside > 4
+    assert tried["latency_bound, always"].false_alarms == 1
+
+
+def test_repeating_oneself_gains_nothing(result: Result, tried: dict[str, Tried]) -> None:
+    again, once = tried["keet's findings, five times each"], result.document["summary"]["hits"]
+    assert again.top1 <= once["top1"]["keet"]["mean"]
+    assert again.top3 < once["top3"]["keet"]["mean"]
+    assert again.located <= once["located"]["mean"]
+
+
+def test_what_adversaries_got_is_printed(real: Scored, result: Result) -> None:
+    text = printed(result, "terminal")
+    assert all(f"{each.name} " in text for each in real.adversaries)

@@ -1,0 +1,88 @@
+"""The real pairs: the least that forecasts must reach, and what those without knowledge reach."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from evals.forecast.adversaries import Tried, try_all
+from evals.forecast.pairs import Pairs, pairs_of_samples
+from evals.forecast.task import result_of
+from evals.task_command import Result, printed
+from kernels_samples.samples import load_samples
+from tests.conftest import Keet
+from tests.evals.committed import check_committed
+
+
+@pytest.fixture(scope="module")
+def real() -> Pairs:
+    return pairs_of_samples(load_samples())
+
+
+@pytest.fixture(scope="module")
+def result(real: Pairs) -> Result:
+    return result_of(*real)
+
+
+def test_every_step_of_every_sample_with_a_cause_is_a_pair(real: Pairs) -> None:
+    pairs, unscored = real
+    samples = [sample for sample in load_samples() if not sample.healthy]
+    assert len(pairs) == sum(len(sample.variants) - 1 for sample in samples)
+    assert unscored == []
+    assert sum(pair.before != "slow" for pair in pairs) >= 4
+
+
+def test_forecasts_are_near_enough(result: Result) -> None:
+    assert [held for held in result.bars if not held.met] == []
+
+
+def test_the_committed_table_is_what_is_printed(
+    result: Result, request: pytest.FixtureRequest
+) -> None:
+    check_committed(request, "forecast.md", printed(result, "markdown"))
+
+
+def test_every_pair_says_why(real: Pairs, result: Result) -> None:
+    document = json.loads(printed(result, "json"))
+    assert len(document["pairs"]) == len(real[0])
+    assert all("measured" in row["why"] for row in document["pairs"])
+
+
+def test_the_command_prints_it(keet: Keet, result: Result) -> None:
+    ran = keet("eval", "forecast", "--check")
+    assert (ran.code, ran.out) == (0, printed(result, "terminal"))
+
+
+# --- adversaries
+
+
+@pytest.fixture(scope="module")
+def tried(real: Pairs) -> dict[str, Tried]:
+    return {each.name: each for each in try_all(real[0])}
+
+
+def test_full_marks_can_be_had(tried: dict[str, Tried]) -> None:
+    assert tried["knows what was measured (not an attack)"][1:] == (0, 1, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["infinite", "2x, up to infinity", "not a number", "zero", "negative"],
+)
+def test_what_is_no_number_is_nothing(tried: dict[str, Tried], real: Pairs, name: str) -> None:
+    assert tried[name][1:-1] == tried["nothing"][1:-1]
+    assert tried[name].invalid == len(real[0])
+
+
+def test_a_range_that_covers_everything_is_no_win(tried: dict[str, Tried], result: Result) -> None:
+    all_of_it, ours = tried["2x, from 1x to 1000x"], result.document["summary"]
+    assert all_of_it.covered == 1
+    assert all_of_it.width > 5 * ours["width"]["keet"]["mean"]
+    assert all_of_it.range_score > 2 * ours["range_score"]["keet"]["mean"]
+
+
+def test_who_knows_nothing_is_beaten(tried: dict[str, Tried], result: Result) -> None:
+    ours = result.document["summary"]["largest"]["keet"]["mean"]
+    for name in ("nothing", "2x, always", "an estimate of 100 % of the time"):
+        assert tried[name].error > 1.5 * ours
