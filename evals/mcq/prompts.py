@@ -1,0 +1,106 @@
+"""The prompts of `mcq`: the same words in every condition, and the condition's context.
+
+What a file is called in its folder (`slow.cu`, `fast.cu`) would give answers away: prompts name it
+`kernel.cu`, or `p.cu` and `q.cu`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from pathlib import Path
+
+from evals.contexts import context, numbered_source
+from evals.mcq.changing import PAIR
+from evals.mcq.drafts import LETTERS
+from evals.mcq.facts import facts_of
+from evals.mcq.questions import Question
+from evals.runs import Condition, Prompt, digest
+
+SYSTEM = """\
+You are a GPU performance engineer. You answer multiple-choice questions about profiles that \
+Nsight Compute took of CUDA and Triton kernels."""
+
+SOURCE = """\
+# Source{of}
+
+{source}"""
+
+PROFILE = """\
+# Profile{of}
+
+<profile>
+{context}
+</profile>"""
+
+QUESTION = """\
+# Question
+
+{text}
+
+{options}
+
+Exactly one option is right. If what you are given does not settle it, choose the most likely one. \
+You may reason briefly; the last line of your answer must be
+
+ANSWER: X
+
+where X is one of A, B, C and D."""
+
+
+def prompt_version() -> str:
+    return digest(SYSTEM, SOURCE, PROFILE, QUESTION)
+
+
+def prompts(
+    questions: Iterable[Question],
+    conditions: Sequence[Condition],
+    attempts: int = 1,
+    explanations: Path | None = None,
+) -> Iterator[Prompt]:
+    for question, condition in product(questions, conditions):
+        user = user_text(question, condition, explanations)
+        for attempt in range(1, attempts + 1):
+            yield Prompt(
+                id=f"mcq.{question.id}.{condition}.{attempt}",
+                sample=question.sample,
+                condition=condition,
+                attempt=attempt,
+                question=question.id,
+                system=SYSTEM,
+                user=user,
+            )
+
+
+def user_text(question: Question, condition: Condition, explanations: Path | None = None) -> str:
+    names = ("",) if len(question.reports) == 1 else tuple(f" {name}" for name in PAIR)
+    parts: list[str] = []
+    for report, name in zip(question.reports, names):
+        parts += _about(report, name, condition, explanations)
+    options = "\n".join(f"{letter}) {text}" for letter, text in zip(LETTERS, question.options))
+    return "\n\n".join([*parts, QUESTION.format(text=question.text, options=options)]) + "\n"
+
+
+def _about(
+    report: str, name: str, condition: Condition, explanations: Path | None
+) -> Iterator[str]:
+    """The source and the profile of one report, as far as the condition has them."""
+    if condition == "blind":
+        return
+    sample_name, variant = report.split("/")
+    sample = facts_of()[sample_name, variant].sample
+    called = name.strip().lower() or "kernel"
+    source = numbered_source(sample, variant)
+    yield SOURCE.format(of=name, source=neutral(source, called))
+    if seen := context(sample, variant, condition, explanations):
+        yield PROFILE.format(of=name, context=neutral(seen.strip(), called))
+
+
+_FILE = re.compile(r"\b(?:slow|fast|step\d)(?=\.(?:cu|py)\b)")
+_PROGRAM = re.compile(r"(?:(?<=\./)|\b(?=\w+@))(?:slow|fast|step\d)\b")
+
+
+def neutral(text: str, name: str) -> str:
+    """Without the names that tell a slow variant from a fast one."""
+    return _PROGRAM.sub("program", _FILE.sub(name, text))

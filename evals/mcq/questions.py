@@ -1,0 +1,143 @@
+"""The questions: made from the samples' reports, always the same ones in the same order."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from evals.mcq import changing, launching, reading
+from evals.mcq.drafts import LETTERS, Draft
+from evals.mcq.facts import Facts, facts_of
+from evals.mcq.unknown import unknown_drafts
+from evals.runs import Record, read_lines, write_lines
+from keet.errors import UsageError
+
+Letter = Literal["A", "B", "C", "D"]
+Source = Literal["source", "raw", "keet"]
+
+KINDS: dict[str, tuple[str, Callable[[Sequence[Facts]], list[Draft]]]] = {
+    "unit": ("which unit came nearest to its peak", reading.unit_drafts),
+    "line": ("which line got the most warp samples", reading.line_drafts),
+    "stall": ("what its warps waited for the most", reading.stall_drafts),
+    "occupancy": ("how many blocks fit, and what limits them", launching.occupancy_drafts),
+    "waves": ("how many waves of blocks its grid is", launching.wave_drafts),
+    "traffic": ("how many bytes DRAM moved", launching.traffic_drafts),
+    "speed": ("how much faster a fix made it", changing.speed_drafts),
+    "change": ("what a fix changed in the profile", changing.change_drafts),
+    "pair": ("which of two is faster, and why", changing.pair_drafts),
+    "edit": ("which edit helps most", changing.edit_drafts),
+    "unknown": ("what the report can't tell", unknown_drafts),
+}
+_SEED = "places"
+
+
+class Question(Record):
+    """One question, with what makes each option right or wrong."""
+
+    id: str
+    kind: str
+    sample: str
+    reports: tuple[str, ...]
+    """As `matrix_flip/slow`; for a pair P and Q, in this order."""
+    text: str
+    options: tuple[str, str, str, str]
+    correct: Letter
+    why: str
+    """How the answer was computed: metrics and values."""
+    why_wrong: dict[str, str]
+    answerable_from: tuple[Source, ...]
+    """What holds the needed number, word for word. Others may still allow to infer it."""
+
+    @property
+    def answer(self) -> str:
+        return self.options[LETTERS.index(self.correct)]
+
+
+@cache
+def _all() -> tuple[Question, ...]:
+    reports = list(facts_of().values())
+    drafts = {kind: make(reports) for kind, (_, make) in KINDS.items()}
+    return tuple(_placed(drafts))
+
+
+def all_questions() -> list[Question]:
+    return list(_all())
+
+
+def _placed(drafts: dict[str, list[Draft]]) -> Iterable[Question]:
+    """Right answers go round the four places, kind after kind; wrong ones fall where they may."""
+    draws = random.Random(_SEED)
+    turn = 0
+    for of_kind in drafts.values():
+        mixed = draws.sample(of_kind, len(of_kind))
+        places = {draft.name: (turn + number) % 4 for number, draft in enumerate(mixed)}
+        turn += len(mixed)
+        yield from (_question(draft, places[draft.name], draws) for draft in of_kind)
+
+
+def _question(draft: Draft, place: int, draws: random.Random) -> Question:
+    from evals.mcq.answerable import answerable_from
+
+    wrong = list(zip(draft.options[1:], draft.why_wrong))
+    draws.shuffle(wrong)
+    options = [text for text, _ in wrong]
+    options.insert(place, draft.options[0])
+    first, second, third, fourth = options
+    reasons = dict(wrong)
+    return Question(
+        id=f"q-{draft.kind}-{draft.name}",
+        kind=draft.kind,
+        sample=draft.facts[0].sample.name,
+        reports=tuple(facts.name for facts in draft.facts),
+        text=draft.text,
+        options=(first, second, third, fourth),
+        correct=LETTERS[place],  # type: ignore[arg-type]
+        why=draft.why,
+        why_wrong={LETTERS[i]: reasons[text] for i, text in enumerate(options) if i != place},
+        answerable_from=answerable_from(draft),
+    )
+
+
+def chosen(count: int, seed: int = 1) -> list[Question]:
+    """So many, as even as can be over kinds, samples and places of the answer."""
+    every = all_questions()
+    if not 0 < count <= len(every):
+        raise UsageError(f"{count} questions can't be chosen of {len(every)}; ask for fewer")
+    draws = random.Random(seed)
+    left = draws.sample(every, len(every))
+    kept: list[Question] = []
+    seen: Counter[tuple[str, str]] = Counter()
+    while len(kept) < count:
+        best = min(left, key=lambda question: _crowding(question, seen))
+        left.remove(best)
+        kept.append(best)
+        seen.update(_traits(best))
+    return sorted(kept, key=every.index)
+
+
+def _traits(question: Question) -> list[tuple[str, str]]:
+    return [
+        ("kind", question.kind),
+        ("place", question.correct),
+        ("kind and place", question.kind + question.correct),
+        ("sample", question.sample),
+    ]
+
+
+def _crowding(question: Question, seen: Counter[tuple[str, str]]) -> tuple[int, ...]:
+    return tuple(seen[trait] for trait in _traits(question))
+
+
+def write_key(path: Path, questions: Iterable[Question]) -> None:
+    write_lines(path, questions)
+
+
+def read_key(path: Path) -> dict[str, Question]:
+    """By id."""
+    if not path.is_file():
+        raise UsageError(f"there is no {path}; make the run again: keet eval prompts --help")
+    return {question.id: question for question in read_lines(path, Question)}

@@ -1,0 +1,119 @@
+"""The prompts: complete, the same but for the context, and without names that give answers away."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from evals.mcq.prompts import neutral, prompt_version, prompts, user_text
+from evals.mcq.questions import Question, all_questions
+from evals.runs import Condition
+from keet.cli.eval import find_action
+
+GOLDEN = Path(__file__).parent / "golden"
+SHOWN: tuple[tuple[str, Condition], ...] = (
+    ("unit", "blind"),
+    ("unit", "none"),
+    ("pair", "keet"),
+    ("unknown", "keet"),
+)
+
+
+def first(kind: str) -> Question:
+    """With a short source, so that a golden can be read."""
+    return min(
+        (question for question in all_questions() if question.kind == kind),
+        key=lambda question: len(user_text(question, "keet")),
+    )
+
+
+@pytest.mark.parametrize(("kind", "condition"), SHOWN)
+def test_prompts_are_as_they_were(kind: str, condition: Condition, request):
+    text = user_text(first(kind), condition)
+    path = GOLDEN / f"{kind}.{condition}.txt"
+    if request.config.getoption("--update"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_every_question_in_every_condition():
+    questions = all_questions()[::9]
+    made = list(prompts(questions, ("blind", "none", "raw", "keet"), attempts=2))
+    assert len({prompt.id for prompt in made}) == len(made) == len(questions) * 8
+    assert made[0].id == f"mcq.{questions[0].id}.blind.1"
+    assert {prompt.question for prompt in made} == {question.id for question in questions}
+    assert {prompt.system for prompt in made} == {made[0].system}
+
+
+def test_conditions_differ_in_the_context_alone():
+    question = next(q for q in all_questions() if q.kind == "unit")
+    blind, none, raw, keet = (user_text(question, c) for c in ("blind", "none", "raw", "keet"))
+    assert none.endswith(blind)
+    assert raw.endswith(blind)
+    assert keet.endswith(blind)
+    source = none.removesuffix(blind)
+    assert raw.startswith(source)
+    assert keet.startswith(source)
+    assert "Section: GPU Speed Of Light" in raw
+    assert "<profile>" not in none
+    assert "Causes, by gain" in keet
+
+
+def test_no_prompt_tells_slow_from_fast():
+    for question in all_questions()[::2]:
+        for condition in ("none", "raw", "keet"):
+            text = user_text(question, condition)
+            assert not re.search(r"\b(slow|fast|step1)(\.cu|\.py|@)|\./(slow|fast|step1)\b", text)
+
+
+def test_the_answer_is_not_in_the_prompt_as_such():
+    for question in all_questions():
+        text = user_text(question, "blind")
+        assert question.why not in text
+        assert all(text.count(f"\n{letter}) ") == 1 for letter in "ABCD")
+
+
+def test_names_are_neutral():
+    told = "slow.cu:7 [12] slow@127.0.0.1 ./fast --once, a slow path, step1.py"
+    assert neutral(told, "p") == "p.cu:7 [12] program@127.0.0.1 ./program --once, a slow path, p.py"
+
+
+def test_the_version_is_of_the_words():
+    assert re.fullmatch(r"[0-9a-f]{12}", prompt_version())
+
+
+def run_command(*arguments: str, capsys) -> str:
+    from argparse import ArgumentParser
+
+    module = find_action(["mcq"])
+    assert module is not None
+    parser = ArgumentParser()
+    module.configure(parser)
+    module.run(parser.parse_args(arguments))
+    return capsys.readouterr().out
+
+
+def test_the_command_prints_the_set(capsys):
+    told = run_command(capsys=capsys)
+    assert "From the wording alone" in told
+    assert "occupancy" in told
+
+
+def test_the_command_shows_one(capsys):
+    question = all_questions()[0]
+    told = run_command("--show", question.id, capsys=capsys)
+    assert question.why in told
+    assert all(why in told for why in question.why_wrong.values())
+    said = json.loads(run_command("--show", question.id, "--format", "json", capsys=capsys))
+    assert said["correct"] == question.correct
+
+
+def test_the_command_refuses_an_unknown_id(capsys):
+    from keet.errors import UsageError
+
+    with pytest.raises(UsageError, match="there is no question"):
+        run_command("--show", "q-none", capsys=capsys)
