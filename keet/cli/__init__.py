@@ -13,6 +13,7 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from types import ModuleType
 from typing import NamedTuple, NoReturn
 
 from keet.errors import KeetError, UsageError, one_line
@@ -42,6 +43,7 @@ COMMANDS = {
     "top": _Command("top", "the biggest opportunities of a store: share of time x forecast"),
     "query": _Command("query", "SQL over a store: launches, findings, metrics, files"),
     "insights": _Command("insights", "sweeps, clusters, outliers and changes over a store"),
+    "eval": _Command("eval", "is keet right, and does it help? scores with intervals"),
     "verify": _Command("verify", "check the numbers of any text against a report"),
     "profile": _Command("profile", "run ncu on a program with what keet needs, then explain"),
     "snapshot": _Command("snapshot", "a report as text to read, diff and keep (.keet.json)"),
@@ -133,9 +135,19 @@ def dispatch(arguments: list[str]) -> int:
     command = COMMANDS.get(name)
     if command is None:
         raise UsageError(_unknown_command(name))
-    module = import_module(f"keet.cli.{command.module}")
+    return run_command(import_module(f"keet.cli.{command.module}"), f"keet {name}", rest)
+
+
+def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
+    """Parse what stands behind the command's name, and run it."""
+    if hasattr(module, "find_action"):  # as `keet eval diagnosis`: the next word picks the module
+        action = module.find_action(rest)
+        if action is None:
+            sys.stdout.write(module.help_text())
+            return 0
+        return run_command(action, f"{prog} {rest[0]}", rest[1:])
     parser = _Parser(
-        prog=f"keet {name}",
+        prog=prog,
         description=module.__doc__,
         epilog=module.EXAMPLES,
         formatter_class=RawDescriptionHelpFormatter,

@@ -1,0 +1,1 @@
+"""Runs as tables, Markdown, JSON and a plot, and beside an earlier run."""

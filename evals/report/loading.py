@@ -1,0 +1,68 @@
+"""Scored runs that may be reported together: of one task, asked in the same words, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from evals.runs import Record, Run, RunFolder, Task, read_lines
+from keet.errors import UsageError
+
+_Score = TypeVar("_Score", bound=Record)
+
+
+class Scored(NamedTuple):
+    """A run, or the scores of one whose run is not at hand."""
+
+    path: Path
+    run: Run | None
+
+    @property
+    def scores_file(self) -> Path:
+        return self.path / "scores.jsonl" if self.path.is_dir() else self.path
+
+
+def open_runs(paths: Sequence[Path]) -> list[Scored]:
+    runs = [Scored(path, RunFolder(path).run) for path in paths]
+    _check_one(runs, "task", "report them apart")
+    _check_one(runs, "prompt_version", "report them apart, or hold one to the other with --against")
+    return runs
+
+
+def open_earlier(path: Path) -> Scored:
+    """What --against names: a run, or the scores.jsonl that was kept of one."""
+    if path.is_dir():
+        return Scored(path, RunFolder(path).run)
+    if path.is_file():
+        return Scored(path, None)
+    raise UsageError(f"{path} is not there; name a run or its scores.jsonl")
+
+
+def task_of(runs: Sequence[Scored]) -> Task:
+    run = runs[0].run
+    assert run is not None, "open_runs reads it of each"
+    return run.task
+
+
+def scores_of(runs: Sequence[Scored], kind: type[_Score]) -> list[_Score]:
+    return [score for run in runs for score in _scores(run, kind)]
+
+
+def _scores(scored: Scored, kind: type[_Score]) -> list[_Score]:
+    if not scored.scores_file.is_file():
+        raise UsageError(
+            f"{scored.path} has no scores yet; score it first: keet eval score {scored.path}"
+        )
+    found = list(read_lines(scored.scores_file, kind))
+    if not found:
+        raise UsageError(f"{scored.scores_file} holds no score; let a model answer: keet eval ask")
+    return found
+
+
+def _check_one(runs: Sequence[Scored], field: str, remedy: str) -> None:
+    """Scores of other tasks, or of answers to other words, are not to be averaged."""
+    said = {str(getattr(scored.run, field)): scored.path for scored in runs}
+    if len(said) > 1:
+        named = ", ".join(f"{path} has {value}" for value, path in said.items())
+        raise UsageError(f"the runs differ in {field} ({named}); {remedy}")

@@ -1,0 +1,164 @@
+"""A run of multiple-choice questions as a document, and the document as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from evals.mcq.questions import Question, read_key
+from evals.mcq.scoring import KEY, McqScore
+from evals.mcq.summary import ALL, CHANCE, Cell, Difference, summarise
+from evals.optimize.summary import check_scores
+from evals.pages import Heading, Part, Points, Prose, Table, interval_cell
+from evals.report.against import Reading, against, run_document
+from evals.report.documents import AgainstDocument, FailureDocument, RunDocument
+from evals.report.loading import Scored, scores_of
+from evals.report.optimize import Cells, against_parts, run_line
+from evals.runs import Record
+from keet.errors import UsageError
+from keet.version import __version__
+
+SATURATED = 0.95
+"""Right answers without a profile: above it, no profile can show a difference."""
+LEAST = 10
+"""Scored answers below which that is not said of a group."""
+
+
+class McqReport(Record):
+    """What `keet eval report --format json` prints for a run of mcq."""
+
+    schema_version: int = 1
+    task: Literal["mcq"] = "mcq"
+    keet: str = __version__
+    runs: tuple[RunDocument, ...]
+    summaries: tuple[Cell, ...]
+    differences: tuple[Difference, ...]
+    saturation: tuple[str, ...]
+    wrong: tuple[FailureDocument, ...]
+    unscored: tuple[FailureDocument, ...]
+    scores: tuple[McqScore, ...]
+    against: AgainstDocument | None = None
+
+
+def _value(score: McqScore) -> float | None:
+    return None if score.outcome == "unscored" else float(score.outcome == "right")
+
+
+def _is_worse(after: McqScore, before: McqScore) -> bool:
+    return (before.outcome, after.outcome) == ("right", "wrong")
+
+
+def _word(score: McqScore) -> str:
+    return f"{score.chosen} ({score.outcome})"
+
+
+MCQ: Reading[McqScore] = Reading(_value, _word, _is_worse)
+
+
+def report_of(runs: Sequence[Scored], earlier: Scored | None) -> McqReport:
+    scores = scores_of(runs, McqScore)
+    check_scores(scores)
+    if all(score.outcome == "unscored" for score in scores):
+        raise UsageError(f"none of {len(scores)} answers is scored: {scores[0].why}; ask again")
+    beside = None
+    if earlier is not None:
+        before = scores_of([earlier], McqScore)
+        check_scores(before)
+        beside = against(scores, before, (runs[0], earlier), MCQ)
+    return document_of(scores, _key(runs), [run_document(run) for run in runs], beside)
+
+
+def _key(runs: Sequence[Scored]) -> dict[str, Question]:
+    joined: dict[str, Question] = {}
+    for run in runs:
+        joined.update(read_key(run.path / KEY))
+    return joined
+
+
+def document_of(
+    scores: Sequence[McqScore],
+    key: dict[str, Question],
+    runs: Sequence[RunDocument],
+    beside: AgainstDocument | None,
+) -> McqReport:
+    summary = summarise(scores, key)
+    return McqReport(
+        runs=tuple(runs),
+        summaries=summary.cells,
+        differences=summary.differences,
+        saturation=tuple(saturation(summary.cells)),
+        wrong=tuple(_listed(score) for score in scores if score.outcome == "wrong"),
+        unscored=tuple(_listed(score) for score in scores if score.outcome == "unscored"),
+        scores=tuple(scores),
+        against=beside,
+    )
+
+
+def _listed(score: McqScore) -> FailureDocument:
+    return FailureDocument(id=score.id, model=score.model, status=score.outcome, why=score.why)
+
+
+def saturation(cells: Sequence[Cell]) -> Iterator[str]:
+    for cell in cells:
+        if cell.condition != "none" or cell.right is None or cell.scored < LEAST:
+            continue
+        if cell.right.mean >= SATURATED:
+            yield (
+                f"{cell.model}, {cell.group}: saturated: {cell.right.mean:.0%} right with the "
+                "source alone; no profile can show a difference here"
+            )
+
+
+# --- the page
+
+
+def parts_of(report: McqReport) -> Iterator[Part]:
+    yield Prose("\n".join(run_line(run) for run in report.runs))
+    yield Heading("All questions")
+    yield Prose(
+        f"Share of right answers among the scored ones; guessing gives {CHANCE}. Intervals (95 %) "
+        "are drawn over samples."
+    )
+    yield Points(report.saturation, "No group is saturated.")
+    yield Table(_cell_rows([cell for cell in report.summaries if cell.group == ALL]))
+    yield Table(_difference_rows([each for each in report.differences if each.group == ALL]))
+    yield Heading("By group")
+    yield Table(_cell_rows([cell for cell in report.summaries if cell.group != ALL]))
+    yield Table(_difference_rows([each for each in report.differences if each.group != ALL]))
+    yield Heading("Wrong")
+    yield Points(list(_lines(report.wrong)), "None: every scored answer is right.")
+    yield Heading("Unscored")
+    yield Points(list(_lines(report.unscored)))
+    if report.against is not None:
+        yield from against_parts(report.against, "the share of right answers")
+
+
+def _cell_rows(cells: Sequence[Cell]) -> Cells:
+    rows: Cells = [("model", "group", "condition", "right", "scored", "unscored")]
+    for cell in cells:
+        counts = (str(cell.scored), str(cell.unscored))
+        rows.append((cell.model, cell.group, cell.condition, interval_cell(cell.right), *counts))
+    return rows
+
+
+def _difference_rows(found: Sequence[Difference]) -> Cells:
+    rows: Cells = [("model", "group", "condition", "than", "questions", "difference")]
+    for each in found:
+        pair = (each.model, each.group, each.condition, each.baseline)
+        rows.append((*pair, str(each.questions), interval_cell(each.shares.difference)))
+    return rows
+
+
+def _lines(listed: Sequence[FailureDocument]) -> Iterator[str]:
+    for each in listed:
+        yield f"{each.id} ({each.model}): {' '.join(each.why.split())}"
+
+
+def short_parts(scores: Sequence[McqScore]) -> list[Part]:
+    """After scoring: counts by condition."""
+    rows: Cells = [("model", "condition", "right", "wrong", "unscored")]
+    for model, condition in dict.fromkeys((s.model, s.condition) for s in scores):
+        outcomes = [s.outcome for s in scores if (s.model, s.condition) == (model, condition)]
+        counts = (str(outcomes.count(word)) for word in ("right", "wrong", "unscored"))
+        rows.append((model, condition, *counts))
+    return [Table(rows)]

@@ -1,0 +1,199 @@
+"""Runs of mcq: right answers by condition, what is wrong and why, and changes since an earlier run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from evals.bootstrap import Interval
+from evals.commands import score as score_command
+from evals.mcq.questions import Question
+from evals.mcq.scoring import KEY, McqScore
+from evals.mcq.summary import Cell
+from evals.report.loading import open_earlier, open_runs
+from evals.report.mcq import McqReport, report_of, saturation, short_parts
+from evals.runs import Answer, Condition, Prompt, Run, RunFolder, write_lines
+from keet.errors import UsageError
+from tests.evals.report.test_report import printed
+
+SAMPLES = ("matrix_flip", "key_count", "row_norms", "cell_update")
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough to tell an interval, and ten times as quick."""
+    monkeypatch.setattr("evals.bootstrap.RESAMPLES", 200)
+
+
+def question(sample: str) -> Question:
+    return Question(
+        id=f"q-{sample}",
+        kind="unit",
+        sample=sample,
+        reports=(f"{sample}/slow",),
+        text="Which unit limits it?",
+        options=("FMA", "L2", "DRAM", "XU"),
+        correct="A",
+        why="it is the busiest",
+        why_wrong=dict.fromkeys("BCD", "it idles"),
+        answerable_from=("raw", "keet"),
+    )
+
+
+def folder(path: Path, chosen: dict[Condition, str], version: str = "v") -> RunFolder:
+    """`AB-C`: the answer to each question, - for none yet."""
+    run = Run(
+        task="mcq",
+        created="2026-01-01",
+        prompt_version=version,
+        conditions=tuple(chosen),
+        samples=SAMPLES,
+    )
+    prompts = [
+        Prompt(
+            id=f"mcq.q-{s}.{c}.1", sample=s, condition=c, question=f"q-{s}", system="s", user="u"
+        )
+        for c in chosen
+        for s in SAMPLES
+    ]
+    made = RunFolder.create(path, run, prompts)
+    write_lines(path / KEY, [question(sample) for sample in SAMPLES])
+    for prompt, letter in zip(prompts, "".join(chosen.values()), strict=True):
+        if letter != "-":
+            text = f"ANSWER: {letter}" if letter != "?" else "I cannot say"
+            made.add(Answer(id=prompt.id, model="m:m", date="d", prompt_version=version, text=text))
+    return made
+
+
+def scored(made: RunFolder, *more: str) -> Path:
+    parser = argparse.ArgumentParser()
+    score_command.configure(parser)
+    score_command.run(parser.parse_args([str(made.path), *more]))
+    return made.path
+
+
+def report(path: Path, earlier: Path | None = None) -> McqReport:
+    return report_of(open_runs([path]), open_earlier(earlier) if earlier else None)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return scored(folder(tmp_path / "run", {"none": "AB?C", "keet": "AAAB"}))
+
+
+def test_shares_of_right_answers(run: Path) -> None:
+    cells = {cell.condition: cell for cell in report(run).summaries if cell.group == "all"}
+    assert (cells["none"].scored, cells["none"].unscored) == (3, 1)
+    assert cells["none"].right is not None
+    assert cells["keet"].right is not None
+    assert cells["none"].right.mean == pytest.approx(1 / 3)
+    assert cells["keet"].right.mean == pytest.approx(3 / 4)
+
+
+def test_paired_over_questions_scored_in_both(run: Path) -> None:
+    found = next(each for each in report(run).differences if each.group == "all")
+    assert (found.questions, found.shares.difference.mean) == (3, pytest.approx(1 / 3))
+
+
+def test_the_page_lists_what_is_wrong(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    text = printed(capsys, run)
+    wrong = text.split("\nWrong\n")[1].split("\nUnscored\n")[0]
+    assert wrong.count("(m:m)") == 3
+    assert "mcq.q-cell_update.keet.1 (m:m): the answer line says B: it idles." in wrong
+    assert "mcq.q-row_norms.none.1" in text.split("\nUnscored\n")[1]
+    assert "No group is saturated." in text
+
+
+def test_json_and_markdown(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    again = McqReport.model_validate_json(printed(capsys, run, "--format", "json"))
+    assert again == report(run)
+    assert "| m:m | all | keet |" in printed(capsys, run, "--format", "markdown")
+
+
+def test_all_right_without_a_profile_is_saturated() -> None:
+    def cell(condition: Condition, right: float, scored: int) -> Cell:
+        return Cell("m:m", condition, "all", Interval(right, right, right), scored, 0)
+
+    assert list(saturation([cell("none", 0.96, 25)])) == [
+        "m:m, all: saturated: 96% right with the source alone; no profile can show a difference here"
+    ]
+    others = [cell("none", 0.94, 25), cell("none", 1.0, 9), cell("keet", 1.0, 25)]
+    assert list(saturation([*others, Cell("m:m", "none", "all", None, 0, 9)])) == []
+
+
+def test_nothing_is_listed_where_all_is_right(tmp_path: Path) -> None:
+    run = scored(folder(tmp_path / "run", {"none": "AAAA", "keet": "AAAA"}))
+    assert report(run).wrong == ()
+
+
+def test_regressions_against_an_earlier_run(tmp_path: Path, run: Path) -> None:
+    earlier = scored(folder(tmp_path / "old", {"none": "AAAA", "keet": "BAAB"}, version="w"))
+    found = report(run, earlier).against
+    assert found is not None
+    assert [(p.id, p.before, p.after) for p in found.regressions] == [
+        ("mcq.q-key_count.none.1", "A (right)", "B (wrong)"),
+        ("mcq.q-cell_update.none.1", "A (right)", "C (wrong)"),
+    ]
+    assert [p.id for p in found.gains] == ["mcq.q-matrix_flip.keet.1"]
+    assert found.notes == ("other prompts: v here, w earlier",)
+    assert (found.pairs, found.only_earlier) == (7, 1)
+
+
+def test_the_short_table(run: Path) -> None:
+    table = short_parts(list(report(run).scores))[0]
+    assert table == (
+        [
+            ("model", "condition", "right", "wrong", "unscored"),
+            ("m:m", "none", "1", "2", "1"),
+            ("m:m", "keet", "3", "1", "0"),
+        ],
+    )
+
+
+def test_no_drawing_of_questions(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UsageError, match="--svg draws speed-ups, and mcq has none; leave it out"):
+        printed(capsys, run, "--svg", tmp_path / "x.svg")
+
+
+def test_measurements_do_not_belong_to_questions(tmp_path: Path) -> None:
+    made = folder(tmp_path / "run", {"none": "AAAA"})
+    with pytest.raises(UsageError, match="leave it out"):
+        scored(made, "--measured", "x.json")
+
+
+def test_answers_to_other_words_are_refused(tmp_path: Path) -> None:
+    made = folder(tmp_path / "run", {"none": "AAA-"})
+    made.add(
+        Answer(id="mcq.q-cell_update.none.1", model="m:m", date="d", prompt_version="w", text="A")
+    )
+    with pytest.raises(UsageError, match="holds answers to w: they are not comparable"):
+        scored(made)
+
+
+def test_tasks_are_not_mixed(tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = Run(
+        task="optimize", created="d", prompt_version="v", conditions=("none",), samples=SAMPLES
+    )
+    RunFolder.create(tmp_path / "other", other, [])
+    with pytest.raises(UsageError, match=r"differ in task .* report them apart"):
+        printed(capsys, run, tmp_path / "other")
+
+
+def test_scores_twice_are_refused(run: Path) -> None:
+    scores = list(report(run).scores)
+    write_lines(run / "scores.jsonl", [*scores, scores[0]])
+    with pytest.raises(UsageError, match="is scored twice"):
+        report(run)
+
+
+def test_nothing_scored(tmp_path: Path) -> None:
+    run = scored(folder(tmp_path / "run", {"none": "????"}))
+    with pytest.raises(UsageError, match="none of 4 answers is scored"):
+        report(run)
+    assert McqScore.model_fields["outcome"]
