@@ -68,7 +68,8 @@ def shown(question: Question, wanted: str) -> str:
         for line in (f"{letter}) {text}", f"   {reasons[letter]}")
     ]
     held = ", ".join(question.answerable_from) or "none of source, raw and keet"
-    head = f"{question.id}, about {', '.join(question.reports)}; the number is in: {held}"
+    about = [*question.reports, *filter(None, [question.source_only])]
+    head = f"{question.id}, about {', '.join(about)}; the number is in: {held}"
     return "\n".join([head, "", question.text, "", *options]) + "\n"
 
 

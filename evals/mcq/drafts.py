@@ -1,10 +1,11 @@
 """From what is true and what is false of a report to four options that give nothing away.
 
-Three designs, each without a prior that a guesser could use:
+Designs, each without a prior that a guesser could use:
 
+- ranges: all questions offer the same four, each right equally often (`ranges.evenly`);
 - labels: every label is right in about one of four questions that offer it (`balanced`, odds 3);
 - crossed: two sides times two reasons, every reason as often right as wrong (odds 1);
-- ranks: the right number is about as often the smallest, the largest or between (`ranked`).
+- ranks: the right number is about as often the smallest, the largest or between (`ranks`).
 """
 
 from __future__ import annotations
@@ -21,10 +22,6 @@ OPTIONS = len(LETTERS)
 _STEPS = 3_000
 _SPARE = 2
 """Times as many items as are wanted to begin with: the rest is dropped for balance."""
-_APART = 1.25
-"""Numbers that are offered differ by at least a quarter: no answer hangs on rounding."""
-_FAR = 8.0
-"""No number is offered that is off by more than this, where there are enough others."""
 
 
 class Fact(NamedTuple):
@@ -49,6 +46,8 @@ class Draft(NamedTuple):
     needs: tuple[Fact, ...] = ()
     from_source: bool = False
     """A reader of the source alone has what is needed."""
+    later: Facts | None = None
+    """A second version of the program, of which only the source is shown."""
 
 
 class Item(NamedTuple):
@@ -71,22 +70,14 @@ class Choice(NamedTuple):
         return tuple(self.item.answers[self.answer][label] for label in self.wrong)
 
 
-def balanced(  # noqa: PLR0913 - of each kind some other one is not the usual
-    items: Sequence[Item],
-    odds: int,
-    seed: str,
-    most: int,
-    *,
-    chance: float = 1.0,
-    never: Collection[str] = (),
+def balanced(
+    items: Sequence[Item], odds: int, seed: str, most: int, never: Collection[str] = ()
 ) -> list[Choice]:
     """Labels of which each is wrong about `odds` times as often as it is right, when offered.
 
-    About, as if a die had said which option is right: were it exact, whoever knows all other
-    answers would know this one. By small random changes that bring the labels nearer to what the
-    die said; what does not fit is dropped. `chance`: less than 1 where most labels are right once
-    only, and some would be offered once and then be right. `never`: labels that are only wrong, so
-    that one that is right nowhere else is not right for that."""
+    By small random changes that bring the labels nearer to that; what does not fit is dropped.
+    `never`: labels that are only wrong, so that one that is right nowhere else is not right for
+    that."""
     draws = random.Random(seed)
     usable = [_without(item, never, odds) for item in items]
     usable = draws.sample(usable, len(usable))
@@ -96,9 +87,6 @@ def balanced(  # noqa: PLR0913 - of each kind some other one is not the usual
     while len(choices) > most or not _fits(choices, odds, wanted):
         choices.remove(_worst(choices, odds, wanted))
         _improve(choices, odds, draws, wanted, _STEPS // 8)
-    thrown = _thrown(choices, odds * chance**2, draws)
-    wanted = {label: _even(choices, odds, never).get(label, 0) + thrown[label] for label in thrown}
-    _improve(choices, odds, draws, wanted, _STEPS)
     return choices
 
 
@@ -116,14 +104,6 @@ def _even(choices: Sequence[Choice], odds: int, never: Collection[str]) -> dict[
     others = {choice.answer for choice in choices} - {*never}
     owed = odds * len(never) / len(others)
     return {**dict.fromkeys(others, owed), **dict.fromkeys(never, -float(odds))}
-
-
-def _thrown(choices: Sequence[Choice], odds: float, draws: random.Random) -> dict[str, float]:
-    """What chance would make of each label's debt: `odds * offered` is its variance."""
-    offered = Counter(label for one in choices for label in (one.answer, *one.wrong))
-    thrown = {label: draws.gauss(0, (odds * count) ** 0.5) for label, count in offered.items()}
-    mean = sum(thrown.values()) / len(thrown)
-    return {label: value - mean for label, value in thrown.items()}
 
 
 def _drawn(item: Item, odds: int, draws: random.Random) -> Choice:
@@ -188,56 +168,11 @@ def _worst(choices: Sequence[Choice], odds: int, wanted: Mapping[str, float]) ->
     return min(choices, key=without)
 
 
-def off_by_a_little(value: float, draws: random.Random) -> float:
-    """A number like it that no report has: where one had it, it would be right in a question."""
-    return value * draws.choice((draws.uniform(0.82, 0.95), draws.uniform(1.05, 1.22)))
-
-
 class Number(NamedTuple):
     """A wrong one, and why it is."""
 
     value: float
     why: str
-
-
-class Around(NamedTuple):
-    """Where wrong numbers may be."""
-
-    rank: int
-    """So many of them below the answer, as far as there are such."""
-    apart: float = _APART
-    """At least this ratio to the answer, and to each other."""
-
-
-def ranked(
-    answer: float, pool: Sequence[Number], around: Around, draws: random.Random
-) -> list[Number]:
-    """Three wrong numbers; those that are off by far only for want of others."""
-    below = _spread([n for n in pool if n.value < answer], answer, around.apart, draws)
-    above = _spread([n for n in pool if n.value > answer], answer, around.apart, draws)
-    rank = min(max(around.rank, OPTIONS - 1 - len(above)), len(below))
-    return [*below[:rank], *above[: OPTIONS - 1 - rank]]
-
-
-def _spread(
-    numbers: list[Number], answer: float, apart: float, draws: random.Random
-) -> list[Number]:
-    """Apart from the answer and from each other, in random order but those too far away last."""
-    draws.shuffle(numbers)
-    kept: list[Number] = []
-    for number in sorted(numbers, key=lambda n: _ratio(n.value, answer) > _FAR):
-        if all(_ratio(number.value, other) >= apart for other in [answer, *_values(kept)]):
-            kept.append(number)
-    return kept
-
-
-def _values(numbers: Sequence[Number]) -> list[float]:
-    return [number.value for number in numbers]
-
-
-def _ratio(one: float, other: float) -> float:
-    low, high = sorted((abs(one), abs(other)))
-    return high / low if low else float("inf")
 
 
 _RANKS = (0, 3, 1, 2, 0, 3, 1, 2, 0, 3)

@@ -50,7 +50,7 @@ def _stall(reason: str) -> Callable[[Facts], float]:
     return lambda facts: 100 * facts.stall_share(reason)
 
 
-def _excess_sectors(facts: Facts) -> float | None:
+def excess_sectors(facts: Facts) -> float | None:
     """Per cent of global sectors beyond the least that the same bytes need."""
     touched = facts.get("memory_l2_theoretical_sectors_global")
     ideal = facts.get("memory_l2_theoretical_sectors_global_ideal")
@@ -137,7 +137,7 @@ def _no_product(facts: Facts) -> str | None:
 EDITS: dict[str, Edit] = {
     "uncoalesced_global": Edit(
         "Make neighbouring threads of a warp access neighbouring addresses in global memory",
-        _below("the percentage of global sectors beyond the least", _excess_sectors, 8),
+        _below("the percentage of global sectors beyond the least", excess_sectors, 8),
     ),
     "narrow_access": Edit(
         "Move 16 bytes with each global load and store instead of fewer bytes at a time",

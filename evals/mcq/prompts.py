@@ -14,7 +14,7 @@ from pathlib import Path
 from evals.contexts import context, numbered_source
 from evals.mcq.changing import PAIR
 from evals.mcq.drafts import LETTERS
-from evals.mcq.facts import facts_of
+from evals.mcq.facts import Facts, facts_of
 from evals.mcq.questions import Question
 from evals.runs import Condition, Prompt, digest
 
@@ -74,27 +74,40 @@ def prompts(
 
 
 def user_text(question: Question, condition: Condition, explanations: Path | None = None) -> str:
-    names = ("",) if len(question.reports) == 1 else tuple(f" {name}" for name in PAIR)
+    shown = [*question.reports, *filter(None, [question.source_only])]
+    names = ("",) if len(shown) == 1 else tuple(f" {name}" for name in PAIR)
     parts: list[str] = []
-    for report, name in zip(question.reports, names):
-        parts += _about(report, name, condition, explanations)
+    for report, name in zip(shown, names):
+        if condition != "blind":
+            parts.append(_source(report, name))
+        if report in question.reports:
+            parts += _profile(report, name, condition, explanations)
     options = "\n".join(f"{letter}) {text}" for letter, text in zip(LETTERS, question.options))
     return "\n\n".join([*parts, QUESTION.format(text=question.text, options=options)]) + "\n"
 
 
-def _about(
+def _source(report: str, name: str) -> str:
+    facts = _facts(report)
+    source = numbered_source(facts.sample, facts.variant)
+    return SOURCE.format(of=name, source=neutral(source, _called(name)))
+
+
+def _profile(
     report: str, name: str, condition: Condition, explanations: Path | None
 ) -> Iterator[str]:
-    """The source and the profile of one report, as far as the condition has them."""
-    if condition == "blind":
-        return
-    sample_name, variant = report.split("/")
-    sample = facts_of()[sample_name, variant].sample
-    called = name.strip().lower() or "kernel"
-    source = numbered_source(sample, variant)
-    yield SOURCE.format(of=name, source=neutral(source, called))
-    if seen := context(sample, variant, condition, explanations):
-        yield PROFILE.format(of=name, context=neutral(seen.strip(), called))
+    """As far as the condition has one."""
+    facts = _facts(report)
+    if seen := context(facts.sample, facts.variant, condition, explanations):
+        yield PROFILE.format(of=name, context=neutral(seen.strip(), _called(name)))
+
+
+def _facts(report: str) -> Facts:
+    sample, variant = report.split("/")
+    return facts_of()[sample, variant]
+
+
+def _called(name: str) -> str:
+    return name.strip().lower() or "kernel"
 
 
 _FILE = re.compile(r"\b(?:slow|fast|step\d)(?=\.(?:cu|py)\b)")

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from evals.mcq import changing, launching, reading
+from evals.mcq import changing, launching, measuring, reading, versions
 from evals.mcq.drafts import LETTERS, Draft
 from evals.mcq.facts import Facts, facts_of
 from evals.mcq.unknown import unknown_drafts
@@ -23,11 +23,14 @@ KINDS: dict[str, tuple[str, Callable[[Sequence[Facts]], list[Draft]]]] = {
     "unit": ("which unit came nearest to its peak", reading.unit_drafts),
     "line": ("which line got the most warp samples", reading.line_drafts),
     "stall": ("what its warps waited for the most", reading.stall_drafts),
-    "occupancy": ("how many blocks fit, and what limits them", launching.occupancy_drafts),
+    "busy": ("how near to its peak a unit came", measuring.busy_drafts),
+    "cache": ("what caches held, and sectors without need", measuring.cache_drafts),
+    "warps": ("how many warps there were, and could issue", measuring.warps_drafts),
+    "occupancy": ("what limits the blocks of an SM", launching.occupancy_drafts),
     "waves": ("how many waves of blocks its grid is", launching.wave_drafts),
     "traffic": ("how many bytes DRAM moved", launching.traffic_drafts),
-    "speed": ("how much faster a fix made it", changing.speed_drafts),
-    "change": ("what a fix changed in the profile", changing.change_drafts),
+    "speed": ("how much faster another version is", versions.speed_drafts),
+    "change": ("what differs in another version's profile", versions.change_drafts),
     "pair": ("which of two is faster, and why", changing.pair_drafts),
     "edit": ("which edit helps most", changing.edit_drafts),
     "unknown": ("what the report can't tell", unknown_drafts),
@@ -42,7 +45,9 @@ class Question(Record):
     kind: str
     sample: str
     reports: tuple[str, ...]
-    """As `matrix_flip/slow`; for a pair P and Q, in this order."""
+    """Those shown, as `matrix_flip/slow`; for a pair P and Q, in this order."""
+    source_only: str | None = None
+    """Q, where its source is shown and not its report."""
     text: str
     options: tuple[str, str, str, str]
     correct: Letter
@@ -93,6 +98,7 @@ def _question(draft: Draft, place: int, draws: random.Random) -> Question:
         kind=draft.kind,
         sample=draft.facts[0].sample.name,
         reports=tuple(facts.name for facts in draft.facts),
+        source_only=draft.later.name if draft.later is not None else None,
         text=draft.text,
         options=(first, second, third, fourth),
         correct=LETTERS[place],  # type: ignore[arg-type]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from evals.mcq.drafts import Choice, Draft, Fact, Item, Number, balanced, ranks
+from evals.mcq.drafts import Draft, Fact, Number, ranks
 from evals.mcq.facts import GPU, STALLS, UNITS, Facts
+from evals.mcq.ranges import Candidate, Placed, evenly, labels, mixed
 
 MOST = 20
 """Of a kind."""
-_TOP = 2
-"""How far down the right unit may stand among all: it must be the first of those offered."""
 _UNIT_LEAD = 8.0
 """Points of per cent between the busiest of the units offered and the next."""
 _STALL_LEAD = 1.4
@@ -21,9 +21,10 @@ _LEAST_SAMPLES = 100
 _SIGMAS = 2.5
 
 
-def launch_of(facts: Facts) -> str:
-    """The words that every question about one report begins with."""
-    return f"Kernel `{facts.sample.kernel}` was profiled on an {GPU}."
+def launch_of() -> str:
+    """The words that every question about one report begins with. No name: it would tell what the
+    kernel does to a reader without the source."""
+    return f"A kernel was profiled on an {GPU}."
 
 
 def name_of(facts: Facts) -> str:
@@ -31,61 +32,77 @@ def name_of(facts: Facts) -> str:
 
 
 def some(reports: Sequence[Facts], seed: str) -> list[Facts]:
-    """As many as a kind has; the second of a sample only when all have one."""
-    mixed = random.Random(seed).sample(reports, len(reports))
-    samples = [facts.sample.name for facts in mixed]
+    """As many as a kind has."""
+    return apart(random.Random(seed).sample(reports, len(reports)))[:MOST]
+
+
+def apart(reports: Sequence[Facts]) -> list[Facts]:
+    """The second of a sample only when all have one."""
+    samples = [facts.sample.name for facts in reports]
     turns = [samples[:place].count(name) for place, name in enumerate(samples)]
-    return [facts for _, facts in sorted(zip(turns, mixed), key=lambda pair: pair[0])][:MOST]
+    return [facts for _, facts in sorted(zip(turns, reports), key=lambda pair: pair[0])]
 
 
 # --- units
 
 
+UNIT_SETS = {
+    "a": (("DRAM", "L1 and shared memory", "Issue slots", "Tensor pipe"), 3),
+    "b": (("L2 cache", "L1 and shared memory", "FMA pipes", "ALU pipe"), 2),
+}
+"""Units that are offered together, and how often each of them is right."""
+
+
 def unit_drafts(reports: Sequence[Facts]) -> list[Draft]:
-    items = [Item(name_of(f), (f,), _leaders(f.units, _unit_beaten, _TOP)) for f in reports]
-    return [_unit_draft(choice) for choice in balanced(items, 3, "unit", MOST, never=_LOW_UNITS)]
+    used: Counter[str] = Counter()
+    return [
+        _unit_draft(name, placed)
+        for name, (units, each) in UNIT_SETS.items()
+        for placed in evenly(_busiest(reports, units), labels(units), each, used)
+    ]
 
 
-_LOW_UNITS = ("FP64 pipe",)
+def _busiest(reports: Sequence[Facts], units: Sequence[str]) -> list[Candidate]:
+    """Where one of the units is far ahead of the others."""
+    found = (
+        Candidate(name_of(facts), facts, units.index(first))
+        for facts in reports
+        if (first := _leader(facts.units, units, _unit_beaten)) is not None
+    )
+    return mixed(found, "unit")
 
 
 def _unit_beaten(value: float, other: float) -> bool:
     return value >= _LEAST_UNIT and other <= value - _UNIT_LEAD
 
 
-def _leaders(
-    values: Mapping[str, float], beaten: Callable[[float, float], bool], most: int
-) -> dict[str, dict[str, str]]:
-    """Labels among the highest, each with those that are clearly below it."""
-    top = sorted(values, key=lambda label: -values[label])[:most]
-    return {
-        label: {
-            other: f"{other} is at {values[other]:.4g}, below {label} at {values[label]:.4g}"
-            for other in values
-            if beaten(values[label], values[other])
-        }
-        for label in top
-    }
+def _leader(
+    values: Mapping[str, float], among: Sequence[str], beaten: Callable[[float, float], bool]
+) -> str | None:
+    if not set(among) <= values.keys():
+        return None
+    first, second = sorted(among, key=lambda label: -values[label])[:2]
+    return first if beaten(values[first], values[second]) else None
 
 
-def _unit_draft(choice: Choice) -> Draft:
-    (facts,) = choice.item.facts
-    options = (choice.answer, *choice.wrong)
-    numbers = [f"{label} {facts.units[label]:.1f} % ({UNITS[label]})" for label in options]
+def _unit_draft(name: str, placed: Placed) -> Draft:
+    facts = placed.candidate.facts
+    right, *wrong = placed.options
+    reached = facts.units
     return Draft(
         "unit",
-        choice.item.name,
+        f"{placed.candidate.name}-{name}",
         (facts,),
-        f"{launch_of(facts)} Which of these four units came nearest to its own peak throughput "
+        f"{launch_of()} Which of these four units came nearest to its own peak throughput "
         "during the launch?",
-        options,
-        "; ".join(numbers),
-        choice.reasons,
-        (Fact(facts.units[choice.answer], _UNIT_WORDS[choice.answer]),),
+        placed.options,
+        "; ".join(f"{u} {reached[u]:.1f} % ({UNITS[u]})" for u in placed.options),
+        tuple(f"{u} is at {reached[u]:.3g} %, {right} at {reached[right]:.3g} %" for u in wrong),
+        (Fact(reached[right], UNIT_WORDS[right]),),
     )
 
 
-_UNIT_WORDS = {
+UNIT_WORDS = {
     "DRAM": "DRAM",
     "L2 cache": "L2 (Cache Throughput|at)",
     "L1 and shared memory": "L1",
@@ -102,39 +119,55 @@ _UNIT_WORDS = {
 # --- waits
 
 
+STALL_SETS = {
+    "a": (("long_scoreboard", "wait", "mio_throttle", "barrier"), 3),
+    "b": (("long_scoreboard", "lg_throttle", "dispatch_stall", "math_pipe_throttle"), 2),
+}
+
+
 def stall_drafts(reports: Sequence[Facts]) -> list[Draft]:
-    items = [Item(name_of(f), (f,), _waits(f)) for f in reports]
-    return [_stall_draft(choice) for choice in balanced(items, 3, "stall", MOST, never=_RARE)]
+    used: Counter[str] = Counter()
+    return [
+        _stall_draft(name, placed)
+        for name, (reasons, each) in STALL_SETS.items()
+        for placed in evenly(_waits(reports, reasons), labels(reasons), each, used)
+    ]
 
 
-_RARE = ("imc_miss",)
+def _waits(reports: Sequence[Facts], reasons: Sequence[str]) -> list[Candidate]:
+    """Where one of these reasons is the first of all, and worth naming."""
+    found = (
+        Candidate(name_of(facts), facts, reasons.index(first))
+        for facts in reports
+        if (first := _leader(facts.stalls, reasons, _stall_beaten)) is not None
+        and facts.stalls[first] == max(facts.stalls.values())
+        and facts.stall_share(first) >= _LEAST_STALL
+    )
+    return mixed(found, "stall")
 
 
-def _waits(facts: Facts) -> dict[str, dict[str, str]]:
-    """The first of all reasons, where it is worth naming."""
-    least = _LEAST_STALL * facts.stall_total
-
-    def beaten(value: float, other: float) -> bool:
-        return value >= least and value >= _STALL_LEAD * other
-
-    return _leaders(facts.stalls, beaten, 1)
+def _stall_beaten(value: float, other: float) -> bool:
+    return value >= _STALL_LEAD * other
 
 
-def _stall_draft(choice: Choice) -> Draft:
-    (facts,) = choice.item.facts
-    reasons = (choice.answer, *choice.wrong)
+def _stall_draft(name: str, placed: Placed) -> Draft:
+    facts = placed.candidate.facts
     metric = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio".format
-    told = [f"{STALLS[r][0]} {facts.stalls[r]:.2f} cycles ({metric(r)})" for r in reasons]
+    told = {
+        reason: f"{STALLS[reason][0]} {facts.stalls[reason]:.2f} cycles ({metric(reason)})"
+        for reason in placed.options
+    }
+    right, *wrong = placed.options
     return Draft(
         "stall",
-        choice.item.name,
+        f"{placed.candidate.name}-{name}",
         (facts,),
-        f"{launch_of(facts)} Of these four reasons to stall, for which one did its warps wait the "
+        f"{launch_of()} Of these four reasons to stall, for which one did its warps wait the "
         "most cycles?",
-        tuple(": ".join(STALLS[reason]) for reason in reasons),
-        "; ".join(told),
-        choice.reasons,
-        (Fact(facts.stalls[choice.answer], f"stalled|{STALLS[choice.answer][0]}"),),
+        tuple(": ".join(STALLS[reason]) for reason in placed.options),
+        "; ".join(told.values()),
+        tuple(f"{told[reason]}; {told[right]}" for reason in wrong),
+        (Fact(facts.stalls[right], f"stalled|{STALLS[right][0]}"),),
     )
 
 
@@ -162,7 +195,7 @@ def _line_draft(facts: Facts, rank: int) -> Draft:
         "line",
         name_of(facts),
         (facts,),
-        f"{launch_of(facts)} The profiler sampled what its warps were doing. Which line of "
+        f"{launch_of()} The profiler sampled what its warps were doing. Which line of "
         f"{file_of(facts)} got the most of these warp samples?",
         tuple(f"Line {int(line)}" for line in (hottest.line, *(n.value for n in wrong))),
         f"{hottest.samples} of {facts.samples} samples ({share:.1f} %) are of line {hottest.line}; "

@@ -14,13 +14,13 @@ from itertools import combinations
 from evals.bootstrap import Interval, Paired, alone, paired
 from evals.mcq.questions import KINDS, Question
 from evals.mcq.scoring import McqScore
-from evals.optimize.problems import DIFFICULTIES, load_problems
+from evals.optimize.problems import DIFFICULTIES, difficulty_of
 from evals.runs import CONDITIONS, Condition
 
 ALL = "all"
 CHANCE = 0.25
 _NOT_RATED = "not rated"
-"""A sample that is none of optimize's problems: those are CUDA."""
+"""A sample that is no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,6 @@ def summarise(scores: Sequence[McqScore], key: Mapping[str, Question]) -> McqSum
 
 def groups_of(questions: Iterable[Question]) -> dict[str, set[str]]:
     """Ids of questions by what they have in common: kind, difficulty, who has the number."""
-    problems = load_problems()
     holders = {holds: name for name, holds in HOLDERS.items()}
     names = [
         ALL,
@@ -92,8 +91,7 @@ def groups_of(questions: Iterable[Question]) -> dict[str, set[str]]:
     for question in questions:
         groups[ALL].add(question.id)
         groups[f"kind: {question.kind}"].add(question.id)
-        problem = problems.get(question.sample)
-        difficulty = problem.difficulty if problem else _NOT_RATED
+        difficulty = difficulty_of(question.sample) or _NOT_RATED
         groups[f"difficulty: {difficulty}"].add(question.id)
         groups[f"number in: {holders[_holders(question)]}"].add(question.id)
     return groups

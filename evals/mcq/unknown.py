@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
+from evals.mcq.answerable import answerable_from
 from evals.mcq.drafts import Draft, Fact
 from evals.mcq.facts import Facts
 from evals.mcq.reading import file_of, launch_of
@@ -18,10 +19,12 @@ from evals.mcq.reading import file_of, launch_of
 UNKNOWN = "It can't be known from the report"
 _PART = "What you see of the report may be a part of it."
 """A page without a number does not say that the report is without it."""
-_EACH = 12
+_EACH = 8
 """Of a form."""
 _KERNEL = re.compile(r"__global__[^;{(]*?(?:__launch_bounds__\([^)]*\)[^;{(]*?)?(\w+)\s*\(")
-_APART, _FAR, _SMALL = 1.3, 6.0, 3.0
+_APART, _FAR = 1.3, 6.0
+SEED = "unknown 25"
+"""Such that the right number is as often the least of three as the middle one or the largest."""
 
 
 def unknown_drafts(reports: Sequence[Facts]) -> list[Draft]:
@@ -34,9 +37,14 @@ def _one_in_four(drafts: list[Draft]) -> list[Draft]:
     draws = random.Random("unknown")
     draws.shuffle(drafts)
     without = [draft for draft in drafts if draft.options[0] == UNKNOWN]
-    known = [draft for draft in drafts if draft.options[0] != UNKNOWN]
+    known = [draft for draft in drafts if draft.options[0] != UNKNOWN and _is_shown(draft)]
     count = min(_EACH // 4, len(without), (len(known) + 1) // 3)
     return [*_samples_apart(without)[:count], *_samples_apart(known)[: 3 * count]]
+
+
+def _is_shown(draft: Draft) -> bool:
+    """A reader of one of the texts finds the number in it."""
+    return bool({"raw", "keet"} & set(answerable_from(draft)))
 
 
 def _samples_apart(drafts: list[Draft]) -> list[Draft]:
@@ -52,17 +60,23 @@ def _samples_apart(drafts: list[Draft]) -> list[Draft]:
 
 
 def _other_kernel(reports: Sequence[Facts]) -> Iterator[Draft]:
-    times = _times(reports)
-    for facts in reports:
-        for kernel in sorted(kernels(facts) - {facts.sample.kernel}):
-            question = (
-                f"The program also launches a kernel `{kernel}`. How long does one launch of "
-                f"`{kernel}` take in this run?"
-            )
-            seen = [one for one in facts.profile.launches if one.name.function == kernel]
-            value = seen[0].rank_time / 1e3 if seen else None
-            why = f"the report holds launches of {', '.join(sorted(captured(facts)))}"
-            yield _draft(facts, Asked(f"k-{kernel[:8]}", question, value, times, "us", why))
+    """Where there is one: no name has to say which is meant."""
+    question = (
+        "The source has exactly one other kernel, which the program launches as well. How long "
+        "does one launch of that other kernel take in this run?"
+    )
+    others = {facts: kernels(facts) - {facts.sample.kernel} for facts in reports}
+    alone = {facts: names for facts, names in others.items() if len(names) == 1}
+    times = {facts: _time_of(facts, *names) for facts, names in alone.items()}
+    known = [time for time in times.values() if time is not None]
+    for facts, value in times.items():
+        why = f"the report holds launches of {', '.join(sorted(captured(facts)))}"
+        yield _draft(facts, Asked("other", question, value, _times(reports), "us", why, known))
+
+
+def _time_of(facts: Facts, kernel: str) -> float | None:
+    seen = [one for one in facts.profile.launches if one.name.function == kernel]
+    return seen[0].rank_time / 1e3 if seen else None
 
 
 def kernels(facts: Facts) -> set[str]:
@@ -100,7 +114,8 @@ def _all_kernels(reports: Sequence[Facts]) -> Iterator[Draft]:
             f"no launch of {', '.join(sorted(left_out))}" if left_out else "one of its launches"
         )
         why = "it launches one kernel, once" if value else f"the report holds {missing}"
-        yield _draft(facts, Asked("all", question, value, times, "us", why))
+        taken_for_all = [facts.microseconds]
+        yield _draft(facts, Asked("all", question, value, times, "us", why, taken_for_all))
 
 
 _LAUNCHED_AGAIN = ("ring_steps", "fan_update")
@@ -122,9 +137,8 @@ def _shares(reports: Sequence[Facts]) -> Iterator[Draft]:
             why = f"{line.samples} of {facts.samples} samples are of line {line.line}"
             yield _share_draft(facts, line.line, share, shares, why)
         elif not facts.samples:
-            cause = facts.sample.truth.cause
-            number = cause[0].line if cause[0].variant == facts.variant else 7
-            yield _share_draft(facts, number, None, shares, "the report holds no warp samples")
+            line_asked = facts.sample.truth.cause[0].line
+            yield _share_draft(facts, line_asked, None, shares, "the report holds no warp samples")
 
 
 def _share_draft(
@@ -135,7 +149,7 @@ def _share_draft(
         "profiler's sampling of warp states?"
     )
     words = rf"^\s*{line}\b"
-    return _draft(facts, Asked("line", question, share, shares, "%", why, words))
+    return _draft(facts, Asked("line", question, share, shares, "%", why, shares, words))
 
 
 # --- three numbers and the way out
@@ -151,17 +165,19 @@ class Asked(NamedTuple):
     """Numbers of the same kind, of all reports."""
     unit: str
     why: str
+    likely: Sequence[float]
+    """Where there is no answer, one of these stands among the options."""
     words: str = "[Dd]uration|took"
     """Of the line that tells it."""
 
 
 def _draft(facts: Facts, asked: Asked) -> Draft:
     name = f"{facts.sample.name}-{facts.variant}-{asked.form}"
-    draws = random.Random(name)
+    draws = random.Random(f"{SEED} {name}")
     options, why, why_wrong = (
         _known(asked, asked.value, draws) if asked.value is not None else _not_known(asked, draws)
     )
-    text = f"{launch_of(facts)} {asked.question} {_PART}"
+    text = f"{launch_of()} {asked.question} {_PART}"
     return Draft("unknown", name, (facts,), text, options, why, why_wrong, _needed(asked))
 
 
@@ -176,8 +192,9 @@ def _known(asked: Asked, value: float, draws: random.Random) -> _Told:
 
 
 def _not_known(asked: Asked, draws: random.Random) -> _Told:
-    start = draws.choice([n for n in asked.others if n > _SMALL])
-    numbers = [_shown(n, asked.unit) for n in _near(start, asked.others, 3, draws)]
+    start = draws.choice(asked.likely)
+    near = _near(start, asked.others, 2, draws)
+    numbers = [_shown(n, asked.unit) for n in (start, *near)]
     return (UNKNOWN, *numbers), asked.why, (f"{asked.why}: nothing in it says so",) * 3
 
 

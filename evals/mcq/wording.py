@@ -1,34 +1,31 @@
 """Can the questions be answered from their wording? Guessers that see nothing else, and how often
 they are right. A quarter is chance.
 
-Those that learn do so from the questions of all other samples. A set in which every label is right
-in exactly a quarter of the questions that offer it puts them a little below chance: the question
-that is left out is missing from its own label.
+Those that know the key know how often a text or a word is right, the asked question included: the
+most that a habit of the set could give away. A guesser that learns from the other questions would
+be far below chance where every label is right in exactly a quarter of those that offer it.
 """
 
 from __future__ import annotations
 
 import math
-import random
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from evals.bootstrap import Interval, alone
 from evals.mcq.drafts import LETTERS
+from evals.mcq.edits import EDITS
 from evals.mcq.questions import Question, all_questions
 
 CHANCE = 1 / len(LETTERS)
 _WORD = re.compile(r"[a-z0-9_]+|%")
 _NUMBER = re.compile(r"\d[\d,.]*")
-_EPOCHS, _RATE, _DECAY = 4, 0.3, 1e-3
 
 Scores = Sequence[float]
 """Of the four options; the highest is chosen, equal ones share the point."""
-Guesser = Callable[[Sequence[Question], Sequence[Question]], list[list[float]]]
-"""From questions with their answers to scores of the options of others."""
 
 
 class Guess(NamedTuple):
@@ -80,6 +77,67 @@ def _place(letter: str) -> Callable[[Question], list[float]]:
     return lambda _: [float(letter == one) for one in LETTERS]
 
 
+USUAL: dict[str, tuple[str, ...]] = {
+    "unit": ("DRAM", "L1", "Issue", "L2", "FMA", "ALU", "Tensor"),
+    "stall": ("Long", "Barrier", "MIO", "LG", "Math", "Wait", "Dispatch"),
+    "pair": (
+        "moves fewer bytes through DRAM",
+        "asks L2 for fewer sectors",
+        "executes fewer instructions",
+        "sends fewer load requests",
+        "sends fewer store requests",
+        "waits less at barriers",
+        "keeps more warps on each SM",
+    ),
+    "edit": tuple(
+        EDITS[finding].text
+        for finding in (
+            "uncoalesced_global",
+            "redundant_traffic",
+            "latency_bound",
+            "local_memory_spill",
+            "warp_divergence",
+            "fp64_promotion",
+            "atomic_contention",
+            "occupancy_limited_registers",
+            "tail_effect",
+            "narrow_access",
+            "small_grid",
+            "pipe_saturated",
+            "shared_bank_conflict",
+            "integer_overhead",
+            "low_precision_possible",
+            "launch_bound",
+            "load_imbalance",
+            "barrier_bound",
+            "no_tensor_core",
+            "sfu_bound",
+            "occupancy_limited_shared",
+            "at_dram_roofline",
+            "at_compute_roofline",
+            "l2_partition_imbalance",
+            "pcie_or_nvlink_traffic",
+            "instruction_fetch",
+            "occupancy_limited_block",
+        )
+    ),
+}
+"""What an expert expects of any kernel, the likeliest first: the prior of a good guesser."""
+
+
+def _usual(question: Question) -> list[float]:
+    order = USUAL.get(question.kind, ())
+    places = {text: place for place, text in enumerate(order)}
+    return [
+        -float(min((places[text] for text in order if text in option), default=0))
+        for option in question.options
+    ]
+
+
+def _unusual(question: Question) -> list[float]:
+    return [-score for score in _usual(question)]
+
+
 SIMPLE: dict[str, Callable[[Question], list[float]]] = {
     "the longest": _of_each(len),
     "the shortest": _of_each(lambda text: -len(text)),
@@ -90,96 +148,66 @@ SIMPLE: dict[str, Callable[[Question], list[float]]] = {
     "the middle number": _middle,
     "words of the question": _overlap,
     "most like the others": _alike,
+    "what is usual": _usual,
+    "what is unusual": _unusual,
     **{f"always {letter}": _place(letter) for letter in LETTERS},
 }
 
 
-# --- guessers that learn from the other samples
+# --- guessers that know all the questions, and some the key
 
 
-def _by_frequency(key: Callable[[Question, str], str]) -> Guesser:
-    """How often a text was right when it was offered."""
-
-    def guess(seen: Sequence[Question], asked: Sequence[Question]) -> list[list[float]]:
-        right, offered = Counter[str](), Counter[str]()
-        for question in seen:
-            offered.update(key(question, option) for option in question.options)
-            right[key(question, question.answer)] += 1
-        return [
-            [(right[k] + 1) / (offered[k] + 4) for k in (key(q, o) for o in q.options)]
-            for q in asked
-        ]
-
-    return guess
+def _offered(questions: Sequence[Question]) -> Callable[[Question], list[float]]:
+    """How often a text is offered at all: no answer is needed."""
+    offered = Counter((q.kind, option) for q in questions for option in q.options)
+    return lambda q: [float(offered[q.kind, option]) for option in q.options]
 
 
-def _offered(*, often: bool) -> Guesser:
-    """How often a text is offered at all, its own question included: no answer is needed."""
-
-    def guess(seen: Sequence[Question], asked: Sequence[Question]) -> list[list[float]]:
-        offered = Counter((q.kind, option) for q in (*seen, *asked) for option in q.options)
-        sign = 1.0 if often else -1.0
-        return [[sign * offered[q.kind, option] for option in q.options] for q in asked]
-
-    return guess
+def _rarely(questions: Sequence[Question]) -> Callable[[Question], list[float]]:
+    often = _offered(questions)
+    return lambda question: [-score for score in often(question)]
 
 
-def _turned(guesser: Guesser) -> Guesser:
-    """Its opposite: a guesser that is wrong too often tells as much as one that is right."""
-
-    def guess(seen: Sequence[Question], asked: Sequence[Question]) -> list[list[float]]:
-        return [[-score for score in scores] for scores in guesser(seen, asked)]
-
-    return guess
+def _texts(questions: Sequence[Question]) -> Callable[[Question], list[float]]:
+    shares = _right_shares(questions, lambda q, option: [_habit(q, option)])
+    return lambda q: [shares[_habit(q, option)] for option in q.options]
 
 
-def _majority(seen: Sequence[Question], asked: Sequence[Question]) -> list[list[float]]:
-    """The answer that is right most often in the kind."""
-    right = Counter((question.kind, question.answer) for question in seen)
-    return [[float(right[q.kind, option]) for option in q.options] for q in asked]
-
-
-def _features(question: Question, option: str) -> list[str]:
-    """Words of the option, and the same with the kind."""
-    told = words(option)
-    return [*told, *(f"{question.kind}:{word}" for word in told), f"{question.kind}:{option}"]
-
-
-def _logistic(seen: Sequence[Question], asked: Sequence[Question]) -> list[list[float]]:
-    """A choice among four by a weight for each word, by gradient descent."""
-    weights: defaultdict[str, float] = defaultdict(float)
-    known = [
-        ([_features(q, option) for option in q.options], LETTERS.index(q.correct)) for q in seen
+def _words_by_key(questions: Sequence[Question]) -> Callable[[Question], list[float]]:
+    shares = _right_shares(questions, _plain_words)
+    return lambda q: [
+        sum(told) / len(told) if (told := [shares[w] for w in _plain_words(q, option)]) else CHANCE
+        for option in q.options
     ]
-    order = random.Random(1)
-    for _ in range(_EPOCHS):
-        order.shuffle(known)
-        for options, right in known:
-            _learn(weights, options, right)
-    return [[_score(weights, _features(q, option)) for option in q.options] for q in asked]
 
 
-def _learn(weights: defaultdict[str, float], options: list[list[str]], right: int) -> None:
-    raised = [math.exp(_score(weights, features)) for features in options]
-    total = sum(raised)
-    for place, features in enumerate(options):
-        step = _RATE * ((place == right) - raised[place] / total) / len(features)
-        for feature in features:
-            weights[feature] += step - _DECAY * weights[feature]
+def _habit(question: Question, option: str) -> str:
+    """What could be a habit: a number that is offered once is none, nor is the side of a pair."""
+    text = _NUMBER.sub("#", option) if question.kind in ("line", "unknown") else option
+    return f"{question.kind} {re.sub('Profile [PQ]', 'Profile', text)}"
 
 
-def _score(weights: defaultdict[str, float], features: list[str]) -> float:
-    return sum(weights[feature] for feature in features)
+def _plain_words(_: Question, option: str) -> list[str]:
+    return [word for word in words(option) if not word[0].isdigit()]
 
 
-LEARNED: dict[str, Guesser] = {
-    "offered often": _offered(often=True),
-    "offered rarely": _offered(often=False),
-    "the kind's commonest answer": _majority,
-    "texts that are often right": _by_frequency(lambda q, option: q.kind + option),
-    "texts that are rarely right": _turned(_by_frequency(lambda q, option: q.kind + option)),
-    "logistic over words": _logistic,
-    "logistic, turned round": _turned(_logistic),
+def _right_shares(
+    questions: Iterable[Question], keys: Callable[[Question, str], list[str]]
+) -> dict[str, float]:
+    """How often each key was right when it was offered."""
+    right, offered = Counter[str](), Counter[str]()
+    for question in questions:
+        for option in question.options:
+            offered.update(keys(question, option))
+        right.update(keys(question, question.answer))
+    return {key: right[key] / count for key, count in offered.items()}
+
+
+KNOWING: dict[str, Callable[[Sequence[Question]], Callable[[Question], list[float]]]] = {
+    "offered often": _offered,
+    "offered rarely": _rarely,
+    "words that are often right, by the key": _words_by_key,
+    "texts that are often right, by the key": _texts,
 }
 
 
@@ -189,25 +217,11 @@ def guesses_of_all() -> tuple[Guess, ...]:
 
 
 def guesses(questions: Sequence[Question]) -> list[Guess]:
-    simple = [
+    knowing = {name: guesser(questions) for name, guesser in KNOWING.items()}
+    return [
         Guess(name, _share(questions, {q.id: points(q, scores(q)) for q in questions}))
-        for name, scores in SIMPLE.items()
+        for name, scores in (SIMPLE | knowing).items()
     ]
-    learned = [
-        Guess(name, _share(questions, _held_out(questions, g))) for name, g in LEARNED.items()
-    ]
-    return [*simple, *learned]
-
-
-def _held_out(questions: Sequence[Question], guesser: Guesser) -> dict[str, float]:
-    """Each sample's questions by what the others' teach."""
-    right: dict[str, float] = {}
-    for sample in sorted({question.sample for question in questions}):
-        asked = [question for question in questions if question.sample == sample]
-        seen = [question for question in questions if question.sample != sample]
-        scored = zip(asked, guesser(seen, asked))
-        right.update({question.id: points(question, scores) for question, scores in scored})
-    return right
 
 
 def _share(questions: Iterable[Question], right: dict[str, float]) -> Interval:

@@ -18,6 +18,7 @@ SHOWN: tuple[tuple[str, Condition], ...] = (
     ("unit", "blind"),
     ("unit", "none"),
     ("pair", "keet"),
+    ("speed", "keet"),
     ("unknown", "keet"),
 )
 
@@ -63,8 +64,20 @@ def test_conditions_differ_in_the_context_alone():
     assert "Causes, by gain" in keet
 
 
+@pytest.mark.parametrize("kind", ["speed", "change"])
+def test_two_sources_and_the_profile_of_the_first(kind: str):
+    question = first(kind)
+    blind, none, raw, keet = (user_text(question, c) for c in ("blind", "none", "raw", "keet"))
+    assert "# Source" not in blind
+    for text in (none, raw, keet):
+        assert re.findall(r"^# Source (.)", text, re.MULTILINE) == ["P", "Q"]
+    for text in (raw, keet):
+        assert re.findall(r"^# Profile(.*)", text, re.MULTILINE) == [" P"]
+    assert "# Profile" not in none
+
+
 def test_no_prompt_tells_slow_from_fast():
-    for question in all_questions()[::2]:
+    for question in all_questions()[::3]:
         for condition in ("none", "raw", "keet"):
             text = user_text(question, condition)
             assert not re.search(r"\b(slow|fast|step1)(\.cu|\.py|@)|\./(slow|fast|step1)\b", text)
