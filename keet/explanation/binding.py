@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeVar
@@ -19,6 +19,7 @@ from keet.explanation.matching import fits
 from keet.explanation.numbers import SaidNumber
 from keet.explanation.sentences import Sentence
 from keet.profile import Launch
+from keet.profile.names import file_name
 
 _FARTHEST = 120
 _CLOSE_BEHIND = 30
@@ -38,6 +39,8 @@ _PARTS = (
     (re.compile(r","), 15),
     (re.compile(r"\|"), 4),
 )
+_CAUSE = re.compile(r"\b(?:lost|due|owed) to\s+\Z|\b(?:caused by|because of)\s+\Z")
+"""Before a name that says why, not what."""
 _LISTED = re.compile(r"\s*(?:,|/|,?\s*\b(?:and|or)\b)\s*(?:the\s+|its\s+|for\s+|in\s+)?")
 _APPOSED = re.compile(r"[\s,(]*(?:i\.\s?e\.|that is|in other words|=|equal to|meaning)[\s,]*|\s*\(")
 _PLACE = re.compile(r"(?P<file>[\w./\\-]*\w\.[A-Za-z]\w*):(?P<line>\d+)|\b[Ll]ine\s+(?P<only>\d+)")
@@ -87,11 +90,15 @@ class Claim(NamedTuple):
 
 
 def bind(
-    sentence: Sentence, numbers: Sequence[SaidNumber], launches: Sequence[Launch]
+    sentence: Sentence,
+    numbers: Sequence[SaidNumber],
+    launches: Sequence[Launch],
+    files: Collection[str] = (),
 ) -> list[Claim]:
-    """The claims of one sentence. Positions are those of the sentence."""
+    """The claims of one sentence. Positions are those of the sentence. `files`: names of source
+    files that look like words (`cmath`)."""
     text = sentence.text
-    places = find_places(text)
+    places = find_places(text, files)
     terms = [term for term in find_terms(text) if not _inside(term, places)]
     names = find_launches(text, launches)
     terms = [term for term in terms if not _inside(term, names)]
@@ -111,11 +118,21 @@ def bind(
     ]
 
 
-def find_places(text: str) -> list[Place]:
-    return [
+def find_places(text: str, files: Collection[str] = ()) -> list[Place]:
+    found = [
         Place(m.start(), m.end(), m["file"], int(m["line"] or m["only"]))
         for m in _PLACE.finditer(text)
     ]
+    for name in files:
+        odd = re.finditer(rf"(?<![\w./]){re.escape(name)}:(\d+)", text)
+        found += [Place(m.start(), m.end(), name, int(m[1])) for m in odd]
+    return sorted(found, key=lambda place: place.start)
+
+
+def wordlike_files(launches: Iterable[Launch]) -> set[str]:
+    """Files of the standard library have no ending: `cmath`."""
+    files = {location.file for launch in launches for location in launch.locations.values()}
+    return {name for name in map(file_name, files) if name.isidentifier()}
 
 
 def find_launches(text: str, launches: Sequence[Launch]) -> list[LaunchName]:
@@ -287,6 +304,8 @@ def _misfit(text: str, number: SaidNumber, terms: Sequence[Term]) -> Term | None
     if re.match(r"\s*of\b", text[number.end :]):
         return None  # a share of something else
     for term in terms:
+        if _CAUSE.search(text, 0, term.start):
+            continue
         flags = term.entry
         named = number.unit and term.start < number.start and not (flags.weak or flags.verb)
         if named and _is_tight(text, number, term):
@@ -298,7 +317,12 @@ def _is_tight(text: str, number: SaidNumber, term: Term) -> bool:
     """`The hit rate is only 89.9`, `89.9 hit rate`: nothing else can be meant."""
     if term.start >= number.start:
         return text[number.end : term.start].isspace() or term.start < number.end
-    return bool(_TIGHT.fullmatch(text[term.end : number.start]))
+    return leads_to(text[term.end : number.start])
+
+
+def leads_to(between: str) -> bool:
+    """Whether a name and a number with only this between them belong together."""
+    return bool(_TIGHT.fullmatch(between))
 
 
 def _fits(text: str, number: SaidNumber, term: Term) -> bool:

@@ -16,8 +16,11 @@ from keet.units import Quantity
 _UP = r"slower|longer|more|higher|larger|greater|bigger|above"
 _DOWN = r"faster|shorter|less|fewer|lower|smaller|quicker|below"
 _THAN = re.compile(rf"\s*(?:times\s+)?(?:as\s+\w+\s+as|(?:{_UP}|{_DOWN})\b)", re.IGNORECASE)
-_FEWER = re.compile(rf"\s*(?:times\s+)?(?:{_DOWN})\b", re.IGNORECASE)
+_FEWER = re.compile(
+    rf"\s*(?:times\s+)?(?:{_DOWN}|as\s+(?:fast|quick)|the\s+speed)\b", re.IGNORECASE
+)
 _SPEED = re.compile(r"\b(?:slower|faster|quicker|speed-?up|longer|shorter)\b", re.IGNORECASE)
+_OF_WHAT = re.compile(r"\s*(?:times\s+)?the\s+(?:speed|time|duration)\b", re.IGNORECASE)
 _NOT_THESE = re.compile(
     r"\b(?:would|could|might|may|expect\w*|estimat\w*|forecast|potential|ideal\w*|than necessary"
     r"|after|before|previous\w*|baseline|original|old)\b",
@@ -26,8 +29,8 @@ _NOT_THESE = re.compile(
 
 
 _OBJECT = re.compile(
-    r"\b(?:than|compared (?:to|with)|relative to|against|versus|vs\.?|over|as|of)\s+(?:that of\s+)?"
-    r"(?:the\s+)?(?:kernel\s+)?[`*]*\Z",
+    r"\b(?:than|so do(?:es)?|(?:un)?like|compared (?:to|with)|relative to|against|versus|vs\.?"
+    r"|over|as|of)\s+(?:that of\s+)?(?:the\s+)?(?:kernel\s+)?(?:#\d+\s+)?[`*]*\Z",
     re.IGNORECASE,
 )
 
@@ -55,6 +58,8 @@ def compared(claim: Claim, facts: Facts, subjects: Sequence[Launch]) -> Comparis
     is_change = bool(_THAN.match(behind)) and number.bound is None
     if number.unit != "x" and not is_change:
         return None
+    if _OF_WHAT.match(behind) and not find_launches(text, facts.launches):
+        return Comparison("not_found", None, "the text does not say of which launch")
     down = bool(_FEWER.match(behind))
     pairs = list(_pairs(text, facts, subjects, directed=is_change))
     for pair in pairs:
@@ -76,7 +81,7 @@ def _pairs(
     if _SPEED.search(text) or not ids:
         ids = ["duration", *ids]
     ones, others = _sides(text, facts.launches, subjects)
-    firm = len(ones) == len(others) == 1
+    firm = len(ones) == len(others) == 1 and bool(find_launches(text, facts.launches))
     for reading_id in dict.fromkeys(ids):
         for one in ones:
             for two in others:

@@ -41,9 +41,9 @@ _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ni
 _WORDS = {word: n for n, word in enumerate(_ONES)}
 _WORDS |= {word: 10 * n for n, word in enumerate(_TENS, 2)} | {"dozen": 12}
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
-_ANY_WORD = "|".join([*_WORDS, *_SCALES])
+ANY_WORD = "|".join([*_WORDS, *_SCALES])
 _SPELLED = re.compile(
-    rf"\b(?:a\s+)?((?:{_ANY_WORD})(?:(?:[\s-]+(?:and\s+)?)(?:{_ANY_WORD}))*)\b"
+    rf"\b(?:a\s+)?((?:{ANY_WORD})(?:(?:[\s-]+(?:and\s+)?)(?:{ANY_WORD}))*)\b"
     r"(?:(?P<share>[\s-]+(?:%|per\s?cent\b|percentage))"
     r"|(?P<slower>\s+times\s+(?:slower|longer|higher|lower)\b)"
     r"|(?P<times>\s+times\s+(?:as|more|less|fewer|larger|the)\b))?",
@@ -143,7 +143,7 @@ def _hidden(
         if not seen and not _UNIT_NAME.fullmatch(match["token"]):
             yield match[0]
     for match in _SPELLED.finditer(text):
-        value = _value(match[1])
+        value = value_of(match[1])
         amount = value > _COUNTED or match["times"]
         if match["share"] or match["slower"] or (amount and value not in known):
             yield match[0]
@@ -156,7 +156,7 @@ def _hidden(
         yield listed[1]
 
 
-def _value(words: str) -> int:
+def value_of(words: str) -> int:
     """`two hundred and fifty-six` is 256."""
     total, part = 0, 0
     for word in re.findall(r"[a-z]+", words.lower()):

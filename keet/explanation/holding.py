@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
 from keet.evidence import MEASURED_SPEEDUPS, Evidence
 from keet.explanation.arithmetic import Arithmetic
-from keet.explanation.binding import bind
+from keet.explanation.binding import bind, wordlike_files
 from keet.explanation.constants import constants, decimals
 from keet.explanation.disguise import Span, disguise, promises_in_words, undisguised
+from keet.explanation.elsewhere import CITED, said_elsewhere, wrong_change
 from keet.explanation.grounding import Stray, check_grounding
+from keet.explanation.hardware import HARDWARE, WIDTHS, attributes, is_of_device, is_power, sizes
 from keet.explanation.held import Held, Part, paragraphs, whole_sentences
 from keet.explanation.matching import same_kind
 from keet.explanation.naming import misnamed
@@ -28,7 +30,6 @@ from keet.explanation.suggested_code import without_comments
 from keet.profile import Launch
 from keet.profile.names import file_name
 
-CITED = re.compile(r"\bE\d+\b")
 _CODE = re.compile(r"`([^`\n]*)`")
 _PLACE = re.compile(r"([\w./\\-]*\w\.[A-Za-z]\w{0,9}):(\d+)")
 _FASTER = re.compile(
@@ -50,38 +51,22 @@ _COMMON = {
     "active",
 }
 """Words that tell nothing about what a number is."""
-_LIMIT = re.compile(
-    r"\b(?:limit\w*|at most|maxim\w+|max|slots?|capacity|offers|(?:SM|GPU|device)s?\s+ha(?:s|ve))\b"
-)
-"""How a sentence speaks of what a device has, not of what was used."""
-_FROM_TO = re.compile(r"\bfrom\s[^\[\]]{1,30}\[(E\d+)\]\s+to\s[^\[\]]{1,30}\[(E\d+)\]")
-_REPORT = re.compile(r"\breport\s+(\d+)\b", re.IGNORECASE)
 PROMISE = "how much faster is keet's to forecast, not a model's"
 _BARE = re.compile(r"[\W\d_]*(?:[eExX%]|[nuµm]?s|[kKMGT]?B)?[\W\d_]*")
 """A number in backticks is no code."""
+_TIMES_MEASURED = re.compile(
+    r"[^.,;:()]{0,24}\b(?:DRAM|HBM|L[12]|traffic|\w*band\w*|throughput|time|duration|cycles?|stalls?"
+    r"|sectors?|wavefronts?|requests?|conflicts?|samples?|occupancy|rate|IPC|latency)\b",
+    re.IGNORECASE,
+)
+"""Behind `8 times`: what only a measurement multiplies."""
 _MEASURED = {
     *("%", "x", "s", "hz", "flop", "point", "sector", "wavefront", "request", "conflict", "inst"),
     *("cycle", "issue", "wave", "register", "sample", "block", "SM"),
 }
 """Units of what only a measurement has: a constant of the source can't stand for it."""
-_WIDTHS = {1, 2, 4, 8, 16}
-"""Bytes that one thread accesses at a time."""
-_OF_DEVICES = {"register", "byte", "warp", "block", "thread", "SM"}
 _NEVER = {"%", "x", "s", "ns", "hz", "point"}
 """Units of what no source can say."""
-_HARDWARE = {
-    "thread": {32},
-    "lane": {32},
-    "bank": {32},
-    "byte": {1, 2, 4, 8, 16, 32, 64, 128},
-    "bit": {8, 16, 32, 64, 128},
-    "scheduler": {4},
-    "": {*range(13), 32},
-}
-"""Sizes of warps, banks, lines, sectors and words: the same on every GPU that ncu knows. Without a
-unit, what is counted up to a dozen: `3 loads`."""
-
-
 Stage = Literal["predicting", "judging", "proposing"]
 
 
@@ -104,11 +89,13 @@ class Holder:
         code = without_comments("\n".join([*files.values(), suggested]))
         self._squeezed = re.sub(r"\s+", "", code)
         devices = {launch.device: launch for launch in launches}.values()
-        shapes = [set(_sizes(launch)) for launch in launches]
-        self._device: set[int] = set().union(*map(_attributes, devices))
+        shapes = [set(sizes(launch)) for launch in launches]
+        self._device: set[int] = set().union(*map(attributes, devices))
         self._constants = constants(code).union(*shapes)
-        known = self._constants | self._device | _HARDWARE[""] | set(decimals(code))
+        known = self._constants | self._device | HARDWARE[""] | set(decimals(code))
         self._arithmetic = Arithmetic(known, self.pieces)
+        self._predicted: set[int] = set()
+        """What was said to follow from the source: the verdict on it may say it again."""
         self._lengths = {file_name(path): len(text.splitlines()) for path, text in files.items()}
 
     def hold(self, text: str, evidence: Iterable[str] = (), *, stage: Stage = "judging") -> Held:
@@ -116,13 +103,18 @@ class Holder:
         a prediction (before any measurement) may say what follows from constants without showing
         how; a proposal may name sizes that are not there yet."""
         cited = [found for found in evidence if found in self.pieces]
-        return Held(
+        self.learn([text])
+        held = Held(
             tuple(
                 Part(sentence, self._reason(sentence, cited, stage=stage), ends)
                 for paragraph, end in paragraphs(undisguised(text))
                 for sentence, ends in whole_sentences(self._plain(paragraph), end)
             )
         )
+        if stage == "predicting":
+            whole = (n for n in self._numbers(held.text) if n.value.is_integer() and not n.shape)
+            self._predicted |= {int(number.value) for number in whole if self._follows(number)}
+        return held
 
     def learn(self, texts: Iterable[str]) -> None:
         """Numbers that an answer computes in one place may be used in another."""
@@ -157,25 +149,27 @@ class Holder:
         """Why a sentence can't stand."""
         if self._promises(sentence):
             return PROMISE
-        sentence = self._odd_places.sub(lambda match: " " * len(match[0]), sentence)
+        whole, sentence = sentence, self._odd_places.sub(_blank, sentence)
         here = CITED.findall(sentence)
         if unknown := [found for found in here if found not in self.pieces]:
             return f"there is no evidence {unknown[0]}"
         if mistake := self._arithmetic.mistake(sentence):
             return f"{mistake}: it comes out otherwise"
-        if uneven := self._uneven(sentence):
-            return uneven
+        if change := wrong_change(sentence, self.pieces, self._origins):
+            return change
         stray = self._stray(sentence, [*here, *cited], stage=stage)
         if stray:
             return f"{stray.text}: {stray.reason}"
-        return self._misplaced(sentence) or self._disguised(sentence, [*here, *cited])
+        other = self._elsewhere(whole, [*here, *cited], stage=stage)
+        return other or self._misplaced(sentence) or self._disguised(sentence, [*here, *cited])
 
-    def _uneven(self, sentence: str) -> str | None:
-        """`from 44 % [E1] to 23 % [E2]` compares one quantity with itself."""
-        for before, after in _FROM_TO.findall(sentence):
-            first, second = self.pieces[before], self.pieces[after]
-            if first.metric != second.metric:
-                return f"{before} is {first.label}, {after} is {second.label}: not one quantity"
+    def _elsewhere(self, sentence: str, cited: Sequence[str], *, stage: Stage) -> str | None:
+        """A number that is evidence, of another thing than the sentence says."""
+        allowed = [self.pieces[found] for found in cited]
+        verified = check_grounding(sentence, allowed, launch=self._launches[0]).verified
+        for number, why in said_elsewhere(sentence, verified, self.pieces, self._origins):
+            if not self._is_constant(sentence, number, stage=stage):
+                return f"{number.text}: {why}"
         return None
 
     def _disguised(self, sentence: str, cited: Sequence[str]) -> str | None:
@@ -188,13 +182,12 @@ class Holder:
         spans = [Span(number.start, number.end) for number in numbers]
         pieces = [self.pieces[found] for found in cited]
         shares = [piece.value for piece in pieces if piece.unit == "%"]
-        return disguise(sentence, spans, self._constants | _HARDWARE["byte"], shares)
+        return disguise(sentence, spans, self._constants | HARDWARE["byte"], shares)
 
     @cached_property
     def _odd_places(self) -> re.Pattern[str]:
         """`cmath:1073`: files of the code whose names have no ending are no numbers either."""
-        files = {loc.file for launch in self._launches for loc in launch.locations.values()}
-        names = sorted(name for name in map(file_name, files) if name.isidentifier())
+        names = sorted(wordlike_files(self._launches))
         return re.compile(rf"\b(?:{'|'.join(names)}):\d+" if names else r"(?!)")
 
     @cached_property
@@ -245,23 +238,8 @@ class Holder:
             for number, why in misnamed(sentence, grounding.verified, self.pieces).items()
             if not self._is_named(sentence, number)
         }
-        wrong |= self._elsewhere(sentence, [entry.number for entry in grounding.verified])
         strays = [*grounding.stray, *(Stray(n.text, n.start, why) for n, why in wrong.items())]
         return {stray.start: stray for stray in sorted(strays, key=lambda stray: stray.start)}
-
-    def _elsewhere(self, sentence: str, numbers: Sequence[SaidNumber]) -> dict[SaidNumber, str]:
-        """Numbers of one line or report that are said of another."""
-        wrong: dict[SaidNumber, str] = {}
-        for number, claim in zip(numbers, bind(Sentence(sentence, 0), numbers, ())):
-            piece = self._piece_behind(sentence, number)
-            if piece is None:
-                continue
-            if piece.line and claim.place and not _mentions(sentence, piece.line):
-                wrong[number] = f"{piece.id} is of {piece.line}"
-            report = [int(m[1]) for m in _REPORT.finditer(sentence, 0, number.start)][-1:]
-            if report and self._origins.get(piece.id, report[0]) != report[0]:
-                wrong[number] = f"{piece.id} is of report {self._origins[piece.id]}"
-        return wrong
 
     def _piece_behind(self, sentence: str, number: SaidNumber) -> Evidence | None:
         behind = _BEHIND.match(sentence, number.end)
@@ -277,8 +255,6 @@ class Holder:
         if number is None or number.shape:
             return stray.reason
         piece = self._piece_behind(sentence, number)
-        if piece is not None and stray.reason.startswith(f"{piece.id} is of"):
-            return stray.reason
         if piece is not None:
             return f"{piece.id} is {piece} ({piece.label})"
         alike = [p for p in self.pieces.values() if number.unit and same_kind(number.unit, p.unit)]
@@ -289,17 +265,21 @@ class Holder:
         return "no evidence that is cited here is that, and no computation is shown"
 
     def _excused(self, sentence: str, number: SaidNumber, *, stage: Stage) -> bool:
-        """A constant of the source or of the hardware, or computed from such; never what the
-        sentence calls a metric."""
-        if self._is_computed(sentence, number, stage=stage) or self._is_labelled(sentence, number):
+        constant = self._is_constant(sentence, number, stage=stage)
+        return constant or self._is_labelled(sentence, number)
+
+    def _is_constant(self, sentence: str, number: SaidNumber, *, stage: Stage) -> bool:
+        """Of the source or of the hardware, or computed from such; never what the sentence calls
+        a metric."""
+        if self._is_computed(sentence, number, stage=stage):
             return True
         if number.shape:
-            return all(size in self._constants | _HARDWARE[""] for size in number.shape)
+            return all(size in self._constants | HARDWARE[""] for size in number.shape)
         if not math.isfinite(number.value) or number.value != int(number.value):
             return False
         value, (head, *per) = int(number.value), number.unit.split("/")
-        limit = value in self._device and head in _OF_DEVICES and _LIMIT.search(sentence)
-        if limit or (number.unit == "byte" and value in _WIDTHS):
+        width = number.unit == "byte" and value in WIDTHS
+        if width or is_of_device(sentence, number, self._device):
             return True
         if (
             head in _MEASURED
@@ -307,8 +287,9 @@ class Holder:
             or self._is_metric(sentence, number)
         ):
             return False
-        known = self._constants | _HARDWARE[""] | _HARDWARE.get(head, set())
-        return value in known or number.value in self._arithmetic.learnt
+        known = self._constants | self._predicted | HARDWARE[""] | HARDWARE.get(head, set())
+        learnt = number.value in self._arithmetic.learnt
+        return learnt or value in known or is_power(sentence, number)
 
     def _is_choice(self, sentence: str, number: SaidNumber) -> bool:
         """A size that an edit chooses; with an id behind it, it is said to be measured."""
@@ -335,10 +316,18 @@ class Holder:
     def _is_computed(self, sentence: str, number: SaidNumber, *, stage: Stage) -> bool:
         """In sight, of constants or of evidence that is cited with it. A share or a time does not
         follow from constants alone, unless it is a prediction."""
-        measured = number.unit in _NEVER and stage != "predicting"
+        measured = stage != "predicting" and self._is_never(sentence, number)
         return any(
             equation.start <= number.start < equation.end and (equation.cites or not measured)
             for equation in self._arithmetic.equations(sentence)
+        )
+
+    def _is_never(self, sentence: str, number: SaidNumber) -> bool:
+        """`1.125 times the work` is a count; `8 times the DRAM traffic` would be a measurement."""
+        if number.unit != "x":
+            return number.unit in _NEVER
+        return bool(_TIMES_MEASURED.match(sentence, number.end)) or self._is_metric(
+            sentence, number
         )
 
     def _misplaced(self, sentence: str) -> str | None:
@@ -350,9 +339,8 @@ class Holder:
         return None
 
 
-def _mentions(sentence: str, place: str) -> bool:
-    """`slow.cu:45`, `line 45`, `lines 42 and 45`."""
-    return bool(re.search(rf"\b{place.rpartition(':')[2]}\b", sentence))
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
 
 
 def _is_size(number: SaidNumber) -> bool:
@@ -376,21 +364,3 @@ def _speaks(name: str) -> bool:
 
 def _words(text: str) -> set[str]:
     return set(re.findall(r"[a-z0-9]{2,}", text.lower())) - _COMMON
-
-
-def _sizes(launch: Launch) -> Iterator[int]:
-    """Of grid and block, and the warps that they make."""
-    grid, block = launch.grid or (), launch.block or ()
-    yield from (*grid, *block)
-    if grid and block:
-        warps = -(-math.prod(block) // 32)
-        yield from (warps, warps * math.prod(grid))
-
-
-def _attributes(launch: Launch) -> Iterator[int]:
-    """What the device has of everything: constants, though the report has them as metrics."""
-    for name in launch.metric_names():
-        if name.startswith("device__attribute_"):
-            found = launch.metric(name)
-            if found is not None and isinstance(found.value, int | float):
-                yield int(found.value)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from keet.catalog import metrics, stalls, synonyms
+from keet.catalog import hardware_units, metric_named, metrics, stalls, synonyms
 
 STALL_SHARE = "stall_share:"
 """Before a stall reason: the reason's share of the samples, or of a warp's cycles."""
@@ -18,6 +18,8 @@ NCU_NAME = "ncu:"
 """Before a metric name of ncu's own, which the catalog need not know."""
 
 _TOKEN = re.compile(r"[A-Za-z]\w*__\w+(?:\.\w+)*|(?!(?<=['’])s\b)[A-Za-z0-9_]+")
+_OPTION = re.compile(r"(?<!\S)--[a-z][\w-]+")
+"""Of a command: `--warp-sampling-interval 6` is no claim."""
 _GAP = re.compile(r"(?:[\s()/*_`-]|'s|’s)*")
 """What may stand between two words of a name; a comma or a full stop parts them."""
 _JOINS = {"and", "or", "both"}
@@ -30,9 +32,14 @@ _BEFORE_GENERIC = re.compile(
 
 
 _NOT_BEFORE_PART = re.compile(
-    r"\b(?:in|from|to|into|through|via|past|per|a|an|each|hits?|miss(?:es)?)\s+\Z", re.I
+    r"\b(?:in|from|to|into|through|via|past|per|a|an|each|hits?|miss(?:es)?|Nsight|active|idle)\s+\Z",
+    re.I,
 )
-"""Where something happens is not what is measured: `requests to L2`."""
+"""Where something happens is not what is measured: `requests to L2`; nor what names another thing:
+`Nsight Compute`."""
+_AVERAGE = re.compile(r"\bAvg\.\s*\Z")
+_FOR_EACH = re.compile(r"\s+Per\s+[A-Z]")
+"""How ncu writes `Avg. Executed Instructions Per Scheduler`, which is not their number."""
 _AFTER_PART = re.compile(
     r"['’s]*(?:\s*[^\w\s-]|\s+(?:\d|is|was|are|at|reach\w*|runs|idles?|sits?|stays?|and|or|with|while"
     r"|only|has|to|but|of|by|as|for|hits|works|stands|near|nearly|about|being|were|gets|does|peaks"
@@ -74,6 +81,7 @@ class _Token(NamedTuple):
 
 def find_terms(text: str) -> list[Term]:
     """The names of metrics in `text`, the longest that fits at each place."""
+    text = _OPTION.sub(lambda match: "," * len(match[0]), text)
     tokens = [_Token(_normal(m[0]), m.start(), m.end()) for m in _TOKEN.finditer(text)]
     found: list[Term] = []
     index = 0
@@ -105,7 +113,7 @@ def words_of(phrase: str) -> tuple[str, ...]:
 
 def _at(text: str, tokens: list[_Token], index: int) -> Term | None:
     token = tokens[index]
-    if "__" in token.word and not token.word.startswith("__"):
+    if "__" in token.word and token.word[0].isalpha():
         return Term(token.start, token.end, _Entry((NCU_NAME + token.word,)), 1)
     for count in range(min(_longest(), _run(text, tokens, index)), 0, -1):
         entry = _entries().get(tuple(t.word for t in tokens[index : index + count]))
@@ -119,6 +127,8 @@ def _at(text: str, tokens: list[_Token], index: int) -> Term | None:
 
 def _is_meant(entry: _Entry, before: str, behind: str) -> bool:
     """Whether the words around let a short name stand for itself."""
+    if _AVERAGE.search(before) and _FOR_EACH.match(behind):
+        return False
     if entry.generic and not _BEFORE_GENERIC.search(before):
         return False
     return not entry.part or bool(not _NOT_BEFORE_PART.search(before) and _AFTER_PART.match(behind))
@@ -157,7 +167,7 @@ def _coordinated(
 def _entries() -> Mapping[tuple[str, ...], _Entry]:
     """Words to what they name; a synonym of the catalog goes before a label."""
     labels: dict[tuple[str, ...], list[str]] = {}
-    for phrase, reading in _catalog_phrases():
+    for phrase, reading in (*_catalog_phrases(), *_unit_phrases()):
         labels.setdefault(phrase, []).append(reading)
     entries = {phrase: _Entry(tuple(readings)) for phrase, readings in labels.items()}
     entries |= dict(_stall_phrases())
@@ -173,6 +183,13 @@ def _catalog_phrases() -> Iterator[tuple[tuple[str, ...], str]]:
         label = words_of(spec.label)
         if len(label) > 1:  # `Threads`, `Selected`: words of any sentence
             yield label, spec.id
+
+
+def _unit_phrases() -> Iterator[tuple[tuple[str, ...], str]]:
+    """What keet calls the share of a unit's peak: `L1 data stage (LSU) busy`."""
+    for unit in hardware_units().values():
+        for spec in filter(None, map(metric_named, unit.share_of_peak)):
+            yield words_of(f"{unit.label} busy"), spec.id
 
 
 def _stall_phrases() -> Iterator[tuple[tuple[str, ...], _Entry]]:

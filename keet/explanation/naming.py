@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.catalog import metric_named
 from keet.evidence import Evidence
-from keet.explanation.binding import bind
+from keet.explanation.binding import Claim, bind
 from keet.explanation.lexicon import STALL_SHARE, Term
 from keet.explanation.matching import agrees, fits
 from keet.explanation.numbers import SaidNumber
 from keet.explanation.sentences import sentences
 from keet.units import Quantity
+
+_ANOTHER_CLAUSE = re.compile(
+    r"[^\[\]]*\[E\d+[^\]]*\].*\b(?:and|but|while|whereas|so|because|since)\b"
+)
+"""From a number on: its own clause ends behind its id."""
 
 if TYPE_CHECKING:
     from keet.explanation.grounding import Verified
@@ -36,9 +42,17 @@ def misnamed(
             for v in here
         ]
         for entry, claim in zip(here, bind(sentence, moved, ())):
-            if claim.term and claim.firm and (why := _other(entry, claim.term, pieces)):
+            meant = claim.term and claim.firm and not _is_behind(sentence.text, claim)
+            if claim.term and meant and (why := _other(entry, claim.term, pieces)):
                 wrong[entry.number] = why
     return wrong
+
+
+def _is_behind(text: str, claim: Claim) -> bool:
+    """`holds 67.8 % [E163] and fills the ALU pipe`: the pipe's is another clause."""
+    term, number = claim.term, claim.number
+    between = text[number.end : term.start] if term else ""
+    return bool(_ANOTHER_CLAUSE.match(between))
 
 
 def _other(entry: Verified, term: Term, pieces: Mapping[str, Evidence]) -> str | None:

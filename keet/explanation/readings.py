@@ -140,6 +140,23 @@ class Facts:
         return [Reading(label, value, None, launch.id, place) for label, value in read]
 
 
+def with_sum(readings: Sequence[Reading]) -> list[Reading]:
+    """`bank conflicts`: those of loads, of stores, or of both."""
+    loads = {r.label.replace("Load", "Store"): r for r in readings if "Load" in r.label}
+    both = [(loads[r.label], r) for r in readings if r.label in loads]
+    sums = (
+        Reading(
+            f"{load.label} and {store.label}",
+            Quantity(load.quantity.value + store.quantity.value, load.quantity.unit),
+            None,
+            load.launch,
+        )
+        for load, store in both
+        if load.quantity.unit == store.quantity.unit != "%"
+    )
+    return [*readings, *sums]
+
+
 def _place(file: str | None, line: int) -> str:
     return f"{PurePath(file).name}:{line}" if file else f"line {line}"
 

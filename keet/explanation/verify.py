@@ -13,14 +13,15 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keet.catalog import metric_named, metric_with_id
-from keet.explanation.binding import Claim, LaunchName, bind, find_launches
+from keet.explanation.binding import Claim, LaunchName, bind, find_launches, wordlike_files
 from keet.explanation.comparing import compared, is_object
 from keet.explanation.lexicon import NCU_NAME, STALL_SHARE, TIME_SHARE, Term
 from keet.explanation.matching import agrees, fits, same_kind
 from keet.explanation.mistakes import explain_mistake, same_value
 from keet.explanation.numbers import SaidNumber, find_numbers
-from keet.explanation.readings import Facts, Reading
+from keet.explanation.readings import Facts, Reading, with_sum
 from keet.explanation.sentences import Sentence, sentences
+from keet.explanation.spelled import spelled_numbers
 from keet.profile import Launch
 from keet.units import Quantity
 
@@ -102,7 +103,9 @@ class _Verifier:
         self._launches = tuple(launches)
         self._everything = tuple(everything)
         self._facts = Facts(everything)
-        self._numbers = find_numbers(text, _names(everything))
+        self._files = wordlike_files(everything)
+        written = find_numbers(self._without_files(text), _names(everything))
+        self._numbers = sorted([*written, *spelled_numbers(text)], key=lambda number: number.start)
         self._topic: LaunchName | None = None
         """What the text spoke of last: `it` in the next sentence."""
         self._previous: Sentence | None = None
@@ -113,18 +116,24 @@ class _Verifier:
             n._replace(start=n.start - sentence.start, end=n.end - sentence.start)
             for n in self._numbers_of(sentence)
         ]
-        claims = bind(sentence, here, self._everything)
+        claims = bind(sentence, here, self._everything, self._files)
         found = shares([self._check(claim, claims) for claim in claims], sentence.text)
         checks = tuple(self._in_text(check, sentence) for check in found)
         self._topic = self._spoken_of(sentence.text) or self._topic
         return CheckedSentence(sentence, checks)
 
+    def _without_files(self, text: str) -> str:
+        """A line of `cmath` is a place too, no number."""
+        for name in self._files:
+            text = re.sub(rf"\b{name}:\d+", lambda match: "_" * len(match[0]), text)
+        return text
+
     def _spoken_of(self, text: str) -> LaunchName | None:
         """What the sentence is about; not what it compares that with."""
         names = find_launches(text, self._everything)
-        subjects = [name for name in names if not is_object(text, name)] or names
+        subjects = [name for name in names if not is_object(text, name)]
         launches = dict.fromkeys(launch for name in subjects for launch in name.launches)
-        return names[0]._replace(launches=tuple(launches)) if names else None
+        return names[0]._replace(launches=tuple(launches)) if launches else None
 
     def _numbers_of(self, sentence: Sentence) -> Sequence[SaidNumber]:
         first = bisect_left(self._numbers, sentence.start, key=lambda number: number.start)
@@ -162,9 +171,9 @@ class _Verifier:
         if (ratio := compared(claim, self._facts, self._topics())) is not None:
             return Check(number, Verdict(ratio.verdict), ratio.reading, ratio.reason)
         readings = list(self._readings(claim))
-        for reading in readings:
-            if _agrees(number, reading) and not (number.bound and _might_be(claim)):
-                return Check(number, Verdict.CONFIRMED, reading, str(reading))
+        fitting = [reading for reading in readings if _agrees(number, reading)]
+        if fitting and not (number.bound and _might_be(claim)):
+            return _fits_one(claim, readings[0], fitting)
         if not readings:
             return self._wrong_unit(claim) or self._nothing(claim)
         return self._differs(claim, claims, readings)
@@ -189,7 +198,7 @@ class _Verifier:
         for launch in self._subjects(claim):
             found = self._of_line(claim, ids, launch)
             if found is None and ids:
-                found = self._facts.read(ids, launch, complement=missing)
+                found = with_sum(self._facts.read(ids, launch, complement=missing))
             for reading in found or ():
                 if fits(claim.number, reading.quantity.unit, lenient=True):
                     yield reading
@@ -262,6 +271,15 @@ class _Verifier:
         return Check(number, Verdict.CONTRADICTED, None, f"the {word} is {said}")
 
 
+def _fits_one(claim: Claim, likeliest: Reading, fitting: Sequence[Reading]) -> Check:
+    """`L1 is under 10 %` must hold for L1, not just for one of its stages."""
+    part = claim.term is not None and claim.term.entry.part
+    if part and claim.number.bound == "below" and likeliest.label not in {r.label for r in fitting}:
+        reason = f"the text does not say clearly what it is; {likeliest}; {fitting[0]}"
+        return Check(claim.number, Verdict.NOT_FOUND, None, reason)
+    return Check(claim.number, Verdict.CONFIRMED, fitting[0], str(fitting[0]))
+
+
 def shares(checks: list[Check], text: str) -> list[Check]:
     """`8 of 32 MB (25 %)`, `94 % of the total`: the share that two numbers beside it give."""
     known = [c.reading for c in checks if c.verdict is Verdict.CONFIRMED and c.reading]
@@ -302,6 +320,9 @@ def _names(launches: Sequence[Launch]) -> list[str]:
 def _agrees(number: SaidNumber, reading: Reading) -> bool:
     if agrees(number, reading.quantity, lenient=True):
         return True
+    # ncu prints a ratio of 0.04 as `%  0.04`, the unit in a column of its own.
+    if number.unit == "%" and number.text[-1:].isdigit() and reading.quantity.unit in ("", "x"):
+        return agrees(number._replace(unit=""), reading.quantity)
     # 48 KB of shared memory are 49,152 bytes to everyone but ncu.
     spec = metric_named(reading.metric or "")
     if not number.binary or spec is None or not spec.id.startswith(_ALLOCATED):

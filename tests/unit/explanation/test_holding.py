@@ -76,6 +76,11 @@ def test_evidence_may_be_named_beside_the_text(each: LaunchExplanation, holder: 
         "Each SM has 64 warps at most and 65,536 registers.",
         "It compiles to LDS.128 at slow.cu:42, 43 and 45.",
         "The lines slow.cu:41 to 46 make 8 * 8 = 64 products.",
+        "There are 65536 registers on an SM.",
+        "Sizes over 2^31 elements overflow.",
+        "It overflows at 2147483648 elements.",
+        "That is 192 * 192 / (128 * 256) = 1.125 times the work.",
+        "There are 8 * 17 * 3 = 408 words. The 408 words are spread.",
     ],
 )
 def test_constants_of_the_source_the_launch_and_the_hardware_stand(
@@ -114,6 +119,10 @@ def test_constants_of_the_source_the_launch_and_the_hardware_stand(
         ("# 97.3 % of peak", "97.3 %"),
         ("`97.3 %` of peak is reached.", "97.3 %"),
         ("```\nDRAM is at 97.3 %\n```", "97.3 %"),
+        ("The block uses 65,536 registers.", "65,536 registers"),
+        ("It reads 2^31 sectors.", "31 sectors"),
+        ("DRAM throughput is 2^31 %.", "2"),
+        ("It makes 128 / 16 = 8 times the DRAM traffic.", "8 times"),
         ("See slow.cu:999 for the loop.", "slow.cu has 64 lines"),
         ("The FMA pipe is at 35.9 % [E9999].", "there is no evidence E9999"),
     ],
@@ -219,6 +228,22 @@ def test_a_number_of_one_report_is_not_that_of_another(each: LaunchExplanation) 
     assert holder.hold(f"Report 1 takes {piece} [{piece.id}].").let_go == ()
     (gone,) = holder.hold(f"Report 0 takes {piece} [{piece.id}].").let_go
     assert "of report 1" in gone.reason
+
+
+def test_the_verdict_on_a_prediction_may_repeat_its_numbers(holder: Holder) -> None:
+    text = "It makes 2176 of them."
+    assert holder.hold(text).let_go
+    holder.hold("A tile of 128 x 17 floats takes 2176 floats.", stage="predicting")
+    assert holder.hold(text).let_go == ()
+    assert holder.hold("It makes 2176 sectors.").let_go
+
+
+def test_a_clause_behind_the_id_is_of_another_thing(each: LaunchExplanation) -> None:
+    share = each.view.ledger.derived("samples_share", Quantity(35.6, "%"), "share of samples")
+    holder = Holder(each.evidence, [each.launch], {})
+    assert holder.hold(f"The loop holds 35.6 % [{share.id}] and fills the ALU pipe.").let_go == ()
+    assert holder.hold(f"The ALU pipe is at 35.6 % [{share.id}].").let_go
+    assert holder.hold(f"It is at 35.6 % [{share.id}], the ALU pipe's share.").let_go
 
 
 @pytest.mark.parametrize("text", ["Pad the pitch to 20 floats.", "Use a 32x33 tile."])

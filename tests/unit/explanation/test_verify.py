@@ -52,6 +52,10 @@ RIGHT = [
     "#0 transpose_rows\n\nDuration  us  69.34\nL2 Hit Rate  %  89.92\nMemory Throughput  Gbyte/s  284.2",
     "Issue slots of transpose_rows are busy for 4.2 %; no eligible warp in 95.6 % of cycles.",
     "transpose_rows has 11.58 active warps per scheduler, of which 0.07 warps are eligible.",
+    "Launch 0 has an L2 hit rate of ninety percent.",
+    "transpose_tiles is 5.66 times as fast as transpose_rows.",
+    "DRAM busy of transpose_rows is 5.9 %.",
+    "In launch 0, L2 is under 80 % of its peak.",
 ]
 
 WRONG = {
@@ -82,6 +86,8 @@ WRONG = {
     "a multiple": "transpose_rows is 7.2x slower than transpose_tiles.",
     "a difference": "transpose_rows takes 67.1 us longer than transpose_tiles.",
     "a bound": "transpose_rows takes less than 60 us.",
+    "a number in words": "Launch 0 has an L2 hit rate of ninety-one percent.",
+    "a multiple in words": "transpose_tiles is ten times faster than transpose_rows.",
     "shared memory": "transpose_tiles uses 8.4 kB of shared memory per block.",
 }
 
@@ -93,6 +99,11 @@ UNKNOWN = [
     "transpose_rows could reach an occupancy of 95 %.",
     "A warp has 32 threads.",
     "It takes 69.34.",
+    "With that mended it runs ten times faster.",
+    "With that mended it runs at twice the speed.",
+    "With that mended it runs in half the time.",
+    "Profile again with: ncu --warp-sampling-interval 6",
+    "Barrier share of warp cycles 53.12 %, in the words of Nsight Compute.",
 ]
 
 
@@ -133,6 +144,50 @@ def test_not_found(text: str, profile_of) -> None:
 def test_the_reason_says_what_is_right(text: str, reason: str, profile_of) -> None:
     (check,) = checks(text, profile_of(TOUR))
     assert reason in check.reason
+
+
+def of_sample(name: str) -> Profile:
+    return read_profile(SAMPLES / name / "slow.ncu-rep")
+
+
+@pytest.mark.parametrize(
+    ("sample", "text", "verdict"),
+    [
+        (
+            "scan_rows",
+            "Evidence: Barrier share of warp cycles 53.12 %\nNsight Compute agrees.",
+            "not_found",
+        ),
+        ("sparse_apply", "Evidence: average over longest active SM 0.0771;", "not_found"),
+        ("score_tiles", "shared wavefronts lost to bank conflicts 59.58 %", "not_found"),
+        ("score_tiles", "There are 210,181,342 bank conflicts in shared memory.", "confirmed"),
+        ("score_tiles", "There are 210,181,343 bank conflicts in shared memory.", "contradicted"),
+        ("tap_filter", "L1 data stage (LSU) busy 98.72 %", "confirmed"),
+        ("tap_filter", "L1 data stage (LSU) busy 98.62 %", "contradicted"),
+        ("gas_state", "Where: state_math.h:34 (30% of the samples)", "confirmed"),
+        ("gas_state", "Where: cmath:1073 (12% of the samples)", "confirmed"),
+        ("gas_state", "Where: cmath:1073 (13% of the samples)", "contradicted"),
+        ("xs_lookup", "L1 is at less than 17 % of its peak.", "not_found"),
+        ("xs_lookup", "L1/TEX cache (active cycles) busy is less than 17 %.", "contradicted"),
+        ("xs_lookup", "L1/TEX cache (active cycles) busy is less than 30 %.", "confirmed"),
+    ],
+)
+def test_words_of_keet(sample: str, text: str, verdict: str) -> None:
+    assert verdicts(text, of_sample(sample)) == [verdict]
+
+
+def test_a_page_of_ncu() -> None:
+    """It prints a ratio with a percent sign, and averages under the name of what they are of."""
+    text = "Branch Instructions Ratio           %         0.04"
+    assert verdicts(text, of_sample("band_scale")) == ["confirmed"]
+    assert verdicts(text.replace("0.04", "0.05"), of_sample("band_scale")) == ["contradicted"]
+    text = "Avg. Executed Instructions Per Scheduler        inst    25,817.21"
+    assert verdicts(text, of_sample("band_scale")) == ["not_found"]
+
+
+def test_what_another_launch_does_too_is_no_change_of_topic(profile_of) -> None:
+    text = "transpose_rows is slow. It reads L2, and so does #1 transpose_tiles. Its L2 hit rate is"
+    assert verdicts(f"{text} 89.92 %.", profile_of(TOUR)) == ["confirmed"]
 
 
 def test_what_was_not_collected_is_not_found(profile_of) -> None:
