@@ -1,0 +1,63 @@
+"""The runs that docs/results.md tells of: their tables come from their files, by the commands."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from evals.optimize.gpu.score_candidates import digests
+from keet.cli import main
+from tests.evals.committed import RESULTS, check_committed
+
+RUNS = sorted(RESULTS.glob("runs/*.tar.xz"))
+GPU = Path(__file__).parents[2] / "evals" / "optimize" / "gpu"
+SAMPLES = Path(__file__).parents[2] / "kernels_samples"
+
+
+@pytest.mark.parametrize("archive", RUNS, ids=lambda path: path.name.partition(".")[0])
+def test_a_report_is_what_its_run_gives(
+    archive: Path,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name = archive.name.partition(".")[0]
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    monkeypatch.chdir(tmp_path)
+    assert main(["eval", "score", name]) == 0
+    capsys.readouterr()
+    drawn = ["--svg", "drawn.svg"] if name.startswith("optimize") else []
+    assert main(["eval", "report", name, "--format", "markdown", *drawn]) == 0
+    check_committed(request, f"{name}.md", capsys.readouterr().out)
+    if drawn:
+        check_committed(request, f"{name}.svg", Path("drawn.svg").read_text(encoding="utf-8"))
+
+
+def test_both_tasks_have_a_run() -> None:
+    assert {path.name.partition("_")[0] for path in RUNS} == {"mcq", "optimize"}
+
+
+def test_every_known_cheat_was_caught_on_a_gpu_by_these_very_files(tmp_path: Path) -> None:
+    measured = json.loads((RESULTS / "exploits_h200.json").read_text(encoding="utf-8"))
+    results = {result["id"]: result for result in measured["results"]}
+    text = (GPU / "exploits" / "exploits.toml").read_text(encoding="utf-8")
+    programs = tomllib.loads(text)["program"]
+    assert len(programs) >= 40
+    (tmp_path / "harness").symlink_to(GPU / "harness")
+    (tmp_path / "samples").symlink_to(SAMPLES)
+    (tmp_path / "exploits").symlink_to(GPU / "exploits")
+    for program in programs:
+        result, name = results[program["id"]], program["sample"]
+        own = f"exploits/{program['id']}.cu"
+        file = f"samples/{name}/fast.cu" if program.get("fast") else own
+        of = digests(tmp_path, {"sample": name, "file": file})
+        assert result["status"] in program["expect"], program["id"]
+        again = "profile again: score_candidates.py --exploits"
+        assert result["digest"] == of.digest, f"{program['id']} is another one now; {again}"
+        assert result["against"] == of.against, f"the harness changed; {again}"
