@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from evals.exchange import harmless
-from evals.runs import CONDITIONS, Answer, Prompt, RunFolder, Task, now
+from evals.runs import CONDITIONS, CUT, EMPTY, Answer, Prompt, Run, RunFolder, Task, now
 from keet.agent.wire import Chat, Fault, Message, Reply, Request
 from keet.errors import NotAvailable
 
@@ -25,8 +25,6 @@ OF_THE_HOST = frozenset({"unreachable", "server", "rate_limit"})
 """Says nothing about a prompt: it is left open, not recorded as one without an answer."""
 IN_A_ROW = 3
 """Prompts without a reply, and the server is taken for dead."""
-CUT = "it ends at the limit of tokens; ask again with a higher --max-output"
-EMPTY = "the model said nothing"
 
 Tell = Callable[[str], None]
 
@@ -39,6 +37,8 @@ class Asked(NamedTuple):
     without: int = 0
     """Recorded with an error."""
     left_open: int = 0
+    cut: int = 0
+    """Of those without an answer: cut off at the limit of tokens."""
 
 
 def in_order(prompts: Iterable[Prompt]) -> list[Prompt]:
@@ -57,7 +57,7 @@ def ask_all(
     """Raises NotAvailable where the model can't be asked, or stopped to answer."""
     run = folder.run
     prompts = in_order(folder.unanswered(chat.name))[:limit]
-    asker = _Asker(chat, run.prompt_version, max_output or MAX_OUTPUT[run.task])
+    asker = _Asker(chat, run, max_output or MAX_OUTPUT[run.task])
     asked = Asked(len(prompts))
     for number, answer in enumerate(asker.answers(prompts), 1):
         if answer is None:
@@ -72,7 +72,7 @@ def ask_all(
 def _counted(asked: Asked, answer: Answer) -> Asked:
     if answer.error is None:
         return asked._replace(answered=asked.answered + 1)
-    return asked._replace(without=asked.without + 1)
+    return asked._replace(without=asked.without + 1, cut=asked.cut + answer.was_cut)
 
 
 def _line(answer: Answer) -> str:
@@ -88,9 +88,9 @@ def _line(answer: Answer) -> str:
 class _Asker:
     """Asks one prompt after the other, and gives up on a host that fails several in a row."""
 
-    def __init__(self, chat: Chat, version: str, max_output: int) -> None:
+    def __init__(self, chat: Chat, run: Run, max_output: int) -> None:
         self._chat = chat
-        self._version = version
+        self._run = run
         self._max_output = max_output
         self._failed_in_a_row = 0
 
@@ -136,7 +136,9 @@ class _Asker:
             id=prompt.id,
             model=self._chat.name,
             date=now(),
-            prompt_version=self._version,
+            keet=self._run.keet,
+            prompt_version=self._run.prompt_version,
+            prompt_digest=prompt.digest,
             text=text,
             input_tokens=spent.input_tokens if spent else None,
             output_tokens=spent.output_tokens if spent else None,

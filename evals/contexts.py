@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -84,20 +85,31 @@ def _profile_and_launch(report: Path, kernel: str) -> tuple[Profile, Launch]:
 
 
 def agent_explanation(sample: Sample, variant: str, folder: Path | None) -> str:
-    path = explanation_file(sample, variant, folder or Path())
+    path = explanation_file(sample.name, variant, folder or Path())
     made = f"keet explain {sample.report(variant)} --model MODEL --format markdown -o {path}"
     if folder is None:
         raise UsageError(f"the condition agent needs --explanations DIR; fill it with: {made}")
     try:
-        return _REPORT_PATH.sub(r"\1", path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UsageError(f"there is no {path}; make it with: {made}") from None
     except (OSError, ValueError) as problem:
         raise UsageError(f"{path} can't be read ({problem}); make it again with: {made}") from None
+    if not text.strip():  # would be the condition none under another name
+        raise UsageError(f"{path} is empty; make it again with: {made}")
+    return _REPORT_PATH.sub(r"\1", text)
 
 
-def explanation_file(sample: Sample, variant: str, folder: Path) -> Path:
-    return folder / (f"{sample.name}.md" if variant == "slow" else f"{sample.name}.{variant}.md")
+def explanation_file(name: str, variant: str, folder: Path) -> Path:
+    return folder / (f"{name}.md" if variant == "slow" else f"{name}.{variant}.md")
+
+
+def explanation_digests(reports: Iterable[str], folder: Path) -> dict[str, str]:
+    """Of the files of these reports (`gas_state/slow`), each by its name: the beginning of what
+    sha256sum says, so that anybody can see which explanations a run was made with."""
+    named = (report.partition("/") for report in reports)
+    files = (explanation_file(name, variant, folder) for name, _, variant in named)
+    return {file.stem: hashlib.sha256(file.read_bytes()).hexdigest()[:12] for file in files}
 
 
 def source_files(sample: Sample, variant: str) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Prompts out and answers in, as lines of JSON: for batches of OpenAI's kind, and for people.
 
 A line of a batch's output holds a response or an error. A line that a person or another tool wrote
-may be as short as {"id": ..., "text": ...}.
+may be as short as {"id": ..., "text": ...}. What a line says of itself beyond that is held to the
+run: a line that answers other words, or says that another keet made them, is refused and told.
 """
 
 from __future__ import annotations
@@ -12,21 +13,35 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evals.runs import Answer, Prompt, RunFolder, digest, now
+from evals.runs import CUT, EMPTY, OTHER_WORDS, Answer, Prompt, RunFolder, digest, now
 from keet.errors import UsageError, one_line
 
 ID_LENGTH = 64
 """The most that OpenAI takes for a custom_id."""
 _URL = "/v1/chat/completions"
 _QUOTED = 160
+_MARK = 8
+"""Of a prompt's digest, behind its id: what comes back says which words it answers."""
+_ENDED_AT_THE_LIMIT = frozenset({"length", "max_tokens"})
 
 
-def batch_id(prompt_id: str) -> str:
-    """The prompt's own id where it is short enough."""
-    if len(prompt_id) <= ID_LENGTH:
+def batch_id(prompt: Prompt) -> str:
+    """The prompt's own id, where it is short enough, and a mark of its words."""
+    return f"{_shortened(prompt.id, ID_LENGTH - _MARK - 1)}#{prompt.digest[:_MARK]}"
+
+
+def _shortened(prompt_id: str, length: int) -> str:
+    if len(prompt_id) <= length:
         return prompt_id
     mark = digest(prompt_id)
-    return f"{prompt_id[: ID_LENGTH - len(mark) - 1]}.{mark}"
+    return f"{prompt_id[: length - len(mark) - 1]}.{mark}"
+
+
+def _forms(prompt: Prompt) -> Iterator[str]:
+    """Of its id: as it is, as a batch has it, and as batches had it before there was a mark."""
+    yield prompt.id
+    yield _shortened(prompt.id, ID_LENGTH - _MARK - 1)
+    yield _shortened(prompt.id, ID_LENGTH)
 
 
 def batch_lines(
@@ -42,7 +57,7 @@ def batch_lines(
             ],
             **({"max_completion_tokens": max_output} if max_output else {}),
         }
-        line = {"custom_id": batch_id(prompt.id), "method": "POST", "url": _URL, "body": body}
+        line = {"custom_id": batch_id(prompt), "method": "POST", "url": _URL, "body": body}
         yield json.dumps(line, ensure_ascii=False) + "\n"
 
 
@@ -63,32 +78,62 @@ class _Bad(Exception):
     """This line is of no use."""
 
 
-class _NoAnswer(_Bad):
-    """The model did not answer: that is kept, since what has no answer is counted."""
+class _Said(NamedTuple):
+    """What a model answered, or why it did not."""
 
-    def __init__(self, why: str, model: str | None, text: str = "") -> None:
-        self.model = model
-        self.text = text
-        super().__init__(why)
+    text: str
+    error: str | None = None
 
 
 def import_files(folder: RunFolder, paths: Iterable[Path], model: str | None = None) -> Imported:
     """Every answer of the files that the run does not have yet. What is wrong with one line is told
     and stops no other; what is there already is left as it is."""
     reader = _Reader(folder, model)
-    for path, lines in [(path, _lines(path)) for path in paths]:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                reader.take(line, f"{path}:{number}")
+    for path, lines in _filled([(path, _lines(path)) for path in paths]):
+        if not lines:
+            reader.failures.append(Failure(str(path), "it is empty"))
+        for number, line in lines:
+            reader.take(line, f"{path}:{number}")
     return Imported(reader.added, reader.already_there, reader.failures)
 
 
-def _lines(path: Path) -> list[bytes]:
+_Lines = list[tuple[int, bytes]]
+"""Those with something in them, with their numbers."""
+
+
+def _filled(files: list[tuple[Path, _Lines]]) -> list[tuple[Path, _Lines]]:
+    if not any(lines for _, lines in files):
+        names = ", ".join(str(path) for path, _ in files)
+        raise UsageError(
+            f"nothing was added: {names} is empty; name the file that holds the answers"
+        )
+    return files
+
+
+def _lines(path: Path) -> _Lines:
     try:
-        return path.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
+        content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
         raise UsageError(f"{path}: it can't be read ({reason}); name another file") from None
+    lines = [each for each in enumerate(content.splitlines(), 1) if each[1].strip()]
+    _refuse_one_document(path, content, len(lines))
+    return lines
+
+
+def _refuse_one_document(path: Path, content: bytes, lines: int) -> None:
+    """Each line of it would be told as a bad one."""
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        return
+    kind = "array" if isinstance(document, list) else "object"
+    if kind == "array" or lines > 1:
+        each = ".[]" if kind == "array" else "."
+        raise UsageError(
+            f"{path} is one JSON {kind}, and a line for each answer is wanted; "
+            f"make lines of it: jq -c '{each}' {path}"
+        )
 
 
 class _Reader:
@@ -97,9 +142,8 @@ class _Reader:
     def __init__(self, folder: RunFolder, model: str | None) -> None:
         self._folder = folder
         self._model = model
-        self._version = folder.run.prompt_version
-        self._ids = {batch_id(prompt.id): prompt.id for prompt in folder.prompts}
-        self._ids |= {prompt_id: prompt_id for prompt_id in self._ids.values()}
+        self._run = folder.run
+        self._prompts = {form: prompt for prompt in folder.prompts for form in _forms(prompt)}
         self._known = {(answer.model, answer.id): answer for answer in folder.answers}
         self.added = self.already_there = 0
         self.failures: list[Failure] = []
@@ -107,25 +151,76 @@ class _Reader:
     def take(self, line: bytes, where: str) -> None:
         try:
             document = _document(line)
-            prompt_id = self._prompt_id(document)
-            try:
-                self._add(_answer_of(document, prompt_id, self._model, self._version))
-            except _NoAnswer as problem:
-                self._keep_error(problem, prompt_id)
-                raise
+            prompt, mark = self._prompt(document)
+            self._check_words(document, prompt, mark)
+            self._add(self._answer(document, prompt))
         except _Bad as problem:
             self.failures.append(Failure(where, str(problem)))
 
-    def _prompt_id(self, document: dict[str, Any]) -> str:
+    def _prompt(self, document: dict[str, Any]) -> tuple[Prompt, str | None]:
+        """And the mark of the words that the line answers, if it has one."""
         given = document.get("custom_id", document.get("id"))
         if not isinstance(given, str):
             raise _Bad("it has neither custom_id nor id")
-        if given not in self._ids:
+        if given in self._prompts:
+            return self._prompts[given], None
+        form, _, mark = given.rpartition("#")
+        if form not in self._prompts:
             raise _Bad(f"the run has no prompt {_quote(given)}")
-        return self._ids[given]
+        return self._prompts[form], mark
+
+    def _check_words(self, document: dict[str, Any], prompt: Prompt, mark: str | None) -> None:
+        """Contexts change with keet, so that its version tells words apart where no digest does."""
+        own = document.get("prompt_digest")
+        if mark not in (None, prompt.digest[:_MARK]) or own not in (None, prompt.digest):
+            raise _Bad(f"{OTHER_WORDS} {prompt.id}; import it into the run that it came from")
+        if (version := document.get("prompt_version")) not in (None, self._run.prompt_version):
+            raise _Bad(
+                f"it answers prompts of version {_quote(version)}, "
+                f"and this run has {self._run.prompt_version}"
+            )
+        known = mark is not None or own is not None
+        if not known and (keet := document.get("keet")) not in (None, self._run.keet):
+            raise _Bad(
+                f"its prompt was made by keet {_quote(keet)}, and those of this run by "
+                f"{self._run.keet}; a prompt_digest would show that the words are the same"
+            )
+
+    def _answer(self, document: dict[str, Any], prompt: Prompt) -> Answer:
+        body = _body(document)
+        said = _said(document, body)
+        usage = body.get("usage")
+        counts: dict[str, Any] = usage if isinstance(usage, dict) else body
+        return Answer(
+            id=prompt.id,
+            model=self._whose(document, body, said),
+            date=_date(body),
+            keet=self._run.keet,
+            prompt_version=self._run.prompt_version,
+            prompt_digest=prompt.digest,
+            text=said.text,
+            input_tokens=_count(counts, "prompt_tokens", "input_tokens"),
+            output_tokens=_count(counts, "completion_tokens", "output_tokens"),
+            seconds=_seconds(body),
+            error=said.error,
+        )
+
+    def _whose(self, document: dict[str, Any], body: dict[str, Any], said: _Said) -> str:
+        """What is named here goes before what a server calls it, but not before what the writer of
+        a line says."""
+        named = _text_or_none(body.get("model"))
+        if (whose := self._model or named) is None:
+            raise _Bad(said.error or "it names no model; give --model")
+        written = body is document and named is not None
+        if written and named not in (whose, whose.partition(":")[2]):
+            raise _Bad(f"it says that {_quote(named)} answered, and --model says {whose}")
+        return whose
 
     def _add(self, answer: Answer) -> None:
         before = self._known.get((answer.model, answer.id))
+        if answer.error is not None:
+            self._keep_error(answer, before)
+            raise _Bad(answer.error)
         if before is not None and before.error is None:
             if before.text != answer.text:
                 raise _Bad(f"{answer.model} has another answer to {answer.id} already; that stays")
@@ -134,27 +229,19 @@ class _Reader:
         self._save(answer)
         self.added += 1
 
-    def _keep_error(self, problem: _NoAnswer, prompt_id: str) -> None:
-        """Once, and not in place of an answer."""
-        if (model := self._model or problem.model) is None:
-            return
-        before = self._known.get((model, prompt_id))
-        if before is not None and before.error in (None, str(problem)):
-            return
-        self._save(
-            Answer(
-                id=prompt_id,
-                model=model,
-                date=now(),
-                prompt_version=self._version,
-                text=problem.text,
-                error=str(problem),
-            )
-        )
+    def _keep_error(self, answer: Answer, before: Answer | None) -> None:
+        """What has no answer is counted: once, and not in place of an answer."""
+        if before is None or (before.error is not None and _essence(before) != _essence(answer)):
+            self._save(answer)
 
     def _save(self, answer: Answer) -> None:
         self._folder.add(answer)
         self._known[answer.model, answer.id] = answer
+
+
+def _essence(answer: Answer) -> tuple[object, ...]:
+    """What is the same when a file is imported again; the date may be that of the import."""
+    return answer.error, answer.text, answer.input_tokens, answer.output_tokens
 
 
 def _document(line: bytes) -> dict[str, Any]:
@@ -167,26 +254,6 @@ def _document(line: bytes) -> dict[str, Any]:
     return document
 
 
-def _answer_of(document: dict[str, Any], prompt_id: str, model: str | None, version: str) -> Answer:
-    body = _body(document)
-    named = _text_or_none(body.get("model"))
-    text = _said(document, body, named)
-    if (whose := model or named) is None:
-        raise _Bad("it names no model; give --model")
-    usage = body.get("usage")
-    counts: dict[str, Any] = usage if isinstance(usage, dict) else body
-    return Answer(
-        id=prompt_id,
-        model=whose,
-        date=_date(body),
-        prompt_version=version,
-        text=text,
-        input_tokens=_count(counts, "prompt_tokens", "input_tokens"),
-        output_tokens=_count(counts, "completion_tokens", "output_tokens"),
-        seconds=_seconds(body),
-    )
-
-
 def _body(document: dict[str, Any]) -> dict[str, Any]:
     """Of the response, of a batch; the line itself in the short form."""
     response = document.get("response")
@@ -194,18 +261,32 @@ def _body(document: dict[str, Any]) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def _said(document: dict[str, Any], body: dict[str, Any], model: str | None) -> str:
-    """The text of the answer, or why there is none."""
-    if error := document.get("error") or body.get("error"):
-        raise _NoAnswer(f"an error: {_quote(_message(error))}", model)
+def _said(document: dict[str, Any], body: dict[str, Any]) -> _Said:
     response = document.get("response")
-    if not isinstance(response, dict):
-        text, finish = body.get("text"), body.get("finish_reason")
-    elif (status := response.get("status_code", 200)) != 200:
-        raise _NoAnswer(f"status {_quote(status)}", model)
-    else:
-        text, finish = _choice(body)
-    return _checked(text, finish, model)
+    in_batch = isinstance(response, dict)
+    text, finish = _choice(body) if in_batch else (body.get("text"), body.get("finish_reason"))
+    said = harmless(text) if isinstance(text, str) else ""
+    if error := document.get("error") or body.get("error"):
+        return _Said(said, _error(error))
+    if isinstance(response, dict) and (status := response.get("status_code", 200)) != 200:
+        return _Said("", f"status {_quote(status)}")
+    return _Said(said, _missing(text, said, finish))
+
+
+def _error(error: object) -> str:
+    """A text is one that a record of a run has; it goes from one run to another as it is."""
+    return _quote(error) if isinstance(error, str) else f"an error: {_quote(_message(error))}"
+
+
+def _missing(text: object, said: str, finish: object) -> str | None:
+    """A model that ended without a word is told from a line that lacks its answer."""
+    if finish == "content_filter":
+        return "a content filter stopped it"
+    if isinstance(finish, str) and finish in _ENDED_AT_THE_LIMIT:
+        return CUT
+    if said.strip():
+        return None
+    return EMPTY if isinstance(text, str) or finish is not None else "it holds no text"
 
 
 def _choice(body: dict[str, Any]) -> tuple[object, object]:
@@ -224,17 +305,6 @@ def _joined(content: object) -> object:
         return content
     parts = (part.get("text") for part in content if isinstance(part, dict))
     return "".join(part for part in parts if isinstance(part, str))
-
-
-def _checked(text: object, finish: object, model: str | None) -> str:
-    said = harmless(text) if isinstance(text, str) else ""
-    if finish == "content_filter":
-        raise _NoAnswer("a content filter stopped it", model, said)
-    if finish == "length":
-        raise _NoAnswer("it ends at the limit of tokens", model, said)
-    if not said.strip():
-        raise _NoAnswer("it holds no text", model)
-    return said
 
 
 def harmless(text: str) -> str:
@@ -266,11 +336,19 @@ def _seconds(body: dict[str, Any]) -> float | None:
 
 
 def _date(body: dict[str, Any]) -> str:
-    """When the model answered, where the line says; else now."""
-    if isinstance(date := body.get("date"), str):
-        return harmless(date)
+    """When the model answered, where the line says so in a way that can be read; else now."""
+    if isinstance(date := body.get("date"), str) and _is_date(date):
+        return date
     try:
         made = datetime.datetime.fromtimestamp(body["created"], datetime.UTC)
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return now()
     return made.isoformat(timespec="seconds")
+
+
+def _is_date(text: str) -> bool:
+    try:
+        datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -15,12 +15,13 @@ import datetime
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from keet.errors import UsageError
+from keet.errors import UsageError, one_line
 from keet.version import __version__
 
 Task = Literal["mcq", "optimize"]
@@ -32,6 +33,11 @@ CONDITIONS: dict[Condition, str] = {
     "keet": "the source and `keet context`",
     "agent": "the source and `keet explain` with a model",
 }
+CUT = "cut off at the limit of tokens"
+EMPTY = "the model said nothing"
+OTHER_WORDS = "it answers other words than this run's prompt"
+_ONCE_CUT = "it ends at the limit of tokens"
+"""How older records of it begin."""
 
 
 class Record(BaseModel):
@@ -46,11 +52,13 @@ class Run(Record):
     created: str
     keet: str = __version__
     prompt_version: str
-    """A digest of the templates: answers to other words are not comparable."""
+    """A digest of the templates: answers to other words are not comparable. What stands in them is
+    in the digest of each prompt."""
     conditions: tuple[Condition, ...]
     samples: tuple[str, ...]
     attempts: int = 1
     options: dict[str, Any] = {}
+    """As `explanations`: the digest of each file that the condition agent was given."""
 
 
 class Prompt(Record):
@@ -66,6 +74,11 @@ class Prompt(Record):
     system: str
     user: str
 
+    @property
+    def digest(self) -> str:
+        """Of every word that is sent, contexts included."""
+        return digest(self.system, self.user)
+
 
 class Answer(Record):
     """What one model said to one prompt."""
@@ -73,15 +86,26 @@ class Answer(Record):
     id: str
     model: str
     date: str
+    """When the model answered, as far as that is known; else when the answer was recorded."""
     keet: str = __version__
+    """What made the prompt (Run.keet): the contexts are its work. Who passed the answer on, and
+    with which version, changes nothing of it."""
     prompt_version: str
+    prompt_digest: str | None = None
+    """Of the words that were answered; of an imported line that does not say, those of the prompt
+    that it was imported for. None: recorded before there was one."""
     text: str
     input_tokens: int | None = None
     output_tokens: int | None = None
     """None: not said. Never zero instead."""
     seconds: float | None = None
     error: str | None = None
-    """Why there is no text: such an answer is unscored, not wrong."""
+    """Why there is no text, or no whole one: such an answer is unscored, not wrong."""
+
+    @property
+    def was_cut(self) -> bool:
+        """It cost what a model was given, and more might have helped."""
+        return self.error is not None and self.error.startswith((CUT, _ONCE_CUT))
 
 
 _Kind = TypeVar("_Kind", bound=Record)
@@ -95,14 +119,26 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, run: Run, prompts: Iterable[Prompt]) -> RunFolder:
-        """Refuses a folder that already holds a run: its answers would belong to other prompts."""
+        """Refuses what `check_free` does."""
         folder = cls(path)
-        if folder._run_file.exists():
-            raise UsageError(f"{path} holds a run already; name another folder")
-        path.mkdir(parents=True, exist_ok=True)
-        write_lines(path / "prompts.jsonl", prompts)
-        folder._run_file.write_text(run.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        folder.check_free()
+        with making(path):
+            path.mkdir(parents=True, exist_ok=True)
+            write_lines(path / "prompts.jsonl", prompts)
+            folder._run_file.write_text(run.model_dump_json(indent=2) + "\n", encoding="utf-8")
         return folder
+
+    def check_free(self) -> None:
+        """Answers of a run that is there would belong to other prompts, other files to nobody."""
+        with making(self.path):
+            if self.path.is_file():
+                raise UsageError(f"{self.path} is a file; name a folder to make")
+            names = sorted(each.name for each in self.path.iterdir()) if self.path.exists() else []
+        if self._run_file.name in names:
+            raise UsageError(f"{self.path} holds a run already; name another folder")
+        if names:
+            told = one_line(", ".join(names[:3])) + (", ..." if len(names) > 3 else "")
+            raise UsageError(f"{self.path} holds other files ({told}); name a new folder")
 
     @property
     def _run_file(self) -> Path:
@@ -112,7 +148,8 @@ class RunFolder:
     def run(self) -> Run:
         if not self._run_file.is_file():
             raise UsageError(f"{self.path} holds no run; make one: keet eval prompts --help")
-        return _parsed(Run, self._run_file.read_text(encoding="utf-8"), self._run_file)
+        text = self._run_file.read_bytes().decode(errors="replace")
+        return _parsed(Run, text, self._run_file)
 
     @property
     def prompts(self) -> list[Prompt]:
@@ -120,9 +157,13 @@ class RunFolder:
 
     @property
     def answers(self) -> list[Answer]:
-        """The last one of each model to each prompt that has a text; else its last error."""
+        """The last one of each model to each prompt that has a text; else its last error.
+
+        What answers other words than the prompt has is no answer to it, and has that error."""
+        digests = {prompt.id: prompt.digest for prompt in self.prompts}
         kept: dict[tuple[str, str], Answer] = {}
-        for answer in read_lines(self.path / "answers.jsonl", Answer):
+        for recorded in read_lines(self.path / "answers.jsonl", Answer):
+            answer = _held_to(recorded, digests.get(recorded.id))
             key = (answer.model, answer.id)
             if key not in kept or answer.error is None or kept[key].error is not None:
                 kept[key] = answer
@@ -143,6 +184,22 @@ class RunFolder:
         cut_half_line(path)
         with path.open("a", encoding="utf-8") as file:
             file.write(answer.model_dump_json() + "\n")
+
+
+def _held_to(answer: Answer, asked: str | None) -> Answer:
+    if answer.prompt_digest in (None, asked) or asked is None or answer.error is not None:
+        return answer
+    return answer.model_copy(update={"error": OTHER_WORDS})
+
+
+@contextmanager
+def making(folder: Path) -> Iterator[None]:
+    """Say of a folder that can't be made why, in one line."""
+    try:
+        yield
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise UsageError(f"{folder} can't be made ({reason}); name another folder") from None
 
 
 def now() -> str:
@@ -196,7 +253,22 @@ def _parsed(kind: type[_Kind], text: str, path: Path, line: int | None = None) -
         return kind.model_validate_json(text)
     except ValidationError as error:
         where = f"{path}:{line}" if line else str(path)
-        first = error.errors()[0]
         raise UsageError(
-            f"{where} is no {kind.__name__.lower()} ({first['msg']}); take it out, or make it again"
+            f"{where} is no {kind.__name__.lower()}: {_complaint(error)}; "
+            "take it out, or make it again"
         ) from error
+
+
+def _complaint(error: ValidationError) -> str:
+    """What is wrong first, with the field that it is about."""
+    first = error.errors()[0]
+    field = ".".join(map(str, first["loc"]))
+    if first["type"] == "json_invalid":
+        return "it is no JSON"
+    if not field:
+        return first["msg"]
+    if first["type"] == "missing":
+        return f"field {field!r} is missing"
+    if first["type"] == "extra_forbidden":
+        return f"field {field!r} is not known"
+    return f"field {field!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"

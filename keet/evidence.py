@@ -6,10 +6,13 @@ is printed can be traced and checked.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from keet.units import Number, Quantity
 
+CITED = re.compile(r"\bE\d+\b")
+"""An id in a text."""
 MEASURED_SPEEDUPS = ("time before over time after", "time after over time before")
 """Labels of what two reports show: such a factor is no forecast."""
 

@@ -12,13 +12,14 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evals.runs import RunFolder
+from evals.runs import CUT, RunFolder
 from keet.cli.arguments import positive
 from keet.cli.model_options import HOW, tell
 from keet.errors import NotAvailable, UsageError
 
 if TYPE_CHECKING:
     from evals.asking import Asked
+    from keet.agent.settings import ModelSpec
     from keet.agent.wire import Chat
 
 EXAMPLES = """\
@@ -54,7 +55,11 @@ def run(args: Namespace) -> int:
     from keet.agent.providers import announce_tracing
 
     folder = RunFolder(args.run)
-    chat = _chat(args)
+    spec = _spec(folder, args)
+    if spec.name and not folder.unanswered(spec.name):  # takes no key, and no server
+        sys.stdout.write(_nothing_open(folder, spec.name))
+        return 0
+    chat = _chat(spec)
     if line := announce_tracing():
         tell(line)
     try:
@@ -66,13 +71,20 @@ def run(args: Namespace) -> int:
     return EXIT_SOME_OPEN if asked.without or asked.left_open else 0
 
 
-def _chat(args: Namespace) -> Chat:
-    from keet.agent.providers import open_chat
+def _spec(folder: RunFolder, args: Namespace) -> ModelSpec:
+    """Of a folder that is no run nothing is asked."""
     from keet.agent.settings import find_model
-    from keet.agent.wire import Fault
 
+    _ = folder.run
     if (spec := find_model(args.model, args.base_url)) is None:
         raise UsageError(f"no model is named; give {HOW}")
+    return spec
+
+
+def _chat(spec: ModelSpec) -> Chat:
+    from keet.agent.providers import open_chat
+    from keet.agent.wire import Fault
+
     try:
         return open_chat(spec)
     except Fault as fault:
@@ -80,10 +92,23 @@ def _chat(args: Namespace) -> Chat:
 
 
 def _told(folder: RunFolder, chat: Chat, asked: Asked) -> str:
+    if not asked.total:
+        return _nothing_open(folder, chat.name)
     counts = [f"{asked.answered} of {asked.total} answered"]
-    counts += [f"{asked.without} without an answer"] * bool(asked.without)
+    counts += [f"{asked.without} without an answer{_cut(asked)}"] * bool(asked.without)
     counts += [f"{asked.left_open} not asked"] * bool(asked.left_open)
     if left := len(folder.unanswered(chat.name)):
         return f"{', '.join(counts)}; {left} are open: run the same command again\n"
-    score = "bundle" if folder.run.task == "optimize" else "score"
-    return f"{', '.join(counts)}; next: keet eval {score} {folder.path}\n"
+    return f"{', '.join(counts)}; next: {_next(folder)}\n"
+
+
+def _cut(asked: Asked) -> str:
+    return f" ({asked.cut} {CUT}: give a higher --max-output)" if asked.cut else ""
+
+
+def _nothing_open(folder: RunFolder, model: str) -> str:
+    return f"{model} has answered all {len(folder.prompts)} prompts; next: {_next(folder)}\n"
+
+
+def _next(folder: RunFolder) -> str:
+    return f"keet eval {'bundle' if folder.run.task == 'optimize' else 'score'} {folder.path}"

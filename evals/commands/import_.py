@@ -2,7 +2,9 @@
 such as {"id": "optimize.matrix_flip.keet.1", "text": "...", "model": "me"}.
 
 A line that brings no answer is told, and stops no other. What the run has already is left as it is,
-so that a file can be imported again. Exit 5: some lines brought none."""
+so that a file can be imported again. A line may say more of itself, as those of answers.jsonl do:
+date, input_tokens, output_tokens and seconds are kept; prompt_digest, prompt_version and keet (what
+made the prompts) have to be those of the run, model that of --model. Exit 5: some brought none."""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def run(args: Namespace) -> int:
     folder = RunFolder(args.run)
     imported = import_files(folder, args.files, args.model)
     sys.stderr.write("".join(_failures(imported)))
-    sys.stdout.write(_told(folder, imported))
+    sys.stdout.write(_told(args, folder, imported))
     return EXIT_SOME_FAILED if imported.failures else 0
 
 
@@ -45,8 +47,18 @@ def _failures(imported: Imported) -> Iterator[str]:
         yield f"{one_line(failure.where)}: {failure.why}\n"
 
 
-def _told(folder: RunFolder, imported: Imported) -> str:
+def _told(args: Namespace, folder: RunFolder, imported: Imported) -> str:
+    if not imported.added and not imported.already_there:
+        return _nothing(args, imported)
     counts = f"{imported.added} answers added, {imported.already_there} were there"
     failed = f", {len(imported.failures)} lines brought none" if imported.failures else ""
     score = "bundle" if folder.run.task == "optimize" else "score"
     return f"{counts}{failed}; next: keet eval {score} {folder.path}\n"
+
+
+def _nothing(args: Namespace, imported: Imported) -> str:
+    named = f" --model {args.model}" if args.model else ""
+    return (
+        f"nothing was added: {len(imported.failures)} lines brought no answer, each for the reason "
+        f"above; mend them, or ask again: keet eval export {args.run}{named}\n"
+    )

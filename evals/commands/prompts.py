@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from evals.runs import CONDITIONS, Condition, Prompt, Run, RunFolder, Task, now
 from keet.cli.arguments import positive
@@ -74,6 +74,7 @@ def _conditions(text: str) -> tuple[Condition, ...]:
 
 def run(args: Namespace) -> None:
     _refuse_options_of_the_other(args)
+    RunFolder(args.run).check_free()  # before the work, too
     begin = _begin_optimize if args.task == "optimize" else _begin_mcq
     prompts = begin(args)
     sys.stdout.write("".join(_summary(prompts)))
@@ -91,12 +92,22 @@ def _refuse_options_of_the_other(args: Namespace) -> None:
 
 
 def _begin_optimize(args: Namespace) -> list[Prompt]:
-    from evals.optimize.prompts import prompt_version, prompts
+    from evals.optimize.prompts import VARIANT, prompt_version, prompts
 
     samples = _samples(args.samples) if args.samples else _cuda_samples()
     made = list(prompts(samples, args.conditions, args.attempts, args.explanations))
-    RunFolder.create(args.run, _run_of(args, prompt_version(), made), made)
+    options = _explained(args, [f"{sample.name}/{VARIANT}" for sample in samples])
+    RunFolder.create(args.run, _run_of(args, prompt_version(), made, options), made)
     return made
+
+
+def _explained(args: Namespace, reports: Iterable[str]) -> dict[str, Any]:
+    """Which explanations the prompts hold; nothing where they hold none."""
+    from evals.contexts import explanation_digests
+
+    if args.explanations is None:
+        return {}
+    return {"explanations": explanation_digests(reports, args.explanations)}
 
 
 def _samples(names: Sequence[str]) -> list[Sample]:
@@ -121,15 +132,21 @@ def _begin_mcq(args: Namespace) -> list[Prompt]:
         raise UsageError("mcq chooses questions over all samples; leave out --samples")
     questions = chosen(args.questions, args.seed) if args.questions else all_questions()
     made = list(prompts(questions, args.conditions, args.attempts, args.explanations))
-    folder = RunFolder.create(args.run, _run_of(args, prompt_version(), made), made)
+    options = {
+        "questions": args.questions,
+        "seed": args.seed,
+        **_explained(args, [report for question in questions for report in question.reports]),
+    }
+    folder = RunFolder.create(args.run, _run_of(args, prompt_version(), made, options), made)
     write_key(folder.path / "key.jsonl", questions)
     return made
 
 
-def _run_of(args: Namespace, version: str, prompts: Sequence[Prompt]) -> Run:
+def _run_of(
+    args: Namespace, version: str, prompts: Sequence[Prompt], options: dict[str, Any]
+) -> Run:
     if not prompts:
         raise UsageError("nothing is left to ask; name other --conditions")
-    mcq = args.task == "mcq"
     return Run(
         task=args.task,
         created=now(),
@@ -137,7 +154,7 @@ def _run_of(args: Namespace, version: str, prompts: Sequence[Prompt]) -> Run:
         conditions=args.conditions,
         samples=tuple(dict.fromkeys(prompt.sample for prompt in prompts)),
         attempts=args.attempts,
-        options={"questions": args.questions, "seed": args.seed} if mcq else {},
+        options=options,
     )
 
 

@@ -1,7 +1,9 @@
 """Scored runs as tables: what each condition gained, with intervals, and every failure.
 
 For optimize by condition, difficulty, model and sample; for mcq by condition and kind of question.
---against holds the run to an earlier one, prompt by prompt, and lists what became worse."""
+--against holds the run to an earlier one, prompt by prompt, and lists what became worse: what no
+longer passes, or is slower by more than 1.1x and beyond the spread of rounds (mcq: what was right
+and is wrong). Comparisons are withheld while more than a tenth of the attempts is not scored."""
 
 from __future__ import annotations
 
@@ -50,6 +52,7 @@ def run(args: Namespace) -> None:
     from keet.cli.arguments import Destination
 
     destination = Destination(args, sys.stdout)
+    _check_svg(args.svg)
     runs = open_runs(args.runs)
     earlier = open_earlier(args.against) if args.against else None
     if task_of(runs) == "mcq":
@@ -68,6 +71,16 @@ def run(args: Namespace) -> None:
         from evals.report.speedups_svg import speedups_svg
 
         _write(args.svg, speedups_svg(report))
+
+
+def _check_svg(path: Path | None) -> None:
+    """Before a long report is printed, not after it."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"--svg {path}: this is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--svg {path}: its folder is not there; make it, or name another file")
 
 
 def _refuse_svg(args: Namespace) -> None:

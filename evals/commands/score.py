@@ -2,14 +2,16 @@
 
 Answers to multiple-choice questions need nothing more. Programs (optimize) are measured on a GPU:
 by `keet eval bundle` and the script in it, whose result --measured names, or here, where nvcc and a
-GPU are. A file measured.json in the run's folder is found by itself."""
+GPU are. A file measured.json in the run's folder is found by itself. An answer that holds no
+program needs no measurement: it counts as one that does not compile. Scores that are there stay
+where nothing at all could be scored."""
 
 from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evals.runs import RunFolder, write_lines
 from keet.errors import UsageError
@@ -27,8 +29,23 @@ examples:
   keet eval score runs/opt --measured big.json small.json
   keet eval score runs/opt                  where nvcc and a GPU are, or measured.json is in it
 
-exit codes: 0 done; 2 files that do not belong together; 3 optimize without a GPU and --measured
+exit codes: 0 done; 2 files that do not belong together, or nothing to score over scores that are
+there; 3 programs without a GPU and without --measured
 """
+
+
+SCORES = "scores.jsonl"
+
+
+class _Scored(NamedTuple):
+    """What is written and printed."""
+
+    scores: Sequence[Record]
+    parts: Sequence[Part]
+    nothing: str | None
+    """Why nothing is scored; None: something is."""
+    machines: Sequence[Record] | None = None
+    """Where programs were measured; None: the task has none."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -52,26 +69,47 @@ def run(args: Namespace) -> None:
         raise UsageError("--measured is of optimize; questions are scored without it: leave it out")
     if not folder.models:
         raise UsageError(f"{args.run} has no answer yet; ask: keet eval ask {args.run} --help")
-    found, parts = _mcq(folder) if folder.run.task == "mcq" else _optimize(folder, args.measured)
-    write_lines(folder.path / "scores.jsonl", found)
-    sys.stdout.write(as_text(parts))
-    sys.stderr.write(f"{len(found)} scores in {folder.path / 'scores.jsonl'}\n")
+    scored = _mcq(folder) if folder.run.task == "mcq" else _optimize(folder, args.measured)
+    _check_replaces(folder, scored)
+    write_lines(folder.path / SCORES, scored.scores)
+    if scored.machines is not None:
+        from evals.optimize.measured import MACHINES
+
+        write_lines(folder.path / MACHINES, scored.machines)
+    sys.stdout.write(as_text(scored.parts))
+    sys.stderr.write(f"{len(scored.scores)} scores in {folder.path / SCORES}\n")
 
 
-def _mcq(folder: RunFolder) -> tuple[Sequence[Record], Sequence[Part]]:
+def _check_replaces(folder: RunFolder, scored: _Scored) -> None:
+    """A wrong file, or a lost one, must not cost what was scored before."""
+    there = folder.path / SCORES
+    if scored.nothing is None or not there.is_file() or not there.stat().st_size:
+        return
+    raise UsageError(f"{scored.nothing}; {there} is left as it was")
+
+
+def _mcq(folder: RunFolder) -> _Scored:
     from evals.mcq.scoring import scores
     from evals.optimize.scoring import check_versions
-    from evals.report.mcq import short_parts
+    from evals.report.mcq import none_scored, short_parts
 
     check_versions(folder)
     found = scores(folder)
-    return found, short_parts(found)
+    empty = all(score.outcome == "unscored" for score in found)
+    return _Scored(found, short_parts(found), none_scored(found) if empty else None)
 
 
-def _optimize(folder: RunFolder, named: Sequence[Path]) -> tuple[Sequence[Record], Sequence[Part]]:
+def _optimize(folder: RunFolder, named: Sequence[Path]) -> _Scored:
+    """Without a program there is nothing to measure: each answer is a failure as it is."""
+    from evals.optimize.measured import Measured, read_measured
     from evals.optimize.measuring import measured_files
-    from evals.optimize.scoring import read_measured, scores
-    from evals.report.optimize import short_parts
+    from evals.optimize.scoring import program_of, scores
+    from evals.report.optimize import none_scored, short_parts
 
-    found = scores(folder, read_measured(named or measured_files(folder)))
-    return found, short_parts(found)
+    measured = Measured({}, [])
+    if named or any(map(program_of, folder.answers)):
+        measured = read_measured(named or measured_files(folder))
+    found = scores(folder, measured.results)
+    empty = all(score.status is None for score in found)
+    nothing = none_scored(found) if empty else None
+    return _Scored(found, short_parts(found), nothing, measured.machines)

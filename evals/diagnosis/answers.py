@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evals.diagnosis import nvidia
 from evals.diagnosis.nvidia import Advice
-from evals.optimize.problems import load_problems
+from evals.optimize.problems import difficulty_of
 from keet.analysis.diagnosis import diagnose
 from keet.errors import KeetError
 from keet.ingest import read_profile
@@ -107,12 +107,6 @@ def truth_of(sample: Sample) -> Truth:
         sample.kernel,
         difficulty_of(sample.name),
     )
-
-
-def difficulty_of(name: str) -> str | None:
-    """None of samples that are no problem of `optimize`: those in another language."""
-    problem = load_problems().get(name)
-    return problem.difficulty if problem else None
 
 
 def answers_of(sample: Sample) -> dict[str, Answer | NoAnswer]:

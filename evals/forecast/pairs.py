@@ -21,9 +21,9 @@ from evals.diagnosis.answers import (
     Reading,
     Unscored,
     answers_of,
-    difficulty_of,
 )
 from evals.diagnosis.scoring import FINDINGS, rank_in
+from evals.optimize.problems import difficulty_of
 from kernels_samples.samples import Sample
 
 

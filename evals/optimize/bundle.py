@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from evals.optimize.extraction import extract
 from evals.optimize.problems import ProblemFacts, load_problems
 from evals.optimize.prompts import VARIANT, headers
-from evals.runs import Answer, Prompt, RunFolder, digest
+from evals.runs import Answer, Prompt, RunFolder, digest, making
 from keet.errors import NotAvailable, UsageError
 from kernels_samples.samples import HERE, Sample, load_sample
 
@@ -83,16 +83,21 @@ def write_bundle(folder: RunFolder, target: Path, arch: str) -> Bundle:
     bundle = collect(folder)
     if not bundle.candidates:
         raise UsageError(f"no answer of {folder.path} holds a program; {_how(folder)}")
+    samples = [load_sample(HERE / name) for name in sorted({c.sample for c in bundle.candidates})]
+    document = _manifest(folder, bundle, samples, arch)
+    with making(target):
+        _check_free(target)
+        _copy_script(target)
+        for sample in samples:
+            _copy_sample(sample, target / "samples" / sample.name)
+        _write_programs(bundle.candidates, target)
+        (target / MANIFEST).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return bundle
+
+
+def _check_free(target: Path) -> None:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{target} is there already; name a new folder with -o")
-    _copy_script(target)
-    samples = [load_sample(HERE / name) for name in sorted({c.sample for c in bundle.candidates})]
-    for sample in samples:
-        _copy_sample(sample, target / "samples" / sample.name)
-    _write_programs(bundle.candidates, target)
-    document = _manifest(folder, bundle, samples, arch)
-    (target / MANIFEST).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    return bundle
 
 
 def _how(folder: RunFolder) -> str:

@@ -31,6 +31,8 @@ SURE = 0.95
 """The share that has to pass before a condition counts as saturated."""
 FEW = 5
 """Samples below which an interval is not worth the name."""
+MOST_UNSCORED = 0.1
+"""Of the attempts: above it, what is still to come could turn every comparison."""
 TIE = math.log2(1.05)
 """Between two conditions on one sample: within what rounds and compilers do."""
 
@@ -60,8 +62,24 @@ class Difference(Record):
 
     @property
     def shown(self) -> bool:
-        """The interval leaves out zero, over samples enough to draw one."""
-        return self.samples >= FEW and not self.log2.low <= 0 <= self.log2.high
+        """Both intervals leave out zero on the same side, over samples enough to draw one."""
+        there = self.where_both_passed
+        return (
+            self.apart
+            and there is not None
+            and self.samples_passed >= FEW
+            and _leaves_out_zero(there)
+            and there.mean * self.log2.mean > 0
+        )
+
+    @property
+    def apart(self) -> bool:
+        """With failures as 1x; it need not be the programs that differ."""
+        return self.samples >= FEW and _leaves_out_zero(self.log2)
+
+
+def _leaves_out_zero(log2: Interval) -> bool:
+    return not log2.low <= 0 <= log2.high
 
 
 class Saturation(Record):
@@ -136,16 +154,29 @@ def _saturation(
     found: Sequence[Difference],
 ) -> Saturation:
     own = [s for s in summaries if (s.group, s.model) == (group, model)]
-    plain = next((s for s in own if s.condition == "none"), None)
-    full = plain is not None and is_saturated(plain)
     own_differences = [d for d in found if (d.group, d.model) == (group, model)]
+    plain = next((s for s in own if s.condition == "none"), None)
+    if missing := _missing_words(own):
+        return Saturation(model=model, group=group, saturated=False, words=missing)
+    full = plain is not None and is_saturated(plain)
     words = _saturated_words(plain) if plain and full else _difference_words(own_differences)
     return Saturation(model=model, group=group, saturated=full, words=words)
 
 
+def _missing_words(own: Sequence[ConditionSummary]) -> str | None:
+    unscored = sum(s.unscored for s in own)
+    asked = unscored + sum(s.scored for s in own)
+    if unscored <= MOST_UNSCORED * asked:
+        return None
+    return (
+        f"{unscored} of {asked} attempts are not scored: no comparison is made before nine tenths "
+        "are, and the tables are of a part"
+    )
+
+
 def is_saturated(plain: ConditionSummary) -> bool:
     """Without context nearly all passes, and nearly all that can be had is had."""
-    return plain.share_of_best >= ENOUGH and plain.pass_at_1 >= SURE
+    return (plain.share_of_best or 0) >= ENOUGH and (plain.pass_at_1 or 0) >= SURE
 
 
 def _saturated_words(plain: ConditionSummary) -> str:
@@ -160,18 +191,29 @@ def _difference_words(found: Sequence[Difference]) -> str:
         return "one condition only: nothing to compare"
     if max(difference.samples for difference in found) < FEW:
         return f"fewer than {FEW} samples: too few to tell conditions apart"
-    if shown := [difference for difference in found if difference.shown]:
-        return "; ".join(_shown_words(difference) for difference in shown)
-    return "no difference is shown: every interval holds 1x (" + ", ".join(_held(found)) + ")"
+    pairs = f"{len(found)} pair{'s' if len(found) > 1 else ''}"
+    if said := [_apart_words(difference) for difference in found if difference.apart]:
+        return f"of {pairs}: " + "; ".join(said)
+    held = ", ".join(_held(found))
+    return f"no difference is shown: of {pairs} every interval holds 1x ({held})"
 
 
-def _shown_words(difference: Difference) -> str:
+def _apart_words(difference: Difference) -> str:
     word = "faster" if difference.log2.mean > 0 else "slower"
-    ratio = difference.ratio
-    return (
-        f"{difference.condition} is {word} than {difference.than}: {ratio.mean:.2f}x "
-        f"({ratio.low:.2f} to {ratio.high:.2f})"
-    )
+    one, pair = difference.condition, f"{word} than {difference.than}"
+    if difference.shown:
+        return f"{one} is {pair}: {_range(difference.log2)}"
+    whole = f"{_range(difference.log2)} with failures as 1x"
+    there, count = difference.where_both_passed, difference.samples_passed
+    if there is None or count < FEW:
+        return f"{one} is {pair}: {whole}, and where both passed too few samples ({count}) to tell"
+    over = f"{_range(there)} over the {count} samples where both passed"
+    return f"{one} is shown {pair} only because of failures: {whole}, {over}"
+
+
+def _range(log2: Interval) -> str:
+    ratio = powers(log2)
+    return f"{ratio.mean:.2f}x ({ratio.low:.2f} to {ratio.high:.2f})"
 
 
 def _held(found: Sequence[Difference]) -> Iterator[str]:

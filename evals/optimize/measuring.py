@@ -49,4 +49,9 @@ def measure(folder: RunFolder) -> Path:
             f"{bundle / SCRIPT} ended with status {done.returncode} and measured nothing; "
             "run it by hand to see why"
         )
+    if done.returncode:  # an older file, or a part of a new one, is not to pass for the whole
+        raise NotAvailable(
+            f"{bundle / SCRIPT} ended with status {done.returncode}; mend that and score again, or "
+            f"take what is measured so far: --measured {result}"
+        )
     return result

@@ -1,29 +1,36 @@
 """What each answer was worth: prompts, answers and measurements joined, with a reason each.
 
-Unscored is not failed: no answer yet, an answer that broke off with an error, a program that nobody
-measured, a baseline that did not run. Each of these has no status, and says why.
+Unscored is not failed: no answer yet, one that never came (the server's error), a program that
+nobody measured, a baseline that did not run. Each of these has no status, and says why.
+
+A model that says nothing, or runs into its limit of tokens before the program is whole, did fail:
+its user would have no program either. Such an answer counts as one that does not compile, and is
+counted apart besides (`cut_off`), as a higher limit may mend it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from evals.optimize.extraction import extract
+from evals.optimize.gpu.score_candidates import short_paths
+from evals.optimize.measured import Key, MeasuredResult, Measurements, Status, number
 from evals.optimize.places import Places, places
 from evals.optimize.problems import H200, ProblemFacts, known_samples, load_problems
-from evals.runs import Answer, Condition, Prompt, Record, RunFolder
+from evals.runs import CUT, Answer, Condition, Prompt, Record, RunFolder
 from keet.errors import UsageError
 from kernels_samples.samples import Sample
 
-Status = Literal["PASSED", "COMPILE_ERROR", "RUNTIME_ERROR", "INCORRECT", "TIMEOUT", "CHEAT"]
-STATUSES: tuple[Status, ...] = get_args(Status)
+NO_PROGRAM = "no program in the answer"
+SILENT = "the model said nothing"
+"""Like one that was cut, an answer that did come; all other errors are of one that did not."""
+_EMPTY = "the answer is empty"
+_UNFINISHED = (CUT, _EMPTY, "it was cut off")
+"""Why there is no program, of an answer that ended before it."""
 
 
 class OptimizeScore(Record):
@@ -51,40 +58,14 @@ class OptimizeScore(Record):
     touched_decoy: bool | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cut_off: bool = False
+    """There is no program because the answer ended too early, or is empty."""
 
     @model_validator(mode="after")
     def _has_a_speedup_where_it_passed(self) -> OptimizeScore:
         if (self.status == "PASSED") != (self.speedup is not None):
             raise ValueError("a program has a speed-up if it passed, and only then")
         return self
-
-
-class MeasuredResult(BaseModel):
-    """What the GPU machine says of one program; what is not needed here stays unread."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    id: str
-    model: str
-    sample: str
-    status: str | None
-    why: str = ""
-    baseline_us: float | None = None
-    candidate_us: float | None = None
-    speedup: float | None = None
-    speedup_rounds: tuple[float, ...] = ()
-    floor_us: float | None = None
-    digest: str | None = None
-    """Of the program, as `digest_of` gives it."""
-
-    @property
-    def rounds(self) -> list[float]:
-        return [ratio for ratio in self.speedup_rounds if _is_positive(ratio)]
-
-
-Key = tuple[str, str]
-"""Model and prompt id."""
-Measurements = Mapping[Key, MeasuredResult]
 
 
 class _Judged(NamedTuple):
@@ -99,8 +80,8 @@ def scores(folder: RunFolder, measured: Measurements | None) -> list[OptimizeSco
     """One for each model and prompt, whether or not it was answered."""
     answers = {(answer.model, answer.id): answer for answer in folder.answers}
     check_versions(folder)
-    known = {prompt.id for prompt in folder.prompts}
-    _check_known(folder, known, [*answers, *(measured or {})])
+    _check_known(folder, [*answers, *(measured or {})])
+    _check_samples(folder, measured or {})
     return [
         _score(prompt, model, answers.get((model, prompt.id)), measured or {})
         for model in folder.models
@@ -111,7 +92,7 @@ def scores(folder: RunFolder, measured: Measurements | None) -> list[OptimizeSco
 def _score(
     prompt: Prompt, model: str, answer: Answer | None, measured: Measurements
 ) -> OptimizeScore:
-    code = extract(answer.text).code if answer else None
+    code = program_of(answer) if answer else None
     judged = _judged(answer, measured.get((model, prompt.id)))
     found = places(_sample(prompt), code) if code else None
     return OptimizeScore.model_validate(
@@ -123,6 +104,7 @@ def _score(
             "model": model,
             "status": judged.status,
             "why": f"{judged.why}; {found.told}" if found else judged.why,
+            "cut_off": _is_cut_off(judged),
         }
     )
 
@@ -144,33 +126,49 @@ def _sample(prompt: Prompt) -> Sample:
     return known_samples()[prompt.sample]
 
 
+def program_of(answer: Answer) -> str | None:
+    """What is measured of it."""
+    return None if answer.error is not None else extract(answer.text).code
+
+
 def _judged(answer: Answer | None, result: MeasuredResult | None) -> _Judged:
     if answer is None:
         return _Judged(None, "no answer yet", {})
-    if answer.error is not None:
+    if answer.error not in (None, SILENT) and not answer.was_cut:
         return _Judged(None, f"no answer: {answer.error}", {})
-    code, why = extract(answer.text)
+    code = program_of(answer)
     if code is None:
-        return _Judged("COMPILE_ERROR", f"no program in the answer: {why}", {})
+        return _Judged("COMPILE_ERROR", f"{NO_PROGRAM}: {_why_none(answer)}", {})
     if result is None:
         return _Judged(None, "not measured yet", {})
     if result.digest not in (None, digest_of(code)):
-        return _Judged(None, "another program was measured: the answer came later", {})
+        return _Judged(None, "the program measured is not the one in the answer", {})
     return _of_result(result)
 
 
+def _why_none(answer: Answer) -> str:
+    if answer.was_cut:
+        return CUT
+    return _EMPTY if answer.error else extract(answer.text).why
+
+
+def _is_cut_off(judged: _Judged) -> bool:
+    unfinished = any(words in judged.why for words in _UNFINISHED)
+    return judged.why.startswith(NO_PROGRAM) and unfinished
+
+
 def _of_result(result: MeasuredResult) -> _Judged:
-    status = _status(result.status)
-    if status is None:
-        said = result.why or result.status or "no reason was given"
-        return _Judged(None, f"could not be measured: {said}", {})
-    if status != "PASSED":
-        return _Judged(status, result.why or status, {"baseline_us": _number(result.baseline_us)})
+    why = short_paths(result.why)
+    if result.status is None:
+        return _Judged(None, f"could not be measured: {why or 'no reason was given'}", {})
+    if result.status != "PASSED":
+        baseline = {"baseline_us": number(result.baseline_us)}
+        return _Judged(result.status, why or result.status, baseline)
     speedup = _speedup(result)
     if speedup is None:
         return _Judged(None, "could not be measured: its speed-up is no positive number", {})
     numbers = _numbers(result, speedup)
-    return _Judged(status, "; ".join(filter(None, [_passed_words(numbers), result.why])), numbers)
+    return _Judged("PASSED", "; ".join(filter(None, [_passed_words(numbers), why])), numbers)
 
 
 def digest_of(code: str) -> str:
@@ -178,25 +176,18 @@ def digest_of(code: str) -> str:
     return hashlib.sha256(code.encode()).hexdigest()[:16]
 
 
-def _status(said: str | None) -> Status | None:
-    return next((status for status in STATUSES if status == said), None)
-
-
 def _speedup(result: MeasuredResult) -> float | None:
-    if result.speedup is not None:
-        return _number(result.speedup)
-    before, after = _number(result.baseline_us), _number(result.candidate_us)
-    return before / after if before and after else None
+    return result.ratio if result.speedup is None else number(result.speedup)
 
 
 def _numbers(result: MeasuredResult, speedup: float) -> dict[str, float | None]:
-    floor, time = _floor(result), _number(result.candidate_us)
+    floor, time = _floor(result), number(result.candidate_us)
     return {
         "speedup": speedup,
         "speedup_low": min(result.rounds, default=None),
         "speedup_high": max(result.rounds, default=None),
         "candidate_us": time,
-        "baseline_us": _number(result.baseline_us),
+        "baseline_us": number(result.baseline_us),
         "floor_us": floor,
         "sol": floor / time if floor and time else None,
     }
@@ -205,7 +196,7 @@ def _numbers(result: MeasuredResult, speedup: float) -> dict[str, float | None]:
 def _floor(result: MeasuredResult) -> float | None:
     """As that machine has it; the runner says none where compulsory traffic fits into its L2."""
     facts = load_problems().get(result.sample)
-    floors = [_number(result.floor_us), _host_floor(facts)]
+    floors = [number(result.floor_us), _host_floor(facts)]
     return max((floor for floor in floors if floor), default=None)
 
 
@@ -226,15 +217,6 @@ def _passed_words(numbers: Mapping[str, float | None]) -> str:
     return words
 
 
-def _number(value: float | None) -> float | None:
-    """Times and ratios are positive; what is not was not measured."""
-    return value if value is not None and _is_positive(value) else None
-
-
-def _is_positive(value: float) -> bool:
-    return math.isfinite(value) and value > 0
-
-
 # --- what must not be joined
 
 
@@ -247,7 +229,8 @@ def check_versions(folder: RunFolder) -> None:
         )
 
 
-def _check_known(folder: RunFolder, known: set[str], keys: Iterable[Key]) -> None:
+def _check_known(folder: RunFolder, keys: Iterable[Key]) -> None:
+    known = {prompt.id for prompt in folder.prompts}
     if strange := sorted({prompt for _, prompt in keys} - known):
         raise UsageError(
             f"{strange[0]} is no prompt of {folder.path}; answers and measurements have to be of "
@@ -255,46 +238,11 @@ def _check_known(folder: RunFolder, known: set[str], keys: Iterable[Key]) -> Non
         )
 
 
-# --- measured.json
-
-
-def read_measured(paths: Sequence[Path]) -> dict[Key, MeasuredResult]:
-    """Several files, such as one for each model. What two of them say differently is refused: which
-    one holds is not for a program to guess."""
-    joined: dict[Key, MeasuredResult] = {}
-    for path in paths:
-        for result in _results(path):
-            key = (result.model, result.id)
-            if key in joined and repr(joined[key]) != repr(result):
-                raise UsageError(
-                    f"{path} measures {result.id} of {result.model} a second time, and otherwise; "
-                    "give one of the files"
-                )
-            joined[key] = result
-    return joined
-
-
-def _results(path: Path) -> list[MeasuredResult]:
-    document = _document(path)
-    if document.get("schema_version") != 1 or not isinstance(document.get("results"), list):
-        raise UsageError(f"{path} is no result of score_candidates.py; name its measured.json")
-    try:
-        return [MeasuredResult.model_validate(each) for each in document["results"]]
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(
-            f"{path}: a result has a bad {where} ({first['msg']}); measure it again"
-        ) from error
-
-
-def _document(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(
-            f"{path} can't be read ({error.strerror}); name a measured.json"
-        ) from error
-    except ValueError as error:
-        raise UsageError(f"{path} is no JSON ({error}); name a measured.json") from error
-    return document if isinstance(document, dict) else {}
+def _check_samples(folder: RunFolder, measured: Measurements) -> None:
+    asked = {prompt.id: prompt.sample for prompt in folder.prompts}
+    for result in measured.values():
+        if result.sample != asked[result.id]:
+            raise UsageError(
+                f"{result.id} was measured as an answer to {result.sample}, and asks for "
+                f"{asked[result.id]}; name the file that belongs to {folder.path}"
+            )

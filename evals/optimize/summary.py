@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import Protocol
 
 from evals.bootstrap import Interval, alone
+from evals.optimize.measured import STATUSES
 from evals.optimize.metrics import (
     ENOUGH,
     expected_cost,
@@ -32,7 +33,7 @@ from evals.optimize.problems import (
     difficulty_of,
     known_samples,
 )
-from evals.optimize.scoring import STATUSES, OptimizeScore
+from evals.optimize.scoring import OptimizeScore
 from evals.runs import CONDITIONS, Condition, Record
 from keet.errors import UsageError
 
@@ -56,7 +57,8 @@ class Count(Record):
 
 
 class ConditionSummary(Record):
-    """One model under one condition, over a group of samples."""
+    """One model under one condition, over a group of samples. Where nothing of it was scored, all
+    that is known is how much is not: what would be a mean is None."""
 
     model: str
     condition: Condition
@@ -66,31 +68,37 @@ class ConditionSummary(Record):
     scored: int
     unscored: int
     statuses: dict[str, int]
+    cut_off: int
+    """Of the failures: answers that ended before their program, or are empty."""
     k: int
     """The most scored attempts at a sample; @k is over the samples that have so many."""
     k_samples: int
-    pass_at_1: float
+    pass_at_1: float | None
     pass_at_k: float | None
-    build_at_1: float
-    speedup_at_1: float
+    build_at_1: float | None
+    speedup_at_1: float | None
     speedup_at_k: float | None
     speedup_at_1_passed: float | None
-    geomean: Interval
+    geomean: Interval | None
     """Failures as 1x."""
     geomean_passed: float | None
     first_try: float | None
     """Geometric mean of attempt 1, failures as 1x."""
-    fast: dict[str, float]
-    share_of_best: float
+    fast: dict[str, float | None]
+    share_of_best: float | None
     """Geometric mean of speed-up over the best known, failures as 1x."""
     sol: float | None
     sol_samples: int
     """Those that passed and whose floor says something."""
     reached: Count
     """Samples on which an attempt came to 90 % of the best known."""
+    reached_by_all: int
+    """Samples on which every condition of the model did: what is easy for one is easy for all."""
     tries: float | None
-    """To get there, of the samples that got there."""
+    """To get there, over those: each condition on its own samples would be a comparison of
+    samples."""
     tokens: float | None
+    """The same; None where an answer does not say what it took."""
     wrong_place: Count
     kept_cause: Count
     """Of the attempts that passed and whose lines tell."""
@@ -167,24 +175,28 @@ def by_sample(scores: Iterable[OptimizeScore]) -> dict[str, list[OptimizeScore]]
 
 
 def summarise(scores: Attempts) -> list[ConditionSummary]:
+    return [summary for group in groups_of(scores) for summary in summaries_of(scores, group)]
+
+
+def summaries_of(scores: Attempts, group: str) -> list[ConditionSummary]:
+    """One for each model and condition that was asked, scored or not."""
     best = best_known(scores)
+    asked = {(score.model, score.condition) for score in in_group(scores, group)}
     return [
-        summary
-        for group in groups_of(scores)
+        _summary(scores, model, condition, group, best)
         for model in models_of(scores)
         for condition in conditions_of(scores)
-        if (summary := summary_of(scores, model, condition, group, best))
+        if (model, condition) in asked
     ]
 
 
-def summary_of(
+def _summary(
     scores: Attempts, model: str, condition: Condition, group: str, best: Mapping[str, float]
-) -> ConditionSummary | None:
-    """None: nothing of it was scored."""
-    asked = [s for s in in_group(scores, group) if (s.model, s.condition) == (model, condition)]
+) -> ConditionSummary:
+    of_model = [score for score in scores if score.model == model]
+    in_the_group = in_group(of_model, group)
+    asked = [score for score in in_the_group if score.condition == condition]
     cells = by_sample(asked)
-    if not cells:
-        return None
     done = [score for cell in cells.values() for score in cell]
     return ConditionSummary.model_validate(
         {
@@ -195,10 +207,12 @@ def summary_of(
             "scored": len(done),
             "unscored": len(asked) - len(done),
             "statuses": {name: sum(s.status == name for s in done) for name in STATUSES},
+            "cut_off": sum(s.cut_off for s in done),
             **_rates(cells),
-            **_at_k(cells, _most_attempts(scores, model)),
+            **_at_k(cells, _most_attempts(of_model)),
             **_speeds(cells),
             **_against_the_best(cells, best),
+            **_effort(cells, best, _reached_by_all(in_the_group, best)),
             **_limits(done),
             **_places(done),
         }
@@ -216,12 +230,10 @@ def _rates(cells: Mapping[str, Attempts]) -> dict[str, object]:
     }
 
 
-def _most_attempts(scores: Attempts, model: str) -> int:
+def _most_attempts(of_model: Attempts) -> int:
     """The same k for all conditions: best of three is not to be held against best of two."""
-    counts = Counter(
-        (s.sample, s.condition) for s in scores if s.model == model and s.status is not None
-    )
-    return max(counts.values())
+    counts = Counter((s.sample, s.condition) for s in of_model if s.status is not None)
+    return max(counts.values(), default=0)
 
 
 def _at_k(cells: Mapping[str, Attempts], k: int) -> dict[str, object]:
@@ -239,7 +251,7 @@ def _speeds(cells: Mapping[str, Attempts]) -> dict[str, object]:
     firsts = [kept_speedup(s.speedup) for cell in cells.values() for s in cell if s.attempt == 1]
     mean_passed = _mean_known(mean_log2(values) if values else None for values in passed)
     return {
-        "geomean": powers(alone([[level(cell)] for cell in cells.values()])),
+        "geomean": powers(alone([[level(cell)] for cell in cells.values()])) if cells else None,
         "geomean_passed": None if mean_passed is None else 2**mean_passed,
         "first_try": 2 ** mean_log2(firsts) if firsts else None,
     }
@@ -248,15 +260,38 @@ def _speeds(cells: Mapping[str, Attempts]) -> dict[str, object]:
 def _against_the_best(
     cells: Mapping[str, Attempts], best: Mapping[str, float]
 ) -> dict[str, object]:
-    hits = {name: [_reaches(s, best[name]) for s in cell] for name, cell in cells.items()}
     short = [level(cell) - math.log2(best[name]) for name, cell in cells.items()]
-    spent = [_tokens(cell, hits[name]) for name, cell in cells.items()]
+    reached = sum(any(_hits(cell, best)) for cell in cells.values())
     return {
-        "share_of_best": 2 ** fmean(short),
-        "reached": Count(count=sum(map(any, hits.values())), of=len(cells)),
-        "tries": _mean_known(map(expected_tries, hits.values())),
-        "tokens": _mean_known(spent),
+        "share_of_best": 2 ** fmean(short) if short else None,
+        "reached": Count(count=reached, of=len(cells)),
     }
+
+
+def _effort(
+    cells: Mapping[str, Attempts], best: Mapping[str, float], common: Sequence[str]
+) -> dict[str, object]:
+    own = [cells[name] for name in common if name in cells]
+    spent = [_tokens(cell, _hits(cell, best)) for cell in own]
+    return {
+        "reached_by_all": len(common),
+        "tries": _mean_known(expected_tries(_hits(cell, best)) for cell in own),
+        "tokens": None if None in spent else _mean_known(spent),
+    }
+
+
+def _reached_by_all(of_model: Attempts, best: Mapping[str, float]) -> list[str]:
+    """By all conditions of which something was scored."""
+    reached = [
+        {name for name, cell in cells.items() if any(_hits(cell, best))}
+        for condition in conditions_of(of_model)
+        if (cells := by_sample(s for s in of_model if s.condition == condition))
+    ]
+    return sorted(set.intersection(*reached)) if reached else []
+
+
+def _hits(cell: Attempts, best: Mapping[str, float]) -> list[bool]:
+    return [_reaches(score, best[score.sample]) for score in cell]
 
 
 def _limits(done: Attempts) -> dict[str, object]:
@@ -317,8 +352,8 @@ def _tokens(cell: Attempts, hits: Sequence[bool]) -> float | None:
     return expected_cost(hits, spent) if len(spent) == len(cell) else None
 
 
-def _mean(cells: Mapping[str, Attempts], value: Callable[[Attempts], float]) -> float:
-    return fmean(map(value, cells.values()))
+def _mean(cells: Mapping[str, Attempts], value: Callable[[Attempts], float]) -> float | None:
+    return _mean_known(map(value, cells.values()))
 
 
 def _mean_known(values: Iterable[float | None]) -> float | None:

@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from evals.bootstrap import Interval, alone
+from evals.optimize.measured import read_machines
 from evals.optimize.metrics import kept_speedup
 from evals.optimize.places import GAIN
 from evals.optimize.scoring import OptimizeScore
@@ -50,6 +51,8 @@ class Reading(NamedTuple, Generic[_Score]):
     word: Callable[[_Score], str]
     is_worse: Callable[[_Score, _Score], bool]
     """Whether the first is worse than the second."""
+    rule: str
+    """The same in words."""
 
 
 def against(
@@ -67,6 +70,7 @@ def against(
         earlier=run_document(runs[1]),
         notes=tuple(_notes(now, earlier, runs)),
         pairs=len(pairs),
+        rule=reading.rule,
         change=_changes(pairs, reading),
         regressions=tuple(_told(pair, reading) for pair in worse),
         gains=tuple(_told(pair, reading) for pair in better),
@@ -96,6 +100,7 @@ def run_document(scored: Scored) -> RunDocument:
         created=run.created,
         keet=run.keet,
         prompt_version=run.prompt_version,
+        machines=read_machines(scored.path),
     )
 
 
@@ -150,13 +155,19 @@ def _notes(
         yield f"other prompts: {here.prompt_version} here, {there.prompt_version} earlier"
     if there.keet is not None and there.keet != here.keet:
         yield f"another keet: {here.keet} here, {there.keet} earlier"
+    if _gpus(there) and _gpus(here) != _gpus(there):
+        yield f"another GPU: {_named(_gpus(here))} here, {_named(_gpus(there))} earlier"
     ours, theirs = {score.model for score in now}, {score.model for score in earlier}
     if ours != theirs:
         yield f"other models: {_named(ours)} here, {_named(theirs)} earlier"
 
 
-def _named(models: set[str]) -> str:
-    return ", ".join(sorted(models))
+def _gpus(run: RunDocument) -> set[str]:
+    return {machine.gpu or "unknown" for machine in run.machines}
+
+
+def _named(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "unknown"
 
 
 # --- optimize
@@ -185,4 +196,5 @@ def _apart(low: OptimizeScore, high: OptimizeScore) -> bool:
     return low.speedup_high < high.speedup_low
 
 
-OPTIMIZE: Reading[OptimizeScore] = Reading(_level, word_of, _is_worse)
+_RULE = f"it no longer passes, or is slower by more than {GAIN:g}x and beyond the spread of rounds"
+OPTIMIZE: Reading[OptimizeScore] = Reading(_level, word_of, _is_worse, _RULE)

@@ -6,6 +6,7 @@ from typing import Literal
 
 from evals.bootstrap import Interval
 from evals.optimize.differences import Difference, Saturation
+from evals.optimize.measured import MeasuredOn
 from evals.optimize.scoring import OptimizeScore
 from evals.optimize.summary import ConditionSummary
 from evals.runs import Condition, Record
@@ -20,6 +21,8 @@ class RunDocument(Record):
     keet: str | None = None
     prompt_version: str | None = None
     """None: only the scores are at hand."""
+    machines: tuple[MeasuredOn, ...] = ()
+    """Where programs were measured; none where nothing was, or nothing was written down."""
 
 
 class SampleDocument(Record):
@@ -56,6 +59,8 @@ class AgainstDocument(Record):
     notes: tuple[str, ...]
     """What differs beside the thing that was changed."""
     pairs: int
+    rule: str
+    """When a prompt counts as a regression; the other way round it is a gain."""
     change: dict[Condition, Interval]
     """Mean log2 of the speed-up (mcq: share right), less that of the earlier run."""
     regressions: tuple[PairDocument, ...]

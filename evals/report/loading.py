@@ -56,7 +56,9 @@ def _scores(scored: Scored, kind: type[_Score]) -> list[_Score]:
         )
     found = list(read_lines(scored.scores_file, kind))
     if not found:
-        raise UsageError(f"{scored.scores_file} holds no score; let a model answer: keet eval ask")
+        raise UsageError(
+            f"{scored.scores_file} is empty; score the run again: keet eval score {scored.path}"
+        )
     return found
 
 

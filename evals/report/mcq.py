@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from evals.bootstrap import Interval
 from evals.mcq.questions import Question, read_key
 from evals.mcq.scoring import KEY, McqScore
 from evals.mcq.summary import ALL, CHANCE, Cell, Difference, summarise
 from evals.optimize.summary import check_scores
 from evals.pages import Heading, Part, Points, Prose, Table, interval_cell
 from evals.report.against import Reading, against, run_document
+from evals.report.common import against_parts, one_line, reasons, run_line, unscored_parts
 from evals.report.documents import AgainstDocument, FailureDocument, RunDocument
 from evals.report.loading import Scored, scores_of
-from evals.report.optimize import Cells, against_parts, run_line
+from evals.report.optimize_tables import Cells
 from evals.runs import Record
 from keet.errors import UsageError
 from keet.version import __version__
@@ -52,20 +54,29 @@ def _word(score: McqScore) -> str:
     return f"{score.chosen} ({score.outcome})"
 
 
-MCQ: Reading[McqScore] = Reading(_value, _word, _is_worse)
+MCQ: Reading[McqScore] = Reading(_value, _word, _is_worse, "right before, wrong now")
 
 
 def report_of(runs: Sequence[Scored], earlier: Scored | None) -> McqReport:
     scores = scores_of(runs, McqScore)
     check_scores(scores)
     if all(score.outcome == "unscored" for score in scores):
-        raise UsageError(f"none of {len(scores)} answers is scored: {scores[0].why}; ask again")
+        raise UsageError(f"{none_scored(scores)}; ask again")
     beside = None
     if earlier is not None:
         before = scores_of([earlier], McqScore)
         check_scores(before)
         beside = against(scores, before, (runs[0], earlier), MCQ)
     return document_of(scores, _key(runs), [run_document(run) for run in runs], beside)
+
+
+def none_scored(scores: Sequence[McqScore]) -> str:
+    return f"none of {len(scores)} answers is scored: {reasons([s.why for s in scores])}"
+
+
+def _unscored(scores: Sequence[McqScore]) -> list[Part]:
+    whys = [score.why for score in scores if score.outcome == "unscored"]
+    return unscored_parts(whys, len(scores), "answers")
 
 
 def _key(runs: Sequence[Scored]) -> dict[str, Question]:
@@ -114,6 +125,7 @@ def saturation(cells: Sequence[Cell]) -> Iterator[str]:
 
 def parts_of(report: McqReport) -> Iterator[Part]:
     yield Prose("\n".join(run_line(run) for run in report.runs))
+    yield from _unscored(report.scores)
     yield Heading("All questions")
     yield Prose(
         f"Share of right answers among the scored ones; guessing gives {CHANCE}. Intervals (95 %) "
@@ -130,7 +142,11 @@ def parts_of(report: McqReport) -> Iterator[Part]:
     yield Heading("Unscored")
     yield Points(list(_lines(report.unscored)))
     if report.against is not None:
-        yield from against_parts(report.against, "the share of right answers")
+        yield from against_parts(report.against, "Change of the share of right answers", _as_it_is)
+
+
+def _as_it_is(change: Interval) -> Interval:
+    return change
 
 
 def _cell_rows(cells: Sequence[Cell]) -> Cells:
@@ -151,7 +167,7 @@ def _difference_rows(found: Sequence[Difference]) -> Cells:
 
 def _lines(listed: Sequence[FailureDocument]) -> Iterator[str]:
     for each in listed:
-        yield f"{each.id} ({each.model}): {' '.join(each.why.split())}"
+        yield one_line(f"{each.id} ({each.model}): {each.why}")
 
 
 def short_parts(scores: Sequence[McqScore]) -> list[Part]:
@@ -161,4 +177,4 @@ def short_parts(scores: Sequence[McqScore]) -> list[Part]:
         outcomes = [s.outcome for s in scores if (s.model, s.condition) == (model, condition)]
         counts = (str(outcomes.count(word)) for word in ("right", "wrong", "unscored"))
         rows.append((model, condition, *counts))
-    return [Table(rows)]
+    return [*_unscored(scores), Table(rows)]

@@ -5,24 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import fill
 
-from evals.optimize.differences import Difference, differences, saturations
+from evals.optimize.differences import differences, saturations
 from evals.optimize.problems import DIFFICULTIES
 from evals.optimize.scoring import OptimizeScore
 from evals.optimize.summary import (
     ALL,
     Attempts,
-    ConditionSummary,
     best_known,
     check_scores,
     conditions_of,
     group_of,
     models_of,
     powers,
+    summaries_of,
     summarise,
-    summary_of,
 )
-from evals.pages import Heading, Part, Points, Prose, Table, interval_cell, number_cell
+from evals.pages import Heading, Part, Points, Prose, Table
 from evals.report.against import OPTIMIZE, against, run_document, word_of
+from evals.report.common import (
+    WIDTH,
+    against_parts,
+    machine_lines,
+    one_line,
+    reasons,
+    run_line,
+    unscored_parts,
+)
 from evals.report.documents import (
     AgainstDocument,
     FailureDocument,
@@ -31,27 +39,17 @@ from evals.report.documents import (
     SampleDocument,
 )
 from evals.report.loading import Scored, scores_of
+from evals.report.optimize_tables import (
+    WORDS,
+    difference_rows,
+    effort_rows,
+    place_rows,
+    rate_rows,
+    sample_rows,
+    speed_rows,
+)
 from evals.runs import Condition
 from keet.errors import UsageError
-
-Cells = list[tuple[str, ...]]
-WORDS = {
-    "geomean": "Geometric mean of the speed-up over `slow`. A failed attempt counts as 1x, as the "
-    "old code is kept; `passed` leaves failures out, which flatters a condition that fails often. "
-    "Attempts are averaged within a sample first; intervals (95 %) are drawn over samples. "
-    "speedup@k: the expected best of k attempts, mean over the samples with k scored attempts.",
-    "rates": "fast_p: the share of attempts that is correct and more than p times as fast.",
-    "best": "`best` is the share of the best known speed-up that is reached (geometric mean, "
-    "failures as 1x): the best of sample.toml and of these runs. Tries and tokens (in and out) are "
-    "what it takes to reach 90 % of it, attempts drawn in any order, on samples where one did. "
-    "SOL: compulsory time over measured time, of samples whose floor is near the best known.",
-    "places": "Wrong place: it ran correctly, kept every line of the cause and gained less than "
-    "10 %; of the passed attempts whose lines tell.",
-    "paired": "Each condition against each, over the samples that both were scored on; attempts "
-    "are averaged within a sample first. Above 1 the first is faster; better and worse count "
-    "samples that differ by more than 5 %. `ratio there`: over the samples where both have a "
-    "program that passed, failures left out. Intervals are not widened for the number of pairs.",
-}
 
 
 def report_of(runs: Sequence[Scored], earlier: Scored | None) -> OptimizeReport:
@@ -68,9 +66,9 @@ def document_of(
     scores: Attempts, runs: Sequence[RunDocument], beside: AgainstDocument | None
 ) -> OptimizeReport:
     check_scores(scores)
+    if all(score.status is None for score in scores):
+        raise UsageError(none_scored(scores))
     summaries = summarise(scores)
-    if not summaries:
-        raise UsageError(f"none of {len(scores)} answers is scored: {_first_reason(scores)}")
     found = differences(scores)
     return OptimizeReport(
         runs=tuple(runs),
@@ -85,9 +83,10 @@ def document_of(
     )
 
 
-def _first_reason(scores: Attempts) -> str:
+def none_scored(scores: Attempts) -> str:
     return (
-        f"{scores[0].why}; measure them first: keet eval bundle --help" if scores else "no answer"
+        f"none of {len(scores)} attempts is scored: {reasons([s.why for s in scores])}; "
+        "programs are measured first: keet eval bundle --help"
     )
 
 
@@ -122,28 +121,30 @@ def _attempts(scores: Attempts, condition: Condition) -> tuple[float | str, ...]
 
 
 def parts_of(report: OptimizeReport) -> Iterator[Part]:
-    yield Prose(_head(report))
+    yield Prose("\n".join(_head(report)))
+    yield from _unscored(report.scores)
     for group in dict.fromkeys(summary.group for summary in report.summaries):
         yield from _group(report, group)
     yield Heading("Samples")
-    yield Table(list(_sample_rows(report)))
+    yield Table(list(sample_rows(report)))
     yield Heading("Failures")
     yield Points(list(_failure_lines(report.failures)), "None: every scored program passed.")
     if report.unscored:
         yield Heading("Unscored")
         yield Points(list(_failure_lines(report.unscored)))
     if report.against is not None:
-        yield from against_parts(report.against, "log2 of the speed-up")
+        what = "Speed-up over that of the earlier run (below 1 it became slower)"
+        yield from against_parts(report.against, what, powers)
 
 
-def _head(report: OptimizeReport) -> str:
-    return "\n".join(run_line(run) for run in report.runs)
+def _head(report: OptimizeReport) -> Iterator[str]:
+    for run in report.runs:
+        yield run_line(run)
+        yield from machine_lines(run)
 
 
-def run_line(run: RunDocument) -> str:
-    if run.created is None:
-        return f"{run.path}: scores only"
-    return f"{run.path}: made {run.created} by keet {run.keet}, prompts {run.prompt_version}"
+def _unscored(scores: Attempts) -> list[Part]:
+    return unscored_parts([s.why for s in scores if s.status is None], len(scores), "attempts")
 
 
 def _group(report: OptimizeReport, group: str) -> Iterator[Part]:
@@ -153,123 +154,31 @@ def _group(report: OptimizeReport, group: str) -> Iterator[Part]:
     yield Heading("All samples" if group == ALL else f"Difficulty: {group} ({_meaning(group)})")
     yield Points(said)
     for words, rows in (
-        ("geomean", _speed_rows(own)),
-        ("paired", _difference_rows(found)),
-        ("rates", _rate_rows(own)),
-        ("best", _effort_rows(own)),
-        ("places", _place_rows(own)),
+        ("geomean", speed_rows(own)),
+        ("paired", difference_rows(found)),
+        ("rates", rate_rows(own)),
+        ("best", effort_rows(own)),
+        ("places", place_rows(own)),
     ):
         if len(rows) > 1:
             yield Table(rows)
             if group == ALL:
-                yield Prose(fill(WORDS[words], 100))
+                yield Prose(fill(WORDS[words], WIDTH))
 
 
 def _meaning(group: str) -> str:
     return next((words for name, words in DIFFICULTIES.items() if name == group), group)
 
 
-def _speed_rows(own: Sequence[ConditionSummary]) -> Cells:
-    head = ("model", "condition", "samples", "attempts", "geomean", "passed", "first try")
-    rows: Cells = [(*head, "speedup@1", "k", "speedup@k", "samples with k")]
-    for s in own:
-        rows.append(
-            (
-                *(s.model, s.condition, str(s.samples), str(s.scored)),
-                *(interval_cell(s.geomean), number_cell(s.geomean_passed)),
-                *(number_cell(s.first_try), f"{s.speedup_at_1:.2f}"),
-                *(str(s.k), number_cell(s.speedup_at_k), str(s.k_samples)),
-            )
-        )
-    return rows
-
-
-def _rate_rows(own: Sequence[ConditionSummary]) -> Cells:
-    fast = [f"fast_{p}" for p in own[0].fast]
-    head = ("model", "condition", "pass@1", "build@1", "pass@k", *fast)
-    rows: Cells = [(*head, *own[0].statuses, "unscored")]
-    for s in own:
-        shares = (s.pass_at_1, s.build_at_1, s.pass_at_k, *s.fast.values())
-        counts = (*s.statuses.values(), s.unscored)
-        cells = (*(number_cell(share) for share in shares), *map(str, counts))
-        rows.append((s.model, s.condition, *cells))
-    return rows
-
-
-def _effort_rows(own: Sequence[ConditionSummary]) -> Cells:
-    rows: Cells = [
-        ("model", "condition", "best", "reached 90 %", "tries", "tokens", "SOL", "SOL samples")
-    ]
-    for s in own:
-        rows.append(
-            (
-                *(s.model, s.condition, f"{s.share_of_best:.2f}", str(s.reached)),
-                *(number_cell(s.tries), number_cell(s.tokens, ",.0f")),
-                *(number_cell(s.sol), str(s.sol_samples)),
-            )
-        )
-    return rows
-
-
-def _place_rows(own: Sequence[ConditionSummary]) -> Cells:
-    rows: Cells = [("model", "condition", "wrong place", "kept the cause")]
-    rows += [(s.model, s.condition, str(s.wrong_place), str(s.kept_cause)) for s in own]
-    return rows
-
-
-def _difference_rows(found: Sequence[Difference]) -> Cells:
-    head = ("model", "condition", "than", "samples", "ratio", "better", "worse", "pass@1")
-    rows: Cells = [(*head, "both passed", "ratio there")]
-    for d in found:
-        there = interval_cell(powers(d.where_both_passed) if d.where_both_passed else None)
-        counts = (str(d.better), str(d.worse), f"{d.passed:+.2f}", str(d.samples_passed), there)
-        rows.append((d.model, d.condition, d.than, str(d.samples), interval_cell(d.ratio), *counts))
-    return rows
-
-
-def _sample_rows(report: OptimizeReport) -> Iterator[tuple[str, ...]]:
-    conditions = list(dict.fromkeys(c for sample in report.samples for c in sample.attempts))
-    yield ("model", "difficulty", "sample", "best known", *conditions)
-    for s in report.samples:
-        cells = [" ".join(map(_cell, s.attempts.get(c, ()))) or "-" for c in conditions]
-        yield (s.model, s.group, s.sample, f"{s.best_known:.2f}", *cells)
-
-
-def _cell(attempt: float | str) -> str:
-    return attempt if isinstance(attempt, str) else f"{attempt:.2f}"
-
-
 def _failure_lines(failures: Sequence[FailureDocument]) -> Iterator[str]:
     for each in failures:
-        yield f"{each.id} ({each.model}): {each.status}: {' '.join(each.why.split())}"
-
-
-def against_parts(beside: AgainstDocument, what: str) -> Iterator[Part]:
-    yield Heading(f"Against {beside.earlier.path}")
-    yield Prose(
-        f"{beside.pairs} prompts scored in both; {beside.only_here} here only, "
-        f"{beside.only_earlier} there only. Change of {what}:"
-    )
-    if beside.notes:
-        yield Points(beside.notes)
-    rows = [(name, interval_cell(change)) for name, change in beside.change.items()]
-    yield Table([("condition", "change"), *rows])
-    yield Prose("Regressions:")
-    yield Points([f"{p.id} ({p.model}): {p.before} to {p.after}" for p in beside.regressions])
-    yield Prose("Gains:")
-    yield Points([f"{p.id} ({p.model}): {p.before} to {p.after}" for p in beside.gains])
+        yield one_line(f"{each.id} ({each.model}): {each.status}: {each.why}")
 
 
 def short_parts(scores: Attempts) -> list[Part]:
     """After scoring: by condition, without intervals of every kind."""
     check_scores(scores)
-    best = best_known(scores)
-    found = [
-        summary_of(scores, model, condition, ALL, best)
-        for model in models_of(scores)
-        for condition in conditions_of(scores)
-    ]
-    own = [summary for summary in found if summary is not None]
-    if not own:
-        return [Prose(f"None of {len(scores)} answers is scored: {_first_reason(scores)}")]
-    return [Table(_speed_rows(own)), Table(_rate_rows(own))]
+    if all(score.status is None for score in scores):
+        return [Prose(fill(none_scored(scores), WIDTH))]
+    own = summaries_of(scores, ALL)
+    return [*_unscored(scores), Table(speed_rows(own)), Table(rate_rows(own))]

@@ -95,8 +95,9 @@ def _told(report: OptimizeReport) -> str:
     return "; ".join(
         f"{s.model}, {s.condition}: {s.geomean.mean:.2f}x ({s.geomean.low:.2f} to "
         f"{s.geomean.high:.2f}) over {s.samples} samples, pass@1 {s.pass_at_1:.2f}"
+        + (f", {s.unscored} attempts not scored" if s.unscored else "")
         for s in report.summaries
-        if s.group == ALL
+        if s.group == ALL and s.geomean is not None
     )
 
 
@@ -123,7 +124,8 @@ class _Panel:
     def __init__(self, report: OptimizeReport, model: str, axis: Axis) -> None:
         self.model, self.axis = model, axis
         self.samples = [each for each in report.samples if each.model == model]
-        self.means = [s for s in report.summaries if (s.group, s.model) == (ALL, model)]
+        own = [s for s in report.summaries if (s.group, s.model) == (ALL, model)]
+        self.means = [s for s in own if s.geomean is not None]
         asked = {condition for sample in self.samples for condition in sample.attempts}
         self.conditions = [condition for condition in CONDITIONS if condition in asked]
         self.groups = list(dict.fromkeys(sample.group for sample in self.samples))
@@ -184,6 +186,8 @@ class _Panel:
 
     def _mean(self, summary: ConditionSummary, y: float) -> Iterator[str]:
         at, mean = self.axis.clamped, summary.geomean
+        if mean is None:
+            return
         condition = summary.condition
         words = f"{mean.mean:.2f}x ({mean.low:.2f} to {mean.high:.2f})"
         yield tag("text", f"geomean, {condition}", x=_LEFT - 10, y=y + 4, class_="right")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from keet.evidence import Evidence
+from keet.evidence import CITED, Evidence
 from keet.explanation.held import Held
-from keet.explanation.holding import CITED, PROMISE, Holder, Stage
+from keet.explanation.holding import PROMISE, Holder, Stage
 from keet.explanation.statement import Dropped
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keet.evidence import Evidence
+from keet.evidence import CITED, Evidence
 from keet.explanation.binding import find_places, leads_to
 from keet.explanation.grounding import Verified
 from keet.explanation.lexicon import words_of
@@ -17,7 +17,6 @@ from keet.explanation.matching import agrees, fits
 from keet.explanation.numbers import SaidNumber, find_numbers
 from keet.units import Quantity
 
-CITED = re.compile(r"\bE\d+\b")
 _RANGE = re.compile(r"\b(\d{1,6})\s?(?:[-–]|to)\s?(\d{1,6})\b")
 _LINES = re.compile(r"\w:\d|\b[Ll]ines?\s+\d")
 _HAS = re.compile(

@@ -14,14 +14,13 @@ from functools import cached_property
 from itertools import permutations
 from typing import NamedTuple
 
-from keet.evidence import Evidence
+from keet.evidence import CITED, Evidence
 from keet.explanation.matching import Amount, agrees, amounts, fits, is_any, is_near, same_kind
 from keet.explanation.numbers import SaidNumber, find_numbers
 from keet.explanation.sentences import Sentence, sentences
 from keet.profile import Launch
 from keet.units import Quantity
 
-_CITED = re.compile(r"\bE\d+\b")
 _RATIO = re.compile(r"×|\b(?:times|fold|factor|ratio|share|of|per|half|out of)\b|\dx\b", re.I)
 _CHANGE = re.compile(
     r"\b(?:more|less|fewer|faster|slower|longer|shorter|higher|lower|larger|smaller|greater"
@@ -116,7 +115,7 @@ class _Checker:
     def unknown_citations(self) -> list[Stray]:
         return [
             Stray(match[0], match.start(), f"there is no evidence {match[0]}")
-            for match in _CITED.finditer(self._text)
+            for match in CITED.finditer(self._text)
             if match[0] not in self._pieces and self._pieces
         ]
 
@@ -131,12 +130,12 @@ class _Checker:
         rest = self._text[number.end : self._sentence(number).end]
         following = min((n.start for n in self.numbers if n.start > number.start), default=None)
         behind = rest if following is None else rest[: max(0, following - number.end)]
-        cited = [self._pieces[found] for found in _CITED.findall(behind) if found in self._pieces]
+        cited = [self._pieces[found] for found in CITED.findall(behind) if found in self._pieces]
         return cited or list(self._pieces.values())
 
     @cached_property
     def _cites(self) -> bool:
-        return _CITED.search(self._text) is not None
+        return CITED.search(self._text) is not None
 
     def _direct(self, number: SaidNumber) -> Verified | None:
         allowed = self._allowed(number)

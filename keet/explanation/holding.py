@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
-from keet.evidence import MEASURED_SPEEDUPS, Evidence
+from keet.evidence import CITED, MEASURED_SPEEDUPS, Evidence
 from keet.explanation.arithmetic import Arithmetic
 from keet.explanation.binding import bind, wordlike_files
 from keet.explanation.constants import constants, decimals
 from keet.explanation.disguise import Span, disguise, promises_in_words, undisguised
-from keet.explanation.elsewhere import CITED, said_elsewhere, wrong_change
+from keet.explanation.elsewhere import said_elsewhere, wrong_change
 from keet.explanation.grounding import Stray, check_grounding
 from keet.explanation.hardware import HARDWARE, WIDTHS, attributes, is_of_device, is_power, sizes
 from keet.explanation.held import Held, Part, paragraphs, whole_sentences

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from evals.asking import CUT, EMPTY, Asked, ask_all, in_order
-from evals.runs import Prompt, Run, RunFolder, now
+from evals.asking import Asked, ask_all, in_order
+from evals.runs import CUT, EMPTY, Prompt, Run, RunFolder, now
 from keet.agent.scripted import ScriptedChat
 from keet.agent.wire import Message
 from keet.cli import main
@@ -32,6 +32,7 @@ def folder(tmp_path: Path) -> RunFolder:
     run = Run(
         task="optimize",
         created=now(),
+        keet="7.7",
         prompt_version="v1",
         conditions=("none", "keet"),
         samples=("a", "b"),
@@ -56,6 +57,8 @@ def test_every_prompt_is_asked_as_it_is_and_every_answer_kept(folder: RunFolder)
     assert [answer.text for answer in answers] == [f"answer {i}" for i in range(8)]
     first = answers[0]
     assert (first.model, first.prompt_version, first.input_tokens) == ("m", "v1", 90)
+    assert first.prompt_digest == a_prompt("a", "none", 1).digest
+    assert first.keet == "7.7"  # that made the prompts
     assert [m.content for m in chat.asked[0]["messages"]] == ["Be exact.", "a none"]
     assert "tools" not in chat.asked[0]
     assert Message("user", "a none").text == chat.asked[0]["messages"][1].content
@@ -105,8 +108,11 @@ def test_a_fault_of_one_prompt_is_recorded_and_the_next_is_asked(folder: RunFold
     ("line", "error"), [(say("half", cut=True), CUT), (say(""), EMPTY), (say(" \n"), EMPTY)]
 )
 def test_half_an_answer_is_none(line: dict[str, Any], error: str, folder: RunFolder) -> None:
-    assert ask(folder, line, limit=1)[0] == Asked(1, 0, 1)
-    assert folder.answers[0].error == error
+    asked, _ = ask(folder, line, limit=1)
+    assert asked == Asked(1, 0, 1, cut=int(error == CUT))
+    (answer,) = folder.answers
+    assert answer.error == error
+    assert (answer.input_tokens, answer.output_tokens) == (90, 4)
 
 
 def test_a_fault_of_the_host_leaves_the_prompt_open(folder: RunFolder) -> None:
@@ -152,6 +158,38 @@ def test_the_command_resumes_and_says_what_is_next(
     said = capsys.readouterr()
     assert f"1 of 1 answered; next: keet eval bundle {run}" in said.out
     assert "keet: [1/1] optimize." in said.err
+
+
+def test_the_command_says_what_helps_against_cut_answers(
+    folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = a_script(tmp_path / "s", say("half", cut=True), *[say("x")] * 7)
+    assert main(["eval", "ask", str(folder.path), "--model", model]) == 5
+    said = capsys.readouterr().out
+    assert "7 of 8 answered, 1 without an answer (1 cut off at the limit of tokens" in said
+    assert "--max-output" in said
+
+
+def test_the_command_says_that_nothing_is_open(
+    folder: RunFolder,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    ask_all(folder, ScriptedChat([say("x")] * 8, "openai:gpt-x"), lambda _: None)
+    run = str(folder.path)
+    assert main(["eval", "ask", run, "--model", "openai:gpt-x"]) == 0
+    told = f"openai:gpt-x has answered all 8 prompts; next: keet eval bundle {run}"
+    assert told in capsys.readouterr().out
+
+
+def test_a_folder_that_is_no_run_is_told_before_any_model_is_looked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert main(["eval", "ask", str(tmp_path / "no"), "--model", "openai:gpt-x"]) == 2
+    assert "holds no run" in capsys.readouterr().err
 
 
 def test_the_command_without_a_model_or_with_a_dead_one(

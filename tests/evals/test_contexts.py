@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
-from evals.contexts import context, numbered_source, source_files
+from evals.contexts import context, explanation_digests, numbered_source, source_files
 from keet.cli import main
 from keet.errors import UsageError
 from kernels_samples.samples import HERE, Sample, load_sample, load_samples
@@ -54,6 +55,23 @@ def test_an_explanation_that_is_missing_says_how_to_make_it(tmp_path: Path) -> N
         context(sample("key_count"), "slow", "agent", tmp_path)
     with pytest.raises(UsageError, match="needs --explanations DIR"):
         context(sample("key_count"), "slow", "agent")
+
+
+@pytest.mark.parametrize("content", ["", " \n\t\n"])
+def test_an_explanation_that_says_nothing_is_no_explanation(content: str, tmp_path: Path) -> None:
+    (tmp_path / "key_count.md").write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"key_count\.md is empty; make it again with: keet expl"):
+        context(sample("key_count"), "slow", "agent", tmp_path)
+
+
+def test_explanations_are_known_by_what_sha256sum_says(tmp_path: Path) -> None:
+    (tmp_path / "gas_state.md").write_bytes(b"said\r\n")
+    (tmp_path / "gas_state.fast.md").write_bytes(b"more")
+    found = explanation_digests(["gas_state/slow", "gas_state/fast"], tmp_path)
+    assert found == {
+        "gas_state": hashlib.sha256(b"said\r\n").hexdigest()[:12],
+        "gas_state.fast": hashlib.sha256(b"more").hexdigest()[:12],
+    }
 
 
 def test_sources_come_with_their_headers_and_nothing_that_gives_the_answer() -> None:

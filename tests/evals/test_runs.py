@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from evals.runs import Answer, Prompt, Run, RunFolder, read_lines
+from evals.runs import CUT, OTHER_WORDS, Answer, Prompt, Run, RunFolder, read_lines
 from keet.errors import UsageError
 
 RUN = Run(
@@ -39,6 +40,28 @@ def test_a_run_is_what_was_made(folder: RunFolder) -> None:
 def test_a_folder_holds_one_run(folder: RunFolder) -> None:
     with pytest.raises(UsageError, match="holds a run already"):
         RunFolder.create(folder.path, RUN, PROMPTS)
+
+
+def test_an_empty_folder_is_as_good_as_none(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert RunFolder.create(tmp_path / "empty", RUN, PROMPTS).run == RUN
+
+
+def test_no_run_is_made_where_something_else_lies(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"notes\.txt is a file; name a folder"):
+        RunFolder.create(file, RUN, PROMPTS)
+    with pytest.raises(UsageError, match=r"holds other files \(notes\.txt\); name a new folder"):
+        RunFolder.create(tmp_path, RUN, PROMPTS)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("place", ["notes.txt/run", "x" * 300])
+def test_a_folder_that_can_not_be_made_is_told_in_one_line(place: str, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"can't be made \(.*\); name another folder"):
+        RunFolder.create(tmp_path / place, RUN, PROMPTS)
 
 
 def test_no_run_says_how_to_make_one(tmp_path: Path) -> None:
@@ -89,3 +112,82 @@ def test_a_bad_line_is_named(folder: RunFolder) -> None:
     path.write_text('{"id": 3}\n', encoding="utf-8")
     with pytest.raises(UsageError, match=r"answers\.jsonl:1 is no answer"):
         list(read_lines(path, Answer))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"id": None}, "field 'id': input should be a valid string"),
+        ({"wrong": 1}, "field 'wrong' is not known"),
+        ({"seconds": "soon"}, "field 'seconds': input should be a valid number"),
+    ],
+)
+def test_a_bad_field_is_named(change: dict[str, object], told: str, folder: RunFolder) -> None:
+    folder.add(an_answer(0))
+    path = folder.path / "answers.jsonl"
+    line = json.dumps({**an_answer(1).model_dump(), **change})
+    path.write_text(path.read_text(encoding="utf-8") + line + "\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=rf"answers\.jsonl:2 is no answer: {told}.*; "):
+        _ = folder.answers
+
+
+def test_a_missing_field_and_what_is_no_json_are_told_apart(folder: RunFolder) -> None:
+    path = folder.path / "answers.jsonl"
+    path.write_text('{"model": "m"}\n', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"answers\.jsonl:1 is no answer: field 'id' is missing"):
+        _ = folder.answers
+    path.write_text("nonsense\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"answers\.jsonl:1 is no answer: it is no JSON"):
+        _ = folder.answers
+    (folder.path / "run.json").write_bytes(b'{"task": "\xff"}')
+    with pytest.raises(UsageError, match=r"run\.json is no run: field 'task'"):
+        _ = folder.run
+
+
+# --- of which words
+
+
+def test_a_prompts_digest_is_of_its_words_and_of_nothing_else() -> None:
+    one = PROMPTS[0]
+    assert one.digest == PROMPTS[1].digest
+    assert len(one.digest) == 12
+    others = [one.model_copy(update={part: "other"}) for part in ("system", "user")]
+    assert len({one.digest, *(other.digest for other in others)}) == 3
+    swapped = one.model_copy(update={"system": "", "user": "su"})
+    assert swapped.digest != one.digest
+
+
+def test_an_answer_to_other_words_is_none_and_is_asked_again(folder: RunFolder) -> None:
+    right, wrong = PROMPTS[0].digest, "0" * 12
+    folder.add(an_answer(0).model_copy(update={"prompt_digest": right}))
+    folder.add(an_answer(1).model_copy(update={"prompt_digest": wrong}))
+    folder.add(an_answer(2))
+    assert [answer.error for answer in folder.answers] == [None, OTHER_WORDS, None]
+    assert folder.unanswered("m") == [PROMPTS[1]]
+
+
+def test_an_answer_to_other_words_hides_none(folder: RunFolder) -> None:
+    folder.add(an_answer(0, "B"))
+    folder.add(an_answer(0, "C").model_copy(update={"prompt_digest": "0" * 12}))
+    assert [(answer.text, answer.error) for answer in folder.answers] == [("B", None)]
+
+
+def test_records_of_earlier_versions_are_read(folder: RunFolder) -> None:
+    old = an_answer(0).model_dump(exclude={"prompt_digest"})
+    (folder.path / "answers.jsonl").write_text(json.dumps(old) + "\n", encoding="utf-8")
+    (answer,) = folder.answers
+    assert (answer.prompt_digest, answer.error) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("error", "cut"),
+    [
+        (None, False),
+        ("the server died", False),
+        (CUT, True),
+        ("it ends at the limit of tokens", True),  # as it was written once
+        ("it ends at the limit of tokens; ask again with a higher --max-output", True),
+    ],
+)
+def test_an_answer_that_was_cut_is_known_as_such(error: str | None, cut: bool) -> None:
+    assert an_answer(0, error=error).was_cut is cut

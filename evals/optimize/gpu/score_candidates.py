@@ -3,10 +3,15 @@
     python3 score_candidates.py FOLDER -o measured.json      a bundle, made by `keet eval bundle`
     python3 score_candidates.py --exploits [-o FILE]         known cheats, and honest programs
 
-Needs nvcc, nm and Python 3.10, nothing else: one file, so that it can be carried to any machine.
+Needs nvcc, nm, objdump and Python 3.10, nothing else: one file, to be carried to any machine.
 A candidate is refused for what its source or its object file shows, runs under limits beside its
 harness (harness/harness.cu says what that does), and is timed in turn with the baseline. What it
 prints is kept as a log and never read. Run it again to go on: what has a status is not repeated.
+
+What this cannot see: a candidate shares its process with the harness, so one that searches the
+memory for the harness's events or numbers could change them. What gives it away in its source or
+its symbols is refused, and a time below what the hardware can do is too; look at the source of
+what is much faster than all others.
 """
 
 from __future__ import annotations
@@ -45,6 +50,10 @@ BASELINE = "baseline"
 _LOG_BYTES = 4000
 
 
+class NoGpu(Exception):
+    """Nothing can be measured on this machine."""
+
+
 class Verdict(Exception):
     """A candidate is done with: its status, and why in words."""
 
@@ -61,13 +70,14 @@ HEADERS = re.compile(
     r"|math_constants\.h|vector_(types|functions)\.h|device_launch_parameters\.h"
     r"|(cub|thrust|cuda)/[\w/.]+|nv/target"
     r"|c?(math|float|limits|stdint|stddef|string|assert|stdlib|stdio)(\.h)?"
-    r"|algorithm|array|bit|functional|initializer_list|iterator|limits|map|memory|mutex|numeric"
-    r"|optional|tuple|type_traits|unordered_map|utility|vector|atomic|complex|string|stdexcept"
+    r"|algorithm|array|bit|deque|functional|initializer_list|iterator|limits|list|map|memory|mutex"
+    r"|new|numeric|optional|queue|set|span|tuple|unordered_set|variant|type_traits|unordered_map|utility|vector|atomic|complex|string|stdexcept"
 )
 """What a candidate may include beside problem.h and the sample's own headers."""
 
 FORBIDDEN = {
     "the harness": r"harness|problem_main|lead_the_program",
+    "the memory of the harness": r"__builtin_(frame|return)_address|_fileno|fileno|_IO_\w+",
     "a program's entry": r"main(?=\s*\()|_start|_init|constructor|destructor|init_priority",
     "host timing": r"chrono|clock_gettime|gettimeofday|timespec|rdtsc\w*|cntvct\w*"
     r"|cudaEvent(ElapsedTime|Query|Synchronize)\w*",
@@ -80,7 +90,8 @@ FORBIDDEN = {
     "threads and signals": r"pthread_\w+|std\s*::\s*(thread|jthread|async)"
     r"|sigaction|setjmp|longjmp|atexit|at_quick_exit",
     "printing": r"v?[sd]?n?printf|puts|putchar|cout|cerr|clog|stdout"
-    r"|(fprintf|fputs)(?!\s*\(\s*(std\s*::\s*)?stderr\b)",
+    r"|fprintf(?!\s*\(\s*(std\s*::\s*)?stderr\b)"
+    r"|fputs(?!\s*\([^;]*,\s*(std\s*::\s*)?stderr\s*\))",
     "host code in a stream": r"cudaLaunchHostFunc\w*|cudaStreamAddCallback|cudaGraph\w*HostNode\w*"
     r"|cudaUserObjectCreate",
     "the device's state": r"cudaDeviceReset|cudaProfiler\w+|cudaIpc\w+|cudaImportExternal\w+",
@@ -92,11 +103,14 @@ _HOST_ASSEMBLY = re.compile(
     r"syscall|sysenter|\bsvc\b|\bint\s+\$?0x80|\.incbin|\.globl|\.weak|\.symver|\.section"
     r"|init_array|rdtsc|cntvct"
 )
+_ASSEMBLER_LABEL = re.compile(r'\b(?:asm|__asm|__asm__)\s*\(\s*"([^"\s;]+)"\s*\)')
 _TOKENS = re.compile(
-    r"//[^\n]*|/\*.*?\*/|R\"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)\"|\"(?:\\.|[^\"\\\n])*\""
-    r"|'(?:\\.|[^'\\\n])+'",
+    r"//[^\n]*|/\*.*?\*/|(?P<number>(?<!\w)\.?\d(?:'?\w|\.|(?<=[eEpP])[+-])*)"
+    r"|(?<!\w)(?:u8|[uUL])?R\"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)\""
+    r"|(?P<text>\"(?:\\.|[^\"\\\n])*\")|'(?:\\.|[^'\\\n])+'",
     re.DOTALL,
 )
+"""Numbers too: the mark within 1'000 begins no character."""
 
 
 def without_comments(source: str) -> str:
@@ -106,7 +120,21 @@ def without_comments(source: str) -> str:
 
 
 def without_literals(source: str) -> str:
-    return _TOKENS.sub('""', source)
+    return _TOKENS.sub(lambda m: m[0] if m["number"] else '""', source)
+
+
+def with_joined_literals(code: str) -> str:
+    """ "wri" "te" is "write" to the compiler."""
+    parts: list[str] = []
+    end, open_text = 0, False
+    for token in _TOKENS.finditer(code):
+        between = code[end : token.start()]
+        if open_text and token["text"] and not between.strip():
+            parts[-1] = parts[-1][:-1] + token[0][1:]
+        else:
+            parts += [between, token[0]]
+        end, open_text = token.end(), bool(token["text"])
+    return "".join([*parts, code[end:]])
 
 
 def source_refusal(source: str, headers: Sequence[str] = ()) -> str | None:
@@ -137,7 +165,10 @@ def _refused_literal(code: str) -> str | None:
         return 'has extern "C", which can take the place of a library function'
     if not re.search(r"\b(asm|__asm|__asm__)\b", code):
         return None
-    found = _HOST_ASSEMBLY.search(" ".join(m[0] for m in _TOKENS.finditer(code)))
+    joined = with_joined_literals(code)
+    if label := _ASSEMBLER_LABEL.search(joined):
+        return f"gives a function the name of another one ({label[1]})"
+    found = _HOST_ASSEMBLY.search(" ".join(m[0] for m in _TOKENS.finditer(joined)))
     return f"has assembly for the host ({found[0]})" if found else None
 
 
@@ -180,11 +211,12 @@ _ALLOWED = re.compile(
     r"|sqrt|cbrt|hypot|fabs|floor|ceil|round|lround|llround|rint|lrint|nearbyint|trunc|fmod"
     r"|remainder|fmin|fmax|fma|ldexp|frexp|scalbn|erf|erfc|tgamma|lgamma|copysign|sincos)[fl]?"
     r"|l?l?abs|s?rand|_Z6launchRK7Problem|stderr|fprintf|__fprintf_chk|fputs|fwrite|fputc"
+    r"|v?snprintf|__v?snprintf_chk|strerror|__once_proxy"
 )
 _ALLOWED_ANYWAY = re.compile(
-    r"atexit|fprintf|fputs|fwrite|fputc|pthread_(once|mutex_(lock|unlock)|key_create|[gs]etspecific)"
+    r"atexit|fprintf|fputs|fwrite|fputc|v?snprintf|pthread_(once|mutex_(lock|unlock)|key_create|[gs]etspecific)"
 )
-"""nvcc's own, what a compiler makes of fprintf(stderr, ...), and std::call_once."""
+"""nvcc's own, what a compiler makes of fprintf(stderr, ...), cub's messages, std::call_once."""
 _BLOCKED_STD = re.compile(
     r"_ZNS[tK]*(6thread|6chrono|10filesystem|8ios_base(?!4Init[CD])|1[34]basic_[io]?fstream|12__basic_file)\w*"
     r"|_ZSt4c(out|err|log|in)|_ZNS[io]\w*|_ZStls\w*"
@@ -200,10 +232,11 @@ def _refused_definition(candidate: Symbols, others: Symbols) -> str | None:
     for name in sorted(candidate.defined):
         if re.match(r"_ZNK?7harness|cuda[A-Z]|__cuda|cu[A-Z]|main$|_Z12problem_main", name):
             return f"defines {name}, which belongs to CUDA or the harness"
-    taken = (others.needed | others.defined) - {"_Z6launchRK7Problem"}
-    for name in sorted(candidate.strong & taken):
+    # A weak one wins over a library's. Where the harness has a weak one too, its own is taken.
+    unmet = candidate.defined & (others.needed - others.defined)
+    for name in sorted((unmet | candidate.strong & others.defined) - {"_Z6launchRK7Problem"}):
         return f"defines {name}, which the harness or the problem uses"
-    for name in sorted(candidate.strong):
+    for name in sorted(candidate.defined):
         if not name.startswith("_Z") and _in_c_library(name):
             return f"defines {name}, which is a function of the C library"
     return None
@@ -271,6 +304,36 @@ def verdict_of_probe(probe: dict[str, Any]) -> Verdict | None:
     return None
 
 
+NOVEL_FACTOR, NOVEL_US = 1.3, 10.0
+"""Honest programs took 0.92 to 1.15 of their median for data they had not seen."""
+
+
+class Novel(NamedTuple):
+    """Launches on data that never came before, against the usual ones, in microseconds."""
+
+    usual: float
+    times: list[float]
+    same: bool
+    nothing: bool
+
+    @property
+    def us(self) -> float:
+        return statistics.median(self.times)
+
+
+def verdict_of_novel(own: Novel, baseline: Novel) -> Verdict | None:
+    """What the baseline does too says nothing."""
+    if own.same and not baseline.same:
+        return Verdict(CHEAT, "the same result for data it has not seen: it is kept from earlier")
+    if own.nothing and not baseline.nothing:
+        return Verdict(INCORRECT, "writes nothing for data it has not seen")
+    factor = NOVEL_FACTOR * max(1.0, baseline.us / max(baseline.usual, 1e-3))
+    if own.us <= factor * own.usual + NOVEL_US:
+        return None
+    why = f"slower on data it has not seen ({own.us:.1f} us, else {own.usual:.1f} us)"
+    return Verdict(CHEAT, f"{why}: results are kept")
+
+
 # --- the least time
 
 
@@ -290,6 +353,8 @@ FLOPS_A_CLOCK = {
     "fp8": (8192, 9216),
 }
 """Of one SM: the plain peak, and one that tensor cores and tricks cannot pass either."""
+HOST_BYTES_A_SECOND = (64e9, 70e9)
+"""PCIe 5 with 16 lanes: what it is said to move, and what it never does."""
 
 
 def floor_of(sample: dict[str, Any], facts: dict[str, Any]) -> Floor:
@@ -310,6 +375,10 @@ def floor_of(sample: dict[str, Any], facts: dict[str, Any]) -> Floor:
         if rates := FLOPS_A_CLOCK.get(kind):
             least.append(count / (rates[0] * clocks))
             impossible.append(count / (rates[1] * clocks))
+    host = sample.get("compulsory_host_bytes")
+    if host and not facts.get("coherent"):
+        least.append(host / HOST_BYTES_A_SECOND[0])
+        impossible.append(host / HOST_BYTES_A_SECOND[1])
     if not least:
         return Floor(None, None)
     return Floor(1e6 * max(least), 1e6 * max(impossible))
@@ -326,6 +395,7 @@ class Limits(NamedTuple):
     gpu: float = 30
     cpu: int = 900
     memory: int = 24 << 30
+    memory_of_all: int = 1 << 62
     file: int = 0
     network: bool = True
     """Whether it can be cut off from the network here."""
@@ -403,6 +473,10 @@ class Program:
             os.killpg(self.process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(20)
+
+    def stop(self, why: str) -> None:
+        self.killed_for = self.killed_for or why
+        self.kill()
 
     def close(self) -> None:
         self.kill()
@@ -549,6 +623,7 @@ class Builder:
             why = f"not compiled within {self.limits.compile:g} s"
             raise Verdict(TIMEOUT, why) from None
         if process.returncode:
+            said = short_paths(said.replace(f"{self.work}/", ""))
             raise Verdict(COMPILE_ERROR, _first_error(said), said[-log:])
         return said
 
@@ -596,11 +671,22 @@ class Builder:
 
     def assembly(self, target: Path) -> str | None:
         """Calls of the kernel that no symbol shows."""
-        if not shutil.which("objdump"):
-            return None
         listing = self.call(["objdump", "-d", "--no-show-raw-insn", str(target)], target.parent)
         found = re.search(r"\t(syscall|sysenter|svc|int\s+\$0x80)\b", listing)
         return f"calls the kernel of the host directly ({found[1]})" if found else None
+
+
+_OWN_FILE = re.compile(
+    r"(?:[^\s\"'(]*/)?tmpxft_[\da-f_]+-\d+_(?=candidate\.)|[^\s\"'(]*/(?=candidate\.\w)"
+)
+"""What stands before its name."""
+_OF_PTXAS = re.compile(r"^ptxas (\S+, line \d+); (\w+)\s*: ", re.MULTILINE)
+
+
+def short_paths(said: str) -> str:
+    """A compiler's words without the folders of this machine: they tell a reader nothing, and two
+    runs of one program would differ by them."""
+    return _OF_PTXAS.sub(r"\1: \2: ", _OWN_FILE.sub("", said))
 
 
 def _first_error(said: str) -> str:
@@ -632,6 +718,7 @@ class Contender:
     alike: bool = False
     """The results of two seeds are the same to the last bit."""
     rounds: list[list[float]] = field(default_factory=list)
+    novel_launches: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def alive(self) -> bool:
@@ -640,6 +727,18 @@ class Contender:
     @property
     def times(self) -> list[float]:
         return [value for turn in self.rounds for value in turn]
+
+    @property
+    def novel(self) -> Novel | None:
+        if not self.novel_launches or not self.times:
+            return None
+        launches = self.novel_launches
+        return Novel(
+            statistics.median(self.times),
+            [launch["us"] for launch in launches],
+            any(launch["same"] for launch in launches),
+            any(launch["nothing"] for launch in launches),
+        )
 
     def attempt(self, step: Callable[..., None], *arguments: Any) -> None:
         """A step; its verdict ends this contender and no other."""
@@ -724,7 +823,7 @@ class Contest:
         self.baseline.attempt(self._look_whether_probes_tell)
         probed = random.randrange(self.settings.rounds)
         for number in range(self.settings.rounds):
-            for contender in self.contenders:
+            for contender in random.sample(self.contenders, len(self.contenders)):
                 if self.baseline.alive:
                     contender.attempt(self._go, number == probed)
 
@@ -743,26 +842,35 @@ class Contest:
         if probe and self.probing and contender is not self.baseline:
             program.send("probe")
             _raise_first([verdict_of_probe(program.expect("probed", limits.gpu))])
-        program.send(f"go {self.settings.launches}")
-        launches = program.expect("timed", limits.gpu)["launches"]
+        # Not the same number each time: a program that counts does not know which turn it is.
+        program.send(f"go {max(1, self.settings.launches + random.randint(-1, 1))}")
+        timed = program.expect("timed", limits.gpu)
+        launches = timed["launches"]
         contender.rounds.append([launch["us"] for launch in launches])
+        contender.novel_launches.append(timed["novel"])
         _raise_first(map(verdict_of_launch, launches))
 
     def _finish(self, contender: Contender) -> None:
         limits = self.settings.limits
         program = contender.running()
+        if contender.novel and self.baseline.novel and contender is not self.baseline:
+            _raise_first([verdict_of_novel(contender.novel, self.baseline.novel)])
         program.send("end")
         checked = program.expect("checked", limits.setup + limits.gpu)
         _raise_first(_checks(checked, "after timing"))
         program.send("quit")
 
     def _watch_memory(self) -> None:
-        limit = self.settings.limits.memory
+        limits = self.settings.limits
         while not self.over.wait(0.2):
-            for program in [c.program for c in self.contenders if c.program and c.alive]:
-                if program.resident() > limit:
-                    program.killed_for = f"more than {limit / 2**30:.3g} GiB of host memory"
-                    program.kill()
+            programs = [c.program for c in self.contenders if c.program and c.alive]
+            used = {program.name: program.resident() for program in programs}
+            for program in programs:
+                if used[program.name] > limits.memory:
+                    program.stop(f"more than {limits.memory / 2**30:.3g} GiB of host memory")
+            if len(programs) > 1 and sum(used.values()) > limits.memory_of_all:
+                largest = max(programs, key=lambda program: used[program.name])
+                largest.stop(f"{OUT_OF_MEMORY} on the host: the largest of {len(programs)}")
 
 
 def _checks(reply: dict[str, Any], when: str) -> Iterator[Verdict | None]:
@@ -791,9 +899,9 @@ def result_of(
         why = f"the baseline failed: {baseline.verdict.status}: {baseline.verdict.why}"
         return {"status": None, "why": why, "log": baseline.verdict.log}
     floor = floor_of(sample, contest.facts)
+    own_times = _spread("candidate", contender.times)
     measured = {
-        **_timing(baseline.times, contender.times),
-        "first_us": contender.first_us,
+        **_spread("baseline", baseline.times),
         "floor_us": floor.least,
         "impossible_us": floor.impossible,
         "rotated": contender.rotated,
@@ -802,16 +910,19 @@ def result_of(
         "compile_seconds": round(compile_seconds, 2),
         "log": contender.program.log.decode(errors="replace") if contender.program else "",
     }
-    verdict = contender.verdict or _plausible(measured["candidate_us"], floor)
-    if verdict:
+    verdict = contender.verdict or _plausible(own_times["candidate_us"], floor)
+    if verdict:  # its times say nothing
         return {**measured, "status": verdict.status, "why": verdict.why, "speedup": None}
     ratios = [_ratio(b, c) for b, c in zip(baseline.rounds, contender.rounds)]
     why = f"right for 3 seeds, before, during and after {len(contender.times)} timed launches"
-    speedup = round(measured["baseline_us"] / measured["candidate_us"], 4)
+    speedup = round(measured["baseline_us"] / own_times["candidate_us"], 4)
     return {
         "status": PASSED,
         "why": why,
         **measured,
+        **own_times,
+        "first_us": contender.first_us,
+        "novel_us": round(contender.novel.us, 3) if contender.novel else None,
         "speedup": speedup,
         "speedup_rounds": ratios,
     }
@@ -828,11 +939,7 @@ def _ratio(baseline: Sequence[float], candidate: Sequence[float]) -> float:
     return round(statistics.median(baseline) / max(statistics.median(candidate), 1e-3), 4)
 
 
-def _timing(baseline: list[float], candidate: list[float]) -> dict[str, Any]:
-    return {**_spread("baseline", baseline), **_spread("candidate", candidate)}
-
-
-def _spread(name: str, times: list[float]) -> dict[str, float | None]:
+def _spread(name: str, times: list[float]) -> dict[str, Any]:
     if len(times) < 2:
         return {f"{name}_us": times[0] if times else None}
     deciles = statistics.quantiles(times, n=10, method="inclusive")
@@ -854,15 +961,18 @@ class Digests(NamedTuple):
     against: str
 
 
-def digests(root: Path, candidate: dict[str, Any]) -> Digests:
+def digests(root: Path, candidate: dict[str, Any], about: dict[str, Any]) -> Digests:
     sample = root / "samples" / candidate["sample"]
-    parts = [sample / name for name in ("problem.h", "problem.cu", "slow.cu")]
+    names = ("problem.h", "problem.cu", "slow.cu", *about.get("headers", ()))
+    parts = [sample / name for name in names]
     parts += sorted((root / "harness").iterdir())
-    return Digests(_digest([root / candidate["file"]]), _digest(parts))
+    flags = " ".join(about.get("flags", ()))
+    return Digests(_digest([root / candidate["file"]]), _digest(parts, flags))
 
 
-def _digest(parts: Sequence[Path]) -> str:
-    return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:16]
+def _digest(parts: Sequence[Path], more: str = "") -> str:
+    whole = b"".join(part.read_bytes() for part in parts) + more.encode()
+    return hashlib.sha256(whole).hexdigest()[:16]
 
 
 @dataclass
@@ -974,7 +1084,7 @@ class Scorer:
             self.race(sample, baseline, ready[at : at + self.settings.at_once])
 
     def race(self, sample: str, baseline: Built, ready: list[tuple[dict[str, Any], Built]]) -> None:
-        """Whoever found the memory of the GPU taken by another runs once more, alone."""
+        """Where any ran out of memory, whoever did not pass runs once more, alone."""
         assert baseline.binary is not None
         again = []
         binaries = [made.binary for _, made in ready if made.binary]
@@ -982,7 +1092,7 @@ class Scorer:
         contenders += [Contender(f"c{i}", binary) for i, binary in enumerate(binaries)]
         contest = self.hold(sample, contenders)
         for (candidate, made), contender in zip(ready, contenders[1:]):
-            if len(ready) > 1 and _crowded(contest, contender):
+            if len(ready) > 1 and _crowded(contest) and _maybe_for_that(contest, contender):
                 again.append((candidate, made))
                 continue
             facts = self.builder.manifest["samples"][sample]
@@ -1000,7 +1110,8 @@ class Scorer:
         return contest
 
     def add(self, candidate: dict[str, Any], result: dict[str, Any]) -> None:
-        self.measurement.add(candidate, digests(self.builder.root, candidate), result)
+        about = self.builder.manifest["samples"][candidate["sample"]]
+        self.measurement.add(candidate, digests(self.builder.root, candidate, about), result)
 
 
 def _built(step: Callable[..., Path], *arguments: Any) -> Built:
@@ -1011,9 +1122,19 @@ def _built(step: Callable[..., Path], *arguments: Any) -> Built:
         return Built(None, verdict, time.monotonic() - began)
 
 
-def _crowded(contest: Contest, contender: Contender) -> bool:
-    verdicts = [contest.baseline.verdict, contender.verdict]
-    return any(verdict and "out of memory" in verdict.why for verdict in verdicts)
+OUT_OF_MEMORY = "out of memory"
+
+
+def _crowded(contest: Contest) -> bool:
+    verdicts = [contender.verdict for contender in contest.contenders]
+    return any(verdict and OUT_OF_MEMORY in verdict.why for verdict in verdicts)
+
+
+def _maybe_for_that(contest: Contest, contender: Contender) -> bool:
+    """Whoever got no memory may have gone on with a wrong result; it does not hang for that."""
+    if contest.baseline.verdict or contender.verdict is None:
+        return contest.baseline.verdict is not None
+    return contender.verdict.status != TIMEOUT
 
 
 def _refused(made: Built) -> dict[str, Any]:
@@ -1031,6 +1152,15 @@ def _unbuilt(failed: Verdict) -> dict[str, Any]:
 
 def _gpu_facts(facts: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if name != "event"}
+
+
+def host_memory() -> int:
+    """Bytes of this machine, or of the container that this runs in."""
+    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for place in ("memory.max", "memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # "max" where there is no limit
+            found.append(int(Path("/sys/fs/cgroup", place).read_text(encoding="ascii")))
+    return min(found)
 
 
 def machine(nvcc: str, arch: str, limits: Limits) -> dict[str, Any]:
@@ -1069,10 +1199,43 @@ def _processor() -> str:
     return platform.machine()
 
 
+_COUNT_GPUS = """
+import ctypes
+try:
+    cuda = ctypes.CDLL("libcuda.so.1")
+except OSError:
+    raise SystemExit("the driver's libcuda.so.1 is not here")
+count = ctypes.c_int(0)
+if problem := cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)):
+    raise SystemExit(f"the driver gives error {problem}")
+raise SystemExit(None if count.value else "the driver knows none")
+"""
+"""In a process of its own: a driver in a bad state can hang or end whoever asks."""
+
+
+def gpu_trouble() -> str | None:
+    """Why no GPU can be used here, or None. Asked before compiling, which can take many minutes."""
+    command = [sys.executable, "-I", "-S", "-c", _COUNT_GPUS]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    except subprocess.TimeoutExpired:
+        return "the driver does not answer"
+    if not done.returncode:
+        return None
+    return (done.stderr.strip().splitlines() or [f"it ends with status {done.returncode}"])[-1]
+
+
 # --- known cheats
 
 
-def exploit_bundle(folder: Path, samples: Path, only: Sequence[str]) -> dict[str, list[str]]:
+class Expected(NamedTuple):
+    """What a program may come out as. One that gains nothing may pass, no faster than an honest."""
+
+    statuses: list[str]
+    no_faster_than: str | None = None
+
+
+def exploit_bundle(folder: Path, samples: Path, only: Sequence[str]) -> dict[str, Expected]:
     """A bundle of exploits/ and of honest programs; what each may come out as."""
     import tomllib  # Python 3.11, for this alone
 
@@ -1093,7 +1256,7 @@ def exploit_bundle(folder: Path, samples: Path, only: Sequence[str]) -> dict[str
     manifest = {"schema_version": 1, "run": "exploits", "arch": "native", "samples": about}
     text = json.dumps({**manifest, "candidates": candidates}, indent=1)
     (folder / "manifest.json").write_text(text, encoding="utf-8")
-    return {entry["id"]: entry["expect"] for entry in entries}
+    return {e["id"]: Expected(e["expect"], e.get("no_faster_than")) for e in entries}
 
 
 def _copy_parts(folder: Path, samples: Path, about: dict[str, dict[str, Any]]) -> None:
@@ -1107,20 +1270,26 @@ def _copy_parts(folder: Path, samples: Path, about: dict[str, dict[str, Any]]) -
             shutil.copyfile(samples / name / part, target / part)
 
 
-def exploit_report(
-    expected: dict[str, list[str]], results: list[dict[str, Any]]
-) -> tuple[str, int]:
+def exploit_report(expected: dict[str, Expected], results: list[dict[str, Any]]) -> tuple[str, int]:
     """A line for each, and how many came out otherwise."""
     by_id = {result["id"]: result for result in results}
     lines, escaped = [], 0
     for name, allowed in expected.items():
         result = by_id.get(name, {"status": None, "why": "not run"})
-        fine = result["status"] in allowed
+        honest = by_id.get(allowed.no_faster_than or "", {})
+        cheats = allowed.no_faster_than or PASSED not in allowed.statuses
+        fine = result["status"] in allowed.statuses and not _gained(result, honest)
         escaped += not fine
-        mark = "ok     " if fine else "ESCAPED" if "PASSED" not in allowed else "WRONGED"
+        mark = "ok     " if fine else "ESCAPED" if cheats else "WRONGED"
         lines.append(f"{mark} {name:34} {result['status']!s:13} {result['why']}")
     lines.append(f"{len(expected) - escaped} of {len(expected)} as expected")
     return "\n".join(lines) + "\n", escaped
+
+
+def _gained(result: dict[str, Any], honest: dict[str, Any]) -> bool:
+    """Whether it took much less than the honest program that does the same."""
+    own, other = result.get("candidate_us"), honest.get("candidate_us")
+    return own is not None and other is not None and bool(own < 0.8 * other)
 
 
 # --- the command
@@ -1150,9 +1319,11 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     chosen = parser.parse_args(arguments)
     if not chosen.exploits and chosen.folder is None:
         parser.error("name a bundle, or ask for --exploits")
+    if not chosen.exploits and not (chosen.folder / "manifest.json").is_file():
+        parser.error(f"{chosen.folder} holds no manifest.json: name a folder of keet eval bundle")
     if chosen.output is None:
         chosen.output = Path("exploits.json" if chosen.exploits else "measured.json")
-    for tool in (chosen.nvcc, "nm"):
+    for tool in (chosen.nvcc, "nm", "objdump"):
         if not shutil.which(tool):
             parser.error(f"{tool} was not found: add it to PATH, or name it with --nvcc")
     return chosen
@@ -1165,6 +1336,7 @@ def settings_of(chosen: argparse.Namespace) -> Settings:
         gpu=chosen.gpu_limit,
         cpu=chosen.cpu_limit,
         memory=int(chosen.memory_limit * 2**30),
+        memory_of_all=int(0.8 * host_memory()),
         file=chosen.file_limit,
         network=not chosen.keep_network and can_cut_network(),
     )
@@ -1184,11 +1356,15 @@ def score(chosen: argparse.Namespace, root: Path, work: Path) -> list[dict[str, 
         candidate
         for candidate in manifest["candidates"]
         if (not chosen.only or candidate["id"] in chosen.only)
-        and not measurement.done(candidate, digests(root, candidate))
+        and not measurement.done(
+            candidate, digests(root, candidate, manifest["samples"][candidate["sample"]])
+        )
     ]
     used = {candidate["sample"] for candidate in wanted}
     manifest["samples"] = {name: manifest["samples"][name] for name in sorted(used)}
     if wanted:
+        if trouble := gpu_trouble():
+            raise NoGpu(trouble)
         builder = Builder(root, work, manifest, chosen.nvcc, settings.limits)
         Scorer(builder, settings, measurement).score(wanted)
     measurement.save()
@@ -1200,6 +1376,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(arguments)
     try:
         return run(chosen)
+    except NoGpu as trouble:
+        tell(f"no usable GPU on this machine ({trouble}); run it where nvidia-smi lists one")
+        return 3
     except Verdict as failed:  # of no candidate: the harness itself
         tell(f"{failed.log}\nthe harness was not built: {failed.why}")
         return 3

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keet.corpus.insights.book import pieces_of
 from keet.corpus.insights.records import Dropped, Insight, Written
-from keet.evidence import Evidence
+from keet.evidence import CITED, Evidence
 from keet.explanation.disguise import Span, disguise, promises_in_words, undisguised
 from keet.explanation.grounding import check_grounding
 from keet.explanation.held import paragraphs, whole_sentences
 from keet.explanation.naming import misnamed
 from keet.explanation.numbers import find_numbers
 
-_CITED = re.compile(r"\bE\d+\b")
 _FUTURE = re.compile(
     r"\b(?:would|will|could|can|should|may|might|expect\w*|promis\w+|potential\w*)\b", re.IGNORECASE
 )
@@ -70,7 +69,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _objection(sentence: str, pieces: Mapping[str, Evidence]) -> str | None:
-    cited = _CITED.findall(sentence)
+    cited = CITED.findall(sentence)
     if unknown := [name for name in cited if name not in pieces]:
         return f"there is no fact {unknown[0]}"
     known = [pieces[name] for name in cited]
@@ -92,7 +91,7 @@ def _objection(sentence: str, pieces: Mapping[str, Evidence]) -> str | None:
 
 def _misplaced(sentence: str, insight: Insight) -> str | None:
     """Facts of one point that are said of another, and of one unit that are said of another."""
-    facts = [(name, insight.facts[name]) for name in _CITED.findall(sentence)]
+    facts = [(name, insight.facts[name]) for name in CITED.findall(sentence)]
     points = {fact.path for _, fact in facts if fact.column == "knob"}
     places = _knob_values(insight)
     for name, fact in facts:
@@ -109,7 +108,7 @@ def _promises(sentence: str, known: Sequence[Evidence]) -> bool:
     if forecast:
         return False
     gains = _FUTURE.search(sentence) and _GAIN.search(sentence)
-    return promises_in_words(sentence) or bool(gains and find_numbers(_CITED.sub("", sentence)))
+    return promises_in_words(sentence) or bool(gains and find_numbers(CITED.sub("", sentence)))
 
 
 def _wholes(known: Sequence[Evidence]) -> set[int]:

@@ -83,6 +83,13 @@ def test_the_command_prints_it(keet: Keet, result: Result) -> None:
     assert (ran.code, ran.out, ran.err) == (0, printed(result, "json"), "")
 
 
+def test_the_difficulties_sum_up_to_all_samples(real: Scored, result: Result) -> None:
+    """A sample in Triton has one too, though it is no problem of optimize."""
+    assert all(row.difficulty for row in real.rows)
+    groups = json.loads(printed(result, "json"))["summary"]["by_difficulty"]
+    assert sum(group["samples"] for group in groups.values()) == len(real.rows)
+
+
 def test_truths_are_those_of_the_samples() -> None:
     truths = {sample.name: truth_of(sample) for sample in load_samples()}
     flip, layered = truths["matrix_flip"], truths["xs_lookup"]

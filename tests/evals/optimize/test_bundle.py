@@ -79,6 +79,13 @@ def test_programs_of_all_models_are_carried_and_the_others_are_counted(
     ]
 
 
+def test_a_program_for_other_words_is_not_carried(folder: RunFolder) -> None:
+    answer(folder, folder.prompts[0], program("gas_state"), prompt_digest="0" * 12)
+    found = collect(folder)
+    assert found.candidates == []
+    assert "other words than this run's prompt" in found.without_code[0].why
+
+
 def test_names_of_files_are_safe_and_unique(answered: RunFolder) -> None:
     files = [candidate.file for candidate in collect(answered).candidates]
     assert len(set(files)) == 4
@@ -161,6 +168,8 @@ def test_what_can_not_be_meant_is_refused(
     (tmp_path / "full" / "measured.json").write_text("{}", encoding="utf-8")
     with pytest.raises(UsageError, match="is there already; name a new folder"):
         write_bundle(folder, tmp_path / "full", "native")
+    with pytest.raises(UsageError, match=r"full/measured\.json/x can't be made \(.*\); name ano"):
+        write_bundle(folder, tmp_path / "full" / "measured.json" / "x", "native")
     with pytest.raises(UsageError, match="a run of mcq, which writes no programs"):
         collect(a_run(tmp_path / "mcq", "mcq"))
     monkeypatch.setattr(module, "GPU", tmp_path)

@@ -23,7 +23,7 @@ void launch(const Problem& problem) {
 LAUNCH = "_Z6launchRK7Problem"
 HARNESS = scoring.read_symbols(
     "_ZN7harness6Random4bitsEv T 0 10\n_Z12problem_mainiPPc T 0 10\ncudaEventRecord U\n"
-    f"memcpy U\n_ZNSt6vectorIfSaIfEE9push_backEOf W 0 8\n{LAUNCH} U\n"
+    f"memcpy U\n_ZNSt6vectorIiSaIiEE7reserveEm U\n_ZNSt6vectorIfSaIfEE9push_backEOf W 0 8\n{LAUNCH} U\n"
 )
 
 
@@ -66,6 +66,17 @@ def test_no_sample_is_refused(variant):
         ("get\\\nenv(x);", "getenv"),
         ('asm volatile("syscall");', "syscall"),
         ('asm(".globl cudaEventRecord");', ".globl"),
+        ('asm volatile("sys" "call");', "syscall"),
+        ('long reply(int, const void*, long) __asm__("write");', "(write)"),
+        ('long reply(int) noexcept asm ( "wri" /* - */\n"te" );', "(write)"),
+        ("stderr->_fileno = 5;", "_fileno"),
+        ("struct _IO_FILE* file;", "_IO_FILE"),
+        ("void* up = __builtin_frame_address(0);", "__builtin_frame_address"),
+        ("void* up = __builtin_return_address(0);", "__builtin_return_address"),
+        ("int a = 1'0; char* hidden() { return getenv(x); } int b = 1'0;", "getenv"),
+        ("auto a = L'\"'; char* hidden() { return getenv(x); } auto b = L'\"';", "getenv"),
+        ('const char* a = XR"(" getenv(x) ")";', "getenv"),
+        ('std::snprintf(text, 9, "x");', "snprintf"),
         ("cudaLaunchHostFunc(s, f, p);", "cudaLaunchHostFunc"),
         ("cudaGetDriverEntryPointByVersion(a);", "cudaGetDriverEntryPointByVersion"),
     ],
@@ -95,6 +106,11 @@ def test_forbidden_lines_are_named(line, part):
         '#include <cstdio>\n#define CHECK(e) if (e) { fprintf(stderr, "%d", e); exit(1); }',
         'asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(a), "l"(b));',
         "const char quote = '\"'; const int big = 1'000'000;",
+        "constexpr int kN = 1'000;  // it's main() here\nconstexpr float kE = 1e-5f + 0x1p-60f;",
+        'if (e) { std::fputs("bad", stderr); fputs(cudaGetErrorString(e), stderr); }',
+        "#include <new>\n#include <set>\n#include <deque>",
+        'if (late) asm volatile("trap;"); asm("");',
+        'asm volatile("{ .reg .pred p;\\n" "  setp.ne.b32 p, %0, 0; }" :: "r"(a) : "memory");',
     ],
 )
 def test_legitimate_lines_are_not_refused(line):
@@ -120,6 +136,10 @@ memcpy U
 _ZSt20__throw_length_errorPKc U
 _Znwm U
 pthread_once U
+__once_proxy U
+_ZSt15__once_callable U
+snprintf U
+__snprintf_chk U
 my_buffer B 0 8
 _ZNSt8ios_base4InitC1Ev U
 stderr U
@@ -163,6 +183,7 @@ def test_calls_that_no_launch_needs_are_named(needed):
     "defined",
     [
         *("cudaEventRecord T", "cudaEventElapsedTime W", "main T", "memcpy T", "clock_gettime T"),
+        *("memcpy W", "write W", "snprintf V", "read u", "_ZNSt6vectorIiSaIiEE7reserveEm W"),
         *(
             "_ZN7harness3Run6finishEv T",
             "_ZNSt6vectorIfSaIfEE9push_backEOf T",

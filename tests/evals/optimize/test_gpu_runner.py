@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from evals.optimize.gpu import score_candidates as scoring
 
 FAKE = Path(__file__).parent / "fake_cuda"
 needs_compiler = pytest.mark.skipif(
-    not (shutil.which("g++") and shutil.which("nm")), reason="g++ and nm are needed"
+    not all(map(shutil.which, ("g++", "nm", "objdump"))), reason="g++ and binutils are needed"
 )
 KERNEL = """
 #include <cuda_runtime.h>
@@ -189,6 +190,74 @@ void launch(const Problem& p) {{
         KERNEL + "void start(const Problem& p) { run(p); }",
     ),
 }
+HEAVY = """
+static void toil(const void* argument) { for (int k = 0; k < 20; ++k) fill(argument); }
+static void work(const Problem& p) { cudaFakeLaunch(toil, &p, sizeof p, nullptr); }
+"""
+CANDIDATES |= {
+    "heavy_but_honest": (
+        "PASSED",
+        "3 seeds",
+        f"{KERNEL}{HEAVY}void launch(const Problem& p) {{ work(p); }}",
+    ),
+    "kept_by_content": (
+        "CHEAT",
+        "results are kept",
+        f"""{KERNEL}{COPY}{HEAVY}
+void launch(const Problem& p) {{
+    const float key = p.in[0] * 3 + p.in[77] * 5 + p.offset[0] + p.place[3];
+    if (give(p, key)) return;
+    work(p);
+    if (used < 8) take(p, key);
+}}""",
+    ),
+    "idle_on_new_data": (
+        "INCORRECT",
+        "writes nothing",
+        f"""{KERNEL}{COPY}
+void launch(const Problem& p) {{
+    if (give(p, p.in[0]) || used == 3) return;
+    run(p);
+    take(p, p.in[0]);
+}}""",
+    ),
+    "old_result_for_new_data": (
+        "CHEAT",
+        "data it has not seen",
+        f"""{KERNEL}{COPY}
+void launch(const Problem& p) {{
+    if (give(p, p.in[0])) return;
+    if (used > 3) {{ give(p, room[2].key); return; }}
+    run(p);
+    take(p, p.in[0]);
+}}""",
+    ),
+    "coarse_when_timed": (
+        "INCORRECT",
+        "after timing",
+        KERNEL
+        + "void launch(const Problem& p) { static int c = 0; run(p); if (++c > 7) for (int i = 0; i < p.n; ++i) p.out[i] *= 1.0009f; }",
+    ),
+    "before_the_clock": (
+        "CHEAT",
+        "when the clock stopped",
+        KERNEL
+        + """void launch(const Problem& p) {
+    static cudaStream_t side = nullptr;
+    if (!side) cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking);
+    cudaFakeBusy() ? run(p) : run(p, side);
+}""",
+    ),
+    "weak_write": (
+        "CHEAT",
+        "defines write",
+        HONEST
+        + """
+#define NAMED(name) __asm__(#name)
+long reply(int to, const void* text, unsigned long size) NAMED(write);
+__attribute__((weak)) long reply(int, const void*, unsigned long size) { return size; }""",
+    ),
+}
 VARYING = {"varying.honest": HONEST, "varying.kept_by_address": BY_ADDRESS}
 
 
@@ -227,25 +296,32 @@ def write_bundle(bundle: Path) -> None:
 
 
 def score(bundle: Path, output: Path, *more: str) -> dict[str, Any]:
-    assert FAKE.is_dir()
-    options = ["-o", str(output), "--nvcc", str(FAKE / "nvcc"), "--jobs", "3", "--at-once", "30"]
-    options += ["--rounds", "3", "--launches", "4", "--gpu-limit", "3", "--memory-limit", "0.4"]
-    assert scoring.main([str(bundle), *options, *more]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scoring, "gpu_trouble", lambda: None)
+        assert run(bundle, output, *more) == 0
     record: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
     return record
 
 
+def run(bundle: Path, output: Path, *more: str) -> int:
+    assert FAKE.is_dir()
+    options = ["-o", str(output), "--nvcc", str(FAKE / "nvcc"), "--jobs", "3", "--at-once", "30"]
+    options += ["--rounds", "3", "--launches", "4", "--gpu-limit", "3", "--memory-limit", "0.4"]
+    return scoring.main([str(bundle), *options, *more])
+
+
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("gpu")
     runtime = folder / "cuda_runtime.o"
     subprocess.run(
         ["g++", "-O1", "-c", f"-I{FAKE}", "-o", runtime, FAKE / "cuda_runtime.cpp"], check=True
     )
-    os.environ["FAKE_CUDA_OBJECT"] = str(runtime)
     write_bundle(folder / "bundle")
-    record = score(folder / "bundle", folder / "measured.json")
-    return {**record, "folder": folder}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAKE_CUDA_OBJECT", str(runtime))
+        record = score(folder / "bundle", folder / "measured.json")
+        yield {**record, "folder": folder}
 
 
 def by_id(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -273,6 +349,31 @@ def test_a_passed_candidate_has_its_times(measured):
     )
     assert 0 < result["baseline_p10_us"] <= result["baseline_us"] <= result["baseline_p90_us"]
     assert result["impossible_us"] == 0  # all of it fits into the L2
+    assert result["novel_us"] > 0
+    assert result["first_us"] > 0
+
+
+@needs_compiler
+def test_what_did_not_pass_has_no_times_of_its_own(measured):
+    for result in measured["results"]:
+        if result["status"] != "PASSED":
+            assert not {"candidate_us", "candidate_p10_us", "first_us", "novel_us"} & set(result)
+
+
+@needs_compiler
+def test_a_struct_as_an_output_is_not_compared_byte_by_byte(measured, tmp_path):
+    source = tmp_path / "problem.cpp"
+    harness = measured["folder"] / "bundle" / "harness"
+    command = ["g++", "-std=c++17", "-fsyntax-only", f"-I{FAKE}", f"-I{harness}", str(source)]
+    for kind, fine in {"unsigned": True, "float2": True, "Pair": False}.items():
+        source.write_text(
+            '#include "harness.h"\nstruct Pair { float a, b; };\n'
+            f"auto made(harness::Run& run) {{ return run.output<{kind}>(5); }}\n",
+            encoding="utf-8",
+        )
+        said = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (said.returncode == 0) is fine, said.stderr
+        assert fine or "KindOf" in said.stderr
 
 
 @needs_compiler
@@ -300,7 +401,17 @@ def test_the_machine_and_the_settings_are_recorded(measured):
 
 @needs_compiler
 def test_a_compile_error_keeps_the_compilers_words(measured):
-    assert "candidate.cu" in by_id(measured)["does_not_compile"]["log"]
+    result = by_id(measured)["does_not_compile"]
+    assert result["why"].startswith("candidate.cu:")
+    assert "candidate.cu: In function" in result["log"]
+
+
+@needs_compiler
+def test_no_reason_and_no_log_of_a_build_has_a_path_of_the_machine(measured):
+    for name in ("does_not_compile", "has_no_launch"):
+        result = by_id(measured)[name]
+        assert "/candidate" not in result["why"] + result["log"], result
+        assert "/work/" not in result["why"] + result["log"], result
 
 
 @needs_compiler
@@ -311,6 +422,92 @@ def test_what_has_a_status_is_not_run_again(measured):
         score(folder / "bundle", folder / "measured.json", "--only", "honest", "skips_work")
     )
     assert {name: again[name] for name in before} == before
+
+
+# --- the machine
+
+
+@pytest.mark.skipif(not shutil.which("nm"), reason="nm is needed")
+def test_without_a_gpu_it_stops_before_compiling(tmp_path, monkeypatch, capsys):
+    write_bundle(tmp_path / "bundle")
+    monkeypatch.setattr(scoring, "gpu_trouble", lambda: "the driver knows none")
+    monkeypatch.setattr(scoring.Builder, "call", lambda *_: pytest.fail("it compiles"))
+    assert run(tmp_path / "bundle", tmp_path / "measured.json") == 3
+    assert capsys.readouterr().err == (
+        "no usable GPU on this machine (the driver knows none); run it where nvidia-smi lists one\n"
+    )
+    assert not (tmp_path / "measured.json").exists()
+
+
+def test_a_folder_that_is_no_bundle_is_said(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        run(tmp_path, tmp_path / "measured.json")
+    assert "holds no manifest.json: name a folder of keet eval bundle" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("", None),
+        ("raise SystemExit('first\\nlast')", "last"),
+        ("import os; os.kill(os.getpid(), 9)", "it ends with status -9"),
+        ("import ctypes; ctypes.CDLL('libnowhere.so.1')", "OSError: libnowhere"),
+    ],
+)
+def test_what_the_driver_says_of_a_gpu(monkeypatch, code, said):
+    monkeypatch.setattr(scoring, "_COUNT_GPUS", code)
+    found = scoring.gpu_trouble()
+    assert found is None if said is None else found.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("told", "short"),
+    [
+        (
+            '/tmp/score-ab/work/candidates/fd/candidate.cu(40): error: calling f("x")',
+            'candidate.cu(40): error: calling f("x")',
+        ),
+        (
+            "ptxas /tmp/tmpxft_00000a16_00000000-6_candidate.ptx, line 1032; error   : Instruction",
+            "candidate.ptx, line 1032: error: Instruction",
+        ),
+        ("nvlink /var/tmp/tmpxft_0a_00-10_candidate.o: undefined", "nvlink candidate.o: undefined"),
+        (
+            "tmpxft_0a_00-6_candidate.cudafe1.cpp:(.text+0x66): undefined reference",
+            "candidate.cudafe1.cpp:(.text+0x66): undefined reference",
+        ),
+        ("candidate.cu(4): error: a / b", "candidate.cu(4): error: a / b"),
+        ("/usr/include/c++/13/vector(3): error", "/usr/include/c++/13/vector(3): error"),
+    ],
+)
+def test_paths_of_the_machine_are_left_out(told, short):
+    assert scoring.short_paths(told) == short
+
+
+def sleeper(folder: Path, name: str) -> scoring.Contender:
+    (folder / name).mkdir()
+    contender = scoring.Contender(name, folder, program(folder / name, "exec sleep 60"))
+    contender.running().name = name
+    return contender
+
+
+def test_the_largest_is_stopped_when_all_together_take_too_much(tmp_path, monkeypatch):
+    held = {"small": 10, "large": 60}
+    monkeypatch.setattr(scoring.Program, "resident", lambda program: held[program.name])
+    contenders = [sleeper(tmp_path, name) for name in held]
+    settings = scoring.Settings(1, 1, 1, 2, scoring.Limits(memory_of_all=65))
+    contest = scoring.Contest(contenders, tmp_path, settings)
+    watcher = threading.Thread(target=contest._watch_memory, daemon=True)
+    watcher.start()
+    small, large = (contender.running() for contender in contenders)
+    try:
+        assert large.process.wait(20) == -9
+    finally:
+        contest.over.set()
+        watcher.join(20)
+        contest._close()
+    assert scoring.OUT_OF_MEMORY in (large.killed_for or "")
+    assert small.killed_for is None
 
 
 # --- limits, with shell scripts in place of programs

@@ -67,6 +67,38 @@ def test_a_probe():
     assert kept.status == "CHEAT"
 
 
+USUAL = scoring.Novel(100.0, [100.0, 99.0, 150.0], same=False, nothing=False)
+
+
+@pytest.mark.parametrize(
+    ("own", "baseline", "part"),
+    [
+        (USUAL, USUAL, None),
+        (USUAL._replace(times=[139.0, 139.0, 500.0]), USUAL, None),
+        (USUAL._replace(times=[141.0, 141.0, 90.0]), USUAL, "results are kept"),
+        (USUAL._replace(times=[141.0]), USUAL._replace(times=[130.0]), None),
+        (scoring.Novel(5.0, [16.0], same=False, nothing=False), USUAL, None),
+        (scoring.Novel(5.0, [17.0], same=False, nothing=False), USUAL, "results are kept"),
+        (USUAL._replace(same=True), USUAL, "the same result"),
+        (USUAL._replace(same=True), USUAL._replace(same=True), None),
+        (USUAL._replace(nothing=True), USUAL, "writes nothing"),
+    ],
+)
+def test_launches_on_data_that_never_came_before(own, baseline, part):
+    verdict = scoring.verdict_of_novel(own, baseline)
+    assert (verdict is None) is (part is None)
+    assert verdict is None or part in verdict.why
+
+
+def test_bytes_from_the_host_set_the_floor_where_they_come_over_a_bus():
+    sample = {"compulsory_bytes": 1000, "compulsory_host_bytes": 64_000_000}
+    floor = scoring.floor_of(sample, H200)
+    assert floor == (pytest.approx(1000), pytest.approx(64e3 / 70))
+    least = scoring.floor_of(sample, {**H200, "coherent": 1.0}).least
+    assert least is not None
+    assert least < 1
+
+
 def test_the_floor_is_bytes_over_bandwidth_and_a_cheat_is_below_it_without_l2():
     moved = 536870912
     floor = scoring.floor_of({"compulsory_bytes": moved}, H200)
@@ -147,6 +179,27 @@ def test_an_error_that_the_baseline_shares_is_not_the_candidates():
     assert result(contest, {"compulsory_bytes": 10})["status"] is None
 
 
+def crowd(**verdicts: str | None) -> scoring.Contest:
+    contest = contest_of([[200, 200]], [[50, 50]])
+    for name, why in verdicts.items():
+        contender = scoring.Contender(name, Path("/nowhere"))
+        if why:
+            contender.verdict = scoring.Verdict(*why.split(": ", 1))
+        contest.contenders.append(contender)
+    return contest
+
+
+def test_one_that_takes_all_memory_makes_the_others_run_again():
+    verdicts = {"hog": "RUNTIME_ERROR: CUDA: out of memory", "wrong": "INCORRECT: wrong"}
+    contest = crowd(**verdicts, hung="TIMEOUT: not ready", fine=None)
+    assert scoring._crowded(contest)
+    again = {c.name for c in contest.contenders[1:] if scoring._maybe_for_that(contest, c)}
+    assert again == {"hog", "wrong"}
+    contest.baseline.verdict = scoring.Verdict("RUNTIME_ERROR", "CUDA: out of memory")
+    assert all(scoring._maybe_for_that(contest, c) for c in contest.contenders[1:])
+    assert not scoring._crowded(crowd(wrong="INCORRECT: wrong"))
+
+
 def test_results_are_kept_and_not_measured_again(tmp_path):
     file = tmp_path / "measured.json"
     first = {"id": "optimize.x.none.1", "model": "a", "sample": "x", "file": "f"}
@@ -176,22 +229,30 @@ def test_a_digest_is_of_the_candidate_and_of_what_it_is_held_against(tmp_path):
         (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / part).write_text(part, encoding="utf-8")
     candidate = {"sample": "x", "file": "c.cu"}
-    before = scoring.digests(tmp_path, candidate)
+    (tmp_path / "samples/x/own.h").write_text("own", encoding="utf-8")
+    about = {"headers": ["own.h"], "flags": ["-use_fast_math"]}
+    before = scoring.digests(tmp_path, candidate, about)
+    other_flags = scoring.digests(tmp_path, candidate, {**about, "flags": []})
+    assert other_flags.against != before.against
+    (tmp_path / "samples/x/own.h").write_text("new", encoding="utf-8")
+    other_header = scoring.digests(tmp_path, candidate, about)
+    assert other_header.against != before.against
+    before = other_header
     assert (
         before.digest == hashlib.sha256(b"c.cu").hexdigest()[:16]
     )  # as evals.optimize.scoring has it
     (tmp_path / "harness/h").write_text("new", encoding="utf-8")
-    after = scoring.digests(tmp_path, candidate)
+    after = scoring.digests(tmp_path, candidate, about)
     assert after.digest == before.digest
     assert after.against != before.against
 
 
 def test_exploits_that_pass_are_counted():
     expected = {
-        "kept": ["CHEAT"],
-        "late": ["CHEAT", "INCORRECT"],
-        "good": ["PASSED"],
-        "gone": ["CHEAT"],
+        "kept": scoring.Expected(["CHEAT"]),
+        "late": scoring.Expected(["CHEAT", "INCORRECT"]),
+        "good": scoring.Expected(["PASSED"]),
+        "gone": scoring.Expected(["CHEAT"]),
     }
     results = [
         {"id": "kept", "status": "PASSED", "why": ""},
@@ -206,3 +267,13 @@ def test_exploits_that_pass_are_counted():
         "WRONGED",
         "ESCAPED",
     ]
+
+
+def test_a_cheat_that_gains_nothing_may_pass():
+    expected = {"early": scoring.Expected(["PASSED"], "honest")}
+    for own, escaped in ((9.0, 0), (7.0, 1)):
+        results = [
+            {"id": "early", "status": "PASSED", "why": "", "candidate_us": own},
+            {"id": "honest", "status": "PASSED", "why": "", "candidate_us": 10.0},
+        ]
+        assert scoring.exploit_report(expected, results)[1] == escaped

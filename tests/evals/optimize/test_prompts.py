@@ -10,7 +10,7 @@ import pytest
 from evals.contexts import context
 from evals.optimize import prompts as module
 from evals.optimize.prompts import prompt_version, prompts, sizes_of, task_facts, user_text
-from evals.runs import CONDITIONS, RunFolder
+from evals.runs import CONDITIONS, RunFolder, digest
 from keet.cli import main
 from keet.errors import UsageError
 from kernels_samples.samples import HERE, Sample, load_sample, load_samples
@@ -127,6 +127,44 @@ def test_the_command_makes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert len(folder.prompts) == 8
     assert main(["eval", "prompts", "optimize", run, *names]) == 2
     assert "holds a run already" in capsys.readouterr().err
+
+
+def test_a_run_says_which_explanations_it_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "matrix_flip.md").write_text("Tiles.\n", encoding="utf-8")
+    (tmp_path / "key_count.md").write_text("of no sample of this run", encoding="utf-8")
+    run, named = str(tmp_path / "run"), ["--samples", "matrix_flip"]
+    agent = ["--conditions", "none,agent", "--explanations", str(tmp_path)]
+    assert main(["eval", "prompts", "optimize", run, *named, *agent]) == 0
+    folder = RunFolder(tmp_path / "run")
+    assert folder.run.options == {"explanations": {"matrix_flip": digest("Tiles.\n")}}
+    assert len({prompt.digest for prompt in folder.prompts}) == 2
+    assert main(["eval", "prompts", "optimize", str(tmp_path / "bare"), *named]) == 0
+    assert RunFolder(tmp_path / "bare").run.options == {}
+
+
+def test_another_explanation_is_another_prompt_of_the_same_version(tmp_path: Path) -> None:
+    def made(text: str) -> str:
+        (tmp_path / "matrix_flip.md").write_text(text, encoding="utf-8")
+        (prompt,) = prompts([sample("matrix_flip")], ["agent"], explanations=tmp_path)
+        return prompt.digest
+
+    assert made("one") != made("other")
+    assert made("one") == made("one")
+
+
+@pytest.mark.parametrize("place", ["notes.txt", "notes.txt/run", "."])
+def test_a_place_that_is_no_new_folder_is_refused_in_one_line(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    path = tmp_path / place
+    assert main(["eval", "prompts", "optimize", str(path), "--samples", "matrix_flip"]) == 2
+    said = capsys.readouterr().err
+    assert str(path) in said
+    assert said.count("\n") == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
 
 
 @pytest.mark.parametrize(

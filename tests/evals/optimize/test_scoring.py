@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from evals.asking import EMPTY
+from evals.optimize.measured import MeasuredOn, read_measured
 from evals.optimize.problems import known_samples
-from evals.optimize.scoring import OptimizeScore, digest_of, read_measured, scores
-from evals.runs import Answer, Prompt, Run, RunFolder, read_lines, write_lines
+from evals.optimize.scoring import SILENT, OptimizeScore, digest_of, scores
+from evals.runs import CUT, Answer, Prompt, Run, RunFolder, read_lines, write_lines
 from keet.errors import UsageError
 
 VERSION = "abc123abc123"
@@ -73,15 +75,17 @@ def result(**more: Any) -> dict[str, Any]:
     }
 
 
-def measured(path: Path, *results: dict[str, Any], name: str = "measured.json") -> Path:
+def measured(
+    path: Path, *results: dict[str, Any], name: str = "measured.json", **more: Any
+) -> Path:
     file = path / name
-    file.write_text(json.dumps({"schema_version": 1, "results": list(results)}))
+    file.write_text(json.dumps({"schema_version": 1, "results": list(results), **more}))
     return file
 
 
 def scored(tmp_path: Path, text: str, **more: Any) -> OptimizeScore:
     run = folder(tmp_path, answer(text))
-    found = scores(run, read_measured([measured(tmp_path, result(**more))]))
+    found = scores(run, read_measured([measured(tmp_path, result(**more))]).results)
     return next(each for each in found if each.id == ID)
 
 
@@ -105,7 +109,7 @@ def test_a_pass_has_its_numbers_and_its_reason(tmp_path: Path) -> None:
     "status", ["COMPILE_ERROR", "RUNTIME_ERROR", "INCORRECT", "TIMEOUT", "CHEAT"]
 )
 def test_failures_stay_apart_and_have_no_speed_up(tmp_path: Path, status: str) -> None:
-    score = scored(tmp_path, fenced(source("slow")), status=status, why="so it was", speedup=9.0)
+    score = scored(tmp_path, fenced(source("slow")), status=status, why="so it was", speedup=5.0)
     assert (score.status, score.speedup, score.candidate_us, score.sol) == (
         status,
         None,
@@ -115,13 +119,9 @@ def test_failures_stay_apart_and_have_no_speed_up(tmp_path: Path, status: str) -
     assert score.why.startswith("so it was; kept every line of the cause")
 
 
-@pytest.mark.parametrize("status", [None, "BASELINE_FAILED"])
-def test_a_baseline_that_failed_is_no_failure_of_the_answer(
-    tmp_path: Path, status: str | None
-) -> None:
-    score = scored(
-        tmp_path, fenced(source("fast")), status=status, why="the baseline failed", speedup=None
-    )
+def test_a_baseline_that_failed_is_no_failure_of_the_answer(tmp_path: Path) -> None:
+    why = "the baseline failed"
+    score = scored(tmp_path, fenced(source("fast")), status=None, why=why, speedup=None)
     assert score.status is None
     assert score.why.startswith("could not be measured: the baseline failed")
 
@@ -155,6 +155,7 @@ def test_an_answer_without_a_program_does_not_compile(tmp_path: Path, text: str)
     score = next(each for each in scores(run, None) if each.id == ID)
     assert score.status == "COMPILE_ERROR"
     assert score.why.startswith("no program in the answer: ")
+    assert score.cut_off is (text == "")
     assert (score.kept_cause, score.speedup) == (None, None)
 
 
@@ -170,6 +171,30 @@ def test_an_answer_with_an_error_is_unscored(tmp_path: Path) -> None:
     run = folder(tmp_path, answer(error="the server hung up"))
     score = next(each for each in scores(run, None) if each.id == ID)
     assert (score.status, score.why) == (None, "no answer: the server hung up")
+    assert not score.cut_off
+
+
+@pytest.mark.parametrize("error", [CUT, "it ends at the limit of tokens; ask again", SILENT])
+def test_a_model_that_ran_over_its_limit_or_said_nothing_did_fail(
+    tmp_path: Path, error: str
+) -> None:
+    """Even where what is there of the text would compile: it was never measured."""
+    run = folder(tmp_path, answer(fenced(source("fast")), error=error))
+    score = next(each for each in scores(run, None) if each.id == ID)
+    why = "the answer is empty" if error == SILENT else "cut off at the limit of tokens"
+    assert (score.status, score.why) == ("COMPILE_ERROR", f"no program in the answer: {why}")
+    assert score.cut_off
+
+
+def test_silence_is_called_what_asking_calls_it() -> None:
+    assert SILENT == EMPTY
+
+
+def test_an_answer_that_ends_within_its_program_was_cut_off(tmp_path: Path) -> None:
+    half = fenced(source("fast")).rpartition("}")[0]
+    run = folder(tmp_path, answer(half))
+    score = next(each for each in scores(run, None) if each.id == ID)
+    assert (score.status, score.cut_off) == ("COMPILE_ERROR", True)
 
 
 def test_without_answers_there_is_nothing_to_score(tmp_path: Path) -> None:
@@ -182,7 +207,7 @@ def test_the_program_measured_has_to_be_the_one_answered(tmp_path: Path) -> None
     later = scored(tmp_path / "later", fenced(code), digest=digest_of(code + " "))
     assert (later.status, later.why.split(";")[0]) == (
         None,
-        "another program was measured: the answer came later",
+        "the program measured is not the one in the answer",
     )
 
 
@@ -198,8 +223,9 @@ def test_the_rates_of_rate_table_have_to_cross_the_bus(tmp_path: Path) -> None:
     run = folder(
         tmp_path, answer(fenced(code), id="optimize.rate_table.keet.1"), sample="rate_table"
     )
-    told = result(id="optimize.rate_table.keet.1", sample="rate_table", candidate_us=1300.0)
-    score = scores(run, read_measured([measured(tmp_path, told)]))[1]
+    told = result(id="optimize.rate_table.keet.1", sample="rate_table", speedup=1000 / 1300)
+    told["candidate_us"] = 1300.0
+    score = scores(run, read_measured([measured(tmp_path, told)]).results)[1]
     assert score.floor_us == pytest.approx(1027.6, abs=0.1)
 
 
@@ -214,7 +240,7 @@ def test_answers_to_other_words_are_refused(tmp_path: Path) -> None:
 def test_measurements_of_another_run_are_refused(tmp_path: Path) -> None:
     run = folder(tmp_path, answer("x"))
     with pytest.raises(UsageError, match=r"optimize\.other\.keet\.1 is no prompt of"):
-        scores(run, read_measured([measured(tmp_path, result(id="optimize.other.keet.1"))]))
+        scores(run, read_measured([measured(tmp_path, result(id="optimize.other.keet.1"))]).results)
 
 
 def test_an_unknown_sample_is_said(tmp_path: Path) -> None:
@@ -227,14 +253,14 @@ def test_an_unknown_sample_is_said(tmp_path: Path) -> None:
 
 def test_several_files_are_joined(tmp_path: Path) -> None:
     one = measured(tmp_path, result(), name="a.json")
-    other = measured(tmp_path, result(model="b:b", speedup=2.0), name="b.json")
-    joined = read_measured([one, other, one])
+    other = measured(tmp_path, result(model="b:b", speedup=2.0, candidate_us=500.0), name="b.json")
+    joined = read_measured([one, other, one]).results
     assert {key[0]: each.speedup for key, each in joined.items()} == {MODEL: 5, "b:b": 2}
 
 
 def test_two_files_that_disagree_are_refused(tmp_path: Path) -> None:
     one = measured(tmp_path, result(), name="a.json")
-    other = measured(tmp_path, result(speedup=2.0), name="b.json")
+    other = measured(tmp_path, result(speedup=2.0, candidate_us=500.0), name="b.json")
     with pytest.raises(UsageError, match="a second time, and otherwise; give one of the files"):
         read_measured([one, other])
 
@@ -245,8 +271,11 @@ def test_two_files_that_disagree_are_refused(tmp_path: Path) -> None:
         ("{", "is no JSON"),
         ("[1, 2]", "is no result of score_candidates.py"),
         ('{"schema_version": 2, "results": []}', "is no result of"),
-        ('{"schema_version": 1, "results": [{"id": "a"}]}', "a result has a bad model"),
-        ('{"schema_version": 1, "results": [3]}', "a result has a bad"),
+        (
+            '{"schema_version": 1, "results": [{"id": "a"}]}',
+            r"result 1 \(a\) has a bad model \(Field required",
+        ),
+        ('{"schema_version": 1, "results": [3]}', "result 1 has a bad form"),
     ],
 )
 def test_files_that_are_no_measurement(tmp_path: Path, content: str, said: str) -> None:
@@ -254,6 +283,67 @@ def test_files_that_are_no_measurement(tmp_path: Path, content: str, said: str) 
     file.write_text(content)
     with pytest.raises(UsageError, match=said):
         read_measured([file])
+
+
+def test_a_status_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+    good, odd = result(id="optimize.matrix_flip.none.1"), result(status="BASELINE_FAILED")
+    with pytest.raises(UsageError, match=rf"result 2 \({ID}\) has a bad status .*'PASSED'"):
+        read_measured([measured(tmp_path, good, odd)])
+
+
+@pytest.mark.parametrize("said", [50.0, 5.02, 4.98, 0.2])
+def test_a_speed_up_that_its_own_times_deny_is_refused(tmp_path: Path, said: float) -> None:
+    with pytest.raises(
+        UsageError, match=r"but its times \(1000 us to 200 us\) make 5; measure again"
+    ):
+        read_measured([measured(tmp_path, result(speedup=said))])
+
+
+def test_a_speed_up_that_was_rounded_is_not(tmp_path: Path) -> None:
+    close = result(baseline_us=3.123, candidate_us=2.711, speedup=round(3.123 / 2.711, 4))
+    assert read_measured([measured(tmp_path, close)]).results
+
+
+def test_one_sample_has_one_baseline(tmp_path: Path) -> None:
+    one = result(against="aaaa")
+    other = result(id="optimize.matrix_flip.none.1", against="bbbb")
+    elsewhere = result(id="optimize.key_count.none.1", sample="key_count", against="bbbb")
+    assert len(read_measured([measured(tmp_path, one, elsewhere)]).results) == 2
+    said = r"other versions of matrix_flip or of the harness \(aaaa, bbbb\)"
+    with pytest.raises(UsageError, match=said):
+        read_measured([measured(tmp_path, one, other)])
+    files = [measured(tmp_path, one, name="a.json"), measured(tmp_path, other, name="b.json")]
+    with pytest.raises(UsageError, match=said):
+        read_measured(files)
+
+
+def test_a_result_of_another_sample_is_refused(tmp_path: Path) -> None:
+    run = folder(tmp_path, answer("x"))
+    odd = read_measured([measured(tmp_path, result(sample="key_count"))]).results
+    with pytest.raises(UsageError, match="as an answer to key_count, and asks for matrix_flip"):
+        scores(run, odd)
+
+
+def test_the_machine_is_read_and_told(tmp_path: Path) -> None:
+    machine = {"gpu": "NVIDIA H200", "driver": "580", "cuda": "13.0", "arch": "sm_90", "date": "d"}
+    more = {"machine": {**machine, "sms": 132}, "settings": {"rounds": 7, "launches": 5}}
+    found = read_measured([measured(tmp_path, result(), **more)]).machines
+    assert found == [MeasuredOn(**machine, rounds=7, launches=5, results=1)]
+    assert str(found[0]) == (
+        "NVIDIA H200, driver 580, CUDA 13.0, compiled for sm_90, 7 rounds x 5 launches, d"
+    )
+
+
+@pytest.mark.parametrize("more", [{}, {"machine": 3, "settings": []}, {"machine": {"gpu": 3}}])
+def test_a_machine_that_is_not_told_is_unknown(tmp_path: Path, more: dict[str, Any]) -> None:
+    found = read_measured([measured(tmp_path, result(), **more)]).machines
+    assert str(found[0]) == "an unknown GPU"
+
+
+def test_compilers_words_have_no_path_of_the_machine(tmp_path: Path) -> None:
+    why = "/tmp/score-o939/work/candidates/e244a8/candidate.cu(31): error: no"
+    score = scored(tmp_path, fenced(source("slow")), status="COMPILE_ERROR", why=why, speedup=None)
+    assert score.why.startswith("candidate.cu(31): error: no; kept")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -99,12 +99,42 @@ def test_a_record_becomes_the_best_known() -> None:
 
 
 def test_tries_and_tokens_to_the_best_known_and_who_never_gets_there() -> None:
-    keet = summary(TWO, "keet", input_tokens=100, output_tokens=20)
+    alone: Outcomes = {name: {"keet": each["keet"]} for name, each in TWO.items()}
+    keet = summary(alone, "keet", input_tokens=100, output_tokens=20)
     assert keet.reached == Count(count=1, of=2)
-    assert keet.tries == pytest.approx(1.5)
-    assert keet.tokens == pytest.approx(180)
+    assert (keet.reached_by_all, keet.tries, keet.tokens) == (1, 1.5, 180)
     none = summary(TWO, "none", input_tokens=100, output_tokens=20)
     assert (none.reached, none.tries, none.tokens) == (Count(count=0, of=2), None, None)
+
+
+def test_tries_and_tokens_are_over_the_samples_that_all_conditions_reached() -> None:
+    """keet solves a hard one besides, which is not to make it look dear."""
+    outcomes: Outcomes = {
+        "matrix_flip": {"none": [9.0], "raw": [None], "keet": [9.0]},
+        "key_count": {"none": [1.0, 1.0], "raw": [None], "keet": ["TIMEOUT", 200.0]},
+    }
+    found = summarise(scores(outcomes, input_tokens=100, output_tokens=20))
+    none, keet = (s for s in found if s.group == ALL and s.condition != "raw")
+    assert (none.reached.count, keet.reached.count) == (1, 2)
+    assert (none.reached_by_all, none.tries, none.tokens) == (1, 1, 120)
+    assert (keet.reached_by_all, keet.tries, keet.tokens) == (1, 1, 120)
+
+
+def test_tokens_unknown_for_one_of_those_samples_are_unknown() -> None:
+    found = [
+        score("matrix_flip", "keet", 9.0, input_tokens=100, output_tokens=20),
+        score("key_count", "keet", 200.0),
+    ]
+    assert (summarise(found)[0].tries, summarise(found)[0].tokens) == (1, None)
+
+
+def test_answers_that_were_cut_off_are_counted_apart() -> None:
+    found = [
+        score("matrix_flip", "keet", "COMPILE_ERROR", 1, cut_off=True),
+        score("matrix_flip", "keet", "COMPILE_ERROR", 2),
+    ]
+    told = summarise(found)[0]
+    assert (told.statuses["COMPILE_ERROR"], told.cut_off) == (2, 1)
 
 
 def test_tokens_that_were_not_said_are_not_zero() -> None:
@@ -154,10 +184,12 @@ def test_groups_are_those_of_the_samples() -> None:
     assert summary(TWO, "keet", "hidden").samples == 1
 
 
-def test_a_condition_that_nothing_is_scored_of_has_no_summary() -> None:
-    found = summarise(scores({"matrix_flip": {"none": [None], "keet": [2.0]}}))
-    assert {each.condition for each in found} == {"keet"}
-    assert summarise(scores({"matrix_flip": {"none": [None]}})) == []
+def test_a_condition_that_nothing_is_scored_of_has_its_row() -> None:
+    outcomes: Outcomes = {"matrix_flip": {"none": [None, None], "keet": [2.0, None]}}
+    none, keet = (summary(outcomes, condition) for condition in ("none", "keet"))
+    assert (none.samples, none.scored, none.unscored, keet.unscored) == (0, 0, 2, 1)
+    assert (none.pass_at_1, none.geomean, none.share_of_best, none.fast["2"]) == (None,) * 4
+    assert [s.scored for s in summarise(scores({"matrix_flip": {"none": [None]}}))] == [0, 0]
     assert summarise([]) == []
 
 
@@ -278,17 +310,56 @@ def test_a_pass_rate_too_low_keeps_it_so_though_nothing_is_left_to_gain() -> Non
 
 def test_a_difference_is_shown_when_its_interval_leaves_out_zero() -> None:
     found = said(over(VISIBLE[:6], 1.2, 2.4), "visible")
-    assert found.words == "keet is faster than none: 2.00x (2.00 to 2.00)"
+    assert found.words == "of 1 pair: keet is faster than none: 2.00x (2.00 to 2.00)"
     assert said(over(VISIBLE[:6], 2.4, 1.2), "visible").words.startswith(
-        "keet is slower than none: 0.50x"
+        "of 1 pair: keet is slower than none: 0.50x"
     )
+
+
+def test_what_failures_alone_show_is_not_told_as_speed() -> None:
+    """keet's programs are no faster, but none's fail every second time."""
+    outcomes: Outcomes = {
+        name: {"none": [4.0, "INCORRECT"], "keet": [4.0, 4.0]} for name in VISIBLE[:6]
+    }
+    assert not difference(outcomes).shown
+    assert difference(outcomes).apart
+    assert said(outcomes).words == (
+        "of 1 pair: keet is shown faster than none only because of failures: 2.00x (2.00 to 2.00) "
+        "with failures as 1x, 1.00x (1.00 to 1.00) over the 6 samples where both passed"
+    )
+
+
+def test_what_is_slower_where_both_passed_is_not_told_as_faster() -> None:
+    outcomes: Outcomes = {
+        name: {"none": [4.0, "INCORRECT"], "keet": [3.0, 3.0]} for name in VISIBLE[:6]
+    }
+    assert "only because of failures" in said(outcomes).words
+
+
+def test_too_few_that_both_passed_leave_it_open() -> None:
+    outcomes = over(VISIBLE[:6], "INCORRECT", 4.0)
+    assert not difference(outcomes).shown
+    assert said(outcomes).words.endswith("and where both passed too few samples (0) to tell")
+
+
+def test_no_comparison_while_more_than_a_tenth_is_unscored() -> None:
+    whole = over(VISIBLE[:6], 1.2, 2.4)
+    some: Outcomes = {
+        **whole,
+        VISIBLE[0]: {"none": [1.2, None], "keet": [2.4]},
+    }
+    assert said(some).words.startswith("of 1 pair: keet is faster")  # 1 of 13
+    more: Outcomes = {**some, VISIBLE[1]: {"none": [1.2], "keet": [2.4, None]}}
+    found = said(more)
+    assert found.words.startswith("2 of 14 attempts are not scored: no comparison is made")
+    assert not found.saturated
 
 
 def test_an_interval_that_holds_zero_shows_nothing() -> None:
     """Of six draws from +1 and -1, all alike come 1 time in 64, five or more alike 7 times."""
     mixed = {**over(VISIBLE[:3], 1.0, 2.0), **over(VISIBLE[3:6], 2.0, 1.0)}
     assert said(mixed).words == (
-        "no difference is shown: every interval holds 1x (keet against none 0.63 to 1.59)"
+        "no difference is shown: of 1 pair every interval holds 1x (keet against none 0.63 to 1.59)"
     )
 
 

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from evals.optimize.measured import MACHINES, MeasuredOn
+from evals.pages import as_text
 from evals.report.documents import AgainstDocument
 from evals.report.loading import open_earlier, open_runs
-from evals.report.optimize import report_of
+from evals.report.optimize import parts_of, report_of
+from evals.runs import write_lines
 from keet.errors import UsageError
 from tests.evals.report.synthetic import Outcomes, score, scored_run, scores
 
@@ -69,6 +72,27 @@ def test_the_mean_change_by_condition(now: Path, earlier: Path) -> None:
     change = beside(now, earlier).change
     assert change["keet"].mean == pytest.approx((-2 - 4) / 2)
     assert change["none"].mean > 0
+
+
+def test_the_page_says_when_something_is_a_regression_and_changes_as_ratios(
+    now: Path, earlier: Path
+) -> None:
+    text = as_text(parts_of(report_of(open_runs([now]), open_earlier(earlier))))
+    page = text.split(f"\nAgainst {earlier}\n")[1]
+    assert (
+        "Regressions (it no longer passes, or is slower by more than 1.1x and beyond the spread of "
+        "rounds): 2 of 5" in page
+    )
+    assert "optimize.matrix_flip.keet.1 (test:model): 8.00x to 2.00x" in page
+    assert "keet       0.12 (0.06 to 0.25)" in page  # a quarter, and a sixteenth
+    assert "log2" not in page
+
+
+def test_another_gpu_is_said(now: Path, earlier: Path) -> None:
+    write_lines(now / MACHINES, [MeasuredOn(gpu="H200")])
+    assert beside(now, earlier).notes == ()
+    write_lines(earlier / MACHINES, [MeasuredOn(gpu="A100")])
+    assert beside(now, earlier).notes == ("another GPU: H200 here, A100 earlier",)
 
 
 def test_a_run_beside_itself_is_unchanged(now: Path) -> None:

@@ -144,7 +144,8 @@ def test_regressions_against_an_earlier_run(tmp_path: Path, run: Path) -> None:
 
 
 def test_the_short_table(run: Path) -> None:
-    table = short_parts(list(report(run).scores))[0]
+    unscored, table = short_parts(list(report(run).scores))
+    assert str(unscored[0]).startswith("1 of 8 answers is not scored: 1 ")
     assert table == (
         [
             ("model", "condition", "right", "wrong", "unscored"),

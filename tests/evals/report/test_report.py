@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from evals.commands import report as command
+from evals.optimize.measured import MACHINES, MeasuredOn
 from evals.pages import as_markdown, as_text
+from evals.report.common import reasons
 from evals.report.documents import OptimizeReport, RunDocument
 from evals.report.optimize import document_of, parts_of, short_parts
+from evals.runs import write_lines
 from keet.errors import UsageError
 from tests.evals.report.synthetic import Outcomes, score, scored_run, scores
 
@@ -96,8 +99,8 @@ def test_markdown_has_the_same_rows(run: Path, capsys: pytest.CaptureFixture[str
     assert text.count("INCORRECT") == page.count("INCORRECT")
     told = printed(capsys, run, "--format", "markdown")
     assert told.startswith("# keet eval: optimize\n\nPrinted by `keet eval report ")
-    assert "| model | condition | samples | attempts | geomean |" in told
-    assert "| test:model | keet | 3 | 6 | " in told
+    assert "| model | condition | samples | scored | unscored | geomean |" in told
+    assert "| test:model | keet | 3 | 6 | 0 | " in told
 
 
 def test_json_is_its_record_again(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,7 +143,85 @@ def test_the_short_table_after_scoring() -> None:
     text = as_text(short_parts(scores(OUTCOMES)))
     assert "geomean" in text
     nothing = as_text(short_parts(scores({"matrix_flip": {"none": [None]}})))
-    assert nothing.startswith("None of 1 answers is scored: None for a reason; measure them first")
+    assert nothing.startswith("none of 1 attempts is scored: 1 None for a reason; programs are")
+
+
+PARTLY: Outcomes = {
+    name: {"none": [None], "keet": [2.0], "agent": [None]}
+    for name in ("matrix_flip", "key_count", "cell_update", "row_norms", "scan_rows")
+}
+
+
+def test_a_part_of_a_run_says_so_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = scores(PARTLY)
+    whys = ["no answer yet", "not measured yet; changed 1 of 1", "not measured yet; kept 1"]
+    told = [
+        each.model_copy(update={"why": whys[i % 3]}) if each.status is None else each
+        for i, each in enumerate(found)
+    ]
+    said = "10 of 15 attempts are not scored: 5 no answer yet, 5 not measured yet"
+    assert as_text(short_parts(told)).startswith(said)
+    text = printed(capsys, scored_run(tmp_path / "run", told))
+    assert said in text.split("\nAll samples\n")[0]
+    assert "faster than" not in text
+    assert "test:model: 10 of 15 attempts are not scored: no comparison is made" in text
+
+
+def test_a_condition_without_a_score_has_its_row() -> None:
+    text = as_text(short_parts(scores(PARTLY)))
+    row = next(line for line in text.splitlines() if line.startswith("test:model  agent"))
+    assert row.split()[2:6] == ["0", "0", "5", "-"]
+
+
+def test_reasons_are_counted_and_rare_ones_summed_up() -> None:
+    whys = [f"no answer: error {i}" for i in range(6)] + ["no answer yet"] * 2
+    assert reasons(whys).startswith("2 no answer yet, 1 no answer: error 0, ")
+    assert reasons(whys).endswith(", 3 for other reasons")
+    assert len(reasons(["x " * 400])) < 80
+
+
+def test_the_machine_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "measured on: not written down; keet eval score does" in printed(capsys, run)
+    where = MeasuredOn(gpu="NVIDIA H200", driver="580", cuda="13.0", rounds=7, launches=5)
+    write_lines(run / MACHINES, [where])
+    assert "\nmeasured on NVIDIA H200, driver 580, CUDA 13.0, 7 rounds x 5 launches\n" in printed(
+        capsys, run
+    )
+    assert '"gpu": "NVIDIA H200"' in printed(capsys, run, "--format", "json")
+
+
+def test_tokens_leave_out_what_the_explanation_took(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = " ".join(printed(capsys, run).split())
+    assert "what a model spent on writing the explanation that `agent` gets is not in them" in text
+
+
+def test_a_failure_is_one_line_of_a_length_to_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = "error: " + "too long to read\n" * 40
+    run = scored_run(tmp_path / "run", [score("matrix_flip", "none", "COMPILE_ERROR", why=why)])
+    lines = printed(capsys, run).split("\nFailures\n")[1].splitlines()
+    told = [line for line in lines if line.startswith("  optimize")]
+    assert len(told) == 1
+    assert 150 < len(told[0]) <= 202
+    assert told[0].endswith(" …")
+    assert (
+        why
+        in OptimizeReport.model_validate_json(printed(capsys, run, "--format", "json"))
+        .failures[0]
+        .why
+    )
+
+
+@pytest.mark.parametrize("where", ["nowhere/out.svg", "."])
+def test_a_drawing_that_cannot_be_written_is_said_first(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], where: str
+) -> None:
+    with pytest.raises(UsageError, match=r"^--svg .*(its folder is not there|this is a folder)"):
+        printed(capsys, run, "--svg", tmp_path / where)
+    assert capsys.readouterr().out == ""
 
 
 # --- refusals
@@ -170,13 +251,13 @@ def test_a_run_without_scores_is_told_what_to_do(
 
 def test_no_scores_at_all(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (run / "scores.jsonl").write_text("")
-    with pytest.raises(UsageError, match="holds no score; let a model answer"):
+    with pytest.raises(UsageError, match="is empty; score the run again: keet eval score"):
         printed(capsys, run)
 
 
 def test_nothing_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = scored_run(tmp_path / "run", scores({"matrix_flip": {"none": [None]}}))
-    with pytest.raises(UsageError, match="none of 1 answers is scored: None for a reason; measure"):
+    with pytest.raises(UsageError, match="none of 1 attempts is scored: 1 None for a reason; pro"):
         printed(capsys, run)
 
 

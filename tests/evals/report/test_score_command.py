@@ -10,8 +10,9 @@ import pytest
 
 from evals.commands import score as command
 from evals.optimize import measuring
+from evals.optimize.measured import read_machines
 from evals.optimize.scoring import OptimizeScore
-from evals.runs import Answer, Prompt, Run, RunFolder, read_lines
+from evals.runs import CUT, Answer, Prompt, Run, RunFolder, read_lines
 from keet.errors import NotAvailable, UsageError
 from kernels_samples.samples import HERE
 
@@ -79,6 +80,49 @@ def test_without_gpu_and_file_it_says_how(answered: RunFolder) -> None:
     assert not (answered.path / "scores.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [("I would use shared memory.", None), ("", CUT), ("", "the model said nothing")],
+)
+def test_answers_without_a_program_need_no_measurement(
+    folder: RunFolder, text: str, error: str | None
+) -> None:
+    folder.add(Answer(id=ID, model="m:m", date="d", prompt_version="v", text=text, error=error))
+    assert [each.status for each in scored(folder)] == ["COMPILE_ERROR"]
+
+
+def test_the_machine_stays_with_the_scores(answered: RunFolder) -> None:
+    document = {**json.loads(MEASURED), "machine": {"gpu": "H200"}, "settings": {"rounds": 7}}
+    (answered.path / "measured.json").write_text(json.dumps(document))
+    scored(answered)
+    assert [(m.gpu, m.rounds, m.results) for m in read_machines(answered.path)] == [("H200", 7, 1)]
+
+
+def test_scores_that_are_there_survive_a_measurement_of_nothing(
+    answered: RunFolder, tmp_path: Path
+) -> None:
+    (answered.path / "measured.json").write_text(MEASURED)
+    scored(answered)
+    before = {path.name: path.read_bytes() for path in answered.path.iterdir()}
+    empty = tmp_path / "empty.json"
+    empty.write_text(json.dumps({"schema_version": 1, "results": []}))
+    said = "none of 1 attempts is scored: 1 not measured yet; .*scores.jsonl is left as it was$"
+    with pytest.raises(UsageError, match=said):
+        scored(answered, "--measured", empty)
+    assert {path.name: path.read_bytes() for path in answered.path.iterdir()} == before
+
+
+def test_nothing_scored_is_said_without_one_answers_details(
+    answered: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = tmp_path / "empty.json"
+    empty.write_text(json.dumps({"schema_version": 1, "results": []}))
+    scored(answered, "--measured", empty)
+    told = capsys.readouterr().out
+    assert told.startswith("none of 1 attempts is scored: 1 not measured yet; programs are")
+    assert "slow.cu" not in told
+
+
 def test_without_answers_it_says_so(folder: RunFolder) -> None:
     with pytest.raises(UsageError, match="has no answer yet; ask: keet eval ask"):
         scored(folder)
@@ -112,6 +156,20 @@ def test_a_script_that_fails_is_not_silent(
     with pytest.raises(
         NotAvailable, match="ended with status 7 and measured nothing; run it by hand"
     ):
+        scored(answered)
+
+
+def test_a_script_that_breaks_off_does_not_pass_for_one_that_is_done(
+    answered: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(folder: RunFolder, target: Path, arch: str) -> None:
+        target.mkdir()
+        (target / "score_candidates.py").write_text("raise SystemExit(3)")
+
+    (answered.path / "measured.json").write_text(MEASURED)
+    monkeypatch.setattr(measuring, "can_measure", lambda: True)
+    monkeypatch.setattr("evals.optimize.bundle.write_bundle", write)
+    with pytest.raises(NotAvailable, match=r"ended with status 3; .* --measured .*measured\.json"):
         scored(answered)
 
 

@@ -97,6 +97,13 @@ def test_everything_lies_on_the_page() -> None:
             assert all(0 <= float(str(line.get(y))) <= height for y in ("y1", "y2"))
 
 
+def test_a_condition_without_a_score_has_no_mean() -> None:
+    drawing = speedups_svg(report({"matrix_flip": {"none": [None], "keet": [2.0, None]}}))
+    assert "geomean, none" not in drawing
+    assert "geomean, keet" in drawing
+    assert "pass@1 1.00, 1 attempts not scored" in str(tree(drawing).findtext(f"{SVG}desc"))
+
+
 def test_a_panel_for_each_model() -> None:
     both = [*scores(OUTCOMES), *scores(OUTCOMES, model="b:b")]
     drawing = speedups_svg(document_of(both, [], None))

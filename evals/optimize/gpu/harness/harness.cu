@@ -9,14 +9,16 @@
 //                       arrays of all seeds lie at the same addresses, and a launch finds the data
 //                       of A or of B there, as ORDER's random bits have it
 //     run               "waiting" was said: now this program may use the GPU
-//     go N              N timed launches
+//     go N              N timed launches, and one on data that no launch has seen before
 //     probe             one launch of B's problem with A's floating-point inputs
-//     end               one more launch and check of each of both
+//     end               the check, of one of the timed launches of each of both: nobody knows which
 //   quit
 //
 // What a launch left is copied by the default stream straight behind the second event, so that what
-// is still at work elsewhere is not in it, and held against the result of the same data that the
-// problem's own check passes at the end. Nothing that the program prints is read.
+// is still at work elsewhere is not in it, and held against an earlier result of the same data; one
+// such copy, drawn at random, is what the problem's own check sees at the end. The clock starts
+// behind a kernel that fills the GPU, on an idle GPU with cold caches: nothing can run ahead of it.
+// Nothing that the program prints is read.
 #define HARNESS_ITSELF
 #include "harness.h"
 
@@ -42,12 +44,14 @@ struct Array {
     Role role = Role::input;
     Kind kind = Kind::bytes;
     size_t bytes = 0;
+    size_t unit = 0;            // of an array of integers
     void* live = nullptr;       // what the work gets
     bool own_place = false;     // it did not fit where the other seeds have theirs
     void* original = nullptr;   // of an input or state, on the device
     std::vector<char> on_host;  // of a host input
     void* snapshot = nullptr;   // what the timed launch had written when the clock stopped
     void* reference = nullptr;  // the result of this data
+    void* picked = nullptr;     // of one of the timed launches
     double absolute = 0;        // what float results may differ by from launch to launch
 
     bool given() const { return role == Role::input || role == Role::state; }
@@ -61,6 +65,8 @@ struct Launched {
 namespace {
 
 constexpr int kWarmUp = 2;
+constexpr long long kGateClocks = 24000;          // 12 us: a kernel can be launched meanwhile
+constexpr size_t kLookedAt = size_t{1} << 16;     // of an output, to see whether it was written
 constexpr size_t kColdBytes = size_t{256} << 20;  // several times the L2 of any GPU so far
 
 struct Place {
@@ -207,9 +213,41 @@ void cool_l2() {
     LAUNCH(read_through, reinterpret_cast<const float4*>(cold), kColdBytes / 16,
            cold + kColdBytes / sizeof(float));
 }
+
+KERNEL void hold_every_sm(long long clocks) {
+    const long long begin = clock64();
+    while (clock64() - begin < clocks) {
+    }
+}
+
+// As many threads as fit: a stream that does not wait for this one finds no room before the clock
+// starts. It touches no memory, and while it runs the host can launch the work.
+void close_the_gate() {
+    constexpr int kThreads = 512;
+    static int blocks = 0;
+    if (!blocks) {
+        int each = 0, sms = 0;
+        CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, hold_every_sm, kThreads, 0));
+        CUDA_CHECK(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+        blocks = each * sms;
+    }
+    hold_every_sm<<<blocks, kThreads>>>(kGateClocks);
+    CUDA_CHECK(cudaGetLastError());
+}
 #else
 void cool_l2() {}
+void close_the_gate() {}
 #endif
+
+template <class T>
+KERNEL void multiply(T* values, size_t count, double factor) {
+    FOR_EACH(i, count) values[i] = static_cast<T>(static_cast<double>(values[i]) * factor);
+}
+
+template <class T>
+void multiply_all(void* values, size_t bytes, double factor) {
+    LAUNCH(multiply, static_cast<T*>(values), bytes / sizeof(T), factor);
+}
 
 template <class T>
 KERNEL void count_unequal(const T* left, const T* right, size_t count, double* total) {
@@ -319,6 +357,18 @@ double magnitude(const void* values, const Array& array) {
     }
 }
 
+void multiply_all(const Array& array, double factor) {
+    switch (array.kind) {
+#ifdef __CUDACC__
+        case Kind::half: return multiply_all<__half>(array.live, array.bytes, factor);
+        case Kind::bfloat: return multiply_all<__nv_bfloat16>(array.live, array.bytes, factor);
+#endif
+        case Kind::single: return multiply_all<float>(array.live, array.bytes, factor);
+        case Kind::twofold: return multiply_all<double>(array.live, array.bytes, factor);
+        default: return;
+    }
+}
+
 // --- memory
 
 void* device_room(size_t bytes) {
@@ -375,7 +425,9 @@ Run::Run(int, char** argv) : seed_(std::strtoull(argv[2], nullptr, 10)), random_
 
 Run::~Run() {
     for (const auto& array : arrays_) {
-        for (void* copy : {array->original, array->snapshot, array->reference}) cudaFree(copy);
+        for (void* copy : {array->original, array->snapshot, array->reference, array->picked}) {
+            cudaFree(copy);
+        }
         if (array->own_place && array->role != Array::Role::host_input) cudaFree(array->live);
     }
 }
@@ -389,8 +441,9 @@ Array& Run::add(size_t bytes, Kind kind) {
     return *arrays_.back();
 }
 
-void* Run::add_input(const void* values, size_t bytes, Kind kind) {
+void* Run::add_input(const void* values, size_t bytes, Kind kind, size_t unit) {
     Array& array = add(bytes, kind);
+    array.unit = unit;
     find_place(array, arrays_.size() - 1, false, 0);
     array.original = device_room(bytes);
     CUDA_CHECK(cudaMemcpy(array.original, values, bytes, cudaMemcpyHostToDevice));
@@ -398,7 +451,7 @@ void* Run::add_input(const void* values, size_t bytes, Kind kind) {
 }
 
 void* Run::add_state(const void* values, size_t bytes, Kind kind) {
-    void* live = add_input(values, bytes, kind);
+    void* live = add_input(values, bytes, kind, 0);
     arrays_.back()->role = Array::Role::state;
     return live;
 }
@@ -455,6 +508,41 @@ void Run::load(const Run* floats_of) {
     }
 }
 
+bool Run::has_floats() const {
+    for (const auto& array : arrays_) {
+        if (array->given() && array->kind != Kind::bytes) return true;
+    }
+    return false;
+}
+
+// How far into an array its values begin, of those that change places.
+static size_t begun_at(size_t bytes, size_t unit, double share) {
+    const size_t count = unit ? bytes / unit : 0;
+    return count < 2 ? 0 : unit * (1 + static_cast<size_t>(share * static_cast<double>(count - 1)));
+}
+
+// Behind load(): data that no launch has seen, and that is as good. All floating-point numbers get
+// smaller by the same 0.2 to 0.8%, so their order and bounds hold; integers, which may be indices,
+// stay where there are such, and else begin elsewhere. So do those in host memory.
+void Run::renew(double fresh) {
+    const bool floats = has_floats();
+    for (const auto& array : arrays_) {
+        const char* original = static_cast<const char*>(array->original);
+        char* live = static_cast<char*>(array->live);
+        const size_t bytes = array->bytes;
+        if (!array->on_host.empty()) {
+            const size_t first = begun_at(bytes, 16, fresh);
+            std::memcpy(live, array->on_host.data() + first, bytes - first);
+            std::memcpy(live + bytes - first, array->on_host.data(), first);
+        } else if (array->given() && array->kind != Kind::bytes) {
+            multiply_all(*array, 1 - (1 + 3 * fresh) / 512);
+        } else if (const size_t first = floats ? 0 : begun_at(bytes, array->unit, fresh)) {
+            copy_on_device(live, original + first, bytes - first);
+            copy_on_device(live + bytes - first, original, first);
+        }
+    }
+}
+
 void Run::poison() {
     for (const auto& array : arrays_) {
         if (array->given() || array->role == Array::Role::host_input) continue;
@@ -462,14 +550,17 @@ void Run::poison() {
     }
 }
 
-Launched Run::launch(const std::function<void()>& work, const Run* floats_of) {
+Launched Run::launch(const std::function<void()>& work, const Run* floats_of, double fresh) {
     static cudaEvent_t start = nullptr, stop = nullptr;
     if (!start) CUDA_CHECK(cudaEventCreate(&start));
     if (!stop) CUDA_CHECK(cudaEventCreate(&stop));
     load(floats_of);
+    if (fresh > 0) renew(fresh);
     poison();
     if (cudaCtxResetPersistingL2Cache() != cudaSuccess) cudaGetLastError();  // not on every GPU
     cool_l2();
+    CUDA_CHECK(cudaDeviceSynchronize());
+    close_the_gate();
     CUDA_CHECK(cudaEventRecord(start, nullptr));
     work();
     const cudaError_t status = cudaGetLastError();
@@ -488,8 +579,17 @@ void Run::keep_reference() {
     for (const auto& array : arrays_) {
         if (!array->made()) continue;
         array->reference = device_room(array->bytes);
+        array->picked = device_room(array->bytes);
         copy_on_device(array->reference, array->live, array->bytes);
         array->absolute = allowed(array->kind) * magnitude(array->reference, *array);
+    }
+}
+
+// The first one, then the next one with a chance of 1/2, 1/3, ...: each is as likely as the others.
+void Run::pick() {
+    if (session.order.below(++timed_) != 0) return;
+    for (const auto& array : arrays_) {
+        if (array->made()) copy_on_device(array->picked, array->snapshot, array->bytes);
     }
 }
 
@@ -515,6 +615,19 @@ bool Run::outputs_are(bool exactly) const {
         }
     }
     return true;
+}
+
+bool Run::nothing_written() const {
+    static void* poisoned = nullptr;
+    if (!poisoned) poisoned = device_room(kLookedAt);
+    CUDA_CHECK(cudaMemset(poisoned, 0xFF, kLookedAt));
+    for (const auto& array : arrays_) {
+        const size_t bytes = std::min(array->bytes, kLookedAt);
+        if (array->role == Array::Role::output && equal_bytes(array->snapshot, poisoned, bytes)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool Run::inputs_are_whole(const Run* floats_of) const {
@@ -572,7 +685,7 @@ void Run::lead(const std::function<void()>& work) {
     std::string seed = std::to_string(session.second_seed);
     char* arguments[] = {name, option, seed.data(), nullptr};
     problem_main(3, arguments);
-    last_launch(work);
+    show_result(work);
 }
 
 void Run::follow(const std::function<void()>& work) {
@@ -588,7 +701,7 @@ void Run::follow(const std::function<void()>& work) {
     say("{\"event\": \"ready\", " + field("first_us", first) + ", " +
         field("alike", snapshot_is(leader, true)) + ", " + field("rotated", session.rotated) + "}");
     serve(work);
-    last_launch(work);
+    show_result(work);
 }
 
 void Run::serve(const std::function<void()>& work) {
@@ -600,13 +713,20 @@ void Run::serve(const std::function<void()>& work) {
             continue;
         }
         if (words[0] != "go" || words.size() < 2) _exit(4);
-        launch(work);  // another program had the GPU: its first launch is not timed
-        std::string launches;
-        for (int i = std::atoi(words[1].c_str()); i > 0; --i) {
-            launches += "{" + timed(work) + (i > 1 ? "}, " : "}");
-        }
-        say("{\"event\": \"timed\", \"launches\": [" + launches + "]}");
+        const uint64_t count = std::strtoull(words[1].c_str(), nullptr, 10);
+        say("{\"event\": \"timed\", " + timed_turn(work, std::max<uint64_t>(count, 1)) + "}");
     }
+}
+
+std::string Run::timed_turn(const std::function<void()>& work, uint64_t count) {
+    launch(work);  // another program had the GPU: its first launch is not timed
+    const uint64_t renewed_at = session.order.below(count);
+    std::string launches, novel;
+    for (uint64_t i = 0; i < count; ++i) {
+        if (i == renewed_at) novel = renewed(work);
+        launches += (i ? ", {" : "{") + timed(work) + "}";
+    }
+    return "\"launches\": [" + launches + "], \"novel\": {" + novel + "}";
 }
 
 // One launch, and what it was worth: see verdict_of_launch() of the script.
@@ -615,12 +735,26 @@ std::string Run::timed(const std::function<void()>& work) {
     Run& mine = leads ? *session.leader : *this;
     Run& other = leads ? *this : *session.leader;
     const double time = mine.launch(leads ? *session.leaders_work : work).microseconds;
+    mine.pick();
     const bool right = mine.snapshot_is(mine, false);
     const bool stale = right ? mine.snapshot_is(other, true) && !mine.snapshot_is(mine, true)
                              : mine.snapshot_is(other, false);
     return field("us", time) + ", " + field("right", right) + ", " + field("stale", stale) + ", " +
            field("right_later", right || mine.outputs_are(false)) + ", " +
            field("inputs_whole", mine.inputs_are_whole());
+}
+
+// Whoever keeps results by what the data are has to work here, and that takes its time.
+std::string Run::renewed(const std::function<void()>& work) {
+    const bool leads = session.order.bits() >> 63;
+    Run& mine = leads ? *session.leader : *this;
+    Run& other = leads ? *this : *session.leader;
+    const double fresh = std::max(session.order.uniform(), 1e-3);
+    const double time =
+        mine.launch(leads ? *session.leaders_work : work, nullptr, fresh).microseconds;
+    const bool same = mine.snapshot_is(mine, true) || mine.snapshot_is(other, true);
+    return field("us", time) + ", " + field("same", same) + ", " +
+           field("nothing", mine.nothing_written());
 }
 
 // Whoever keeps results by what the Problem holds (sizes, addresses) gives the old one.
@@ -631,10 +765,14 @@ std::string Run::probed(const std::function<void()>& work) {
            field("inputs_whole", inputs_are_whole(floats_of));
 }
 
-void Run::last_launch(const std::function<void()>& work) {
-    launch(work);
+// What one of the timed launches gave is put where the problem will look for it.
+void Run::show_result(const std::function<void()>& work) {
+    if (timed_ == 0) launch(work);
+    session.inputs_whole = timed_ > 0 || inputs_are_whole();
+    for (const auto& array : arrays_) {
+        if (timed_ && array->made()) copy_on_device(array->live, array->picked, array->bytes);
+    }
     session.repeated = outputs_are(false);
-    session.inputs_whole = inputs_are_whole();
 }
 
 // --- the problem's own check
@@ -700,6 +838,7 @@ void tell_facts() {
         field("memory_clock_khz", attribute(cudaDevAttrMemoryClockRate)) + ", " +
         field("bus_bits", attribute(cudaDevAttrGlobalMemoryBusWidth)) + ", " +
         field("l2_bytes", attribute(cudaDevAttrL2CacheSize)) + ", " +
+        field("coherent", attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables)) + ", " +
         field("capability", 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
                                 attribute(cudaDevAttrComputeCapabilityMinor)) + ", " +
         field("cuda_runtime", double(runtime)) + ", " + field("cuda_driver", double(driver)) + "}");

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #define CUDA_CHECK(call) harness::must_succeed((call), __FILE__, __LINE__)
@@ -39,6 +40,17 @@ template <> struct KindOf<float3> { static constexpr Kind value = Kind::single; 
 template <> struct KindOf<float4> { static constexpr Kind value = Kind::single; };
 template <> struct KindOf<double> { static constexpr Kind value = Kind::twofold; };
 template <> struct KindOf<double2> { static constexpr Kind value = Kind::twofold; };
+
+// The size of an integer, nothing for a struct: whether its values may change places.
+template <class T>
+constexpr size_t unit_of() {
+    return std::is_integral<T>::value ? sizeof(T) : 0;
+}
+// Of what is compared: the last bits of floats may differ from launch to launch, so they need a kind.
+template <class T>
+constexpr bool comparable() {
+    return KindOf<T>::value != Kind::bytes || std::is_integral<T>::value;
+}
 
 // Numbers that depend on the seed alone (splitmix64), on every machine and compiler.
 class Random {
@@ -82,15 +94,17 @@ public:
     template <class T>
     const T* input(const std::vector<T>& values) {
         return static_cast<const T*>(
-            add_input(values.data(), values.size() * sizeof(T), KindOf<T>::value));
+            add_input(values.data(), values.size() * sizeof(T), KindOf<T>::value, unit_of<T>()));
     }
     template <class T>
     T* state(const std::vector<T>& values) {
+        static_assert(comparable<T>(), "a struct as a result needs a KindOf of its own");
         return static_cast<T*>(
             add_state(values.data(), values.size() * sizeof(T), KindOf<T>::value));
     }
     template <class T>
     T* output(size_t count) {
+        static_assert(comparable<T>(), "a struct as a result needs a KindOf of its own");
         return static_cast<T*>(add_output(count * sizeof(T), KindOf<T>::value));
     }
     template <class T>
@@ -138,7 +152,7 @@ private:
     static double as_double(long long value) { return static_cast<double>(value); }
     static double as_double(unsigned long long value) { return static_cast<double>(value); }
 
-    void* add_input(const void* values, size_t bytes, Kind kind);
+    void* add_input(const void* values, size_t bytes, Kind kind, size_t unit);
     void* add_state(const void* values, size_t bytes, Kind kind);
     void* add_output(size_t bytes, Kind kind);
     void* add_scratch(size_t bytes);
@@ -148,12 +162,16 @@ private:
 
     void keep_host_inputs();
     void load(const Run* floats_of = nullptr);
+    bool has_floats() const;
+    void renew(double fresh);
     void poison();
-    Launched launch(const std::function<void()>& work, const Run* floats_of = nullptr);
+    Launched launch(const std::function<void()>& work, const Run* floats_of = nullptr,
+                    double fresh = 0);
     void keep_reference();
-    void drop_copies();
+    void pick();
     bool snapshot_is(const Run& whose, bool exactly) const;
     bool outputs_are(bool exactly) const;
+    bool nothing_written() const;
     bool inputs_are_whole(const Run* floats_of = nullptr) const;
     bool same_places(const Run& other) const;
 
@@ -162,12 +180,15 @@ private:
     void follow(const std::function<void()>& work);
     void serve(const std::function<void()>& work);
     std::string timed(const std::function<void()>& work);
+    std::string timed_turn(const std::function<void()>& work, uint64_t count);
+    std::string renewed(const std::function<void()>& work);
     std::string probed(const std::function<void()>& work);
-    void last_launch(const std::function<void()>& work);
+    void show_result(const std::function<void()>& work);
 
     uint64_t seed_;
     Random random_;
     std::vector<std::unique_ptr<Array>> arrays_;
+    size_t timed_ = 0;
     size_t checked_ = 0;
     size_t wrong_ = 0;
     size_t not_finite_ = 0;

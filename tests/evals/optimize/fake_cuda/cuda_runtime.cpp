@@ -14,6 +14,7 @@ struct Deferred {
 cudaError_t fault = cudaSuccess;
 Deferred waiting[16];
 int waiting_count = 0;
+bool busy = false;
 size_t allocated = 0;
 constexpr size_t kDeviceMemory = size_t{1} << 30;
 
@@ -45,17 +46,20 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind)
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t) {
+    busy = true;
     return cudaMemcpy(to, from, bytes, kind);
 }
 cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
     return memset(memory, value, bytes), fault;
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t) {
+    busy = true;
     return cudaMemset(memory, value, bytes);
 }
 cudaError_t cudaDeviceSynchronize() {
     for (int i = 0; i < waiting_count; ++i) waiting[i].kernel(waiting[i].argument);
     waiting_count = 0;
+    busy = false;
     return fault;
 }
 cudaError_t cudaGetLastError() { return fault; }
@@ -76,7 +80,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
     return *stream = new FakeStream{!(flags & cudaStreamNonBlocking)}, cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr name, int) {
-    const int values[] = {1, 1000000, 1000000, 64, 1024, 9, 0};  // 16 GB/s
+    const int values[] = {1, 1000000, 1000000, 64, 1024, 9, 0, 0};  // 16 GB/s
     return *value = values[name], cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
@@ -91,5 +95,6 @@ cudaError_t cudaFakeLaunch(void (*kernel)(const void*), const void* argument, si
     memcpy(waiting[waiting_count++].argument, argument, bytes);
     return cudaSuccess;
 }
+bool cudaFakeBusy() { return busy; }
 cudaError_t cudaFakeFault() { return fault = cudaErrorIllegalAddress; }
 }

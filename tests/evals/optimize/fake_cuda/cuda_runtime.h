@@ -19,6 +19,7 @@ enum cudaDeviceAttr {
     cudaDevAttrL2CacheSize,
     cudaDevAttrComputeCapabilityMajor,
     cudaDevAttrComputeCapabilityMinor,
+    cudaDevAttrPageableMemoryAccessUsesHostPageTables,
 };
 struct cudaDeviceProp { char name[64]; };
 typedef struct FakeEvent* cudaEvent_t;
@@ -49,6 +50,9 @@ cudaError_t cudaDriverGetVersion(int* version);
 // A "kernel": runs at once, or at the next device synchronise if the stream does not block.
 cudaError_t cudaFakeLaunch(void (*kernel)(const void*), const void* argument, size_t bytes,
                            cudaStream_t stream);
+// Whether something that was queued before is still to run: copies and kernels of the harness are,
+// until it waits for them.
+bool cudaFakeBusy();
 // What an illegal address would do to every later call.
 cudaError_t cudaFakeFault();
 }
