@@ -88,16 +88,16 @@ def _drawn(clusters: Sequence[_Cluster]) -> Iterator[Pair]:
     counts = [cluster.count for cluster in clusters]
     keet = [cluster.keet for cluster in clusters]
     baseline = [cluster.baseline for cluster in clusters]
-    for drawn in _draws(len(clusters)):
+    for drawn in _draws(len(clusters), RESAMPLES):
         count = sum(drawn(counts))
         yield sum(drawn(keet)) / count, sum(drawn(baseline)) / count
 
 
 @cache
-def _draws(size: int) -> list[Callable[[Sequence[float]], Sequence[float]]]:
+def _draws(size: int, count: int) -> list[Callable[[Sequence[float]], Sequence[float]]]:
     """Which of so many clusters each draw takes: the same for all means over as many."""
     draws = random.Random(SEED)
-    chosen = (draws.choices(range(size), k=size) for _ in range(RESAMPLES))
+    chosen = (draws.choices(range(size), k=size) for _ in range(count))
     return [itemgetter(*each) if size > 1 else list for each in chosen]
 
 

@@ -413,6 +413,7 @@ class Program:
     unread: bytes = b""
     log: bytearray = field(default_factory=bytearray)
     killed_for: str | None = None
+    listener: threading.Thread | None = None
 
     def send(self, command: str) -> None:
         with suppress(BrokenPipeError):  # the reply that never comes says what happened
@@ -465,6 +466,8 @@ class Program:
 
     def _verdict(self, status: str, why: str) -> Verdict:
         self.kill()
+        if self.listener:
+            self.listener.join(5)  # its last words may still be in the pipe
         return Verdict(status, why, self.log.decode(errors="replace"))
 
     def kill(self) -> None:
@@ -533,7 +536,8 @@ def start(name: str, binary: Path, folder: Path, limits: Limits) -> Program:
     os.close(theirs_in)
     os.close(theirs_out)
     program = Program(name, process, commands, replies, secrets.token_hex(16))
-    threading.Thread(target=_keep_log, args=(program,), daemon=True).start()
+    program.listener = threading.Thread(target=_keep_log, args=(program,), daemon=True)
+    program.listener.start()
     program.send(f"hello {program.nonce}")
     return program
 
