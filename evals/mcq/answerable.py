@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from evals.contexts import details_page, keet_context
 from evals.mcq.drafts import Draft, Fact
 from kernels_samples.samples import Sample
 
-if TYPE_CHECKING:
-    from evals.mcq.questions import Source
-
+Source = Literal["source", "raw", "keet"]
 _NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?")
 
 

@@ -17,7 +17,6 @@ from evals.runs import Record, read_lines, write_lines
 from keet.errors import UsageError
 
 Letter = Literal["A", "B", "C", "D"]
-Source = Literal["source", "raw", "keet"]
 
 KINDS: dict[str, tuple[str, Callable[[Sequence[Facts]], list[Draft]]]] = {
     "unit": ("which unit came nearest to its peak", reading.unit_drafts),
@@ -85,7 +84,7 @@ def _placed(drafts: dict[str, list[Draft]]) -> Iterable[Question]:
 
 
 def _question(draft: Draft, place: int, draws: random.Random) -> Question:
-    from evals.mcq.answerable import answerable_from
+    from evals.mcq.answerable import Source, answerable_from
 
     wrong = list(zip(draft.options[1:], draft.why_wrong))
     draws.shuffle(wrong)
