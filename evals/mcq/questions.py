@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from evals.mcq import changing, launching, measuring, reading, versions
+from evals.mcq.answerable import Source, answerable_from
 from evals.mcq.drafts import LETTERS, Draft
 from evals.mcq.facts import Facts, facts_of
 from evals.mcq.unknown import unknown_drafts
@@ -84,8 +85,6 @@ def _placed(drafts: dict[str, list[Draft]]) -> Iterable[Question]:
 
 
 def _question(draft: Draft, place: int, draws: random.Random) -> Question:
-    from evals.mcq.answerable import Source, answerable_from
-
     wrong = list(zip(draft.options[1:], draft.why_wrong))
     draws.shuffle(wrong)
     options = [text for text, _ in wrong]
