@@ -1,7 +1,8 @@
 """What each task without a model must reach, with the reason: `keet eval TASK --check` holds them.
 
-A bar is a floor against getting worse, not the score itself: it lies one or two samples below what
-was reached when it was set, so that an honest change of a check is not stopped by one sample.
+A bar is a floor against getting worse. Where a miss is a matter of degree it lies one or two
+samples below what was reached when it was set, so that an honest change is not stopped by one;
+where a miss is a mistake (a false alarm, a false number let through) it is what was reached.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Bar(NamedTuple):
 
 BARS: dict[Task, tuple[Bar, ...]] = {
     "diagnosis": (
-        Bar("top-1", "at least", 0.9, "30 of 31 are right; two more misses are a step back"),
+        Bar("top-1", "at least", 0.93, "30 of 31 are right; two more misses are a step back"),
         Bar("top-3", "at least", 0.97, "all are right; one miss is a cause nobody is told of"),
         Bar("top-1 less NVIDIA's", "at least", 0.2, "else the rules in the report would do"),
         Bar("located", "at least", 0.8, "26 of 31; below, the place is not worth printing"),

@@ -10,15 +10,13 @@ from functools import cache
 from pathlib import Path
 
 from evals.runs import Condition
+from keet.cli.context import CAUSES, MAX_TOKENS
 from keet.errors import UsageError
 from keet.profile import Launch, Profile
 from kernels_samples.samples import Sample
 
 DETAILS = Path(__file__).parent / "details.tar.xz"
 """What `ncu --import REPORT --page details` prints of every report of the samples."""
-MAX_TOKENS = 2000
-CAUSES = 5
-"""Both as `keet context` has them by default."""
 _REPORT_PATH = re.compile(r"[^\s`'\"]*/([^\s`'\"/]+\.ncu-rep)")
 """Its folders would say what a reader is part of."""
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import fill, wrap
 from typing import NamedTuple
 
 from evals.bootstrap import Interval, Paired
@@ -14,12 +16,16 @@ class Heading(NamedTuple):
 
 
 class Prose(NamedTuple):
+    """A paragraph: its lines are those of whatever it is printed on."""
+
     text: str
 
 
 class Table(NamedTuple):
     rows: Rows
     """The first one is the head."""
+    keys: int = 1
+    """Columns at its beginning that say what a row is of."""
 
 
 class Points(NamedTuple):
@@ -32,8 +38,15 @@ class Points(NamedTuple):
 Part = Heading | Prose | Table | Points
 
 
+_WIDEST = 100
+"""Of prose: longer lines are hard to read, however wide the terminal is."""
+
+
 def as_text(parts: Iterable[Part]) -> str:
-    return "\n\n".join("\n".join(_text(part)) for part in parts) + "\n"
+    from keet.render.console import console_width
+
+    width = console_width(sys.stdout)
+    return "\n\n".join("\n".join(_text(part, width)) for part in parts) + "\n"
 
 
 def as_markdown(title: str, command: str, parts: Iterable[Part]) -> str:
@@ -42,14 +55,27 @@ def as_markdown(title: str, command: str, parts: Iterable[Part]) -> str:
     return "\n\n".join([*head, *("\n".join(_markdown(part)) for part in parts)]) + "\n"
 
 
-def _text(part: Part) -> list[str]:
+def _text(part: Part, width: int) -> list[str]:
     if isinstance(part, Heading):
-        return [part.text, "-" * len(part.text)]
+        return [*wrap(part.text, width), "-" * min(len(part.text), width)]
     if isinstance(part, Table):
-        return text_table(part.rows)
+        return text_table(part.rows, width, part.keys)
     if isinstance(part, Points):
-        return [f"  {line}" for line in part.lines] or [f"  {part.none}"]
-    return part.text.splitlines()
+        return list(_points(part.lines or [part.none], width))
+    return wrap(part.text, min(width, _WIDEST))
+
+
+def _points(lines: Iterable[str], width: int) -> Iterator[str]:
+    """What a line is about is a path, or an id: it is not broken."""
+    for line in lines:
+        yield fill(
+            line,
+            width,
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
 
 
 def _markdown(part: Part) -> list[str]:
@@ -59,7 +85,7 @@ def _markdown(part: Part) -> list[str]:
         return markdown_table(part.rows)
     if isinstance(part, Points):
         return [f"- {line}" for line in part.lines] or [part.none]
-    return part.text.splitlines()
+    return wrap(part.text, _WIDEST)
 
 
 def interval_cell(interval: Interval | None) -> str:

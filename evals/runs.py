@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from keet.errors import UsageError, one_line
-from keet.version import __version__
+from keet.files import replacing
 
 Task = Literal["mcq", "optimize"]
 Condition = Literal["blind", "none", "raw", "keet", "agent"]
@@ -36,8 +36,6 @@ CONDITIONS: dict[Condition, str] = {
 CUT = "cut off at the limit of tokens"
 EMPTY = "the model said nothing"
 OTHER_WORDS = "it answers other words than this run's prompt"
-_ONCE_CUT = "it ends at the limit of tokens"
-"""How older records of it begin."""
 
 
 class Record(BaseModel):
@@ -47,10 +45,11 @@ class Record(BaseModel):
 class Run(Record):
     """What was asked for."""
 
-    schema_version: int = 1
+    schema_version: Literal[1] = 1
     task: Task
     created: str
-    keet: str = __version__
+    keet: str
+    """Its version, which made the prompts."""
     prompt_version: str
     """A digest of the templates: answers to other words are not comparable. What stands in them is
     in the digest of each prompt."""
@@ -87,7 +86,7 @@ class Answer(Record):
     model: str
     date: str
     """When the model answered, as far as that is known; else when the answer was recorded."""
-    keet: str = __version__
+    keet: str
     """What made the prompt (Run.keet): the contexts are its work. Who passed the answer on, and
     with which version, changes nothing of it."""
     prompt_version: str
@@ -105,7 +104,7 @@ class Answer(Record):
     @property
     def was_cut(self) -> bool:
         """It cost what a model was given, and more might have helped."""
-        return self.error is not None and self.error.startswith((CUT, _ONCE_CUT))
+        return self.error is not None and self.error.startswith(CUT)
 
 
 _Kind = TypeVar("_Kind", bound=Record)
@@ -125,7 +124,7 @@ class RunFolder:
         with making(path):
             path.mkdir(parents=True, exist_ok=True)
             write_lines(path / "prompts.jsonl", prompts)
-            folder._run_file.write_text(run.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            _write(folder._run_file, run.model_dump_json(indent=2) + "\n")
         return folder
 
     def check_free(self) -> None:
@@ -211,8 +210,13 @@ def digest(*texts: str) -> str:
 
 
 def write_lines(path: Path, records: Iterable[Record]) -> None:
-    lines = "".join(record.model_dump_json() + "\n" for record in records)
-    path.write_text(lines, encoding="utf-8")
+    """Whole or not at all: an interruption leaves what was there before."""
+    _write(path, "".join(record.model_dump_json() + "\n" for record in records))
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 def cut_half_line(path: Path) -> None:

@@ -6,7 +6,9 @@ The first row is the head. A column of numbers is set to the right, so that thei
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain, zip_longest
+from textwrap import wrap
 
 Rows = Sequence[Sequence[str]]
 
@@ -15,14 +17,55 @@ _NOTHING = ("", "-")
 """Where there is no number: beside numbers, it stands as one."""
 
 
-def text_table(rows: Rows) -> list[str]:
-    """Lines for a terminal, without spaces at their ends."""
+_GAP = "  "
+_LEAST = 12
+"""A column of text is not made narrower: it would be a column of syllables."""
+
+
+def text_table(rows: Rows, width: int | None = None, keys: int = 1) -> list[str]:
+    """Lines for a terminal of that width, without spaces at their ends. A table that is too wide is
+    cut into several, one under the other: the first `keys` columns, which say what a row is of,
+    come again in each."""
     if not rows:
         return []
+    count = len(_columns(rows))
+    blocks = _blocks(rows, width, keys) if width else [list(range(count))]
+    tables = [_block([[row[i] for i in block] for row in rows], width) for block in blocks]
+    return list(chain.from_iterable([*table, ""] for table in tables))[:-1]
+
+
+def _blocks(rows: Rows, width: int, keys: int) -> Iterator[list[int]]:
+    """The columns of each table, as many as fit."""
+    widths = [max(map(len, column)) for column in _columns(rows)]
+    again = list(range(min(keys, len(widths) - 1)))
+    block = list(again)
+    for i in range(len(again), len(widths)):
+        if len(block) > len(again) and _wide([widths[j] for j in (*block, i)]) > width:
+            yield block
+            block = list(again)
+        block.append(i)
+    yield block
+
+
+def _wide(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _block(rows: Rows, width: int | None) -> list[str]:
     columns = _columns(rows)
     widths = [max(map(len, column)) for column in columns]
     right = [_is_numeric(column[1:]) for column in columns]
-    return [_text_line(row, widths, right) for row in rows]
+    if width and (over := _wide(widths) - width) > 0:
+        longest = widths.index(max(widths))
+        widths[longest] = max(_LEAST, widths[longest] - over)
+    return [line for row in rows for line in _text_lines(row, widths, right)]
+
+
+def _text_lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
+    """More than one where a cell is too long for its column."""
+    cells = [wrap(cell, width) or [""] for cell, width in zip(row, widths)]
+    for line in zip_longest(*cells, fillvalue=""):
+        yield _text_line(line, widths, right)
 
 
 def markdown_table(rows: Rows) -> list[str]:
@@ -43,7 +86,7 @@ def _text_line(row: Sequence[str], widths: Sequence[int], right: Sequence[bool])
         cell.rjust(width) if to_right else cell.ljust(width)
         for cell, width, to_right in zip(row, widths, right)
     ]
-    return "  ".join(cells).rstrip()
+    return _GAP.join(cells).rstrip()
 
 
 def _markdown_line(row: Sequence[str]) -> str:

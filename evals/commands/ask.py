@@ -34,6 +34,9 @@ EXIT_INTERRUPTED = 130
 
 
 def configure(parser: ArgumentParser) -> None:
+    from evals.asking import MAX_OUTPUT
+
+    most = ", ".join(f"{task} {tokens}" for task, tokens in MAX_OUTPUT.items())
     parser.add_argument("run", type=Path, metavar="RUN", help="a folder of `keet eval prompts`")
     parser.add_argument(
         "--model", metavar="PROVIDER:NAME", help="openai:gpt-…, anthropic:…, or KEET_MODEL"
@@ -46,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
         "--max-output",
         type=positive,
         metavar="N",
-        help="tokens of an answer (default: mcq 4000, optimize 16000)",
+        help=f"tokens of an answer (default: {most})",
     )
 
 

@@ -17,6 +17,7 @@ from typing import Any, get_args
 from evals.runs import CONDITIONS, Condition, Prompt, Run, RunFolder, Task, now
 from keet.cli.arguments import positive
 from keet.errors import UsageError
+from keet.version import __version__
 from kernels_samples.samples import Sample, load_samples
 
 EXAMPLES = """\
@@ -150,6 +151,7 @@ def _run_of(
     return Run(
         task=args.task,
         created=now(),
+        keet=__version__,
         prompt_version=version,
         conditions=args.conditions,
         samples=tuple(dict.fromkeys(prompt.sample for prompt in prompts)),

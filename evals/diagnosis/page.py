@@ -43,6 +43,7 @@ def parts_of(
 ) -> list[Part]:
     misses = [f"{row.sample}: {miss}" for row in rows for miss in row.misses]
     return [
+        Prose(_answer(summary.hits)),
         Prose(f"{summary.hits.samples} samples with a planted cause, {_unscored(summary)}."),
         Table([("", "keet", "NVIDIA", "keet - NVIDIA"), *_paired_means(summary)]),
         Table([("", "keet"), *_single_means(summary)]),
@@ -64,6 +65,18 @@ def parts_of(
 
 def _unscored(summary: Summary) -> str:
     return f"{len(summary.unscored)} reports unscored"
+
+
+def _answer(hits: Hits) -> str:
+    named = [round(each * hits.samples) for each in (hits.top1.keet.mean, *_nvidia_means(hits))]
+    return (
+        f"keet names the planted cause first for {named[0]} of {hits.samples} samples, NVIDIA's "
+        f"rules for {named[1]} by their global estimates and for {named[2]} by all."
+    )
+
+
+def _nvidia_means(hits: Hits) -> tuple[float, float]:
+    return hits.top1_global.baseline.mean, hits.top1.baseline.mean
 
 
 def _paired_means(summary: Summary) -> Iterator[tuple[str, ...]]:

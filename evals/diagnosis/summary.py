@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ def bar_values(summary: Summary) -> dict[str, float]:
         "top-3": hits.top3.keet.mean,
         "top-1 less NVIDIA's": hits.top1_global.difference.mean,
         "located": hits.located.mean,
-        "false alarms": alarms.keet.mean if alarms else 0.0,
+        "false alarms": alarms.keet.mean if alarms else math.inf,
         "still raised on fast": float(summary.still_raised.count),
         "unscored": float(len(summary.unscored)),
     }

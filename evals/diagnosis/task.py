@@ -48,6 +48,7 @@ def score_samples(samples: Sequence[Sample]) -> Scored:
 
 def result_of(scored: Scored) -> Result:
     need(scored.rows)
+    need(scored.healthy)
     summary = summarise(scored.rows, scored.healthy, scored.unscored)
     return Result(
         "diagnosis",

@@ -28,6 +28,7 @@ not above zero or not in order is no forecast. A pair that is scored twice is re
 def parts_of(summary: Summary, rows: Sequence[Row], adversaries: Sequence[Tried]) -> list[Part]:
     misses = [f"{row.pair.name}: {row.why}" for row in rows if not row.keet.covered]
     return [
+        Prose(_answer(summary)),
         Prose(
             f"{summary.pairs} measured pairs of {summary.samples} samples, "
             f"{len(summary.unscored)} unscored."
@@ -47,6 +48,15 @@ def parts_of(summary: Summary, rows: Sequence[Row], adversaries: Sequence[Tried]
         Prose(_ADVERSARIES),
         Table([_TRIED_HEAD, *map(_tried_cells, adversaries)]),
     ]
+
+
+def _answer(summary: Summary) -> str:
+    off = [2**each for each in (summary.largest.keet.mean, summary.largest.baseline.mean)]
+    return (
+        f"keet's forecasts are off by a factor of {off[0]:.1f} on average, NVIDIA's largest "
+        f"estimates by {off[1]:.1f}, the mean of the other samples by "
+        f"{2**summary.naive.baseline.mean:.1f}."
+    )
 
 
 def _paired_means(summary: Summary) -> Iterator[tuple[str, ...]]:

@@ -73,15 +73,15 @@ Pairs = tuple[list[Pair], list[Unscored]]
 
 
 def pairs_of_samples(samples: Sequence[Sample]) -> Pairs:
-    found = [each for sample in samples if not sample.healthy for each in pairs_of(sample)]
+    flawed = [sample for sample in samples if not sample.healthy]
+    found = [each for sample in flawed for each in pairs_of(sample, answers_of(sample))]
     pairs = [each for each in found if isinstance(each, Pair)]
     return pairs, [each for each in found if isinstance(each, Unscored)]
 
 
-def pairs_of(sample: Sample, answers: Reading | None = None) -> Iterator[Pair | Unscored]:
-    said = answers or answers_of(sample)
+def pairs_of(sample: Sample, answers: Reading) -> Iterator[Pair | Unscored]:
     for before, after in pairwise(sample.variants):
-        found = _pair(sample, before, after, said[before])
+        found = _pair(sample, before, after, answers[before])
         yield Unscored(sample.name, before, found) if isinstance(found, str) else found
 
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from itertools import count
 
 from keet.comparison.difference import Difference, compare_explanations
+from keet.errors import NotAvailable
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation, explain
 from keet.ingest import read_profile
@@ -66,9 +67,10 @@ class Material:
         return self.told.evidence + self.told_after.evidence
 
     def _of_kernel(self, explanation: Explanation) -> LaunchExplanation:
-        """The sample's own kernel; another one where a variant has none of that name."""
-        named = [e for e in explanation.launches if e.launch.name.function == self.sample.kernel]
-        return (named or explanation.launches)[0]
+        for each in explanation.launches:
+            if each.launch.name.function == self.sample.kernel:
+                return each
+        raise NotAvailable(f"{self.name} has no launch of {self.sample.kernel}; make samples")
 
 
 def _explained(sample: Sample, variant: str, numbers: count[int]) -> Explanation:

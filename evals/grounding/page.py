@@ -35,6 +35,7 @@ def parts_of(
 ) -> list[Part]:
     mutants = len({(t.sample, t.kind, t.true, t.false) for t in trials})
     return [
+        Prose(_answer(checked, caught)),
         Prose("The checks, and what each is for:"),
         Points([f"{name}: {what}" for name, what in WHAT.items()]),
         Heading("Numbers in texts that are true"),
@@ -52,6 +53,22 @@ def parts_of(
         Heading("Unscored"),
         Points([*map(str, unscored), *(_unscored(checker, caught) for checker in CHECKERS)]),
     ]
+
+
+def _answer(checked: Sequence[Checked], caught: Sequence[Caught]) -> str:
+    own = [each for each in checked if each.checker == "own"]
+    return (
+        f"{sum(c.verified for c in own):,} of {sum(c.numbers for c in own):,} numbers in keet's "
+        f"own sentences are measured. False sentences that slip through: "
+        f"{_slipped(caught, 'held')} where a model's words are held, "
+        f"{_slipped(caught, 'verify')} in `keet verify`."
+    )
+
+
+def _slipped(caught: Sequence[Caught], checker: str) -> str:
+    mine = [each for each in caught if each.checker == checker]
+    tried = sum(each.mutants for each in mine)
+    return f"{tried - sum(c.refuted + c.doubted for c in mine)} of {tried:,}"
 
 
 _TEXT_HEAD = ("what", "check", "texts", "numbers", "verified", "refuted", "not found")

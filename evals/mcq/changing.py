@@ -7,17 +7,13 @@ from typing import NamedTuple
 
 from evals.mcq.drafts import Choice, Draft, Fact, Item, balanced, ranks
 from evals.mcq.edits import ALIKE, EDITS, is_plausible
-from evals.mcq.facts import GPU, Facts
+from evals.mcq.facts import GPU, Facts, metric
 from evals.mcq.reading import launch_of
 from evals.mcq.versions import later_variants, same_launch
 
 _MOST = 20
 PAIR_SEED, EDIT_SEED = "pair 5", "edit 87"
 """Such that what is usual is right no more often than what is not; see `wording.USUAL`."""
-
-
-def _metric(name: str) -> Callable[[Facts], float | None]:
-    return lambda facts: facts.get(name)
 
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
@@ -40,12 +36,12 @@ def _barrier(facts: Facts) -> float:
 
 REASONS = (
     Reason("moves fewer bytes through DRAM", lambda facts: facts.dram_bytes, True),
-    Reason("asks L2 for fewer sectors", _metric("lts__t_sectors_srcunit_tex.sum"), True),
-    Reason("executes fewer instructions", _metric("smsp__inst_executed.sum"), True),
-    Reason("keeps more warps on each SM", _metric(_WARPS), False),
+    Reason("asks L2 for fewer sectors", metric("lts__t_sectors_srcunit_tex.sum"), True),
+    Reason("executes fewer instructions", metric("smsp__inst_executed.sum"), True),
+    Reason("keeps more warps on each SM", metric(_WARPS), False),
     Reason("waits less at barriers", _barrier, True),
-    Reason("sends fewer load requests", _metric(_REQUESTS.format("ld")), True),
-    Reason("sends fewer store requests", _metric(_REQUESTS.format("st")), True),
+    Reason("sends fewer load requests", metric(_REQUESTS.format("ld")), True),
+    Reason("sends fewer store requests", metric(_REQUESTS.format("st")), True),
 )
 _CLEAR, _NOT = 1.5, 1.05
 """A reason holds where the measure differs by half; it does not where it is no better at all."""

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from evals.mcq.facts import Facts
 
 LETTERS = "ABCD"
+CHANCE = 1 / len(LETTERS)
 OPTIONS = len(LETTERS)
 _STEPS = 3_000
 _SPARE = 2

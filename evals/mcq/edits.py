@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from evals.mcq.facts import Facts
+from evals.mcq.facts import Facts, metric
 
 Check = Callable[[Facts], str | None]
 """Why an edit can't help much; None where the report does not rule it out."""
@@ -36,10 +36,6 @@ def _above(name: str, value: Callable[[Facts], float | None], limit: float) -> C
         return told if seen is not None and seen >= limit else None
 
     return check
-
-
-def _metric(name: str) -> Callable[[Facts], float | None]:
-    return lambda facts: facts.get(name)
 
 
 def _unit(name: str) -> Callable[[Facts], float | None]:
@@ -102,15 +98,20 @@ def _threads_per_instruction(facts: Facts) -> float | None:
     return threads / warps if threads is not None and warps else None
 
 
-def _memory(facts: Facts) -> float:
+def _memory(facts: Facts) -> float | None:
     """The busiest of the memory units."""
-    names = ("DRAM", "L2 cache", "L1 and shared memory")
-    return max(facts.units.get(name, 0.0) for name in names)
+    return _highest(facts, "DRAM", "L2 cache", "L1 and shared memory")
 
 
-def _arithmetic(facts: Facts) -> float:
-    names = ("FMA pipes", "ALU pipe", "FP64 pipe", "XU pipe", "Tensor pipe")
-    return max(facts.units.get(name, 0.0) for name in names)
+def _arithmetic(facts: Facts) -> float | None:
+    return _highest(facts, "FMA pipes", "ALU pipe", "FP64 pipe", "XU pipe", "Tensor pipe")
+
+
+def _highest(facts: Facts, *names: str) -> float | None:
+    """None where one is not measured: it might be the one."""
+    seen = [facts.units.get(name) for name in names]
+    measured = [value for value in seen if value is not None]
+    return max(measured) if len(measured) == len(seen) else None
 
 
 def _busiest(facts: Facts) -> float:
@@ -128,7 +129,9 @@ def _not_first(resource: str) -> Check:
 
 def _no_product(facts: Facts) -> str | None:
     """Nothing for tensor cores: they are at work already, or there is little multiply-add."""
-    tensor, fma = facts.units.get("Tensor pipe", 0.0), facts.units.get("FMA pipes", 0.0)
+    tensor, fma = facts.units.get("Tensor pipe"), facts.units.get("FMA pipes")
+    if tensor is None or fma is None:
+        return None
     if tensor >= 30:
         return f"the tensor pipe is at work already, at {tensor:.3g} % of its peak"
     return f"the FMA pipes are at {fma:.3g} % of their peak only" if fma < 12 else None
@@ -169,11 +172,11 @@ EDITS: dict[str, Edit] = {
     ),
     "small_grid": Edit(
         "Split the work over more blocks, so that every SM of the GPU has some of it",
-        _above("the number of waves", _metric("launch__waves_per_multiprocessor"), 2.5),
+        _above("the number of waves", metric("launch__waves_per_multiprocessor"), 2.5),
     ),
     "tail_effect": Edit(
         "Deal out the tiles evenly, so that no last partial wave leaves most SMs idle",
-        _above("the number of waves", _metric("launch__waves_per_multiprocessor"), 7),
+        _above("the number of waves", metric("launch__waves_per_multiprocessor"), 7),
     ),
     "load_imbalance": Edit(
         "Cut the few very long work items into pieces, so that all blocks end together",
@@ -211,7 +214,7 @@ EDITS: dict[str, Edit] = {
         "Find the double constants that widen float arithmetic, and write them as float",
         _below(
             "the number of double-precision instructions",
-            _metric("smsp__sass_thread_inst_executed_op_fp64_pred_on.sum"),
+            metric("smsp__sass_thread_inst_executed_op_fp64_pred_on.sum"),
             1,
         ),
     ),
@@ -219,7 +222,7 @@ EDITS: dict[str, Edit] = {
         "Do the bulk of the arithmetic in float where the code now computes in double",
         _below(
             "the number of double-precision instructions",
-            _metric("smsp__sass_thread_inst_executed_op_fp64_pred_on.sum"),
+            metric("smsp__sass_thread_inst_executed_op_fp64_pred_on.sum"),
             1,
         ),
     ),

@@ -6,6 +6,7 @@ Nothing here comes from keet's findings: it would be graded against itself.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from keet.analysis.hotspots import InstructionTable
 
 GPU = "NVIDIA H200"
-SMS = 132
 
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 UNITS = {
@@ -111,7 +111,7 @@ class Facts:
         return self.need("smsp__average_warp_latency_per_inst_issued.ratio")
 
     def stall_share(self, reason: str) -> float:
-        return self.stalls.get(reason, 0.0) / self.stall_total
+        return self.stalls[reason] / self.stall_total
 
     @property
     def limits(self) -> dict[str, int]:
@@ -167,3 +167,8 @@ def facts_of() -> dict[tuple[str, str], Facts]:
     """Every report of every sample."""
     every = ((sample, variant) for sample in load_samples() for variant in sample.variants)
     return {(s.name, variant): Facts(s, variant) for s, variant in every}
+
+
+def metric(name: str) -> Callable[[Facts], float | None]:
+    """What reads it of a report."""
+    return lambda facts: facts.get(name)

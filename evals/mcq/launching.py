@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 
 from evals.mcq.drafts import Draft, Fact
-from evals.mcq.facts import LIMITS, Facts
-from evals.mcq.measuring import Scale, metric, scale_drafts
+from evals.mcq.facts import LIMITS, Facts, metric
+from evals.mcq.measuring import Scale, scale_drafts
 from evals.mcq.ranges import four, wrong_reasons
 from evals.mcq.reading import apart, launch_of, name_of
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from evals.mcq.drafts import Draft, Fact
 from evals.mcq.edits import excess_sectors
-from evals.mcq.facts import UNITS, Facts
+from evals.mcq.facts import UNITS, Facts, metric
 from evals.mcq.ranges import (
     Candidate,
     Placed,
@@ -75,10 +75,6 @@ def _draft(kind: str, scale: Scale, placed: Placed) -> Draft:
         wrong_reasons(told),
         (Fact(value, scale.words),),
     )
-
-
-def metric(name: str) -> Callable[[Facts], float | None]:
-    return lambda facts: facts.get(name)
 
 
 # --- units

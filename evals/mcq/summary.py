@@ -18,7 +18,6 @@ from evals.optimize.problems import DIFFICULTIES, difficulty_of
 from evals.runs import CONDITIONS, Condition
 
 ALL = "all"
-CHANCE = 0.25
 _NOT_RATED = "not rated"
 """A sample that is no more."""
 

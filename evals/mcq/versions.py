@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from evals.mcq.drafts import Draft
-from evals.mcq.facts import GPU, Facts
-from evals.mcq.measuring import metric
+from evals.mcq.facts import GPU, Facts, metric
 from evals.mcq.ranges import Candidate, Placed, Range, evenly, mixed, wrong_reasons
 
 OTHER_WORK = {

@@ -16,11 +16,10 @@ from functools import cache
 from typing import NamedTuple
 
 from evals.bootstrap import Interval, alone
-from evals.mcq.drafts import LETTERS
+from evals.mcq.drafts import CHANCE, LETTERS
 from evals.mcq.edits import EDITS
 from evals.mcq.questions import Question, all_questions
 
-CHANCE = 1 / len(LETTERS)
 _WORD = re.compile(r"[a-z0-9_]+|%")
 _NUMBER = re.compile(r"\d[\d,.]*")
 

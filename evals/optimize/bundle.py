@@ -24,8 +24,6 @@ GPU = Path(__file__).parent / "gpu"
 SCRIPT = "score_candidates.py"
 MANIFEST = "manifest.json"
 _NAME_LENGTH = 80
-_PIPES = {"fp16_tensor": "fp16"}
-"""What the script calls a pipe; the others have the same name there."""
 
 
 class Candidate(NamedTuple):
@@ -72,7 +70,7 @@ def collect(folder: RunFolder) -> Bundle:
 def _of(answer: Answer, prompt: Prompt) -> Candidate | Without:
     if answer.error is not None:
         return Without(answer.id, answer.model, f"no answer: {answer.error}")
-    code, why = extract(answer.text)
+    code, why, _ = extract(answer.text)
     if code is None:
         return Without(answer.id, answer.model, why)
     return Candidate(answer.id, prompt.sample, answer.model, code)
@@ -149,7 +147,6 @@ def _manifest(
         "arch": arch,
         "samples": {sample.name: _sample_entry(sample) for sample in samples},
         "candidates": list(_candidate_entries(bundle.candidates)),
-        "without_code": [each._asdict() for each in bundle.without_code],
     }
 
 
@@ -162,12 +159,11 @@ def _sample_entry(sample: Sample) -> dict[str, Any]:
 def _floor(facts: ProblemFacts | None) -> dict[str, Any]:
     """None: nobody counted it. Never zero instead."""
     if facts is None:
-        return {"compulsory_bytes": None, "compulsory_flops": {}, "floor_note": "not counted"}
+        return {"compulsory_bytes": None, "compulsory_flops": {}}
     return {
         "compulsory_bytes": facts.compulsory_bytes,
         "compulsory_host_bytes": facts.compulsory_host,
-        "compulsory_flops": {_PIPES.get(p, p): n for p, n in facts.compulsory_flops.items()},
-        "floor_note": facts.note,
+        "compulsory_flops": facts.compulsory_flops,
     }
 
 

@@ -176,7 +176,10 @@ def _missing_words(own: Sequence[ConditionSummary]) -> str | None:
 
 def is_saturated(plain: ConditionSummary) -> bool:
     """Without context nearly all passes, and nearly all that can be had is had."""
-    return (plain.share_of_best or 0) >= ENOUGH and (plain.pass_at_1 or 0) >= SURE
+    share, passed = plain.share_of_best, plain.pass_at_1
+    if share is None or passed is None:  # nothing of it was scored
+        return False
+    return share >= ENOUGH and passed >= SURE
 
 
 def _saturated_words(plain: ConditionSummary) -> str:

@@ -32,6 +32,13 @@ class Extraction(NamedTuple):
 
     code: str | None
     why: str
+    ended_early: bool = False
+    """Within its program, or before it said anything."""
+
+
+_WITHIN = Extraction(None, "the answer ends within the program: it was cut off", ended_early=True)
+_EMPTY = Extraction(None, "the answer is empty", ended_early=True)
+_NO_FENCE = Extraction(None, "the answer holds no block of code")
 
 
 class _Block(NamedTuple):
@@ -55,7 +62,7 @@ def extract(answer: str) -> Extraction:
     if done:
         return _found(max(done, key=lambda b: len(b.text)).text, "the longest block", done)
     if fitting:
-        return Extraction(None, "the answer ends within the program: it was cut off")
+        return _WITHIN
     return _without_fences(text) if not blocks else Extraction(None, _why_none(blocks))
 
 
@@ -114,18 +121,12 @@ def _without_fences(text: str) -> Extraction:
     """All of the answer is code, or words stand before and after it."""
     first = _FIRST_LINE.search(text)
     if not defines_launch(text) or first is None:
-        return Extraction(None, _why_no_fence(text))
+        return _NO_FENCE if text.strip() else _EMPTY
     code = text[first.start() :]
     if not _balanced(code):
-        return Extraction(None, "the answer ends within the program: it was cut off")
+        return _WITHIN
     last = [match.end() for match in _LAST_LINE.finditer(code)]
     return Extraction(_code([code[: last[-1]] if last else code]), "an answer without a block")
-
-
-def _why_no_fence(text: str) -> str:
-    if not text.strip():
-        return "the answer is empty"
-    return "the answer holds no block of code"
 
 
 def _why_none(blocks: list[_Block]) -> str:

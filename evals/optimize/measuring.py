@@ -11,6 +11,8 @@ from evals.runs import RunFolder
 from keet.errors import NotAvailable
 
 MEASURED = "measured.json"
+_ANSWER = 60
+"""Seconds for nvidia-smi."""
 
 
 def measured_files(folder: RunFolder) -> list[Path]:
@@ -27,11 +29,15 @@ def measured_files(folder: RunFolder) -> list[Path]:
 
 
 def can_measure() -> bool:
-    """nvidia-smi is there without a GPU too: it has to list one."""
+    """nvidia-smi is there without a GPU too: it has to list one, and not to hang for a driver."""
     listing = shutil.which("nvidia-smi")
     if shutil.which("nvcc") is None or listing is None:
         return False
-    done = subprocess.run([listing, "-L"], capture_output=True, text=True, check=False, timeout=60)
+    command = [listing, "-L"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_ANSWER)
+    except subprocess.TimeoutExpired:
+        return False
     return done.returncode == 0 and "GPU" in done.stdout
 
 
@@ -40,7 +46,7 @@ def measure(folder: RunFolder) -> Path:
     from evals.optimize.bundle import SCRIPT, write_bundle
 
     bundle, result = folder.path / "gpu", folder.path / MEASURED
-    shutil.rmtree(bundle, ignore_errors=True)
+    _remove(bundle)
     write_bundle(folder, bundle, "native")
     command = [sys.executable, str(bundle / SCRIPT), str(bundle), "-o", str(result)]
     done = subprocess.run(command, check=False, stdout=sys.stderr)
@@ -55,3 +61,13 @@ def measure(folder: RunFolder) -> Path:
             f"take what is measured so far: --measured {result}"
         )
     return result
+
+
+def _remove(bundle: Path) -> None:
+    if not bundle.exists():
+        return
+    try:
+        shutil.rmtree(bundle)
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise NotAvailable(f"{bundle} can't be removed ({reason}); remove it by hand") from None

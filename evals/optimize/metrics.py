@@ -43,13 +43,6 @@ def speedup_at_k(speedups: Sequence[float | None], k: int) -> float:
     return best_of_k([kept_speedup(each) for each in speedups], k)
 
 
-def speedup_at_k_passed(speedups: Sequence[float | None], k: int) -> float | None:
-    """Best of k of those that passed; None where fewer than k did. It flatters: a condition that
-    fails where the gain is small looks better for it."""
-    passed = [each for each in speedups if each is not None]
-    return best_of_k(passed, k) if len(passed) >= k else None
-
-
 def fast_p(speedups: Sequence[float | None], p: float) -> float:
     """The share that is correct and more than p times as fast."""
     if not speedups:

@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from evals.optimize.gpu.score_candidates import without_comments
 from kernels_samples.samples import Cause, Decoy, Sample
 
 GAIN = 1.1
 """Below it a program gained nothing worth having."""
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|[\w.]+|\S')
 _FUNCTION = re.compile(r"(\w+)\s*\([^;{}]*\)\s*(?:const\s*)?\{\s*$")
 
@@ -71,7 +71,7 @@ def _kept(sample: Sample, place: Cause | Decoy, code: str) -> bool:
 
 def _still_uses(header: Path, line: int, code: str) -> bool:
     """A header stays as it is: a program can leave it out, or not call what it holds."""
-    bare = _COMMENT.sub(" ", code)
+    bare = without_comments(code)
     included = re.search(rf'#\s*include\s*[<"]{re.escape(header.name)}[>"]', bare)
     name = _function_around(_text(header).splitlines(), line)
     return bool(included) and (name is None or re.search(rf"\b{name}\s*[<(]", bare) is not None)
@@ -89,7 +89,7 @@ def _text(path: Path) -> str:
 
 def _flat(code: str) -> str:
     """Its tokens, each in brackets of its own: neither spaces, line breaks nor comments matter."""
-    tokens = _TOKEN.findall(_COMMENT.sub(" ", code))
+    tokens = _TOKEN.findall(without_comments(code))
     return "".join(f"\x01{token}\x02" for token in tokens)
 
 

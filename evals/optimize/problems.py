@@ -11,7 +11,7 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -38,43 +38,13 @@ class ProblemFacts(BaseModel):
     compulsory_write: int = Field(ge=0)
     compulsory_host: int = Field(0, ge=0)
     compulsory_flops: dict[str, int] = {}
-    """By pipe: the names of `Machine.flops`."""
+    """By pipe: the names of `FLOPS_A_CLOCK` in gpu/score_candidates.py."""
     note: str
 
     @property
     def compulsory_bytes(self) -> int:
         """From and to device memory."""
         return self.compulsory_read + self.compulsory_write
-
-
-class Machine(NamedTuple):
-    """Nominal peaks: what is measured stays below them."""
-
-    bytes_per_second: float
-    host_bytes_per_second: float
-    l2_bytes: int
-    flops: dict[str, float]
-    """By pipe, a second; a multiply-add is two. Tensor cores where they take the type as it is."""
-
-
-H200 = Machine(
-    bytes_per_second=4.8e12,
-    host_bytes_per_second=64e9,
-    l2_bytes=50 * 2**20,
-    flops={"fp64": 67e12, "fp32": 67e12, "fp16": 990e12, "bf16": 990e12},
-)
-
-
-def floor_us(facts: ProblemFacts, machine: Machine = H200, *, leave_l2: bool = True) -> float:
-    """What is left in the L2 at the end is written back after the clock has stopped, and what was
-    in it at the start need not be read: a bound that must hold leaves that much out."""
-    spared = machine.l2_bytes if leave_l2 else 0
-    seconds = [
-        max(0, facts.compulsory_bytes - spared) / machine.bytes_per_second,
-        facts.compulsory_host / machine.host_bytes_per_second,
-        *(flops / machine.flops[pipe] for pipe, flops in facts.compulsory_flops.items()),
-    ]
-    return max(seconds) * 1e6
 
 
 @cache

@@ -20,17 +20,12 @@ from evals.optimize.extraction import extract
 from evals.optimize.gpu.score_candidates import short_paths
 from evals.optimize.measured import Key, MeasuredResult, Measurements, Status, number
 from evals.optimize.places import Places, places
-from evals.optimize.problems import H200, ProblemFacts, known_samples, load_problems
-from evals.runs import CUT, Answer, Condition, Prompt, Record, RunFolder
+from evals.optimize.problems import known_samples
+from evals.runs import CUT, EMPTY, Answer, Condition, Prompt, Record, RunFolder
 from keet.errors import UsageError
 from kernels_samples.samples import Sample
 
 NO_PROGRAM = "no program in the answer"
-SILENT = "the model said nothing"
-"""Like one that was cut, an answer that did come; all other errors are of one that did not."""
-_EMPTY = "the answer is empty"
-_UNFINISHED = (CUT, _EMPTY, "it was cut off")
-"""Why there is no program, of an answer that ended before it."""
 
 
 class OptimizeScore(Record):
@@ -74,6 +69,7 @@ class _Judged(NamedTuple):
     status: Status | None
     why: str
     numbers: dict[str, float | None]
+    cut_off: bool = False
 
 
 def scores(folder: RunFolder, measured: Measurements | None) -> list[OptimizeScore]:
@@ -104,7 +100,7 @@ def _score(
             "model": model,
             "status": judged.status,
             "why": f"{judged.why}; {found.told}" if found else judged.why,
-            "cut_off": _is_cut_off(judged),
+            "cut_off": judged.cut_off,
         }
     )
 
@@ -134,11 +130,11 @@ def program_of(answer: Answer) -> str | None:
 def _judged(answer: Answer | None, result: MeasuredResult | None) -> _Judged:
     if answer is None:
         return _Judged(None, "no answer yet", {})
-    if answer.error not in (None, SILENT) and not answer.was_cut:
+    if answer.error not in (None, EMPTY) and not answer.was_cut:
         return _Judged(None, f"no answer: {answer.error}", {})
     code = program_of(answer)
     if code is None:
-        return _Judged("COMPILE_ERROR", f"{NO_PROGRAM}: {_why_none(answer)}", {})
+        return _without_program(answer)
     if result is None:
         return _Judged(None, "not measured yet", {})
     if result.digest not in (None, digest_of(code)):
@@ -146,15 +142,14 @@ def _judged(answer: Answer | None, result: MeasuredResult | None) -> _Judged:
     return _of_result(result)
 
 
-def _why_none(answer: Answer) -> str:
+def _without_program(answer: Answer) -> _Judged:
+    """An answer that did come: whole, cut at its limit, or empty."""
     if answer.was_cut:
-        return CUT
-    return _EMPTY if answer.error else extract(answer.text).why
-
-
-def _is_cut_off(judged: _Judged) -> bool:
-    unfinished = any(words in judged.why for words in _UNFINISHED)
-    return judged.why.startswith(NO_PROGRAM) and unfinished
+        why, cut_off = CUT, True
+    else:
+        found = extract("" if answer.error else answer.text)
+        why, cut_off = found.why, found.ended_early
+    return _Judged("COMPILE_ERROR", f"{NO_PROGRAM}: {why}", {}, cut_off)
 
 
 def _of_result(result: MeasuredResult) -> _Judged:
@@ -181,7 +176,7 @@ def _speedup(result: MeasuredResult) -> float | None:
 
 
 def _numbers(result: MeasuredResult, speedup: float) -> dict[str, float | None]:
-    floor, time = _floor(result), number(result.candidate_us)
+    floor, time = number(result.floor_us), number(result.candidate_us)
     return {
         "speedup": speedup,
         "speedup_low": min(result.rounds, default=None),
@@ -191,19 +186,6 @@ def _numbers(result: MeasuredResult, speedup: float) -> dict[str, float | None]:
         "floor_us": floor,
         "sol": floor / time if floor and time else None,
     }
-
-
-def _floor(result: MeasuredResult) -> float | None:
-    """As that machine has it; the runner says none where compulsory traffic fits into its L2."""
-    facts = load_problems().get(result.sample)
-    floors = [number(result.floor_us), _host_floor(facts)]
-    return max((floor for floor in floors if floor), default=None)
-
-
-def _host_floor(facts: ProblemFacts | None) -> float | None:
-    """Over PCIe, which no faster GPU changes."""
-    bytes_needed = facts.compulsory_host if facts else 0
-    return bytes_needed / H200.host_bytes_per_second * 1e6 if bytes_needed else None
 
 
 def _passed_words(numbers: Mapping[str, float | None]) -> str:

@@ -23,11 +23,11 @@ from evals.optimize.metrics import (
     mean_log2,
     pass_at_k,
     speedup_at_k,
-    speedup_at_k_passed,
 )
 from evals.optimize.places import is_wrong_place
 from evals.optimize.problems import (
     DIFFICULTIES,
+    Difficulty,
     best_known_speedup,
     best_known_us,
     difficulty_of,
@@ -36,6 +36,7 @@ from evals.optimize.problems import (
 from evals.optimize.scoring import OptimizeScore
 from evals.runs import CONDITIONS, Condition, Record
 from keet.errors import UsageError
+from kernels_samples.samples import Sample
 
 THRESHOLDS = (1.0, 1.5, 2.0, 4.0)
 """Of fast_p."""
@@ -78,7 +79,6 @@ class ConditionSummary(Record):
     build_at_1: float | None
     speedup_at_1: float | None
     speedup_at_k: float | None
-    speedup_at_1_passed: float | None
     geomean: Interval | None
     """Failures as 1x."""
     geomean_passed: float | None
@@ -144,8 +144,19 @@ def groups_of(scores: Attempts) -> list[str]:
     return [ALL, *(name for name in DIFFICULTIES if name in present)]
 
 
-def group_of(sample: str) -> str:
-    return difficulty_of(sample) or "unknown"
+def group_of(sample: str) -> Difficulty:
+    difficulty = difficulty_of(_known(sample).name)
+    assert difficulty is not None, f"{sample} is known, and so is how hard it is"
+    return difficulty
+
+
+def _known(name: str) -> Sample:
+    """Of any other one nothing is known to hold a speed-up against."""
+    if (sample := known_samples().get(name)) is None:
+        raise UsageError(
+            f"{name} is no CUDA sample here; report its scores with the keet that made its prompts"
+        )
+    return sample
 
 
 def in_group(scores: Attempts, group: str) -> list[OptimizeScore]:
@@ -156,8 +167,7 @@ def best_known(scores: Attempts) -> dict[str, float]:
     """Speed-up over `slow`: of the measured variants, or of a record among these scores."""
     best: dict[str, float] = {}
     for score in scores:
-        sample = known_samples().get(score.sample)
-        measured = best_known_speedup(sample) if sample else 1.0
+        measured = best_known_speedup(_known(score.sample))
         best[score.sample] = max(best.get(score.sample, measured), kept_speedup(score.speedup))
     return best
 
@@ -220,12 +230,10 @@ def _summary(
 
 
 def _rates(cells: Mapping[str, Attempts]) -> dict[str, object]:
-    passed = (speedup_at_k_passed(_speedups(cell), 1) for cell in cells.values())
     return {
         "pass_at_1": _mean(cells, lambda cell: pass_rate(cell, 1)),
         "build_at_1": _mean(cells, _built),
         "speedup_at_1": _mean(cells, lambda cell: speedup_at_k(_speedups(cell), 1)),
-        "speedup_at_1_passed": _mean_known(passed),
         "fast": {f"{p:g}": _mean(cells, _faster_than(p)) for p in THRESHOLDS},
     }
 
@@ -297,15 +305,14 @@ def _hits(cell: Attempts, best: Mapping[str, float]) -> list[bool]:
 def _limits(done: Attempts) -> dict[str, object]:
     shares: dict[str, list[float]] = {}
     for score in done:
-        if score.sol is not None and score.floor_us is not None and _binds(score):
+        if score.sol is not None and score.floor_us is not None and _binds(score, score.floor_us):
             shares.setdefault(score.sample, []).append(score.sol)
     means = [fmean(values) for values in shares.values()]
     return {"sol": fmean(means) if means else None, "sol_samples": len(means)}
 
 
-def _binds(score: OptimizeScore) -> bool:
-    sample = known_samples().get(score.sample)
-    return sample is not None and (score.floor_us or 0) >= BINDING * best_known_us(sample)
+def _binds(score: OptimizeScore, floor_us: float) -> bool:
+    return floor_us >= BINDING * best_known_us(_known(score.sample))
 
 
 def _places(done: Attempts) -> dict[str, object]:

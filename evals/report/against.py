@@ -130,10 +130,16 @@ def _gaps(pairs: Sequence[Pair[_Score]], reading: Reading[_Score]) -> Iterator[f
     """One for each sample: attempts at it are averaged first."""
     grouped: dict[str, list[float]] = {}
     for before, after in pairs:
-        gap = (reading.value(after) or 0) - (reading.value(before) or 0)
+        gap = _scored_value(after, reading) - _scored_value(before, reading)
         grouped.setdefault(after.sample, []).append(gap)
     for gaps in grouped.values():
         yield fmean(gaps)
+
+
+def _scored_value(score: _Score, reading: Reading[_Score]) -> float:
+    value = reading.value(score)
+    assert value is not None, f"{score.id} is unscored, and pairs are of scored ones"
+    return value
 
 
 def _told(pair: Pair[_Score], reading: Reading[_Score]) -> PairDocument:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from textwrap import fill, shorten
+from textwrap import shorten
 
 from evals.bootstrap import Interval
 from evals.pages import Heading, Part, Points, Prose, Table, interval_cell
 from evals.report.documents import AgainstDocument, PairDocument, RunDocument
 
-WIDTH = 100
 _LINE = 200
 _REASON, _REASONS = 70, 4
 
@@ -44,7 +43,7 @@ def unscored_parts(whys: Sequence[str], total: int, what: str) -> list[Part]:
         return []
     verb = "is" if len(whys) == 1 else "are"
     words = f"{len(whys)} of {total} {what} {verb} not scored: {reasons(whys)}"
-    return [Prose(fill(words, WIDTH))]
+    return [Prose(words)]
 
 
 def one_line(text: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from evals.bootstrap import Interval
+from evals.mcq.drafts import CHANCE
 from evals.mcq.questions import Question, read_key
 from evals.mcq.scoring import KEY, McqScore
-from evals.mcq.summary import ALL, CHANCE, Cell, Difference, summarise
+from evals.mcq.summary import ALL, Cell, Difference, summarise
 from evals.optimize.summary import check_scores
 from evals.pages import Heading, Part, Points, Prose, Table, interval_cell
 from evals.report.against import Reading, against, run_document
@@ -123,20 +124,39 @@ def saturation(cells: Sequence[Cell]) -> Iterator[str]:
 # --- the page
 
 
+def _answers(cells: Sequence[Cell]) -> Iterator[str]:
+    """What the run says, a line for each model."""
+    for model in dict.fromkeys(cell.model for cell in cells):
+        own = [cell for cell in cells if (cell.model, cell.group) == (model, ALL)]
+        shares = [f"{c.condition} {c.right.mean:.0%}" for c in own if c.right]
+        yield f"{model}: right with {', '.join(shares)}; guessing gives {CHANCE:.0%}"
+
+
+def _tables(report: McqReport, wanted: Callable[[str], bool]) -> Iterator[Part]:
+    yield Table(_cell_rows([cell for cell in report.summaries if wanted(cell.group)]), keys=3)
+    differences = [each for each in report.differences if wanted(each.group)]
+    yield Table(_difference_rows(differences), keys=3)
+
+
 def parts_of(report: McqReport) -> Iterator[Part]:
-    yield Prose("\n".join(run_line(run) for run in report.runs))
+    yield Points(list(_answers(report.summaries)))
     yield from _unscored(report.scores)
+    yield Points([run_line(run) for run in report.runs])
     yield Heading("All questions")
     yield Prose(
         f"Share of right answers among the scored ones; guessing gives {CHANCE}. Intervals (95 %) "
         "are drawn over samples."
     )
     yield Points(report.saturation, "No group is saturated.")
-    yield Table(_cell_rows([cell for cell in report.summaries if cell.group == ALL]))
-    yield Table(_difference_rows([each for each in report.differences if each.group == ALL]))
+    yield Table(_cell_rows([cell for cell in report.summaries if cell.group == ALL]), keys=3)
+    yield Table(
+        _difference_rows([each for each in report.differences if each.group == ALL]), keys=3
+    )
     yield Heading("By group")
-    yield Table(_cell_rows([cell for cell in report.summaries if cell.group != ALL]))
-    yield Table(_difference_rows([each for each in report.differences if each.group != ALL]))
+    yield Table(_cell_rows([cell for cell in report.summaries if cell.group != ALL]), keys=3)
+    yield Table(
+        _difference_rows([each for each in report.differences if each.group != ALL]), keys=3
+    )
     yield Heading("Wrong")
     yield Points(list(_lines(report.wrong)), "None: every scored answer is right.")
     yield Heading("Unscored")

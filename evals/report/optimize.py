@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from textwrap import fill
 
 from evals.optimize.differences import differences, saturations
 from evals.optimize.problems import DIFFICULTIES
@@ -23,7 +22,6 @@ from evals.optimize.summary import (
 from evals.pages import Heading, Part, Points, Prose, Table
 from evals.report.against import OPTIMIZE, against, run_document, word_of
 from evals.report.common import (
-    WIDTH,
     against_parts,
     machine_lines,
     one_line,
@@ -97,7 +95,7 @@ def _listed(score: OptimizeScore) -> FailureDocument:
 
 def _samples(scores: Attempts) -> Iterator[SampleDocument]:
     best = best_known(scores)
-    order = [ALL, *DIFFICULTIES, "unknown"]
+    order = [ALL, *DIFFICULTIES]
     names = sorted({s.sample for s in scores}, key=lambda name: (order.index(group_of(name)), name))
     for model in models_of(scores):
         for name in names:
@@ -121,12 +119,13 @@ def _attempts(scores: Attempts, condition: Condition) -> tuple[float | str, ...]
 
 
 def parts_of(report: OptimizeReport) -> Iterator[Part]:
-    yield Prose("\n".join(_head(report)))
+    yield Points(_said(report, ALL))
     yield from _unscored(report.scores)
+    yield Points(list(_head(report)))
     for group in dict.fromkeys(summary.group for summary in report.summaries):
         yield from _group(report, group)
     yield Heading("Samples")
-    yield Table(list(sample_rows(report)))
+    yield Table(list(sample_rows(report)), keys=3)
     yield Heading("Failures")
     yield Points(list(_failure_lines(report.failures)), "None: every scored program passed.")
     if report.unscored:
@@ -150,20 +149,24 @@ def _unscored(scores: Attempts) -> list[Part]:
 def _group(report: OptimizeReport, group: str) -> Iterator[Part]:
     own = [summary for summary in report.summaries if summary.group == group]
     found = [difference for difference in report.differences if difference.group == group]
-    said = [f"{each.model}: {each.words}" for each in report.saturation if each.group == group]
     yield Heading("All samples" if group == ALL else f"Difficulty: {group} ({_meaning(group)})")
-    yield Points(said)
-    for words, rows in (
-        ("geomean", speed_rows(own)),
-        ("paired", difference_rows(found)),
-        ("rates", rate_rows(own)),
-        ("best", effort_rows(own)),
-        ("places", place_rows(own)),
+    if group != ALL:  # of all, the page begins with it
+        yield Points(_said(report, group))
+    for words, rows, keys in (
+        ("geomean", speed_rows(own), 2),
+        ("paired", difference_rows(found), 3),
+        ("rates", rate_rows(own), 2),
+        ("best", effort_rows(own), 2),
+        ("places", place_rows(own), 2),
     ):
         if len(rows) > 1:
-            yield Table(rows)
+            yield Table(rows, keys)
             if group == ALL:
-                yield Prose(fill(WORDS[words], WIDTH))
+                yield Prose(WORDS[words])
+
+
+def _said(report: OptimizeReport, group: str) -> list[str]:
+    return [f"{each.model}: {each.words}" for each in report.saturation if each.group == group]
 
 
 def _meaning(group: str) -> str:
@@ -179,6 +182,6 @@ def short_parts(scores: Attempts) -> list[Part]:
     """After scoring: by condition, without intervals of every kind."""
     check_scores(scores)
     if all(score.status is None for score in scores):
-        return [Prose(fill(none_scored(scores), WIDTH))]
+        return [Prose(none_scored(scores))]
     own = summaries_of(scores, ALL)
-    return [*_unscored(scores), Table(speed_rows(own)), Table(rate_rows(own))]
+    return [*_unscored(scores), Table(speed_rows(own), 2), Table(rate_rows(own), 2)]

@@ -29,8 +29,10 @@ examples:
   keet context report.ncu-rep --launch 2 --source ./src -o context.md
 """
 
-_TOP = 5
-"""Causes, where there is room for them."""
+MAX_TOKENS = 2000
+"""Where nothing else is asked for."""
+CAUSES = 5
+"""Where there is room for them."""
 _LEAST = 30
 
 
@@ -40,9 +42,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--max-tokens",
         type=_budget,
-        default=2000,
+        default=MAX_TOKENS,
         metavar="N",
-        help="never more than this, counted as said above (default: 2000)",
+        help=f"never more than this, counted as said above (default: {MAX_TOKENS})",
     )
     add_source(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to FILE")
@@ -61,6 +63,6 @@ def run(args: Namespace) -> None:
 
     profile = read_profile(args.report, source=args.source)
     chosen = selected_launches(profile, args)
-    explanation = explain(profile, [longest(chosen)], _TOP)
+    explanation = explain(profile, [longest(chosen)], CAUSES)
     text = context_text(explanation, args.max_tokens, of=len(chosen))
     Destination(args, sys.stdout).write(text)

@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from evals.runs import CUT, OTHER_WORDS, Answer, Prompt, Run, RunFolder, read_lines
+from evals.runs import CUT, OTHER_WORDS, Answer, Prompt, Run, RunFolder, read_lines, write_lines
 from keet.errors import UsageError
 
 RUN = Run(
-    task="mcq", created="2026-11-15", prompt_version="v1", conditions=("none",), samples=("a",)
+    task="mcq",
+    created="2026-11-15",
+    keet="7.7",
+    prompt_version="v1",
+    conditions=("none",),
+    samples=("a",),
 )
 PROMPTS = [
     Prompt(id=f"mcq.q{i}.none.1", sample="a", condition="none", system="s", user="u")
@@ -21,7 +26,13 @@ PROMPTS = [
 
 def an_answer(number: int, text: str = "A", error: str | None = None, model: str = "m") -> Answer:
     return Answer(
-        id=PROMPTS[number].id, model=model, date="d", prompt_version="v1", text=text, error=error
+        id=PROMPTS[number].id,
+        model=model,
+        date="d",
+        keet="7.7",
+        prompt_version="v1",
+        text=text,
+        error=error,
     )
 
 
@@ -144,6 +155,47 @@ def test_a_missing_field_and_what_is_no_json_are_told_apart(folder: RunFolder) -
         _ = folder.run
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"keet": None}, "field 'keet': input should be a valid string"),
+        ({"schema_version": 2}, "field 'schema_version': input should be 1"),
+    ],
+)
+def test_a_run_of_another_form_is_refused(
+    change: dict[str, object], told: str, folder: RunFolder
+) -> None:
+    text = json.dumps({**RUN.model_dump(), **change})
+    (folder.path / "run.json").write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=rf"run\.json is no run: {told}"):
+        _ = folder.run
+
+
+def test_who_made_a_record_is_never_guessed(folder: RunFolder) -> None:
+    """It would be whoever reads it."""
+    (folder.path / "run.json").write_text(RUN.model_dump_json(exclude={"keet"}), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"run\.json is no run: field 'keet' is missing"):
+        _ = folder.run
+    line = an_answer(0).model_dump_json(exclude={"keet"}) + "\n"
+    (folder.path / "answers.jsonl").write_text(line, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"is no answer: field 'keet' is missing"):
+        _ = folder.answers
+
+
+def test_an_interruption_leaves_the_lines_that_were_there(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: Path, target: Path) -> Path:
+        raise KeyboardInterrupt
+
+    before = sorted(folder.path.iterdir())
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_lines(folder.path / "prompts.jsonl", PROMPTS[:1])
+    assert folder.prompts == PROMPTS
+    assert sorted(folder.path.iterdir()) == before
+
+
 # --- of which words
 
 
@@ -185,8 +237,6 @@ def test_records_of_earlier_versions_are_read(folder: RunFolder) -> None:
         (None, False),
         ("the server died", False),
         (CUT, True),
-        ("it ends at the limit of tokens", True),  # as it was written once
-        ("it ends at the limit of tokens; ask again with a higher --max-output", True),
     ],
 )
 def test_an_answer_that_was_cut_is_known_as_such(error: str | None, cut: bool) -> None:

@@ -99,7 +99,9 @@ def prompt(asked: Question, condition: str = "raw") -> Prompt:
 
 
 def answer(asked: Prompt, text: str, **more: object) -> Answer:
-    return Answer(id=asked.id, model="m", date=now(), prompt_version="v", text=text, **more)
+    return Answer(
+        id=asked.id, model="m", date=now(), keet="7.7", prompt_version="v", text=text, **more
+    )
 
 
 def test_a_right_letter_with_wrong_reasons_is_right():
@@ -139,6 +141,7 @@ def test_a_run_is_scored_and_summed_up(tmp_path):
     run = Run(
         task="mcq",
         created=now(),
+        keet="7.7",
         prompt_version="v",
         conditions=("none", "raw"),
         samples=("matrix_flip", "softmax_rows"),

@@ -34,6 +34,7 @@ def a_run(path: Path, task: str = "optimize") -> RunFolder:
     run = Run(
         task=task,  # type: ignore[arg-type]
         created=now(),
+        keet="7.7",
         prompt_version="v1",
         conditions=("none", "keet"),
         samples=SAMPLES,
@@ -43,7 +44,15 @@ def a_run(path: Path, task: str = "optimize") -> RunFolder:
 
 def answer(folder: RunFolder, prompt: Prompt, text: str, model: str = "m", **more: str) -> None:
     folder.add(
-        Answer(id=prompt.id, model=model, date=now(), prompt_version="v1", text=text, **more)  # type: ignore[arg-type]
+        Answer(
+            id=prompt.id,
+            model=model,
+            date=now(),
+            keet="7.7",
+            prompt_version="v1",
+            text=text,
+            **more,
+        )  # type: ignore[arg-type]
     )
 
 
@@ -124,7 +133,7 @@ def test_the_manifest_says_what_the_floor_rests_on(answered: RunFolder, tmp_path
     facts = load_problems()["matrix_flip"]
     assert told["compulsory_bytes"] == facts.compulsory_bytes == 2 * 8192 * 8192 * 4
     assert told["compulsory_flops"] == facts.compulsory_flops
-    assert (told["floor_note"], told["headers"], told["flags"]) == (facts.note, [], [])
+    assert (told["headers"], told["flags"]) == ([], [])
 
 
 def test_the_script_knows_every_pipe_of_every_floor() -> None:

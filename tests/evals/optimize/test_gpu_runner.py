@@ -424,6 +424,38 @@ def test_what_has_a_status_is_not_run_again(measured):
     assert {name: again[name] for name in before} == before
 
 
+@needs_compiler
+@pytest.mark.parametrize(
+    ("more", "name", "here"),
+    [
+        (("--rounds", "2"), None, "rounds 3, and this is 2"),
+        (("--launches", "9"), None, "launches 4, and this is 9"),
+        (("--arch", "sm_1"), None, "arch native, and this is sm_1"),
+        (("--only", "innocent"), "another", "gpu a stand-in, and this is another"),
+    ],
+)
+def test_a_file_of_another_machine_is_not_gone_on_with(
+    measured, monkeypatch, capsys, more, name, here
+):
+    file = measured["folder"] / "measured.json"
+    before = file.read_bytes()
+    monkeypatch.setattr(scoring, "gpu_trouble", lambda: None)
+    monkeypatch.setattr(scoring, "gpu_name", lambda: name)
+    assert run(measured["folder"] / "bundle", file, *more) == 2
+    said = capsys.readouterr().err
+    assert said.endswith(f"{here}: name another file with -o, or move that one away\n")
+    assert said.count("\n") == 1
+    assert file.read_bytes() == before
+
+
+@needs_compiler
+def test_where_nothing_is_left_to_measure_the_file_stays(measured):
+    file = measured["folder"] / "measured.json"
+    before = file.read_bytes()
+    score(measured["folder"] / "bundle", file, "--only", "honest", "--gpu-limit", "4")
+    assert file.read_bytes() == before
+
+
 # --- the machine
 
 
@@ -455,9 +487,15 @@ def test_a_folder_that_is_no_bundle_is_said(tmp_path, capsys):
     ],
 )
 def test_what_the_driver_says_of_a_gpu(monkeypatch, code, said):
-    monkeypatch.setattr(scoring, "_COUNT_GPUS", code)
+    monkeypatch.setattr(scoring, "_ASK_DRIVER", code)
     found = scoring.gpu_trouble()
     assert found is None if said is None else found.startswith(said)
+
+
+@pytest.mark.parametrize(("code", "name"), [("print('H')", "H"), ("", None), ("1 / 0", None)])
+def test_what_the_driver_calls_a_gpu(monkeypatch, code, name):
+    monkeypatch.setattr(scoring, "_ASK_DRIVER", code)
+    assert scoring.gpu_name() == name
 
 
 @pytest.mark.parametrize(
@@ -540,6 +578,13 @@ def test_a_reply_without_the_nonce_is_a_cheat(tmp_path):
         program(tmp_path, """echo "0123 {\\"event\\": \\"ready\\"}" > /proc/self/fd/$2""")
     )
     assert (found.status, found.why) == ("CHEAT", "writes to the pipe of the harness")
+
+
+@pytest.mark.parametrize("text", ["no json", "5", "{}"])
+def test_a_broken_reply_counts_against_the_program(tmp_path, text):
+    found = verdict(program(tmp_path, f'echo "$nonce {text}" > /proc/self/fd/$2'))
+    assert found.status == "RUNTIME_ERROR"
+    assert found.why.startswith("a broken reply: ")
 
 
 def test_an_early_end_is_a_runtime_error_with_the_last_words(tmp_path):

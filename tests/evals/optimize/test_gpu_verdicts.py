@@ -108,12 +108,20 @@ def test_the_floor_is_bytes_over_bandwidth_and_a_cheat_is_below_it_without_l2():
 
 
 def test_operations_set_the_floor_where_they_take_longer():
-    sample = {"compulsory_bytes": 1000, "compulsory_flops": {"fp32": 1e12, "unheard_of": 1e30}}
+    sample = {"compulsory_bytes": 1000, "compulsory_flops": {"fp32": 1e12}}
     floor = scoring.floor_of(sample, H200)
     assert floor.least == pytest.approx(1e6 * 1e12 / (256 * 132 * 1.98e9))
     assert floor.impossible is not None
     assert floor.least is not None
     assert floor.impossible < floor.least
+
+
+def test_operations_of_an_unknown_pipe_are_an_error():
+    sample = {"compulsory_bytes": 1000, "compulsory_flops": {"fp4": 1e30}}
+    with pytest.raises(KeyError, match="fp4"):
+        scoring.floor_of(sample, H200)
+    with pytest.raises(scoring.Refused, match="operations of fp4 for x, which is none of fp64, "):
+        scoring.check_pipes({"samples": {"x": sample}})
 
 
 def test_an_unknown_floor_is_not_zero():
@@ -216,6 +224,47 @@ def test_results_are_kept_and_not_measured_again(tmp_path):
     again.save()
     results = json.loads(file.read_text(encoding="utf-8"))["results"]
     assert [(r["model"], r["status"]) for r in results] == [("a", "CHEAT"), ("b", "INCORRECT")]
+
+
+def test_a_file_is_of_one_machine_and_one_way_to_measure(tmp_path):
+    measurement = scoring.Measurement(tmp_path / "m.json", {"results": []})
+    measurement.record |= {"machine": {"gpu": "A", "arch": None}, "settings": {"rounds": 7}}
+    measurement.check(gpu="B", rounds=1)  # nothing is in it yet
+    measurement.record["results"] = [{}]
+    measurement.check(gpu="A", arch="sm_90", rounds=7)
+    measurement.check(gpu=None)  # not known yet
+    for other in ({"gpu": "B"}, {"rounds": 6}):
+        with pytest.raises(scoring.Refused, match=r"m\.json was .*: name another file with -o"):
+            measurement.check(**other)
+
+
+@pytest.mark.parametrize("of_baseline", [False, True])
+def test_what_the_machine_could_not_run_is_left_without_a_status(of_baseline):
+    def fails(_: scoring.Contender) -> None:
+        raise OSError(24, "Too many open files")
+
+    contest = contest_of([[200, 200]], [])
+    contest.contenders[0 if of_baseline else 1].attempt(fails)
+    found = result(contest, {})
+    assert (found["status"], "candidate_us" in found) == (None, False)
+    start = "the baseline failed: " if of_baseline else ""
+    assert str(found["why"]).startswith(f"{start}this machine could not run it: [Errno 24] Too")
+
+
+def test_a_mistake_of_the_script_is_not_taken_for_a_broken_reply():
+    def fails(_: scoring.Contender) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        contest_of([], []).contenders[1].attempt(fails)
+
+
+def test_the_limits_of_the_options_are_the_defaults(tmp_path, monkeypatch):
+    (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
+    monkeypatch.setattr(scoring.shutil, "which", lambda name: name)
+    monkeypatch.setattr(scoring, "can_cut_network", lambda: True)
+    settings = scoring.settings_of(scoring.options([str(tmp_path)]))
+    assert settings.limits._replace(memory_of_all=1 << 62) == scoring.Limits()
 
 
 def test_a_digest_is_of_the_candidate_and_of_what_it_is_held_against(tmp_path):

@@ -20,7 +20,6 @@ from evals.optimize.metrics import (
     mean_log2,
     pass_at_k,
     speedup_at_k,
-    speedup_at_k_passed,
 )
 
 SPEEDUPS = st.lists(st.floats(0.1, 100), min_size=1, max_size=8)
@@ -99,12 +98,6 @@ def test_a_failure_keeps_the_old_code() -> None:
     assert speedup_at_k([None, 3.0], 2) == 3
     assert speedup_at_k([None, None], 2) == 1
     assert speedup_at_k([None, 0.5], 1) == 0.75  # slower is not failed
-
-
-def test_over_passed_only_says_so_where_too_few_passed() -> None:
-    assert speedup_at_k_passed([None, 3.0, 5.0], 1) == 4
-    assert speedup_at_k_passed([None, 3.0], 2) is None
-    assert speedup_at_k_passed([None], 1) is None
 
 
 def test_fast_p_wants_correct_and_faster() -> None:

@@ -125,3 +125,11 @@ def test_a_brace_is_booked_on_and_no_cause() -> None:
     text = source("gas_state")
     assert any(cause.code == "}" for cause in SAMPLES["gas_state"].truth.cause)
     assert places(SAMPLES["gas_state"], text.rstrip().removesuffix("}")).kept_cause is True
+
+
+def test_a_text_with_slashes_is_no_comment() -> None:
+    """What stands behind it on its line is still there."""
+    name = "matrix_flip"
+    (cause,) = (cause for cause in SAMPLES[name].truth.cause if cause.variant == "slow")
+    behind = tampered(name, cause.code, f'const char* where = "http://here"; {cause.code}')
+    assert places(SAMPLES[name], behind).kept_cause is True

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from evals.optimize import bundle
+from evals.optimize.gpu.score_candidates import Floor, floor_of
 from evals.optimize.problems import (
-    H200,
-    ProblemFacts,
     best_known_speedup,
     best_known_us,
     difficulty_of,
-    floor_us,
     known_samples,
     load_problems,
 )
 from keet.ingest import read_profile
+from tests.evals.optimize.test_gpu_verdicts import H200
 
 NAMES = sorted(load_problems())
 STREAMING = [
@@ -22,15 +22,9 @@ STREAMING = [
 ]
 
 
-def facts(**given: object) -> ProblemFacts:
-    base = {
-        "difficulty": "visible",
-        "reason": "",
-        "compulsory_read": 0,
-        "compulsory_write": 0,
-        "note": "",
-    }
-    return ProblemFacts.model_validate({**base, **given})
+def floor(name: str) -> Floor:
+    """On an H200, from what a bundle says of the sample."""
+    return floor_of(bundle._floor(load_problems()[name]), H200)
 
 
 def test_every_cuda_sample_has_its_facts() -> None:
@@ -40,14 +34,16 @@ def test_every_cuda_sample_has_its_facts() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_floor_is_above_a_measured_time(name: str) -> None:
-    assert floor_us(load_problems()[name], leave_l2=False) < 0.95 * best_known_us(
-        known_samples()[name]
-    )
+    least = floor(name).least
+    assert least is not None
+    assert least < 0.95 * best_known_us(known_samples()[name])
 
 
 @pytest.mark.parametrize("name", STREAMING)
 def test_a_program_at_the_dram_roofline_is_within_twice_its_floor(name: str) -> None:
-    assert best_known_us(known_samples()[name]) < 2 * floor_us(load_problems()[name])
+    impossible = floor(name).impossible
+    assert impossible is not None
+    assert best_known_us(known_samples()[name]) < 2 * impossible
 
 
 def test_there_are_enough_of_those() -> None:
@@ -67,7 +63,7 @@ def test_and_to_write_it_but_for_what_the_l2_still_holds(name: str) -> None:
     launches = read_profile(known_samples()[name].report("fast")).launches
     written = sum(launch.get("dram_bytes_written").value for launch in launches)
     wanted = load_problems()[name].compulsory_write
-    assert wanted - H200.l2_bytes <= written <= wanted + 4e6
+    assert wanted - H200["l2_bytes"] <= written <= wanted + 4e6
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -90,16 +86,6 @@ def test_each_difficulty_has_several_samples() -> None:
 def test_triton_samples_have_a_difficulty_too() -> None:
     names = ("softmax_rows", "token_mix", "key_count", "nowhere")
     assert [difficulty_of(name) for name in names] == ["visible", "healthy", "hidden", None]
-
-
-def test_the_longest_of_the_compulsory_parts_is_the_floor() -> None:
-    bytes_alone = facts(compulsory_read=4_800_000, compulsory_write=4_800_000)
-    assert floor_us(bytes_alone, leave_l2=False) == pytest.approx(2.0)
-    assert floor_us(bytes_alone) == 0
-    assert floor_us(facts(compulsory_flops={"fp16": 99 * 10**10})) == pytest.approx(1000)
-    assert floor_us(facts(compulsory_host=64_000)) == pytest.approx(1.0)
-    both = facts(compulsory_read=480 * 10**6, compulsory_flops={"fp32": 67 * 10**6})
-    assert floor_us(both, leave_l2=False) == pytest.approx(100)
 
 
 def test_the_best_known_is_the_fastest_variant() -> None:

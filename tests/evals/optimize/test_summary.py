@@ -80,7 +80,6 @@ def test_failures_count_as_1x_and_unscored_not_at_all() -> None:
     assert none.geomean.mean == pytest.approx(2**0.25)
     assert none.geomean_passed == pytest.approx(2)
     assert none.speedup_at_1 == pytest.approx((1.5 + 1) / 2)
-    assert none.speedup_at_1_passed == pytest.approx(2)
     assert none.speedup_at_k == pytest.approx(2)
     assert none.first_try == pytest.approx(math.sqrt(2))
 
@@ -88,6 +87,15 @@ def test_failures_count_as_1x_and_unscored_not_at_all() -> None:
 def test_a_cheat_is_not_built() -> None:
     cheats = summary({"matrix_flip": {"none": ["CHEAT", 2.0]}}, "none")
     assert (cheats.build_at_1, cheats.pass_at_1) == (0.5, 0.5)
+
+
+@pytest.mark.parametrize("name", ["nowhere", "softmax_rows"])
+def test_a_sample_that_is_not_known_here_is_named(name: str) -> None:
+    """It has no best known speed-up: 1x is not to count as having reached it."""
+    found = scores({name: {"none": [1.0]}})
+    for read in (best_known, summarise):
+        with pytest.raises(UsageError, match=rf"{name} is no CUDA sample here; report"):
+            read(found)
 
 
 def test_a_record_becomes_the_best_known() -> None:

@@ -51,6 +51,7 @@ def scored_run(path: Path, found: Sequence[OptimizeScore], version: str = VERSIO
     run = Run(
         task="optimize",
         created="2026-01-01T00:00:00+00:00",
+        keet="7.7",
         prompt_version=version,
         conditions=tuple(dict.fromkeys(each.condition for each in found)),
         samples=tuple(dict.fromkeys(each.sample for each in found)),

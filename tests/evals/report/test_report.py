@@ -184,7 +184,7 @@ def test_the_machine_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "measured on: not written down; keet eval score does" in printed(capsys, run)
     where = MeasuredOn(gpu="NVIDIA H200", driver="580", cuda="13.0", rounds=7, launches=5)
     write_lines(run / MACHINES, [where])
-    assert "\nmeasured on NVIDIA H200, driver 580, CUDA 13.0, 7 rounds x 5 launches\n" in printed(
+    assert "\n  measured on NVIDIA H200, driver 580, CUDA 13.0, 7 rounds x 5 launches\n" in printed(
         capsys, run
     )
     assert '"gpu": "NVIDIA H200"' in printed(capsys, run, "--format", "json")

@@ -32,6 +32,7 @@ def folder(tmp_path: Path) -> RunFolder:
     run = Run(
         task="optimize",
         created="2026-01-01",
+        keet="7.7",
         prompt_version="v",
         conditions=("none",),
         samples=("matrix_flip",),
@@ -44,7 +45,7 @@ def folder(tmp_path: Path) -> RunFolder:
 def answered(folder: RunFolder) -> RunFolder:
     code = (HERE / "matrix_flip" / "fast.cu").read_text()
     text = f"```cuda\n{code}```"
-    folder.add(Answer(id=ID, model="m:m", date="d", prompt_version="v", text=text))
+    folder.add(Answer(id=ID, model="m:m", date="d", keet="7.7", prompt_version="v", text=text))
     return folder
 
 
@@ -87,7 +88,9 @@ def test_without_gpu_and_file_it_says_how(answered: RunFolder) -> None:
 def test_answers_without_a_program_need_no_measurement(
     folder: RunFolder, text: str, error: str | None
 ) -> None:
-    folder.add(Answer(id=ID, model="m:m", date="d", prompt_version="v", text=text, error=error))
+    folder.add(
+        Answer(id=ID, model="m:m", date="d", keet="7.7", prompt_version="v", text=text, error=error)
+    )
     assert [each.status for each in scored(folder)] == ["COMPILE_ERROR"]
 
 
@@ -188,3 +191,19 @@ def test_a_gpu_is_one_that_is_listed(
     assert measuring.can_measure() is there
     (tmp_path / "nvcc").unlink()
     assert measuring.can_measure() is False
+
+
+def test_a_driver_that_hangs_is_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    for name in ("nvcc", "nvidia-smi"):
+        (tmp_path / name).write_text("#!/bin/sh\nexec /bin/sleep 20\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(measuring, "_ANSWER", 0.2)
+    assert measuring.can_measure() is False
+
+
+def test_a_bundle_that_can_not_be_removed_is_said(answered: RunFolder) -> None:
+    (answered.path / "gpu").write_text("")
+    with pytest.raises(NotAvailable, match=r"gpu can't be removed \(not a directory\); remove it"):
+        measuring.measure(answered)

@@ -1,0 +1,64 @@
+"""Pages fit the terminal, and lose nothing by it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evals.pages import Heading, Points, Prose, Table, as_markdown, as_text
+from evals.tables import text_table
+
+PARTS = [
+    Heading("A heading that is rather long, as headings of difficulties are"),
+    Prose("word " * 40),
+    Points(["optimize.gas_state.keet.1 (claude): COMPILE_ERROR: " + "because " * 12]),
+    Table(
+        [
+            ("model", "condition", "geomean", "why"),
+            ("m", "none", "3.84 (2.34 to 6.32)", "so " * 30),
+            ("m", "raw", "5.44 (3.02 to 10.07)", "-"),
+        ],
+        keys=2,
+    ),
+]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_nothing_is_wider_than_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = as_text(PARTS)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.split().count("word") == 40
+    assert text.split().count("so") == 30
+
+
+def test_markdown_does_not_depend_on_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = set()
+    for width in ("60", "200"):
+        monkeypatch.setenv("COLUMNS", width)
+        pages.add(as_markdown("T", "keet eval x", PARTS))
+    assert len(pages) == 1
+
+
+def test_a_table_that_is_too_wide_goes_on_below_with_its_keys() -> None:
+    rows = [("a", "b", "c" * 10, "d" * 10), ("x", "y", "1", "2")]
+    assert text_table(rows, 17, keys=2) == [
+        f"a  b  {'c' * 10}",
+        "x  y           1",
+        "",
+        f"a  b  {'d' * 10}",
+        "x  y           2",
+    ]
+
+
+CELLS = st.lists(
+    st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=9), min_size=3, max_size=3
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(CELLS, min_size=1, max_size=5), st.integers(20, 60), st.integers(1, 2))
+def test_no_cell_is_lost(rows: list[list[str]], width: int, keys: int) -> None:
+    words = " ".join(text_table(rows, width, keys)).split()
+    assert {cell for row in rows for cell in row} <= set(words)
