@@ -77,9 +77,8 @@ def run(args: Namespace) -> None:
 
         write_lines(folder.path / MACHINES, scored.machines)
     sys.stdout.write(as_text(scored.parts))
-    sys.stderr.write(
-        f"{len(scored.scores)} scores in {folder.path / SCORES}; next: keet eval report {folder.path}\n"
-    )
+    where = folder.path / SCORES
+    sys.stderr.write(f"{len(scored.scores)} scores in {where}; next: keet eval report {args.run}\n")
 
 
 def _check_replaces(folder: RunFolder, scored: _Scored) -> None:
