@@ -12,6 +12,7 @@ from keet.cli.arguments import add_report, add_source, check_output, output_erro
 EXAMPLES = """\
 examples:
   keet snapshot report.ncu-rep                    writes report.keet.json
+  keet snapshot report.ncu-rep -o small.keet.json.zst    the same, packed: every command reads it
   keet snapshot report.ncu-rep -o - | less
   keet show report.keet.json                      a snapshot is as good as its report
 """
@@ -24,7 +25,8 @@ def configure(parser: ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help="where to (default: REPORT's name with .keet.json, here; - is stdout)",
+        help="where to (default: REPORT's name with .keet.json, here; - is stdout); "
+        "a name that ends in .zst is packed",
     )
 
 
@@ -45,7 +47,7 @@ def run(args: Namespace) -> None:
 
 
 def _stem(report: Path) -> str:
-    for suffix in (".keet.json", ".ncu-repz", ".ncu-rep", ".csv"):
+    for suffix in (".keet.json.zst", ".keet.json", ".ncu-repz", ".ncu-rep", ".csv"):
         if report.name.endswith(suffix):
             return report.name.removesuffix(suffix)
     return report.name

@@ -18,8 +18,8 @@ from typing import NamedTuple
 from keet.corpus.sharding import WHOLE, Shard
 from keet.errors import UsageError
 
-_BINARY = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report")
-"""The last is what Nsight Compute called them in 2019."""
+_BINARY = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".keet.json.zst")
+"""The third is what Nsight Compute called them in 2019, the last a packed snapshot."""
 _NAMES = (*_BINARY, ".keet.json")
 _PERHAPS = (".csv", ".json")
 """Anybody's: what is in them decides."""

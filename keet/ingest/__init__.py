@@ -9,7 +9,7 @@ from pathlib import Path
 
 from keet.errors import DamagedReport, EmptyReport, UnknownFormat, UnreadableFile
 from keet.ingest import container
-from keet.ingest.files import MAX_TEXT, InputFile, open_input, printable_path, sha256
+from keet.ingest.files import HEAD, MAX_TEXT, InputFile, open_input, printable_path, sha256
 from keet.ingest.wire import Malformed
 from keet.profile import Profile, Provenance, ReportFormat
 from keet.version import __version__
@@ -23,7 +23,8 @@ _GIANT = 64 << 20
 
 
 def read_profile(path: StrPath, *, source: StrPath | None = None) -> Profile:
-    """Read a `.ncu-rep`, a `.ncu-repz`, an `ncu --csv --page raw` export or a keet snapshot.
+    """Read a `.ncu-rep`, a `.ncu-repz`, an `ncu --csv --page raw` export or a keet snapshot
+    (packed or not).
 
     What a file is, its bytes say, not its name. `source` is a folder with the sources, for reports
     that do not embed them. Raises an `IngestError` that names the file, what is wrong and what to
@@ -122,10 +123,31 @@ def _read_compressed(file: InputFile) -> Profile:
         raise _changed(file)
     size = zstd.unpacked_size(packed, file.path)
     with zstd.unpacked(packed) as stream:
+        if not stream.read(HEAD).startswith(container.MAGIC):
+            return _read_packed_text(file, packed, size)
+    with zstd.unpacked(packed) as stream:
         blocks = container.read_blocks(stream, size, file.path)
     with zstd.unpacked(packed) as stream:
         data = stream.read()
     return _from_container(file, data, blocks, "ncu-repz", sha256(packed))
+
+
+def _read_packed_text(file: InputFile, packed: bytes, size: int) -> Profile:
+    """A packed snapshot (`.keet.json.zst`)."""
+    from keet.ingest import snapshot, zstd
+
+    _refuse_giant_text(file, size)
+    with zstd.unpacked(packed) as stream:
+        text = stream.read().decode("utf-8", errors="replace")
+    if not _is_snapshot(text):
+        raise UnknownFormat(file.path, "it is compressed with zstd, and not a report", _ACCEPTED)
+    return snapshot.read_snapshot(text, file.path)
+
+
+def _is_snapshot(text: str) -> bool:
+    from keet.ingest import snapshot
+
+    return text.lstrip().startswith("{") and snapshot.MARK in text[:HEAD]
 
 
 def _from_container(
@@ -155,15 +177,19 @@ def _from_container(
     return Profile(launches, provenance)
 
 
+def _refuse_giant_text(file: InputFile, size: int) -> None:
+    if size > MAX_TEXT:
+        raise UnreadableFile(
+            file.path,
+            f"{size / 1e6:.0f} MB of text is more than keet reads",
+            "use the .ncu-rep that it was made from",
+        )
+
+
 def _read_text(file: InputFile) -> Profile:
     from keet.ingest import csv_export, snapshot
 
-    if file.size > MAX_TEXT:
-        raise UnreadableFile(
-            file.path,
-            f"{file.size / 1e6:.0f} MB of text is more than keet reads",
-            "use the .ncu-rep that it was made from",
-        )
+    _refuse_giant_text(file, file.size)
     data = file.read()
     if len(data) != file.size:
         raise _changed(file)
@@ -171,7 +197,7 @@ def _read_text(file: InputFile) -> Profile:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UnknownFormat(file.path, "this is no Nsight Compute report", _ACCEPTED) from None
-    if text.lstrip().startswith("{") and snapshot.MARK in text[:4096]:
+    if _is_snapshot(text):
         return snapshot.read_snapshot(text, file.path)
     if not csv_export.has_table(text):
         raise _refused_text(file, text)

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 VERSION = 1
 MARK = "keet_snapshot"
 SUFFIX = ".keet.json"
+PACKED = ".zst"
+"""Ends the name of a packed snapshot."""
 
 Cell = int | float | str | list[str] | None
 """A value in JSON, which has no NaN and no infinity: those are written as ["nan"], ["inf"]."""
@@ -50,8 +52,27 @@ Cell = int | float | str | list[str] | None
 def write_snapshot(profile: Profile, path: Path) -> None:
     """Write the profile so that a crash leaves no half of it."""
     with replacing(path) as file:
+        if path.name.endswith(PACKED):
+            file.write(packed_snapshot(profile))
+            return
         for piece in snapshot_text(profile):
             file.write(piece.encode())
+
+
+def packed_snapshot(profile: Profile) -> bytes:
+    """In columns, and compressed with the dictionary that keet ships."""
+    from keet.ingest import zstd
+    from keet.ingest.packing import packed_document
+
+    document = {
+        MARK: VERSION,
+        "provenance": profile.provenance._replace(snapshot=None)._asdict(),
+        "launches": [_launch_document(launch) for launch in profile.launches],
+    }
+    text = json.dumps(
+        packed_document(document), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )
+    return zstd.packed(text.encode())
 
 
 def snapshot_text(profile: Profile) -> Iterator[str]:
@@ -163,7 +184,11 @@ def read_snapshot(text: str, path: Path) -> Profile:
         )
     from pydantic import ValidationError
 
+    from keet.ingest import packing
+
     try:
+        if packing.MARK in document:
+            document = packing.unpacked_document(document)
         snapshot = _adapter().validate_python(document)
         launches = tuple(_launch(stored) for stored in snapshot.launches)
         return Profile(launches, snapshot.provenance._replace(snapshot=str(path)))

@@ -1,5 +1,6 @@
 """Snapshots: everything comes back, and a person can read the file."""
 
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -8,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.errors import DamagedReport, IngestError, UnsupportedVersion
-from keet.ingest import read_profile
+from keet.errors import DamagedReport, IngestError, UnknownFormat, UnsupportedVersion
+from keet.ingest import read_profile, zstd
 from keet.ingest.snapshot import read_snapshot, snapshot_text, write_snapshot
 from keet.ingest.stored import StoredLaunch
 from keet.profile import Device, KernelName, Launch, Profile, Provenance, RawMetric, Workload
 from tests.conftest import CORPUS, REPORTS, corpus_files, needs_corpus
 
+DICTIONARY = "b6aaf065b9cc90a3f8578dbcf8d17be8bb5f883dbc25304fad9defee91c2680f"
 NAMES = ["tour_lines.ncu-rep", "nvtx.ncu-rep", "range.ncu-rep", "tour_lines.csv"]
 
 
@@ -118,3 +120,53 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write_snapshot(profile, tmp_path / "x.keet.json")
     assert list(tmp_path.iterdir()) == []
+
+
+# --- packed
+
+
+def packed_copy(name: str, folder: Path) -> Path:
+    target = folder / "out.keet.json.zst"
+    write_snapshot(read_profile(REPORTS / name), target)
+    return target
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_lost_in_a_packed_one(name: str, tmp_path: Path) -> None:
+    profile = read_profile(REPORTS / name)
+    packed = packed_copy(name, tmp_path)
+    back = read_profile(packed)
+    assert back.provenance._replace(snapshot=None) == profile.provenance
+    for before, after in zip(profile.launches, back.launches, strict=True):
+        assert facts(before) == facts(after)
+    plain = tmp_path / "out.keet.json"
+    write_snapshot(profile, plain)
+    assert packed.stat().st_size < plain.stat().st_size / 5
+
+
+def test_the_dictionary_never_changes() -> None:
+    """Packed snapshots that exist can't be read without it: a better one gets a file of its own."""
+    content = zstd.zstd.decompress(zstd._DICTIONARY.read_bytes())
+    assert hashlib.sha256(content).hexdigest() == DICTIONARY
+
+
+def test_one_that_is_cut_or_needs_another_dictionary_is_refused(tmp_path: Path) -> None:
+    packed = packed_copy("nvtx.ncu-rep", tmp_path)
+    data = packed.read_bytes()
+    for size in (5, 20, len(data) // 2, len(data) - 1):
+        packed.write_bytes(data[:size])
+        with pytest.raises(DamagedReport, match="cut short"):
+            read_profile(packed)
+    other = zstd.zstd.finalize_dict(
+        zstd.zstd.ZstdDict(b"something else " * 99, is_raw=True), [b"some text"] * 9, 4096, 3
+    )
+    packed.write_bytes(zstd.zstd.compress(b'{"keet_snapshot": 1}', zstd_dict=other))
+    with pytest.raises(DamagedReport, match="it needs dictionary"):
+        read_profile(packed)
+
+
+def test_other_compressed_text_is_no_report(tmp_path: Path) -> None:
+    path = tmp_path / "notes.zst"
+    path.write_bytes(zstd.zstd.compress(b"these are notes"))
+    with pytest.raises(UnknownFormat, match="compressed with zstd, and not a report"):
+        read_profile(path)
