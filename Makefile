@@ -6,10 +6,10 @@ STAMP  := $(VENV)/.installed
 SAMPLE := kernels_samples/column_physics
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs samples clean
+.PHONY: help demo test check bench docs samples casebook casebook-import clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +49,17 @@ docs: $(STAMP)  ## write what is generated again: the compiled catalog, tables o
 samples:  ## profile and measure the samples again: needs a GPU, nvcc and ncu
 	PYTHONPATH=. $(PYTHON) -m kernels_samples.capture $(SAMPLES)
 	PYTHONPATH=. $(PYTHON) -m kernels_samples.table
+
+# The same Python: the runner needs the standard library, and Triton families torch and triton.
+RUN     ?= casebook_run
+SECONDS ?= 1800
+casebook:  ## measure and profile the casebook: needs a GPU, nvcc and ncu (RUN=DIR, FAMILIES=..., SECONDS=N)
+	PYTHONPATH=. $(PYTHON) -m kernels_samples.casebook.runner $(RUN) $(FAMILIES) --seconds $(SECONDS)
+
+casebook-import: $(STAMP)  ## take what `make casebook` measured into the repository (RUN=DIR)
+	$(BIN)/python -m kernels_samples.casebook.import_run $(RUN)
+	$(BIN)/python -m kernels_samples.casebook.index
+	$(BIN)/python -m kernels_samples.casebook.counts
 
 clean:  ## remove the environment and everything that was built
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache

@@ -43,6 +43,7 @@ COMMANDS = {
     "top": _Command("top", "the biggest opportunities of a store: share of time x forecast"),
     "query": _Command("query", "SQL over a store: launches, findings, metrics, files"),
     "insights": _Command("insights", "sweeps, clusters, outliers and changes over a store"),
+    "cases": _Command("cases", "measured cases: kernels before and after a fix, with the gain"),
     "eval": _Command("eval", "is keet right, and does it help? scores with intervals"),
     "verify": _Command("verify", "check the numbers of any text against a report"),
     "profile": _Command("profile", "run ncu on a program with what keet needs, then explain"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keet.render.ask_documents import AskDocument
+from keet.render.cases_documents import CasesDocument
 from keet.render.diff_documents import DiffDocument, ExplainAgainstDocument
 from keet.render.documents import (
     DoctorDocument,
@@ -30,6 +31,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "roofline": RooflineDocument,
     "top": TopDocument,
     "query": QueryDocument,
+    "cases": CasesDocument,
     "insights": InsightsDocument,
     "verify": VerifyDocument,
     "doctor": DoctorDocument,

@@ -1,0 +1,92 @@
+"""Measured cases of the casebook: kernels before and after a fix, with the gain, on a real GPU.
+
+A case has one dominant cause (`finding`), or shows its symptom without gaining from the fix (a
+look-alike). CASE is an id from the list: its source diff, both times, what the counters did."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from keet.cli.arguments import Destination, add_output
+from keet.errors import UsageError
+
+if TYPE_CHECKING:
+    from keet.catalog.cases import CaseEntry
+
+EXAMPLES = """\
+examples:
+  keet cases
+  keet cases --finding shared_bank_conflict
+  keet cases --archetype gemm --lookalikes
+  keet cases transpose/unpadded_tile
+  keet cases --format json | jq '.cases[] | select(.hidden) | .id'
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("case", nargs="?", metavar="CASE", help="show this one in full")
+    parser.add_argument("--finding", metavar="ID", help="only cases of this finding (keet's ids)")
+    parser.add_argument(
+        "--archetype", metavar="NAME", help="only this kind of kernel: gemm, scan, …"
+    )
+    parser.add_argument("--family", metavar="NAME", help="only this family")
+    parser.add_argument(
+        "--lookalikes", action="store_true", help="only symptoms whose removal gains nothing"
+    )
+    add_output(parser, "terminal", "json")
+
+
+def run(args: Namespace) -> None:
+    from keet.catalog.cases import casebook
+    from keet.render.cases import case_view, cases_view
+    from keet.render.cases_documents import cases_json
+
+    out = Destination(args, sys.stdout)
+    entries = [_named(args.case, casebook())] if args.case else _chosen(args, casebook())
+    if args.format == "json":
+        out.write(cases_json(entries))
+    elif args.case:
+        out.show(lambda width: case_view(entries[0], width))
+    else:
+        out.show(lambda width: cases_view(entries, width))
+
+
+def _named(name: str, entries: tuple[CaseEntry, ...]) -> CaseEntry:
+    """By full id, or by the part behind the family where that is unique."""
+    found = [entry for entry in entries if name in (entry.id, entry.id.partition("/")[2])]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(entry.id for entry in found)
+        raise UsageError(f"{name} is the name of several cases: {ids}")
+    close = difflib.get_close_matches(name, [entry.id for entry in entries], n=1)
+    hint = f"did you mean: keet cases {close[0]}" if close else "see: keet cases"
+    raise UsageError(f"there is no case {name!r}; {hint}")
+
+
+def _chosen(args: Namespace, entries: tuple[CaseEntry, ...]) -> list[CaseEntry]:
+    """Grouped by finding, the largest gain first."""
+    for option in ("finding", "archetype", "family"):
+        _check_known(option, getattr(args, option), {getattr(entry, option) for entry in entries})
+    chosen = [
+        entry
+        for entry in entries
+        if args.finding in (None, entry.finding)
+        and args.archetype in (None, entry.archetype)
+        and args.family in (None, entry.family)
+        and (entry.lookalike or not args.lookalikes)
+    ]
+    if not chosen:
+        raise UsageError("no case matches all of these options; leave one out")
+    return sorted(chosen, key=lambda entry: (entry.finding, entry.lookalike, -entry.speedup))
+
+
+def _check_known(option: str, wanted: str | None, known: set[str]) -> None:
+    if wanted is None or wanted in known:
+        return
+    close = difflib.get_close_matches(wanted, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(sorted(known))}"
+    raise UsageError(f"--{option} {wanted}: the casebook has no such {option}; {hint}")

@@ -1,0 +1,136 @@
+"""Writes the index of the casebook that ships with keet: every case and diff, without profiles.
+
+python -m kernels_samples.casebook.index            writes keet/catalog/cases.json
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from keet.profile import Profile
+from kernels_samples.casebook.cases import Case, counter_value, dump, load_cases
+
+ROOT = Path(__file__).parents[2]
+INDEX = ROOT / "keet" / "catalog" / "cases.json"
+MAX_BYTES = 1_000_000
+COUNTERS = (
+    "duration",
+    "dram_throughput_pct",
+    "l2_throughput_pct",
+    "l1tex_throughput_pct",
+    "issue_slots_busy_pct",
+    "achieved_occupancy_pct",
+    "registers_per_thread",
+    "inst_executed_total",
+    "dram_bytes_read",
+    "dram_bytes_written",
+)
+"""Catalog ids of what `keet cases CASE` shows of the judged launch of each side."""
+_WORKERS = 2
+
+
+def main() -> int:
+    text = index_text(load_cases())
+    if len(text.encode()) > MAX_BYTES:
+        sys.stderr.write(f"the index has {len(text.encode()):,} bytes, more than {MAX_BYTES:,}\n")
+        return 1
+    INDEX.write_text(text, encoding="utf-8")
+    sys.stdout.write(f"wrote {INDEX.relative_to(ROOT)}: {len(text.encode()):,} bytes\n")
+    return 0
+
+
+def index_text(cases: list[Case]) -> str:
+    """One case per line, so that a diff of two indexes can be read."""
+    with ProcessPoolExecutor(_WORKERS) as pool:
+        entries = list(pool.map(entry_of, cases, chunksize=8))
+    diffs = {diff_key(case): case.diff for case in cases}
+    rows = ",\n".join(f"  {dump(entry)}" for entry in entries)
+    texts = ",\n".join(f"  {dump(key)}: {dump(text)}" for key, text in sorted(diffs.items()))
+    return f'{{\n "version": 1,\n "cases": [\n{rows}\n ],\n "diffs": {{\n{texts}\n }}\n}}\n'
+
+
+def diff_key(case: Case) -> str:
+    """Cases on different problems share a diff."""
+    return f"{case.family.name}:{case.spec.before}:{case.spec.after}"
+
+
+def entry_of(case: Case) -> dict[str, Any]:
+    spec, machine = case.spec, case.measured.machine
+    before, after = case.before_profile, case.after_profile
+    launches = case.launch(before)
+    return {
+        "id": case.id,
+        "family": case.family.name,
+        "split": case.split,
+        "finding": spec.finding,
+        "lookalike": spec.lookalike,
+        "also": sorted({*spec.also, *(step.finding for step in spec.step)} - {spec.finding}),
+        "accept": list(spec.accept),
+        "archetype": case.family.archetype,
+        "severity": case.severity,
+        "speedup": round(case.speedup, 3),
+        "before_us": case.before.median_us,
+        "after_us": case.after.median_us,
+        "spread_pct": round(case.spread_pct, 2),
+        "hidden": spec.hidden,
+        "start_share_of_roofline": round(case.start_share_of_roofline, 3),
+        "gpu": machine.gpu,
+        "driver": machine.driver,
+        "cuda": machine.cuda,
+        "ncu": machine.ncu,
+        "date": machine.date.isoformat(),
+        "launches": case.before.launches,
+        "seeds": list(case.before.seeds),
+        "language": case.family.language,
+        "title": case.family.title,
+        "problem": spec.problem,
+        "why": spec.why,
+        "fix": spec.fix,
+        "kernel": launches.name.function,
+        "file": case.family.source.name,
+        "lines": case.lines,
+        "moved": _moved(case, before, after),
+        "steps": [
+            {
+                "finding": step.finding,
+                "after_us": step.after_us,
+                "speedup": round(step.speedup, 3),
+                "why": step.why,
+            }
+            for step in case.steps
+        ],
+        "counters": dict(_counters(case, before, after)),
+        "profiles": [
+            str(case.profile_path(name).relative_to(ROOT)) for name in (spec.before, spec.after)
+        ],
+        "diff": diff_key(case),
+    }
+
+
+def _moved(case: Case, before: Profile, after: Profile) -> dict[str, Any]:
+    metric = case.spec.moved.metric
+    values = [counter_value(case, profile, metric) for profile in (before, after)]
+    return {"metric": metric, "before": _short(values[0]), "after": _short(values[1])}
+
+
+def _counters(case: Case, before: Profile, after: Profile) -> Iterator[tuple[str, list[Any]]]:
+    sides = [case.launch(profile) for profile in (before, after)]
+    for name in COUNTERS:
+        values = [launch.get(name) for launch in sides]
+        yield name, [None if value is None else _short(float(value.value)) for value in values]
+
+
+def _short(value: float | None) -> float | int | None:
+    """Six digits: it is shown, never computed with."""
+    if value is None:
+        return None
+    rounded = float(f"{value:.6g}")
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+if __name__ == "__main__":
+    sys.exit(main())

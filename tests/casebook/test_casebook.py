@@ -1,0 +1,126 @@
+"""The stored casebook: enough of everything, every cause really gone after its fix, every side readable."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from keet.catalog.cases import CaseEntry, casebook
+from keet.ingest import read_profile
+from keet.ingest.zstd import unpacked
+from keet.profile import Absent
+from kernels_samples.casebook.cases import Case, load_cases, profile_path
+from kernels_samples.casebook.counts import KNOWN, counts
+from kernels_samples.casebook.family import load_families
+from kernels_samples.casebook.index import INDEX, diff_key, entry_of
+from kernels_samples.casebook.runner import source_digest
+
+CASES = load_cases()
+BY_ID = {case.id: case for case in CASES}
+SAMPLE = random.Random(15).sample(CASES, min(len(CASES), 12))
+"""Read in full: all of them would take longer than the rest of the suite."""
+
+each_of_a_few = pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.id)
+
+
+def test_there_is_enough_of_everything() -> None:
+    assert {count.what for count in counts(CASES) if not count.met} == set(KNOWN)
+
+
+@pytest.mark.parametrize("entry", casebook(), ids=lambda entry: entry.id)
+def test_the_counter_of_the_cause_moved(entry: CaseEntry) -> None:
+    """The index has the values; the next test holds them to the profiles."""
+    moved, stated = entry.moved, BY_ID[entry.id].spec.moved
+    assert moved.before is not None
+    assert moved.after is not None
+    assert moved.metric == stated.metric
+    assert stated.holds(moved.before, moved.after), f"{stated}: {moved.before} to {moved.after}"
+
+
+@cache
+def metrics_of(path: Path) -> list[dict[str, float]]:
+    """The scalar metrics of each launch, without all that makes a profile of them."""
+    with unpacked(path.read_bytes()) as stream:
+        document = json.loads(stream.read())
+    columns = [launch["metrics"] for launch in document["launches"]]
+    return [dict(zip(each["names"], each["values"], strict=True)) for each in columns]
+
+
+def values_in(launches: list[dict[str, float]], metric: str) -> list[float]:
+    """What the metric can be of a side: the sum over its launches, or that of one of them."""
+    if " / " in metric:
+        above, below = (values_in(launches, each) for each in metric.split(" / "))
+        return [over / under for over, under in zip(above, below, strict=True)]
+    values = [launch[metric] for launch in launches]
+    return [sum(values)] if metric.endswith(".sum") else values
+
+
+@pytest.mark.parametrize("entry", casebook(), ids=lambda entry: entry.id)
+def test_the_moved_counter_is_that_of_the_profiles(entry: CaseEntry) -> None:
+    case, moved = BY_ID[entry.id], entry.moved
+    for variant, told in ((case.spec.before, moved.before), (case.spec.after, moved.after)):
+        found = values_in(metrics_of(case.profile_path(variant)), moved.metric)
+        assert any(told == pytest.approx(value, rel=1e-5) for value in found), (told, found)
+
+
+@each_of_a_few
+def test_the_index_says_what_the_files_say(case: Case) -> None:
+    document = json.loads(INDEX.read_text(encoding="utf-8"))
+    (entry,) = [each for each in document["cases"] if each["id"] == case.id]
+    assert json.loads(json.dumps(entry_of(case))) == entry
+
+
+def test_the_index_has_every_case_and_its_diff() -> None:
+    entries = {entry.id: entry for entry in casebook()}
+    assert list(entries) == [case.id for case in CASES]
+    for case in CASES:
+        entry = entries[case.id]
+        assert entry.diff == case.diff
+        assert entry.diff, f"{diff_key(case)}: the two sides have the same code"
+        assert entry.lines == tuple(case.lines)
+        assert (entry.before_us, entry.after_us) == (case.before.median_us, case.after.median_us)
+
+
+@each_of_a_few
+def test_a_side_opens_like_any_report(case: Case) -> None:
+    for variant in case.spec.variants:
+        profile = read_profile(case.profile_path(variant))
+        launch = case.launch(profile)
+        assert launch.get("duration") is not None
+        assert len(launch.metric_names()) > 2000
+        assert not isinstance(launch.disassembly, Absent)
+        assert launch.instances("inst_executed") is not None
+        assert launch.rules
+        assert any(path.endswith(case.family.source.name) for path in launch.source_files)
+        assert case.family.source.read_text() in launch.source_files.values()
+        foreign = [
+            path
+            for path, text in launch.source_files.items()
+            if text is not None and f"/families/{case.family.name}/" not in path
+        ]
+        assert not foreign
+
+
+def test_what_was_measured_is_of_this_source() -> None:
+    stale = {c.family.name for c in CASES if c.measured.source != source_digest(c.family.name)}
+    assert not stale
+
+
+def test_every_stored_profile_is_of_a_side_that_a_case_states() -> None:
+    families = load_families()
+    stated = {profile_path(each.folder, side) for each in families for side in each.sides}
+    stored = {path for each in families for path in (each.folder / "profiles").glob("*")}
+    assert stored
+    assert stored <= stated
+
+
+def test_the_dominant_cause_is_the_one_whose_fix_gains_most_alone() -> None:
+    """Within 5 %: what the larger of two nearly equal gains is, noise would decide."""
+    for case in CASES:
+        if case.steps:
+            alone = {step.finding: step.speedup for step in case.steps}
+            assert alone[case.spec.finding] >= 0.95 * max(alone.values()), (case.id, alone)

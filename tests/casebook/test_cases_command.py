@@ -1,0 +1,105 @@
+"""`keet cases`: the list, its filters, one case, and the JSON that other programs read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keet.catalog.cases import casebook
+from tests.conftest import Keet
+
+CONTRACT = {
+    "id",
+    "family",
+    "split",
+    "finding",
+    "also",
+    "archetype",
+    "speedup",
+    "before_us",
+    "after_us",
+    "spread_pct",
+    "hidden",
+    "start_share_of_roofline",
+    "gpu",
+    "date",
+    "lookalike",
+}
+ENTRY = next(entry for entry in casebook() if entry.id == "transpose/power_of_two_tile")
+
+
+def test_the_list_begins_with_what_it_adds_up_to(keet: Keet) -> None:
+    result = keet("cases", width=200)
+    assert result.code == 0
+    assert result.out.startswith(f"{len(casebook())} measured cases from ")
+    assert all(entry.id in result.out for entry in casebook())
+
+
+def test_json_holds_the_contract(keet: Keet) -> None:
+    cases = json.loads(keet("cases", "--format", "json").out)["cases"]
+    assert len(cases) == len(casebook())
+    for case in cases:
+        assert set(case) >= CONTRACT
+        assert case["split"] in ("work", "locked")
+        assert (case["speedup"] < 1.1) == case["lookalike"]
+        assert case["speedup"] == pytest.approx(case["before_us"] / case["after_us"], rel=2e-3)
+        assert "steps" not in case or len(case["steps"]) > 1
+
+
+@pytest.mark.parametrize(
+    ("option", "field"), [("finding", "finding"), ("archetype", "archetype"), ("family", "family")]
+)
+def test_filters(option: str, field: str, keet: Keet) -> None:
+    wanted = getattr(ENTRY, field)
+    cases = json.loads(keet("cases", f"--{option}", wanted, "--format", "json").out)["cases"]
+    assert {case[field] for case in cases} == {wanted}
+    assert len(cases) == sum(getattr(entry, field) == wanted for entry in casebook())
+
+
+def test_look_alikes_alone(keet: Keet) -> None:
+    cases = json.loads(keet("cases", "--lookalikes", "--format", "json").out)["cases"]
+    assert cases
+    assert all(case["lookalike"] for case in cases)
+
+
+def test_one_case_shows_diff_times_and_counters(
+    keet: Keet, golden: Callable[[str, str], None]
+) -> None:
+    out = keet("cases", ENTRY.id).out
+    golden("cases.power_of_two_tile.80.txt", out)
+    first = out.splitlines()[0]
+    assert first.startswith("Shared-memory bank conflicts: the fix gains ")
+    assert f"{ENTRY.speedup:.2f}x" in first
+    assert "-    flip_tile<T, 0>" in out
+    assert "+    flip_tile<T, 1>" in out
+    assert "Achieved Occupancy" in out
+    assert f"keet diff {ENTRY.profiles[0]} {ENTRY.profiles[1]}" in out
+    assert all(Path(path).exists() for path in ENTRY.profiles)
+    assert keet("cases", "power_of_two_tile").out == out
+
+
+def test_several_fixes_are_shown_alone(keet: Keet) -> None:
+    entry = next(entry for entry in casebook() if entry.steps)
+    out = " ".join(keet("cases", entry.id).out.split())
+    for step in entry.steps:
+        assert f"fixed alone: {step.speedup:.2f}x" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["transpose/power_of_too_tile"], "did you mean: keet cases transpose/power_of_two_tile"),
+        (["--finding", "tail_efect"], "did you mean tail_effect?"),
+        (["--archetype", "zzz"], "there are: attention, "),
+        (["--family", "transpose", "--archetype", "gemm"], "leave one out"),
+    ],
+)
+def test_what_is_not_there_is_said_with_the_next_step(
+    arguments: list[str], told: str, keet: Keet
+) -> None:
+    result = keet("cases", *arguments)
+    assert result.code == 2
+    assert told in result.err

@@ -1,0 +1,150 @@
+"""Sections, diffs and checks of what authors write, on small texts; then on every family."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernels_samples.casebook.cases import GAINS, MILD, SEVERE, floor_us, severity_of
+from kernels_samples.casebook.check import problems_of
+from kernels_samples.casebook.family import (
+    CaseSpec,
+    Family,
+    Moved,
+    cause_lines,
+    diff_of,
+    load_families,
+    load_split,
+    sections_of,
+)
+
+CODE = """\
+#include "x"
+//: shared
+constexpr int kTile = 32;
+//: end
+//: variant a
+kernel<32>(in, out);
+//: end
+//: variant b
+kernel<33>(in, out);
+//: end
+"""
+
+
+def a_case(**more: object) -> CaseSpec:
+    fields: dict[str, object] = {
+        "id": "x",
+        "problem": "p",
+        "before": "a",
+        "after": "b",
+        "finding": "latency_bound",
+        "why": "w",
+        "fix": "f",
+        "lines": ["kernel<32>"],
+        "moved": {"metric": "smsp__inst_executed.sum", "falls": 2},
+    }
+    return CaseSpec.model_validate(fields | more)
+
+
+def test_sections_keep_their_line_numbers() -> None:
+    shared, first, second = sections_of(CODE)
+    assert (shared.variant, shared.first_line, shared.lines) == (
+        None,
+        3,
+        ("constexpr int kTile = 32;",),
+    )
+    assert (first.variant, first.first_line) == ("a", 6)
+    assert (second.variant, second.first_line) == ("b", 9)
+
+
+@pytest.mark.parametrize(
+    "code", ["//: variant a\nx\n", "//: end\n", "//: variant a\n//: variant b\n//: end\n"]
+)
+def test_a_section_begins_and_ends(code: str) -> None:
+    with pytest.raises(ValueError, match="line"):
+        list(sections_of(code))
+
+
+def test_a_cause_is_looked_for_in_its_variant_and_then_in_shared_code() -> None:
+    sections = list(sections_of(CODE))
+    assert cause_lines(sections, a_case()) == [6]
+    assert cause_lines(sections, a_case(lines=["kTile = 32"])) == [3]
+    assert cause_lines(sections, a_case(lines=["kernel<33>"])) == []
+
+
+def test_the_diff_is_of_the_two_variants() -> None:
+    diff = diff_of(list(sections_of(CODE)), "a", "b")
+    assert "-kernel<32>(in, out);\n+kernel<33>(in, out);" in diff
+    assert "kTile" not in diff
+
+
+def test_a_counter_moves_by_its_factor() -> None:
+    falls = Moved(metric="m", falls=4)
+    assert falls.holds(8, 2)
+    assert falls.holds(8, 0)
+    assert not falls.holds(8, 3)
+    assert not falls.holds(0, 0)
+    rises = Moved(metric="m", rises=2)
+    assert rises.holds(0, 1)
+    assert rises.holds(3, 6)
+    assert not rises.holds(3, 5)
+    with pytest.raises(ValueError, match="exactly one"):
+        Moved(metric="m", falls=2, rises=2)
+
+
+def test_severity_follows_from_the_gain() -> None:
+    values = (GAINS - 0.01, GAINS, MILD, SEVERE, SEVERE + 0.01)
+    assert [severity_of(value) for value in values] == [
+        "lookalike",
+        "slight",
+        "mild",
+        "mild",
+        "severe",
+    ]
+
+
+def test_the_floor_is_the_longest_of_the_needed_parts() -> None:
+    needs = {"dram_bytes": 4.8e9, "fp32_flop": 1e9, "steps": 3.0}
+    assert floor_us(needs, "NVIDIA H200") == pytest.approx(1000)
+    assert floor_us({"steps": 3.0}, "NVIDIA H200") == pytest.approx(6)
+    with pytest.raises(ValueError, match="no peaks"):
+        floor_us(needs, "abacus")
+
+
+@pytest.mark.parametrize("family", load_families(), ids=lambda family: family.name)
+def test_what_authors_state_fits_the_source(family: Family) -> None:
+    assert list(problems_of(family)) == []
+
+
+def test_a_mistake_in_a_case_is_named() -> None:
+    family = load_families()[0]
+    wrong = {
+        "no finding": {"finding": "gremlins"},
+        "is no cause": {"finding": "at_dram_roofline"},
+        "no section": {"before": "nobody"},
+        "no line": {"lines": ["nowhere to be seen"]},
+        "lines is empty": {"lines": []},
+        "no report of the runner": {"moved": {"metric": "luck", "falls": 2}},
+        "one step": {"step": [{"finding": "latency_bound", "after": "b"}]},
+    }
+    for told, change in wrong.items():
+        case = (
+            a_case(before=family.case[0].before, after=family.case[0].after, **change)
+            if ("before" not in change)
+            else a_case(**change)
+        )
+        problems = list(problems_of(family.model_copy(update={"case": (case,)})))
+        assert any(told in problem for problem in problems), (told, problems)
+
+
+def test_the_split_has_every_family_once_and_every_cause_on_both_sides() -> None:
+    families = load_families()
+    split = load_split()
+    assert set(split) == {family.name for family in families}
+    locked = [family for family in families if split[family.name] == "locked"]
+    assert 0.3 <= len(locked) / len(families) <= 0.37
+    causes = [
+        {c.finding for f in some for c in f.case if not c.lookalike}
+        for some in (locked, [f for f in families if f not in locked])
+    ]
+    assert causes[0] == causes[1]
