@@ -25,6 +25,8 @@ class Result(NamedTuple):
     parts: Sequence[Part]
     document: dict[str, Any]
     bars: Sequence[Held]
+    options: str = ""
+    """Of the command that prints this much."""
 
 
 def need(scored: Sequence[object]) -> None:
@@ -52,7 +54,8 @@ def printed(result: Result, wanted: str) -> str:
         return json.dumps(_finite(_document(result)), indent=2, allow_nan=False) + "\n"
     parts = [*result.parts, *_bars(result)]
     if wanted == "markdown":
-        command = f"keet eval {result.task} --format markdown"
+        options = f"{result.options} " if result.options else ""
+        command = f"keet eval {result.task} {options}--format markdown"
         return as_markdown(result.title, command, parts)
     return as_text([Heading(result.title), *parts])
 
@@ -72,6 +75,8 @@ def _finite(value: Any) -> Any:
 
 
 def _bars(result: Result) -> list[Part]:
+    if not result.bars:
+        return []
     note = f"`keet eval {result.task} --check` exits 1 where one is missed."
     return [Heading("Bars"), Prose(note), bar_table(result.bars)]
 

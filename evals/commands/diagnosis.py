@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from evals.casebook.options import add_casebook_options
 from evals.task_command import add_options, finish
 
 EXAMPLES = """\
@@ -22,10 +23,13 @@ exit codes: 0 done; 1 with --check: a bar is missed
 
 def configure(parser: ArgumentParser) -> None:
     add_options(parser)
+    add_casebook_options(parser)
 
 
 def run(args: Namespace) -> int:
+    from evals.casebook.task import add_diagnosis, read_splits
     from evals.diagnosis.task import result_of, score_samples
     from kernels_samples.samples import load_samples
 
-    return finish(args, result_of(score_samples(load_samples())))
+    samples = None if args.on == "casebook" else result_of(score_samples(load_samples()))
+    return finish(args, add_diagnosis(samples, read_splits(args)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from evals.casebook.options import add_casebook_options
 from evals.task_command import add_options, finish
 
 EXAMPLES = """\
@@ -22,11 +23,14 @@ exit codes: 0 done; 1 with --check: a bar is missed
 
 def configure(parser: ArgumentParser) -> None:
     add_options(parser)
+    add_casebook_options(parser)
 
 
 def run(args: Namespace) -> int:
+    from evals.casebook.task import add_forecast, read_splits
     from evals.forecast.pairs import pairs_of_samples
     from evals.forecast.task import result_of
     from kernels_samples.samples import load_samples
 
-    return finish(args, result_of(*pairs_of_samples(load_samples())))
+    samples = None if args.on == "casebook" else result_of(*pairs_of_samples(load_samples()))
+    return finish(args, add_forecast(samples, read_splits(args)))

@@ -62,4 +62,5 @@ def result_of(scored: Scored) -> Result:
             "adversaries": [each._asdict() for each in scored.adversaries],
         },
         hold("diagnosis", bar_values(summary)),
+        "--on samples",
     )

@@ -30,4 +30,5 @@ def result_of(pairs: Sequence[Pair], unscored: Sequence[Unscored] = ()) -> Resul
             "adversaries": [each._asdict() for each in adversaries],
         },
         hold("forecast", bar_values(summary)),
+        "--on samples",
     )

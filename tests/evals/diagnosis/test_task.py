@@ -79,7 +79,7 @@ def test_the_json_says_the_same_and_why(real: Scored, result: Result) -> None:
 
 
 def test_the_command_prints_it(keet: Keet, result: Result) -> None:
-    ran = keet("eval", "diagnosis", "--check", "--format", "json")
+    ran = keet("eval", "diagnosis", "--on", "samples", "--check", "--format", "json")
     assert (ran.code, ran.out, ran.err) == (0, printed(result, "json"), "")
 
 

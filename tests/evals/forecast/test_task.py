@@ -50,7 +50,7 @@ def test_every_pair_says_why(real: Pairs, result: Result) -> None:
 
 
 def test_the_command_prints_it(keet: Keet, result: Result) -> None:
-    ran = keet("eval", "forecast", "--check")
+    ran = keet("eval", "forecast", "--on", "samples", "--check")
     assert (ran.code, ran.out) == (0, printed(result, "terminal"))
 
 

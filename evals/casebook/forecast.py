@@ -1,0 +1,242 @@
+"""How far are forecasts from the measured speed-ups of the casebook, and do their ranges hold?
+
+A case with several fixes gives a pair per fix: each finding's forecast is held against what its fix
+alone gained. Families are left out of what they are compared with: the mean of the others is of the
+work families other than the case's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from statistics import fmean
+from typing import Any
+
+from evals.bootstrap import RESAMPLES, Paired, paired
+from evals.casebook.reading import Facts, Read
+from evals.diagnosis import nvidia
+from evals.diagnosis.answers import Answer
+from evals.diagnosis.scoring import FINDINGS, rank_in
+from evals.forecast.pairs import Pair, Range
+from evals.forecast.scoring import Row, Score, doublings, score_pair
+from evals.pages import Heading, Part, Points, Prose, Table, number_cell, paired_cells
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """One fix, scored."""
+
+    facts: Facts
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    forecasts: list[Forecast]
+    lookalikes: list[Forecast]
+    unscored: list[str]
+
+
+def score_forecasts(reads: Sequence[Read], others: Sequence[Read]) -> Scores:
+    """`others` are the cases whose gains a forecast without a profile would know: work families."""
+    known = [pair for read in others for _, pair in _pairs(read) if not read.facts.lookalike]
+    scores = Scores([], [], [])
+    for read in reads:
+        found = list(_pairs(read))
+        if not found:
+            scores.unscored.append(read.facts.id)
+        into = scores.lookalikes if read.facts.lookalike else scores.forecasts
+        into += [Forecast(facts, score_pair(pair, known)) for facts, pair in found]
+    return scores
+
+
+def _pairs(read: Read) -> Iterator[tuple[Facts, Pair]]:
+    answer, facts = read.before, read.facts
+    if not isinstance(answer, Answer):
+        return
+    steps = facts.steps or ((facts.finding, facts.speedup),)
+    for finding, measured in steps:
+        names = read.truth.names if finding == facts.finding else (finding,)
+        yield (
+            facts,
+            Pair(
+                facts.family,
+                facts.id,
+                f"{facts.id}: {finding}",
+                finding,
+                measured,
+                _range(answer, names),
+                nvidia.speedups(answer.global_advice),
+            ),
+        )
+
+
+def _range(answer: Answer, names: Sequence[str]) -> Range | None:
+    rank = rank_in(answer.claims[:FINDINGS], names)
+    if rank is None:
+        return None
+    claim = answer.claims[rank - 1]
+    return Range(claim.low, claim.likely, claim.high)
+
+
+# --- the page
+
+
+_NOTE = f"""\
+Error: mean |log2(forecast / measured)|, 1 is a factor of two; no forecast counts as 1x. Of a case
+with several causes, each finding's forecast is held against the gain of its fix alone. Mean of the
+others: what the fixes of the other work families gained, without any profile. Width: log2(high /
+low). 95 % intervals: bootstrap, {RESAMPLES:,} draws of whole families."""
+
+
+def parts_of(scores: Scores, title: str) -> list[Part]:
+    rows = scores.forecasts
+    return [
+        Heading(f"Casebook: {title}"),
+        Prose(_answer(scores)),
+        Table([("", "keet", "the other", "keet - the other"), *_overall(rows)]),
+        Table([("", "fixes"), *_shares(scores)]),
+        Prose(_NOTE),
+        *_grouped("By severity", rows, lambda each: each.facts.severity),
+        *_grouped("By finding", rows, lambda each: each.row.pair.cause),
+        *_grouped("By family", rows, lambda each: each.facts.family),
+        *_grouped("Look-alikes, by what they resemble", scores.lookalikes, _cause),
+        Heading("Fixes"),
+        Table([_HEAD, *(_cells(each) for each in rows)]),
+        Heading("Unscored"),
+        Points(scores.unscored),
+    ]
+
+
+def _cause(each: Forecast) -> str:
+    return each.row.pair.cause
+
+
+def _answer(scores: Scores) -> str:
+    rows = [each.row for each in scores.forecasts]
+    errors = (
+        fmean(row.keet.error for row in rows),
+        fmean(row.nvidia_error for row in rows),
+        fmean(row.naive.error for row in rows),
+    )
+    said = [row for row in rows if row.pair.said]
+    held = sum(row.keet.covered for row in said)
+    return (
+        f"Mean |log2| error of {len(rows)} fixes: keet {errors[0]:.2f}, NVIDIA's largest estimate "
+        f"{errors[1]:.2f}, the mean of the other families {errors[2]:.2f}. keet forecasts "
+        f"{len(said)} of the fixes, and {held} of these gains are within its range."
+    )
+
+
+def _overall(rows: Sequence[Forecast]) -> Iterator[tuple[str, ...]]:
+    named: dict[str, tuple[Callable[[Row], float], Callable[[Row], float]]] = {
+        "error; NVIDIA's largest estimate": (_error, lambda r: r.nvidia_error),
+        "error; NVIDIA's nearest, in hindsight": (_error, lambda r: r.nvidia_nearest_error),
+        "error; mean of the other families": (_error, lambda r: r.naive.error),
+        "error; 1x, always": (_error, lambda r: r.silent_error),
+        "bias; NVIDIA's largest estimate": (
+            lambda r: r.keet.bias,
+            lambda r: doublings(r.nvidia, r.pair.measured),
+        ),
+        "range score; range of the others": (
+            lambda r: r.keet.range_score,
+            lambda r: r.naive.range_score,
+        ),
+    }
+    for label, (ours, theirs) in named.items():
+        yield label, *paired_cells(_paired(rows, ours, theirs))
+    said = [each for each in rows if each.row.pair.said]
+    for label, value in _MADE.items() if said else ():
+        yield label, *paired_cells(_made(said, value))
+
+
+_MADE: dict[str, Callable[[Score], float]] = {
+    "forecast made: error; mean of the others": lambda score: score.error,
+    "forecast made: gain within the range": lambda score: float(score.covered),
+    "forecast made: width of the range": lambda score: score.width,
+}
+
+
+def _made(rows: Sequence[Forecast], value: Callable[[Score], float]) -> Paired:
+    return _paired(rows, lambda row: value(row.keet), lambda row: value(row.naive))
+
+
+def _error(row: Row) -> float:
+    return row.keet.error
+
+
+def _paired(
+    rows: Sequence[Forecast], ours: Callable[[Row], float], theirs: Callable[[Row], float]
+) -> Paired:
+    ordered = sorted(rows, key=lambda each: each.facts.family)
+    groups = [list(group) for _, group in groupby(ordered, lambda each: each.facts.family)]
+    return paired([[(ours(each.row), theirs(each.row)) for each in group] for group in groups])
+
+
+def _shares(scores: Scores) -> Iterator[tuple[str, str]]:
+    rows = [each.row for each in scores.forecasts]
+    alike = [each.row for each in scores.lookalikes]
+    yield "no forecast for the cause", f"{sum(r.pair.said is None for r in rows)} of {len(rows)}"
+    yield "no global estimate of NVIDIA's", f"{sum(r.nvidia is None for r in rows)} of {len(rows)}"
+    yield "invalid forecasts", f"{sum(r.invalid is not None for r in rows)} of {len(rows)}"
+    promised = sum(r.pair.said is not None and r.pair.said.likely >= 1.1 for r in alike)
+    yield "look-alikes promised 1.1x or more", f"{promised} of {len(alike)}"
+
+
+_GROUP_HEAD = (
+    "",
+    "fixes",
+    "error",
+    "bias",
+    "forecast made",
+    "within",
+    "NVIDIA",
+    "mean of the others",
+)
+_HEAD = ("fix", "measured", "low-likely-high", "error", "NVIDIA", "mean of the others")
+
+
+def _grouped(title: str, rows: Sequence[Forecast], key: Callable[[Forecast], str]) -> list[Part]:
+    names = sorted({key(each) for each in rows})
+    groups = {name: [each.row for each in rows if key(each) == name] for name in names}
+    if not groups:
+        return []
+    cells = [_group_cells(name, group) for name, group in groups.items()]
+    return [Heading(title), Table([_GROUP_HEAD, *cells])]
+
+
+def _group_cells(name: str, rows: Sequence[Row]) -> tuple[str, ...]:
+    made = [row for row in rows if row.pair.said]
+    return (
+        name,
+        str(len(rows)),
+        f"{fmean(row.keet.error for row in rows):.2f}",
+        f"{fmean(row.keet.bias for row in rows):+.2f}",
+        str(len(made)),
+        str(sum(row.keet.covered for row in made)),
+        f"{fmean(row.nvidia_error for row in rows):.2f}",
+        f"{fmean(row.naive.error for row in rows):.2f}",
+    )
+
+
+def _cells(each: Forecast) -> tuple[str, ...]:
+    row = each.row
+    said = row.pair.said
+    spread = f"{said.low:.2f}-{said.likely:.2f}-{said.high:.2f}" if said else "-"
+    return (
+        row.pair.after,
+        f"{row.pair.measured:.2f}",
+        spread + ("" if row.keet.covered or not said else " !"),
+        f"{row.keet.error:.2f}",
+        number_cell(row.nvidia),
+        f"{row.naive_range.likely:.2f}",
+    )
+
+
+def document_of(scores: Scores) -> dict[str, Any]:
+    return {
+        "fixes": [asdict(each) for each in scores.forecasts],
+        "lookalikes": [asdict(each) for each in scores.lookalikes],
+        "unscored": scores.unscored,
+    }

@@ -1,0 +1,113 @@
+"""What keet and NVIDIA's rules say of both sides of every case."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+from evals.diagnosis.answers import Answer, NoAnswer, Truth, answer_of
+from keet.errors import KeetError
+from kernels_samples.casebook.cases import Case, load_cases
+
+GOOD_START = (0.5, 0.8)
+"""Share of the roofline from which, and up to which, code before the fix counts as good already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a case, and what cases are grouped by."""
+
+    id: str
+    family: str
+    split: str
+    finding: str
+    severity: str
+    lookalike: bool
+    hidden: bool
+    good_start: bool
+    several: bool
+    """Two or more causes at once."""
+    archetype: str
+    language: str
+    speedup: float
+    steps: tuple[tuple[str, float], ...]
+    """Finding and speed-up of each fix alone, where there are several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A case with its answers."""
+
+    facts: Facts
+    truth: Truth
+    before: Answer | NoAnswer
+    after: Answer | NoAnswer
+
+
+def chosen_cases(*, locked: bool) -> list[Case]:
+    """Work families, or locked ones."""
+    wanted = "locked" if locked else "work"
+    return [case for case in load_cases() if case.split == wanted]
+
+
+def read_all(cases: Sequence[Case]) -> list[Read]:
+    """In parallel: reading the profiles takes most of the time."""
+    with ProcessPoolExecutor(min(len(cases), os.cpu_count() or 1) or 1) as pool:
+        return list(pool.map(read_case, cases, chunksize=8))
+
+
+def read_case(case: Case) -> Read:
+    return Read(
+        facts_of(case),
+        truth_of(case),
+        _answer(case, case.spec.before),
+        _answer(case, case.spec.after),
+    )
+
+
+def facts_of(case: Case) -> Facts:
+    low, high = GOOD_START
+    return Facts(
+        case.id,
+        case.family.name,
+        case.split,
+        case.spec.finding,
+        case.severity,
+        case.spec.lookalike,
+        case.spec.hidden,
+        low <= case.start_share_of_roofline <= high,
+        bool(case.spec.step),
+        case.family.archetype,
+        case.family.language,
+        case.speedup,
+        tuple((step.finding, step.speedup) for step in case.steps),
+    )
+
+
+def truth_of(case: Case) -> Truth:
+    spec = case.spec
+    steps = [step.finding for step in spec.step]
+    file = case.family.source.name
+    return Truth(
+        case.id,
+        spec.finding,
+        spec.accept,
+        tuple(_unique([*spec.also, *steps], without=(spec.finding, *spec.accept))),
+        tuple((file, line) for line in case.lines),
+        tuple(_unique([spec.finding, *spec.accept, *steps])),
+    )
+
+
+def _unique(names: Iterable[str], without: Sequence[str] = ()) -> list[str]:
+    return [name for name in dict.fromkeys(names) if name not in without]
+
+
+def _answer(case: Case, variant: str) -> Answer | NoAnswer:
+    try:
+        profile = case.profile(variant)
+    except KeetError as error:
+        return NoAnswer(f"{type(error).__name__}: the profile can't be read")
+    launch = case.launch(profile)
+    return answer_of(launch, [one for one in profile.launches if one is not launch])

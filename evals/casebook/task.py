@@ -1,0 +1,70 @@
+"""Adds the casebook to the results of the tasks that score the samples."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from evals.casebook import diagnosis, forecast
+from evals.casebook.reading import Read, chosen_cases, read_all
+from evals.pages import Part
+from evals.task_command import Result
+
+_OPENING = "locked families were scored: log this opening in docs/results.md (date, commit, why)\n"
+
+
+def read_splits(args: Namespace) -> dict[str, list[Read]]:
+    """Cases by split: work families, and locked ones where they are asked for."""
+    if args.on == "samples":
+        return {}
+    splits = {"work": read_all(chosen_cases(locked=False))}
+    if args.locked:
+        sys.stderr.write(_OPENING)
+        splits["locked"] = read_all(chosen_cases(locked=True))
+    return splits
+
+
+def add_diagnosis(result: Result | None, splits: dict[str, list[Read]]) -> Result:
+    scored = {name: diagnosis.score_cases(reads) for name, reads in splits.items()}
+    parts = [
+        part for name, each in scored.items() for part in diagnosis.parts_of(each, _title(name))
+    ]
+    documents = {name: diagnosis.document_of(each) for name, each in scored.items()}
+    title = "Diagnosis: is the cause of measured cases named?"
+    return _with(result, "diagnosis", title, parts, documents)
+
+
+def add_forecast(result: Result | None, splits: dict[str, list[Read]]) -> Result:
+    work = splits.get("work", [])
+    scored = {name: forecast.score_forecasts(reads, work) for name, reads in splits.items()}
+    parts = [
+        part for name, each in scored.items() for part in forecast.parts_of(each, _title(name))
+    ]
+    documents = {name: forecast.document_of(each) for name, each in scored.items()}
+    title = "Forecast: how far is it from the gains of measured cases?"
+    return _with(result, "forecast", title, parts, documents)
+
+
+def _title(split: str) -> str:
+    return f"{split} families"
+
+
+def _with(
+    result: Result | None,
+    task: Any,
+    title: str,
+    parts: Sequence[Part],
+    documents: dict[str, Any],
+) -> Result:
+    """The samples' result with the casebook behind it, or the casebook's alone."""
+    if result is None:
+        return Result(task, title, parts, {"casebook": documents}, (), "--on casebook")
+    if not documents:
+        return result
+    return result._replace(
+        parts=[*result.parts, *parts],
+        document={**result.document, "casebook": documents},
+        options="",
+    )

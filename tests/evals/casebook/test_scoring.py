@@ -1,0 +1,152 @@
+"""The casebook's scores on answers that are made up, and the rules about locked families."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import replace
+
+import pytest
+
+from evals.casebook import diagnosis, forecast, task
+from evals.casebook.reading import Facts, Read
+from evals.diagnosis.answers import Answer, Claim, NoAnswer, Truth
+from evals.diagnosis.nvidia import Advice
+from kernels_samples.casebook.cases import load_cases
+
+FACTS = Facts(
+    id="scan/x",
+    family="scan",
+    split="work",
+    finding="barrier_bound",
+    severity="severe",
+    lookalike=False,
+    hidden=False,
+    good_start=False,
+    several=False,
+    archetype="scan",
+    language="cuda",
+    speedup=4.0,
+    steps=(),
+)
+TRUTH = Truth("scan/x", "barrier_bound", lines=(("scan.cu", 7),), fixed=("barrier_bound",))
+
+
+def a_claim(name: str, likely: float = 2.0, *places: tuple[str, int]) -> Claim:
+    return Claim(name, likely / 2, likely, likely * 2, places=places)
+
+
+def a_read(*claims: Claim, after: Answer | NoAnswer | None = None, **facts: object) -> Read:
+    known = replace(FACTS, **facts)
+    truth = replace(TRUTH, sample=known.id, dominant=known.finding, fixed=(known.finding,))
+    advice = (Advice("CPIStall", 60.0), Advice("TheoreticalOccupancy", 50.0))
+    before = Answer(claims, advice=advice, global_advice=advice)
+    return Read(known, truth, before, Answer() if after is None else after)
+
+
+def test_a_cause_that_is_named_first_at_its_line() -> None:
+    read = a_read(a_claim("barrier_bound", 3.0, ("scan.cu", 7)), a_claim("latency_bound"))
+    (score,) = diagnosis.score_cases([read]).causes
+    assert (score.rank, score.located, score.silent, score.still_raised) == (1, True, False, False)
+    assert (score.nvidia_rank, score.nvidia_global_rank) == (1, 1)
+    assert score.first == "barrier_bound 3.00x"
+
+
+def test_second_unnamed_silent_and_still_raised() -> None:
+    second = a_read(a_claim("latency_bound"), a_claim("barrier_bound"))
+    other = a_read(a_claim("latency_bound"))
+    silent = a_read(after=Answer((a_claim("barrier_bound"),)))
+    scores = diagnosis.score_cases([second, other, silent]).causes
+    assert [score.rank for score in scores] == [2, None, None]
+    assert [score.silent for score in scores] == [False, False, True]
+    assert [score.still_raised for score in scores] == [False, False, True]
+
+
+def test_a_look_alike_is_judged_by_the_finding_that_it_resembles_alone() -> None:
+    raised = a_read(a_claim("latency_bound"), a_claim("barrier_bound"), lookalike=True)
+    other = a_read(a_claim("latency_bound"), lookalike=True)
+    scores = diagnosis.score_cases([raised, other])
+    assert not scores.causes
+    assert [alarm.raised for alarm in scores.alarms] == [True, False]
+    assert [alarm.nvidia_raised for alarm in scores.alarms] == [True, True]
+    registers = a_read(lookalike=True, finding="sfu_bound")
+    (alarm,) = diagnosis.score_cases([registers]).alarms
+    assert alarm.nvidia_raised  # CPIStall may mean special functions, too
+
+
+def test_a_profile_that_cannot_be_read_is_unscored() -> None:
+    read = a_read(after=NoAnswer("it is gone"))
+    assert diagnosis.score_cases([read]).unscored == ["scan/x"]
+
+
+def test_the_page_says_the_answer_first_and_names_every_miss() -> None:
+    reads = [
+        a_read(a_claim("barrier_bound")),
+        a_read(a_claim("latency_bound", 1.7), id="fft/y", family="fft"),
+        a_read(a_claim("barrier_bound"), id="fft/z", family="fft", lookalike=True),
+    ]
+    parts = diagnosis.parts_of(diagnosis.score_cases(reads), "work families")
+    text = str(parts)
+    assert "names the cause first for 1 of 2 cases from 2 families" in text
+    assert "raises 1 of 1 look-alikes" in text
+    assert "('fft/y', 'barrier_bound', '4.00x', '-', 'latency_bound 1.70x')" in text
+
+
+# --- forecasts
+
+
+def test_each_of_several_fixes_is_held_against_its_own_gain() -> None:
+    steps = (("barrier_bound", 2.0), ("tail_effect", 1.5))
+    read = a_read(a_claim("barrier_bound", 2.0), several=True, steps=steps)
+    rows = [each.row for each in forecast.score_forecasts([read], [read]).forecasts]
+    assert [(row.pair.cause, row.pair.measured) for row in rows] == list(steps)
+    assert rows[0].keet.error == 0
+    assert rows[1].pair.said is None
+    assert rows[1].keet.error == pytest.approx(0.585, abs=1e-3)
+
+
+def test_a_case_is_never_its_own_precedent() -> None:
+    own = a_read(id="scan/x", speedup=64.0)
+    sibling = a_read(id="scan/y", speedup=64.0)
+    other = a_read(id="fft/z", family="fft", speedup=2.0)
+    (score, *_) = forecast.score_forecasts([own], [own, sibling, other]).forecasts
+    assert score.row.naive_range.likely == 2.0
+
+
+def test_locked_cases_are_compared_with_work_families() -> None:
+    locked = a_read(id="gemv/x", family="gemv", split="locked", speedup=64.0)
+    other = a_read(id="nbody/x", family="nbody", split="locked", speedup=64.0)
+    work = a_read(id="fft/z", family="fft", speedup=2.0)
+    result = task.add_forecast(None, {"work": [work], "locked": [locked, other]})
+    fixes = result.document["casebook"]["locked"]["fixes"]
+    assert [fix["row"]["naive_range"]["likely"] for fix in fixes] == [2.0, 2.0]
+
+
+def test_look_alikes_that_are_promised_a_gain_are_counted() -> None:
+    promised = a_read(a_claim("barrier_bound", 2.0), lookalike=True, speedup=1.0)
+    left = a_read(id="fft/y", family="fft", lookalike=True, speedup=1.0)
+    cause = a_read(id="gemv/x", family="gemv")
+    scores = forecast.score_forecasts([promised, left, cause], [cause])
+    assert len(scores.lookalikes) == 2
+    assert "('look-alikes promised 1.1x or more', '1 of 2')" in str(
+        forecast.parts_of(scores, "work families")
+    )
+
+
+# --- locked families
+
+
+def splits(monkeypatch: pytest.MonkeyPatch, **options: object) -> dict[str, set[str]]:
+    monkeypatch.setattr(task, "read_all", lambda cases: cases)
+    read = task.read_splits(Namespace(**({"on": "all", "locked": False} | options)))
+    return {name: {case.split for case in cases} for name, cases in read.items()}
+
+
+def test_locked_families_are_left_out_unless_they_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert splits(monkeypatch) == {"work": {"work"}}
+    assert capsys.readouterr().err == ""
+    assert splits(monkeypatch, on="samples") == {}
+    assert splits(monkeypatch, locked=True) == {"work": {"work"}, "locked": {"locked"}}
+    assert "log this opening" in capsys.readouterr().err
+    assert {case.split for case in load_cases()} == {"work", "locked"}
