@@ -95,11 +95,16 @@ def case_view(entry: CaseEntry, _: int) -> Group:
         _counters(entry),
         Text(""),
         Text(f"Source: {entry.file}, cause at {_lines(entry)}", style="dim"),
-        Padding(Syntax(entry.diff, "diff", background_color="default", word_wrap=True), (0, 0, 0, 2)),
+        _diff(entry),
         Text(""),
         *_provenance(entry),
     ]
     return Group(*parts)
+
+
+def _diff(entry: CaseEntry) -> Padding:
+    text = Syntax(entry.diff, "diff", background_color="default", word_wrap=True)
+    return Padding(text, (0, 0, 0, 2))
 
 
 def _verdict(entry: CaseEntry) -> str:

@@ -191,7 +191,7 @@ def _lines_with(part: str, sections: list[Section], case: CaseSpec) -> list[int]
 
 
 def diff_of(sections: list[Section], before: str, after: str) -> str:
-    """A unified diff of the two variants' code, with the shared functions that only one of them uses."""
+    """A unified diff of the two variants, with the shared functions that only one of them uses."""
     codes = [_code_of(sections, name, other) for name, other in ((before, after), (after, before))]
     lines = difflib.unified_diff(*codes, before, after, n=_CONTEXT, lineterm="")
     return "\n".join(lines)
