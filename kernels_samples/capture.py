@@ -10,7 +10,6 @@ import datetime
 import json
 import math
 import os
-import re
 import shlex
 import shutil
 import statistics
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keet.version import __version__
+from kernels_samples.machine import machine_facts
 from kernels_samples.samples import HERE, Sample, load_sample, load_samples
 
 WORK = Path("/tmp/keet-samples")
@@ -77,7 +77,7 @@ def main() -> int:
         return 2
     samples = [load_sample(HERE / name) for name in options.names] or load_samples()
     _copy_sources()
-    machine = _machine()
+    machine = {**machine_facts(), "keet": __version__}
     failed = 0
     for sample, programs in build_all(samples):
         ready = all(programs)
@@ -325,30 +325,6 @@ def sweep(sample: Sample) -> None:
         program = _built(sample, sample.sweep.variant, command, output)
         program.run("--seed", 1, "--launches", 1)
         profile(program, sample.sweep_report(value), [*own_options(sample), "--light"])
-
-
-# --- the machine
-
-
-def _machine() -> dict[str, str]:
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0"]
-    gpu, driver = (part.strip() for part in _said(*query).split(","))
-    return {
-        "gpu": gpu,
-        "driver": driver,
-        "cuda": _version(_said("nvcc", "--version"), r"release ([\d.]+)"),
-        "ncu": _version(_said("ncu", "--version"), r"Version ([\d.]+)"),
-        "keet": __version__,
-    }
-
-
-def _said(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def _version(text: str, pattern: str) -> str:
-    found = re.search(pattern, text)
-    return found[1] if found else "unknown"
 
 
 if __name__ == "__main__":

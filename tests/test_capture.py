@@ -28,7 +28,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Words:
     """`capture.main` with these words, on no machine."""
     monkeypatch.setattr(capture, "WORK", tmp_path)
     monkeypatch.setattr(capture, "_copy_sources", lambda: None)
-    monkeypatch.setattr(capture, "_machine", lambda: MACHINE)
+    monkeypatch.setattr(capture, "machine_facts", lambda: MACHINE)
 
     def call(*words: str) -> int:
         monkeypatch.setattr("sys.argv", ["capture", *words])

@@ -11,9 +11,6 @@ from evals.diagnosis.answers import Answer, NoAnswer, Truth, answer_of
 from keet.errors import KeetError
 from kernels_samples.casebook.cases import Case, load_cases
 
-GOOD_START = (0.5, 0.8)
-"""Share of the roofline from which, and up to which, code before the fix counts as good already."""
-
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -68,7 +65,6 @@ def read_case(case: Case) -> Read:
 
 
 def facts_of(case: Case) -> Facts:
-    low, high = GOOD_START
     return Facts(
         case.id,
         case.family.name,
@@ -77,7 +73,7 @@ def facts_of(case: Case) -> Facts:
         case.severity,
         case.spec.lookalike,
         case.spec.hidden,
-        low <= case.start_share_of_roofline <= high,
+        case.good_start,
         bool(case.spec.step),
         case.family.archetype,
         case.family.language,

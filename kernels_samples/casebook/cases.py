@@ -30,6 +30,8 @@ from kernels_samples.casebook.family import (
 Severity = Literal["lookalike", "slight", "mild", "severe"]
 GAINS, MILD, SEVERE = 1.1, 1.15, 1.5
 """Times faster: a look-alike gains less than the first; a mild case lies between the other two."""
+GOOD_START = (0.5, 0.8)
+"""Shares of the roofline between which code before the fix counts as good already."""
 LINK_BYTES_PER_SECOND = 64e9
 """PCIe 5.0 with 16 lanes, by its specification."""
 STEP_US = 2.0
@@ -144,6 +146,11 @@ class Case:
     def start_share_of_roofline(self) -> float:
         """The least time that any version needs, over the time of `before`."""
         return floor_us(self.before.needs, self.measured.machine.gpu) / self.before.median_us
+
+    @property
+    def good_start(self) -> bool:
+        low, high = GOOD_START
+        return low <= self.start_share_of_roofline <= high
 
     # --- the source
 

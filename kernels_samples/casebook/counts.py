@@ -17,8 +17,6 @@ from kernels_samples.casebook.family import HERE, load_families, load_split
 from kernels_samples.casebook.index import INDEX
 
 ROOT = HERE.parents[1]
-GOOD_START = (0.5, 0.8)
-"""Share of the roofline of the needed work."""
 NOT_PLANTED = frozenset({"at_dram_roofline", "at_compute_roofline"})
 """Ends, not causes: nothing can be fixed there."""
 
@@ -66,14 +64,9 @@ def counts(cases: list[Case]) -> Iterator[Count]:
     yield from _sizes()
 
 
-def is_good(case: Case) -> bool:
-    low, high = GOOD_START
-    return low <= case.start_share_of_roofline <= high
-
-
 _KINDS: list[tuple[str, Callable[[Case], bool], int]] = [
     ("look-alikes: the fix gains less than 1.1x", lambda case: case.spec.lookalike, 60),
-    ("good starts: 50 to 80 % of the roofline before the fix", is_good, 60),
+    ("good starts: 50 to 80 % of the roofline before the fix", lambda case: case.good_start, 60),
     ("hidden: the source does not show the cause", lambda case: case.spec.hidden, 40),
     ("several causes, each fix measured alone and together", lambda c: len(c.steps) > 1, 40),
 ]

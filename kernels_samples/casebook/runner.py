@@ -17,7 +17,6 @@ import hashlib
 import json
 import lzma
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -29,6 +28,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+from kernels_samples.machine import machine_facts
 
 HERE = Path(__file__).parent
 WORK = Path("/tmp/keet-casebook")
@@ -127,7 +128,8 @@ def main() -> int:
     wanted = options.families or all_families()
     names = [name for name in wanted if options.again or not is_done(out, name, options.stage)]
     ready = build_all(names)
-    machine = machine_facts()
+    today = datetime.datetime.now(datetime.UTC).date()
+    machine = {**machine_facts(), "date": today.isoformat()}
     if options.stage in ("measure", "both"):
         for name in ready:
             _attempt(name, clock, lambda n: measure(n, out, machine, options))
@@ -433,30 +435,6 @@ def pack(out: Path) -> None:
         size += path.stat().st_size
     if archive is not None:
         archive.close()
-
-
-# --- the machine
-
-
-def machine_facts() -> dict[str, str]:
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0"]
-    gpu, driver = (part.strip() for part in _said(*query).split(","))
-    return {
-        "gpu": gpu,
-        "driver": driver,
-        "cuda": _version(_said("nvcc", "--version"), r"release ([\d.]+)"),
-        "ncu": _version(_said("ncu", "--version"), r"Version ([\d.]+)"),
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-    }
-
-
-def _said(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def _version(text: str, pattern: str) -> str:
-    found = re.search(pattern, text)
-    return found[1] if found else "unknown"
 
 
 if __name__ == "__main__":
