@@ -79,7 +79,8 @@ def test_the_wheel_holds_the_catalog(tmp_path: Path) -> None:
     subprocess.run([*command, "--quiet", "-w", str(tmp_path)], check=True, capture_output=True)
     (wheel,) = tmp_path.glob("keet-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert "keet/catalog/compiled.json" in names
+    assert {"keet/catalog/compiled.json", "keet/catalog/cases.json"} <= set(names)
+    assert "keet/ingest/snapshot.dict.zst" in names
     assert "keet/ingest/native_child.py" in names
     assert not [name for name in names if name.startswith("tests/")]
     entry_points = next(name for name in names if name.endswith("entry_points.txt"))

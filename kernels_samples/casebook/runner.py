@@ -29,6 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from kernels_samples.casebook.collected import METRICS, SECTIONS
 from kernels_samples.machine import machine_facts
 
 HERE = Path(__file__).parent
@@ -46,59 +47,6 @@ CRASHES = 3
 """Sides that may crash a program before the family is given up."""
 SIDE_SECONDS, MORE_SECONDS = 60.0, 3.0
 """A program that takes longer than this, and so much more per side, hangs."""
-SECTIONS = (
-    "ComputeWorkloadAnalysis",
-    "InstructionStats",
-    "LaunchStats",
-    "MemoryWorkloadAnalysis",
-    "MemoryWorkloadAnalysis_Chart",
-    "MemoryWorkloadAnalysis_Tables",
-    "NumaAffinity",
-    "Nvlink_Tables",
-    "Nvlink_Topology",
-    "Occupancy",
-    "SchedulerStats",
-    "SourceCounters",
-    "SpeedOfLight",
-    "SpeedOfLight_HierarchicalDoubleRooflineChart",
-    "SpeedOfLight_HierarchicalHalfRooflineChart",
-    "SpeedOfLight_HierarchicalSingleRooflineChart",
-    "SpeedOfLight_HierarchicalTensorRooflineChart",
-    "SpeedOfLight_RooflineChart",
-    "WarpStateStats",
-    "WorkloadDistribution",
-)
-"""`--set full` without PM sampling, whose time lines are most of a report's bytes."""
-METRICS = (
-    "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
-    "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
-    "l1tex__lsu_writeback_active_mem_lg.sum",
-    "smsp__inst_executed_op_shared_ld.sum",
-    "smsp__inst_executed_op_shared_st.sum",
-    "lts__t_sectors_op_read.sum",
-    "lts__t_sectors_op_write.sum",
-    "lts__t_sectors_op_atom.sum",
-    "lts__t_sectors_op_red.sum",
-    "lts__t_sectors_aperture_device.sum",
-    "lts__t_sectors_aperture_peer.sum",
-    "lts__t_sectors_aperture_sysmem.sum",
-    "pcie__read_bytes.sum",
-    "pcie__write_bytes.sum",
-    "smsp__sass_thread_inst_executed_op_integer_pred_on.sum",
-    "smsp__sass_thread_inst_executed_op_conversion_pred_on.sum",
-    "smsp__sass_thread_inst_executed_op_fp16_pred_on.sum",
-    "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum",
-    "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum",
-    "sm__inst_executed_pipe_alu.sum",
-    "sm__inst_executed_pipe_fma.sum",
-    "sm__inst_executed_pipe_fp64.sum",
-    "sm__inst_executed_pipe_lsu.sum",
-    "sm__inst_executed_pipe_xu.sum",
-)
-"""What `keet profile` collects and `--set full` does not, and instructions by pipe: no reader of a
-case lacks a counter that it would have asked for."""
-
-
 CHOSEN: set[str] = set()
 """Case ids of --cases; none: all."""
 

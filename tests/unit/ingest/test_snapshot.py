@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.errors import DamagedReport, IngestError, UnknownFormat, UnsupportedVersion
-from keet.ingest import read_profile, zstd
+from keet.ingest import packing, read_profile, zstd
 from keet.ingest.snapshot import read_snapshot, snapshot_text, write_snapshot
 from keet.ingest.stored import StoredLaunch
 from keet.profile import Device, KernelName, Launch, Profile, Provenance, RawMetric, Workload
@@ -169,4 +169,66 @@ def test_other_compressed_text_is_no_report(tmp_path: Path) -> None:
     path = tmp_path / "notes.zst"
     path.write_bytes(zstd.zstd.compress(b"these are notes"))
     with pytest.raises(UnknownFormat, match="compressed with zstd, and not a report"):
+        read_profile(path)
+
+
+names = st.text("abcxyz_.", min_size=1, max_size=8)
+cells = st.one_of(st.none(), st.integers(), st.floats(allow_nan=False), st.text(max_size=3))
+id_lists = st.one_of(
+    st.none(),
+    st.lists(st.integers(-(2**63), 2**64)),
+    st.lists(st.one_of(st.integers(), st.text(max_size=3), st.booleans())),
+)
+launches = st.fixed_dictionaries(
+    {
+        "id": st.integers(0, 9),
+        "metrics": st.dictionaries(names, cells),
+        "instances": st.dictionaries(
+            names, st.fixed_dictionaries({"ids": id_lists, "values": st.lists(cells)})
+        ),
+        "locations": st.dictionaries(
+            st.integers(0, 2**48).map(str), st.tuples(names, st.integers(1, 999)).map(list)
+        ),
+        "disassembly": st.one_of(
+            st.dictionaries(st.integers(0, 2**48).map(str), names),
+            st.just({"reason": "no code", "remedy": "none"}),
+        ),
+    }
+)
+
+
+@given(st.lists(launches, max_size=3))
+def test_packing_loses_nothing(some: list[dict[str, object]]) -> None:
+    document = {"keet_snapshot": 1, "launches": some}
+    packed = json.loads(json.dumps(packing.packed_document(document)))
+    back = packing.unpacked_document(packed)
+    assert json.dumps(back, sort_keys=True) == json.dumps(document, sort_keys=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id_lists": []},
+        {"id_lists": [{"steps": ["x"]}]},
+        {"metrics": {"names": ["a", "b"], "values": [1]}},
+        {"instances": {"names": ["a"], "ids": [7], "values": [[1]]}},
+        {"locations": {"ids": 0, "files": [], "file": [3], "line": [1]}},
+        {"disassembly": None},
+        {"metrics": 7},
+    ],
+)
+def test_what_is_packed_wrongly_is_said_to_be_damaged(
+    change: dict[str, object], tmp_path: Path
+) -> None:
+    launch = {
+        "metrics": {},
+        "instances": {"a": {"ids": [1], "values": [1]}},
+        "locations": {"16": ["f", 1]},
+        "disassembly": {"16": "NOP"},
+    }
+    packed = packing.packed_document({"keet_snapshot": 1, "provenance": {}, "launches": [launch]})
+    packed["launches"][0].update(change)
+    path = tmp_path / "x.keet.json.zst"
+    path.write_bytes(zstd.packed(json.dumps(packed).encode()))
+    with pytest.raises(DamagedReport):
         read_profile(path)

@@ -1,0 +1,53 @@
+"""What the runner asks ncu for."""
+
+SECTIONS = (
+    "ComputeWorkloadAnalysis",
+    "InstructionStats",
+    "LaunchStats",
+    "MemoryWorkloadAnalysis",
+    "MemoryWorkloadAnalysis_Chart",
+    "MemoryWorkloadAnalysis_Tables",
+    "NumaAffinity",
+    "Nvlink_Tables",
+    "Nvlink_Topology",
+    "Occupancy",
+    "SchedulerStats",
+    "SourceCounters",
+    "SpeedOfLight",
+    "SpeedOfLight_HierarchicalDoubleRooflineChart",
+    "SpeedOfLight_HierarchicalHalfRooflineChart",
+    "SpeedOfLight_HierarchicalSingleRooflineChart",
+    "SpeedOfLight_HierarchicalTensorRooflineChart",
+    "SpeedOfLight_RooflineChart",
+    "WarpStateStats",
+    "WorkloadDistribution",
+)
+"""`--set full` without PM sampling, whose time lines are most of a report's bytes."""
+METRICS = (
+    "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
+    "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
+    "l1tex__lsu_writeback_active_mem_lg.sum",
+    "smsp__inst_executed_op_shared_ld.sum",
+    "smsp__inst_executed_op_shared_st.sum",
+    "lts__t_sectors_op_read.sum",
+    "lts__t_sectors_op_write.sum",
+    "lts__t_sectors_op_atom.sum",
+    "lts__t_sectors_op_red.sum",
+    "lts__t_sectors_aperture_device.sum",
+    "lts__t_sectors_aperture_peer.sum",
+    "lts__t_sectors_aperture_sysmem.sum",
+    "pcie__read_bytes.sum",
+    "pcie__write_bytes.sum",
+    "smsp__sass_thread_inst_executed_op_integer_pred_on.sum",
+    "smsp__sass_thread_inst_executed_op_conversion_pred_on.sum",
+    "smsp__sass_thread_inst_executed_op_fp16_pred_on.sum",
+    "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum",
+    "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum",
+    "sm__inst_executed_pipe_alu.sum",
+    "sm__inst_executed_pipe_fma.sum",
+    "sm__inst_executed_pipe_fp64.sum",
+    "sm__inst_executed_pipe_lsu.sum",
+    "sm__inst_executed_pipe_xu.sum",
+)
+"""What `keet profile` collects and `--set full` does not, and instructions by pipe: no reader of a
+case lacks a counter that it would have asked for."""
