@@ -110,13 +110,19 @@ Look-alikes show a symptom whose removal was measured to gain less than 10 %. A 
 raise that finding all the same; what else is raised there is not judged."""
 
 
-def parts_of(scores: Scores, title: str) -> list[Part]:
+def sums_of(scores: Scores, title: str) -> list[Part]:
     return [
         Heading(f"Casebook: {title}"),
         Prose(_answer(scores)),
         Table(list(_overall(scores))),
         Prose(_NOTE),
         *_grouped("By severity", scores.causes, lambda facts: facts.severity),
+    ]
+
+
+def parts_of(scores: Scores, title: str) -> list[Part]:
+    return [
+        *sums_of(scores, title),
         *_grouped("By kind", scores.causes, None),
         *_grouped("By finding", scores.causes, lambda facts: facts.finding),
         *_grouped("By family", scores.causes, lambda facts: facts.family),
@@ -213,6 +219,7 @@ _KINDS: dict[str, Callable[[Facts], bool]] = {
     "hidden from the source": lambda facts: facts.hidden,
     "good start (50 to 80 % of the roofline)": lambda facts: facts.good_start,
     "Triton": lambda facts: facts.language == "triton",
+    "judged launch under half of the side's time": lambda facts: not facts.whole,
 }
 
 

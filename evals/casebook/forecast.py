@@ -90,16 +90,24 @@ others: what the fixes of the other work families gained, without any profile. W
 low). 95 % intervals: bootstrap, {RESAMPLES:,} draws of whole families."""
 
 
-def parts_of(scores: Scores, title: str) -> list[Part]:
+def sums_of(scores: Scores, title: str) -> list[Part]:
     rows = scores.forecasts
     return [
         Heading(f"Casebook: {title}"),
         Prose(_answer(scores)),
-        Table([("", "keet", "the other", "keet - the other"), *_overall(rows)]),
+        Table([("", "keet", "baseline", "keet - baseline"), *_overall(rows)]),
         Table([("", "fixes"), *_shares(scores)]),
         Prose(_NOTE),
         *_grouped("By severity", rows, lambda each: each.facts.severity),
-        *_grouped("By finding", rows, lambda each: each.row.pair.cause),
+    ]
+
+
+def parts_of(scores: Scores, title: str) -> list[Part]:
+    rows = scores.forecasts
+    return [
+        *sums_of(scores, title),
+        *_grouped("By kind", rows, _kind),
+        *_grouped("By finding", rows, _cause),
         *_grouped("By family", rows, lambda each: each.facts.family),
         *_grouped("Look-alikes, by what they resemble", scores.lookalikes, _cause),
         Heading("Fixes"),
@@ -107,6 +115,12 @@ def parts_of(scores: Scores, title: str) -> list[Part]:
         Heading("Unscored"),
         Points(scores.unscored),
     ]
+
+
+def _kind(each: Forecast) -> str:
+    if not each.facts.whole:
+        return "the judged launch is less than half of the side's time"
+    return "several causes" if each.facts.several else "one cause"
 
 
 def _cause(each: Forecast) -> str:
@@ -131,15 +145,18 @@ def _answer(scores: Scores) -> str:
 
 def _overall(rows: Sequence[Forecast]) -> Iterator[tuple[str, ...]]:
     named: dict[str, tuple[Callable[[Row], float], Callable[[Row], float]]] = {
-        "error; NVIDIA's largest estimate": (_error, lambda r: r.nvidia_error),
-        "error; NVIDIA's nearest, in hindsight": (_error, lambda r: r.nvidia_nearest_error),
-        "error; mean of the other families": (_error, lambda r: r.naive.error),
-        "error; 1x, always": (_error, lambda r: r.silent_error),
-        "bias; NVIDIA's largest estimate": (
+        "error; baseline: NVIDIA's largest estimate": (_error, lambda r: r.nvidia_error),
+        "error; baseline: NVIDIA's nearest, in hindsight": (
+            _error,
+            lambda r: r.nvidia_nearest_error,
+        ),
+        "error; baseline: mean of the other families": (_error, lambda r: r.naive.error),
+        "error; baseline: always 1x": (_error, lambda r: r.silent_error),
+        "bias; baseline: NVIDIA's largest estimate": (
             lambda r: r.keet.bias,
             lambda r: doublings(r.nvidia, r.pair.measured),
         ),
-        "range score; range of the others": (
+        "range score; baseline: range of the others": (
             lambda r: r.keet.range_score,
             lambda r: r.naive.range_score,
         ),
@@ -152,7 +169,7 @@ def _overall(rows: Sequence[Forecast]) -> Iterator[tuple[str, ...]]:
 
 
 _MADE: dict[str, Callable[[Score], float]] = {
-    "forecast made: error; mean of the others": lambda score: score.error,
+    "forecast made: error; baseline: mean of the others": lambda score: score.error,
     "forecast made: gain within the range": lambda score: float(score.covered),
     "forecast made: width of the range": lambda score: score.width,
 }

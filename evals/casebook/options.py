@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
+
+from keet.errors import UsageError
 
 
 def add_casebook_options(parser: ArgumentParser) -> None:
@@ -17,3 +19,11 @@ def add_casebook_options(parser: ArgumentParser) -> None:
         action="store_true",
         help="score the casebook's locked families too; log each such opening in docs/results.md",
     )
+
+
+def check_casebook_options(args: Namespace) -> None:
+    """Refuse combinations that would silently do nothing."""
+    if args.check and args.on == "casebook":
+        raise UsageError("--check: the bars are of the samples; leave out --on casebook")
+    if args.locked and args.on == "samples":
+        raise UsageError("--locked: the samples have no locked families; leave out --on samples")

@@ -31,6 +31,9 @@ class Facts:
     speedup: float
     steps: tuple[tuple[str, float], ...]
     """Finding and speed-up of each fix alone, where there are several."""
+    whole: bool = True
+    """The judged launch takes at least half of the side's time before the fix. The measured gain is
+    of the side, all that keet and NVIDIA say is of the launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ def facts_of(case: Case) -> Facts:
         case.family.language,
         case.speedup,
         tuple((step.finding, step.speedup) for step in case.steps),
+        case.launch_share >= 0.5,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 from evals.casebook import diagnosis, forecast
@@ -28,10 +29,8 @@ def read_splits(args: Namespace) -> dict[str, list[Read]]:
 
 def add_diagnosis(result: Result | None, splits: dict[str, list[Read]]) -> Result:
     scored = {name: diagnosis.score_cases(reads) for name, reads in splits.items()}
-    parts = [
-        part for name, each in scored.items() for part in diagnosis.parts_of(each, _title(name))
-    ]
-    documents = {name: diagnosis.document_of(each) for name, each in scored.items()}
+    parts = [part for name, each in scored.items() for part in _parts(diagnosis, name, each)]
+    documents = {name: _document(diagnosis, name, each) for name, each in scored.items()}
     title = "Diagnosis: is the cause of measured cases named?"
     return _with(result, "diagnosis", title, parts, documents)
 
@@ -39,16 +38,26 @@ def add_diagnosis(result: Result | None, splits: dict[str, list[Read]]) -> Resul
 def add_forecast(result: Result | None, splits: dict[str, list[Read]]) -> Result:
     work = splits.get("work", [])
     scored = {name: forecast.score_forecasts(reads, work) for name, reads in splits.items()}
-    parts = [
-        part for name, each in scored.items() for part in forecast.parts_of(each, _title(name))
-    ]
-    documents = {name: forecast.document_of(each) for name, each in scored.items()}
+    parts = [part for name, each in scored.items() for part in _parts(forecast, name, each)]
+    documents = {name: _document(forecast, name, each) for name, each in scored.items()}
     title = "Forecast: how far is it from the gains of measured cases?"
     return _with(result, "forecast", title, parts, documents)
 
 
-def _title(split: str) -> str:
-    return f"{split} families"
+def _parts(scorer: ModuleType, split: str, scores: Any) -> list[Part]:
+    """Of locked families sums alone: who sees their cases would begin to fit them."""
+    title = f"{split} families"
+    parts: list[Part] = (
+        scorer.sums_of(scores, title) if split == "locked" else scorer.parts_of(scores, title)
+    )
+    return parts
+
+
+def _document(scorer: ModuleType, split: str, scores: Any) -> dict[str, Any]:
+    if split == "locked":
+        return {"sums": [part.rows for part in scorer.sums_of(scores, "") if hasattr(part, "rows")]}
+    document: dict[str, Any] = scorer.document_of(scores)
+    return document
 
 
 def _with(

@@ -1,4 +1,4 @@
-"""Does keet name the planted cause of each sample, and its line? NVIDIA's rules beside it.
+"""Does keet name the cause of each sample and case, and its line? NVIDIA's rules beside it.
 
 Each sample asks what limits `slow`. `fast` must not raise any more what it fixed, and healthy
 samples must raise nothing. Needs no model and no GPU."""
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from evals.casebook.options import add_casebook_options
+from evals.casebook.options import add_casebook_options, check_casebook_options
 from evals.task_command import add_options, finish
 
 EXAMPLES = """\
 examples:
   keet eval diagnosis
+  keet eval diagnosis --on casebook
   keet eval diagnosis --format json | jq '.samples[] | {sample, why, misses}'
   keet eval diagnosis --format markdown -o evals/results/diagnosis.md
   keet eval diagnosis --check
@@ -27,6 +28,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    check_casebook_options(args)
     from evals.casebook.task import add_diagnosis, read_splits
     from evals.diagnosis.task import result_of, score_samples
     from kernels_samples.samples import load_samples

@@ -1,4 +1,4 @@
-"""How far are keet's speed-up forecasts from what was measured on the samples?
+"""How far are keet's speed-up forecasts from what was measured on samples and casebook?
 
 Beside them: NVIDIA's estimates in the same reports, and forecasts that know nothing of the kernel.
 Needs no model and no GPU."""
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from evals.casebook.options import add_casebook_options
+from evals.casebook.options import add_casebook_options, check_casebook_options
 from evals.task_command import add_options, finish
 
 EXAMPLES = """\
 examples:
   keet eval forecast
+  keet eval forecast --on casebook
   keet eval forecast --format json | jq '.pairs[] | {sample: .pair.sample, why}'
   keet eval forecast --format markdown -o evals/results/forecast.md
   keet eval forecast --check
@@ -27,6 +28,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    check_casebook_options(args)
     from evals.casebook.task import add_forecast, read_splits
     from evals.forecast.pairs import pairs_of_samples
     from evals.forecast.task import result_of

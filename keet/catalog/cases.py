@@ -69,6 +69,8 @@ class CaseEntry(NamedTuple):
     why: str
     fix: str
     kernel: str
+    """The judged kernel before the fix."""
+    kernel_after: str
     file: str
     lines: tuple[int, ...]
     moved: MovedCounter

@@ -60,7 +60,8 @@ usage: keet COMMAND [options]
 {commands}
 
 A REPORT is a .ncu-rep, a .ncu-repz, an `ncu --csv --page raw` export or a keet
-snapshot (.keet.json). No GPU, no CUDA and no network are needed to read one.
+snapshot (.keet.json, .keet.json.zst). No GPU, no CUDA and no network are needed
+to read one.
 
 examples:
   keet explain report.ncu-rep

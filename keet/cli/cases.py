@@ -21,7 +21,7 @@ examples:
   keet cases
   keet cases --finding shared_bank_conflict
   keet cases --archetype gemm --lookalikes
-  keet cases transpose/unpadded_tile
+  keet cases transpose/power_of_two_tile
   keet cases --format json | jq '.cases[] | select(.hidden) | .id'
 """
 
@@ -45,6 +45,8 @@ def run(args: Namespace) -> None:
     from keet.render.cases_documents import cases_json
 
     out = Destination(args, sys.stdout)
+    if args.case and (args.finding or args.archetype or args.family or args.lookalikes):
+        raise UsageError("CASE is one case already; leave out --finding and the other filters")
     entries = [_named(args.case, casebook())] if args.case else _chosen(args, casebook())
     if args.format == "json":
         out.write(cases_json(entries))
@@ -62,8 +64,13 @@ def _named(name: str, entries: tuple[CaseEntry, ...]) -> CaseEntry:
     if found:
         ids = ", ".join(entry.id for entry in found)
         raise UsageError(f"{name} is the name of several cases: {ids}")
-    close = difflib.get_close_matches(name, [entry.id for entry in entries], n=1)
-    hint = f"did you mean: keet cases {close[0]}" if close else "see: keet cases"
+    close = difflib.get_close_matches(name, [entry.id for entry in entries], n=1, cutoff=0.8)
+    family = name.partition("/")[0]
+    hint = "see: keet cases"
+    if close:
+        hint = f"did you mean: keet cases {close[0]}"
+    elif family in {entry.family for entry in entries}:
+        hint = f"see: keet cases --family {family}"
     raise UsageError(f"there is no case {name!r}; {hint}")
 
 
@@ -87,6 +94,7 @@ def _chosen(args: Namespace, entries: tuple[CaseEntry, ...]) -> list[CaseEntry]:
 def _check_known(option: str, wanted: str | None, known: set[str]) -> None:
     if wanted is None or wanted in known:
         return
-    close = difflib.get_close_matches(wanted, known, n=1)
+    close = [name for name in sorted(known) if name.startswith(wanted)]
+    close = close or difflib.get_close_matches(wanted, known, n=1)
     hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(sorted(known))}"
     raise UsageError(f"--{option} {wanted}: the casebook has no such {option}; {hint}")

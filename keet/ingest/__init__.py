@@ -75,7 +75,7 @@ _STRANGERS = (
         "profile the kernel with ncu",
     ),
 )
-_ACCEPTED = "keet reads .ncu-rep, .ncu-repz, ncu --csv --page raw, and .keet.json"
+_ACCEPTED = "keet reads .ncu-rep, .ncu-repz, ncu --csv --page raw, .keet.json and .keet.json.zst"
 
 
 def _refuse_known_strangers(file: InputFile) -> None:
@@ -138,9 +138,15 @@ def _read_packed_text(file: InputFile, packed: bytes, size: int) -> Profile:
 
     _refuse_giant_text(file, size)
     with zstd.unpacked(packed) as stream:
-        text = stream.read().decode("utf-8", errors="replace")
-    if not _is_snapshot(text):
+        content = stream.read()
+    if not _is_snapshot(content[:HEAD].decode("utf-8", errors="replace")):
         raise UnknownFormat(file.path, "it is compressed with zstd, and not a report", _ACCEPTED)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise DamagedReport(
+            file.path, "the snapshot is damaged: it is not UTF-8", container.COPY_AGAIN
+        ) from None
     return snapshot.read_snapshot(text, file.path)
 
 

@@ -34,14 +34,14 @@ class _Lists:
     """Lists of ids, each stored once: most per-instruction metrics have the same."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[type, tuple[Any, ...]], int] = {}
+        self._known: dict[tuple[Any, ...], int] = {}
         self.stored: list[Document] = []
 
     def add(self, ids: list[Any] | None) -> int | None:
         if ids is None:
             return None
         whole = all(type(each) is int for each in ids)
-        key = (int if whole else object, tuple(ids))
+        key = tuple((type(each), each) for each in ids)
         if key not in self._known:
             self._known[key] = len(self.stored)
             self.stored.append({"steps": _steps(ids)} if whole else {"ids": ids})

@@ -186,6 +186,13 @@ def read_snapshot(text: str, path: Path) -> Profile:
 
     from keet.ingest import packing
 
+    if document.get(packing.MARK, packing.VERSION) != packing.VERSION:
+        raise UnsupportedVersion(
+            path,
+            f"the snapshot is packed in version {document[packing.MARK]}, and this keet reads "
+            f"version {packing.VERSION}",
+            "update keet, or make it again with: keet snapshot REPORT",
+        )
     try:
         if packing.MARK in document:
             document = packing.unpacked_document(document)

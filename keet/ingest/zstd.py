@@ -15,6 +15,7 @@ from typing import BinaryIO, cast
 
 from keet.errors import DamagedReport
 from keet.ingest.container import COPY_AGAIN
+from keet.ingest.files import MAX_TEXT
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -65,9 +66,18 @@ def unpacked(data: bytes) -> BinaryIO:
     return cast("BinaryIO", stream)
 
 
+def _limit(data: bytes) -> int:
+    """Bytes that it may unpack to. Equal launches of a packed snapshot take next to no room."""
+    try:
+        packed_here = _dictionary_of(data) is not None
+    except zstd.ZstdError:
+        packed_here = False
+    return MAX_TEXT if packed_here else max(_MIN_LIMIT, len(data) * _MAX_RATIO)
+
+
 def unpacked_size(data: bytes, path: Path) -> int:
     """How much it unpacks to, found without keeping it; raises where it can't or must not be."""
-    limit = max(_MIN_LIMIT, len(data) * _MAX_RATIO)
+    limit = _limit(data)
     total = 0
     try:
         with unpacked(data) as stream:

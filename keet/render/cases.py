@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from statistics import median
 
 from rich import box
@@ -18,7 +19,12 @@ from keet.units import Quantity
 
 
 def cases_view(entries: Sequence[CaseEntry], width: int) -> Group:
-    return Group(Text(heading(entries), style="bold"), Text(""), _table(entries, width))
+    """Grouped by finding: an id stays on its line, to be copied."""
+    parts: list[RenderableType] = [Text(heading(entries), style="bold")]
+    for finding, group in groupby(entries, lambda entry: entry.finding):
+        parts += [Text(""), Text(f"{findings()[finding].label} ({finding})", style="bold")]
+        parts.append(_table(list(group), width))
+    return Group(*parts)
 
 
 def heading(entries: Sequence[CaseEntry]) -> str:
@@ -29,11 +35,11 @@ def heading(entries: Sequence[CaseEntry]) -> str:
     parts = [f"{_count(len(entries), 'measured case')} from {_count(families, 'family')}"]
     if gains:
         parts.append(
-            f"{_count(len(gains), 'fix')} gained {min(gains):.2f}x to {max(gains):.1f}x "
+            f"{_count(len(gains), 'fix')} gained {min(gains):.2f}x to {max(gains):.2f}x "
             f"(median {median(gains):.2f}x)"
         )
     if alike:
-        parts.append(f"{_count(alike, 'look-alike')} gained less than 1.1x")
+        parts.append(f"{_count(alike, 'look-alike')}, whose fix gains less than 1.1x or nothing")
     return "; ".join(parts) + "."
 
 
@@ -46,32 +52,19 @@ def _count(number: int, noun: str) -> str:
 
 def _table(entries: Sequence[CaseEntry], width: int) -> Table:
     wide = width >= 110
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    grid.add_column("case", overflow="fold")
-    grid.add_column("finding", overflow="fold")
+    grid = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    grid.add_column("case", no_wrap=True, min_width=min(54, width - 26))
     grid.add_column("speed-up", justify="right", no_wrap=True)
     grid.add_column("before", justify="right", no_wrap=True)
     if wide:
-        for name in ("after", "start"):
-            grid.add_column(name, justify="right", no_wrap=True)
+        grid.add_column("after", justify="right", no_wrap=True)
         grid.add_column("archetype", no_wrap=True)
     for entry in entries:
-        more = (
-            (_us(entry.after_us), f"{100 * entry.start_share_of_roofline:.0f}%", entry.archetype)
-            if wide
-            else ()
-        )
+        more = (f"→ {_us(entry.after_us)}", entry.archetype) if wide else ()
         style = "dim" if entry.lookalike else "bold green"
-        gain = Text(f"{entry.speedup:.2f}x", style=style)
-        grid.add_row(entry.id, _finding(entry), gain, _us(entry.before_us), *more)
+        gain = Text(f"{entry.speedup:.2f}x{'' if not entry.lookalike else ' (like)'}", style=style)
+        grid.add_row(f"  {entry.id}", gain, _us(entry.before_us), *more)
     return grid
-
-
-def _finding(entry: CaseEntry) -> str:
-    label = findings()[entry.finding].label
-    if entry.lookalike:
-        return f"like {label}"
-    return f"{label} (+{len(entry.steps) - 1})" if entry.steps else label
 
 
 def _us(microseconds: float) -> str:
@@ -91,7 +84,9 @@ def case_view(entry: CaseEntry, _: int) -> Group:
         Text(""),
         _times(entry),
         *_steps(entry),
+        *_others(entry),
         Text(""),
+        Text(_judged(entry), style="dim"),
         _counters(entry),
         Text(""),
         Text(f"Source: {entry.file}, cause at {_lines(entry)}", style="dim"),
@@ -111,7 +106,8 @@ def _verdict(entry: CaseEntry) -> str:
     label = findings()[entry.finding].label
     change = f"{_us(entry.before_us)} → {_us(entry.after_us)}"
     if entry.lookalike:
-        return f"Looks like {label}, but removing it gains {entry.speedup:.2f}x: {change}."
+        result = "gains only" if entry.speedup >= 1 else "makes it slower,"
+        return f"Looks like {label}, but removing it {result} {entry.speedup:.2f}x: {change}."
     return f"{label[0].upper()}{label[1:]}: the fix gains {entry.speedup:.2f}x, {change}."
 
 
@@ -121,10 +117,10 @@ def _lines(entry: CaseEntry) -> str:
 
 def _times(entry: CaseEntry) -> Text:
     return Text(
-        f"Medians of {entry.launches} launches per side in turns, cold L2; the middle 80 % lie "
-        f"within {entry.spread_pct:.1f}%. Results checked for seeds "
-        f"{', '.join(map(str, entry.seeds))}. Before the fix: "
-        f"{100 * entry.start_share_of_roofline:.0f}% of the roofline of the needed work."
+        f"Medians of {entry.launches} launches per side in turns, cold L2. From the 10th to the "
+        f"90th percentile is {entry.spread_pct:.1f}% of the median (noisier side). Results checked "
+        f"for seeds {', '.join(map(str, entry.seeds))}. Before the fix the code runs at "
+        f"{100 * entry.start_share_of_roofline:.0f}% of the roofline speed of the needed work."
     )
 
 
@@ -139,6 +135,21 @@ def _steps(entry: CaseEntry) -> list[Text]:
         for step in entry.steps
     ]
     return [Text(""), Text("Several causes; each fix was measured alone:"), *rows]
+
+
+def _others(entry: CaseEntry) -> list[Text]:
+    """Causes that are there as well and that no step fixes."""
+    left = [name for name in entry.also if name not in {step.finding for step in entry.steps}]
+    labels = ", ".join(findings()[name].label for name in left)
+    lines = [Text(f"Also present, not fixed: {labels}.")] if left else []
+    hidden = [Text("The kernel's source does not show the cause.")] if entry.hidden else []
+    return [*lines, *hidden]
+
+
+def _judged(entry: CaseEntry) -> str:
+    if entry.kernel == entry.kernel_after:
+        return f"Counters of {entry.kernel}, one launch per side:"
+    return f"Counters of one launch: {entry.kernel} before, {entry.kernel_after} after:"
 
 
 def _counters(entry: CaseEntry) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Literal
 
 from pydantic import Field
@@ -64,6 +65,7 @@ class CaseDocument(Document):
     why: str
     fix: str
     kernel: str = Field(description="the judged kernel of the side before the fix")
+    kernel_after: str = Field(description="the judged kernel of the side after the fix")
     file: str
     lines: list[int] = Field(description="of the cause")
     moved: MovedDocument
@@ -99,6 +101,4 @@ def cases_json(entries: list[CaseEntry]) -> str:
     for case in content["cases"]:
         if case["steps"] is None:
             del case["steps"]
-    import json
-
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

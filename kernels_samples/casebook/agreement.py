@@ -64,10 +64,12 @@ def main() -> int:
     )
     parser.add_argument("folder", type=Path, help="what the runner wrote")
     parser.add_argument("--random", type=int, metavar="N", help="only N cases, drawn at random")
+    parser.add_argument("--seed", type=int, default=1, help="of that draw (1)")
     options = parser.parse_args()
-    found = list(compare(load_cases(), options.folder))
+    cases = load_cases()
     if options.random:
-        found = random.sample(found, min(options.random, len(found)))
+        cases = random.Random(options.seed).sample(cases, min(options.random, len(cases)))
+    found = list(compare(cases, options.folder))
     for each in found:
         mark = "" if each.agrees else f"  OUTSIDE {each.allowed:.0%}"
         factors = f"{each.case.speedup:8.2f}x {each.again:8.2f}x {each.off:+7.1%}"

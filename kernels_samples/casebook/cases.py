@@ -74,6 +74,8 @@ class Measured(_Record):
     source: str
     machine: Machine
     build: str
+    profiled: dict[str, str]
+    """By side: the digest of the program that its stored profile is of."""
     sides: dict[str, Side]
 
 
@@ -183,6 +185,12 @@ class Case:
     def after_profile(self) -> Profile:
         return self.profile(self.spec.after)
 
+    @property
+    def launch_share(self) -> float:
+        """Of the side's time before the fix that the judged launch takes, under ncu."""
+        nanoseconds = self.launch(self.before_profile).rank_time
+        return nanoseconds / 1000 / self.before.median_us
+
     def launch(self, profile: Profile) -> Launch:
         """The launch that a side is judged by: of the case's kernel, else the longest."""
         own = [each for each in profile.launches if each.name.function == self.spec.kernel]
@@ -216,13 +224,15 @@ def cases_of(family: Family) -> Iterator[Case]:
     if measured is None:
         return
     code = family.source.read_text(encoding="utf-8")
-    profiles = family.folder / "profiles"
-    stored = {path.name for path in profiles.iterdir()} if profiles.exists() else set()
     for spec in family.case:
         sides = [f"{spec.problem}/{name}" for name in spec.variants]
-        profiled = all(profile_path(family.folder, side).name in stored for side in sides)
-        if profiled and all(side in measured.sides for side in sides):
+        if all(_is_whole(measured, side) for side in sides):
             yield Case(family, spec, measured, code)
+
+
+def _is_whole(measured: Measured, side: str) -> bool:
+    """It was timed, and profiled from the same program."""
+    return side in measured.sides and measured.profiled.get(side) == measured.source
 
 
 def counter_value(case: Case, profile: Profile, metric: str) -> float | None:

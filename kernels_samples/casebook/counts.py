@@ -1,4 +1,6 @@
-"""Prints what the casebook holds beside what it has to hold, from its files; exit 1: not enough.
+"""Prints what the casebook holds beside what it has to hold, from its files.
+
+Exit 1 where a count is not reached that is not a known shortfall.
 
 python -m kernels_samples.casebook.counts
 """
@@ -41,7 +43,7 @@ class Count(NamedTuple):
     def __str__(self) -> str:
         word = "at most" if self.most else "at least"
         mark = "ok  " if self.met else "MISS"
-        why = f": {KNOWN[self.what]}" if self.what in KNOWN else ""
+        why = f": {KNOWN[self.what]}" if self.what in KNOWN and not self.met else ""
         return f"{mark}  {self.what:<62} {self.found:>8g}  ({word} {self.wanted:g}){why}"
 
 
@@ -52,9 +54,12 @@ def planted() -> list[str]:
 def counts(cases: list[Case]) -> Iterator[Count]:
     families = load_families()
     yield Count("families", len({case.family.name for case in cases}), 40)
-    yield Count("families in Triton", sum(each.language == "triton" for each in families), 4)
+    triton = {case.family.name for case in cases if case.family.language == "triton"}
+    yield Count("families in Triton", len(triton), 4)
     yield Count("pairs", len(cases), 300)
     yield from (Count(name, sum(map(holds, cases)), least) for name, holds, least in _KINDS)
+    gaining = sum(case.good_start and not case.spec.lookalike for case in cases)
+    yield Count("good starts that are no look-alikes", gaining, 0)
     yield from (count for name in planted() for count in _of_finding(name, cases))
     yield from _quality(cases)
     stated = sum(len(family.case) for family in families)
@@ -113,8 +118,12 @@ def _tracked() -> list[str]:
 
 def main() -> int:
     found = list(counts(load_cases()))
+    missed = [count for count in found if not count.met]
+    unknown = [count for count in missed if count.what not in KNOWN]
+    names = ", ".join(count.what for count in missed) or "none"
+    sys.stdout.write(f"{len(missed)} of {len(found)} counts not met: {names}\n\n")
     sys.stdout.write("\n".join(map(str, found)) + "\n")
-    return 0 if all(count.met for count in found) else 1
+    return 1 if unknown else 0
 
 
 if __name__ == "__main__":

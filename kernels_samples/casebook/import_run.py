@@ -27,7 +27,7 @@ from keet.ingest.stored import StoredLaunch
 from keet.profile import Launch, Profile, Provenance
 from kernels_samples.casebook.cases import profile_path
 from kernels_samples.casebook.family import FAMILIES
-from kernels_samples.casebook.runner import sides_of, source_digest
+from kernels_samples.casebook.runner import profiled, sides_of, source_digest
 
 _WORKERS = 2
 _LEFT_OUT = "pmsampling:"
@@ -65,16 +65,20 @@ def take_family(place: Path, name: str) -> str:
         return f"{name}: measured from another source; measure it again\n"
     used = set(sides_of(name))
     sides = {side: row for side, row in measured_sides(document).items() if side in used}
-    (folder / "measured.json").write_text(_measured_text(document, sides), encoding="utf-8")
     drop_unused_profiles(name, used)
-    report = place / f"{name}.ncu-rep.xz"
-    profiled = take_profiles(name, report, set(sides)) if report.exists() else {}
-    lacking = sorted(set(sides) - set(profiled)) if report.exists() else []
+    found = take_profiles(name, place / f"{name}.ncu-rep.xz", set(sides) & profiled(place, name))
+    sources = _profile_sources(folder) | dict.fromkeys(found, document["source"])
+    (folder / "measured.json").write_text(_measured_text(document, sides, sources), "utf-8")
     wrong = sorted({_side(e) for e in document["checks"] if not e["ok"]})
-    said = f"{name}: {len(sides)} sides timed, {len(profiled)} profiled"
-    said += f", wrong: {', '.join(wrong)}" if wrong else ""
-    said += f", not profiled: {', '.join(lacking)}" if lacking else ""
-    return said + "\n"
+    said = f"{name}: {len(sides)} sides timed, {len(found)} profiled"
+    return said + (f", wrong: {', '.join(wrong)}" if wrong else "") + "\n"
+
+
+def _profile_sources(folder: Path) -> dict[str, str]:
+    """Of the profiles that are there already: the digest of the program that each is of."""
+    path = folder / "measured.json"
+    known: dict[str, str] = json.loads(path.read_text("utf-8"))["profiled"] if path.exists() else {}
+    return known
 
 
 # --- times
@@ -108,9 +112,12 @@ def _timing(event: dict[str, Any], checks: Iterable[dict[str, Any]]) -> dict[str
     }
 
 
-def _measured_text(document: dict[str, Any], sides: dict[str, dict[str, Any]]) -> str:
+def _measured_text(
+    document: dict[str, Any], sides: dict[str, dict[str, Any]], sources: dict[str, str]
+) -> str:
     """One line per side, so that a diff of two measurements can be read."""
     head = {name: document[name] for name in ("source", "machine", "build")}
+    head["profiled"] = {side: sources[side] for side in sorted(sources) if side in sides}
     rows = [f"  {json.dumps(side)}: {json.dumps(sides[side])}" for side in sorted(sides)]
     facts = "".join(f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items())
     return "{\n" + facts + ' "sides": {\n' + ",\n".join(rows) + "\n }\n}\n"
@@ -129,6 +136,8 @@ def drop_unused_profiles(name: str, used: set[str]) -> None:
 
 def take_profiles(name: str, report: Path, wanted: set[str]) -> dict[str, int]:
     """Write a packed profile per side; returns how many launches each has."""
+    if not wanted:
+        return {}
     with tempfile.TemporaryDirectory() as temporary:
         plain = Path(temporary) / f"{name}.ncu-rep"
         plain.write_bytes(lzma.decompress(report.read_bytes()))

@@ -61,7 +61,6 @@ def diff_key(case: Case) -> str:
 def entry_of(case: Case) -> dict[str, Any]:
     spec, machine = case.spec, case.measured.machine
     before, after = case.before_profile, case.after_profile
-    launches = case.launch(before)
     return {
         "id": case.id,
         "family": case.family.name,
@@ -90,7 +89,8 @@ def entry_of(case: Case) -> dict[str, Any]:
         "problem": spec.problem,
         "why": spec.why,
         "fix": spec.fix,
-        "kernel": launches.name.function,
+        "kernel": case.launch(before).name.function,
+        "kernel_after": case.launch(after).name.function,
         "file": case.family.source.name,
         "lines": case.lines,
         "moved": _moved(case, before, after),

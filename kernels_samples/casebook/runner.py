@@ -3,10 +3,10 @@
     python3 -m kernels_samples.casebook.runner OUT [FAMILY ...] [--seconds N]
 
 Needs the standard library only (Triton families need torch and triton). Writes per family
-OUT/NAME.json (checks and times) and OUT/NAME.ncu-rep.xz, then packs them into OUT/partN.tar. It
-stops before the time limit, and a family that OUT already has for the same source is not run again,
-so a second call continues the first. `make casebook` runs it; `import_run` takes the parts into the
-repository.
+OUT/NAME.json (checks and times), OUT/NAME.ncu-rep.xz and OUT/NAME.profiled (what is in it), then
+packs them into OUT/partN.tar. It stops before the time limit, and a family that OUT already has for
+the same source is not run again, so a second call continues the first. `make casebook` runs it;
+`import_run` takes the parts into the repository.
 """
 
 from __future__ import annotations
@@ -155,14 +155,23 @@ def source_digest(name: str) -> str:
 
 def is_done(out: Path, name: str, stage: str) -> bool:
     """OUT has all that the stage gives, of the program as it is now and of every side in use."""
-    measured, report = out / f"{name}.json", out / f"{name}.ncu-rep.xz"
-    if stage in ("profile", "both") and not report.exists():
+    if stage in ("profile", "both") and not set(_right_sides(name, out)) <= profiled(out, name):
         return False
+    measured = out / f"{name}.json"
     if not measured.exists():
         return stage == "profile"
     document = json.loads(measured.read_text())
     known = {_side(e) for e in (*document["times"], *document["checks"])} | set(document["lost"])
     return document["source"] == source_digest(name) and set(sides_of(name)) <= known
+
+
+def profiled(out: Path, name: str) -> set[str]:
+    """Sides in OUT's report of a family, if that is of the program as it is now."""
+    record = out / f"{name}.profiled"
+    if not record.exists() or not (out / f"{name}.ncu-rep.xz").exists():
+        return set()
+    document = json.loads(record.read_text())
+    return set(document["sides"]) if document["source"] == source_digest(name) else set()
 
 
 def _copy_sources() -> None:
@@ -342,11 +351,15 @@ def profile(name: str, out: Path, clock: Clock) -> None:
     done = _call(command, WORK / "families" / name, max(1.0, clock.left))
     if not report.exists():
         raise Failure((done.stderr + done.stdout).strip()[-400:])
-    seen = sum(event["event"] == "profiled" for event in _events(done.stdout))
+    seen = [_side(event) for event in _events(done.stdout) if event["event"] == "profiled"]
     took = time.monotonic() - start
     size = report.stat().st_size
-    print(f"{name}: {seen} of {len(sides)} sides profiled, {took:.0f} s, {size:,} B", flush=True)
+    print(
+        f"{name}: {len(seen)} of {len(sides)} sides profiled, {took:.0f} s, {size:,} B", flush=True
+    )
     _compress(report, out / f"{name}.ncu-rep.xz")
+    record = {"source": source_digest(name), "sides": seen}
+    (out / f"{name}.profiled").write_text(json.dumps(record) + "\n", encoding="utf-8")
 
 
 def _right_sides(name: str, out: Path) -> list[str]:
@@ -373,7 +386,8 @@ def pack(out: Path) -> None:
     for old in out.glob("part*.tar"):
         old.unlink()
     number, size, archive = 0, PART_BYTES, None
-    for path in sorted([*out.glob("*.json"), *out.glob("*.ncu-rep.xz")]):
+    kinds = ("*.json", "*.profiled", "*.ncu-rep.xz")
+    for path in sorted(path for kind in kinds for path in out.glob(kind)):
         if archive is None or size + path.stat().st_size > PART_BYTES:
             if archive is not None:
                 archive.close()

@@ -78,6 +78,37 @@ def test_the_diff_is_of_the_two_variants() -> None:
     assert "kTile" not in diff
 
 
+def test_shared_functions_that_one_side_uses_are_part_of_the_diff() -> None:
+    shared = """\
+//: shared
+__device__ float both(float x) { return x; }
+
+// Eight at once.
+__global__ void __launch_bounds__(256)
+    wide(const float* in) {
+    helper(both(in[0]));
+
+    both(1);
+}
+
+__device__ void helper(float x) {}
+
+__global__ void narrow(const float* in) { both(in[0]); }
+//: end
+//: variant a
+void a() { narrow<<<1, 1>>>(in); }
+//: end
+//: variant b
+void b() { wide<<<1, 1>>>(in); }
+//: end
+"""
+    diff = diff_of(list(sections_of(shared)), "a", "b")
+    assert "+// Eight at once." in diff
+    assert "+__device__ void helper(float x) {}" in diff
+    assert "-__global__ void narrow(const float* in) { both(in[0]); }" in diff
+    assert "float both(float x)" not in diff
+
+
 def test_a_counter_moves_by_its_factor() -> None:
     falls = Moved(metric="m", falls=4)
     assert falls.holds(8, 2)

@@ -136,6 +136,22 @@ def test_what_is_there_is_not_measured_again_unless_its_source_changed(
     assert "toy: 2 of 2 sides timed" in capsys.readouterr().out
 
 
+def test_a_report_counts_as_done_for_its_own_sides_and_source_alone(
+    family: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "toy.ncu-rep.xz").write_bytes(b"")
+    assert not runner.is_done(out, "toy", "profile")
+    record = {"source": runner.source_digest("toy"), "sides": ["p/a"]}
+    (out / "toy.profiled").write_text(json.dumps(record))
+    assert not runner.is_done(out, "toy", "profile")
+    (out / "toy.profiled").write_text(json.dumps({**record, "sides": ["p/a", "p/b"]}))
+    assert runner.is_done(out, "toy", "profile")
+    (family / "toy.py").write_text(PROGRAM + "# another one\n")
+    assert not runner.is_done(out, "toy", "profile")
+
+
 def test_it_stops_before_the_time_limit(
     family: Path,
     tmp_path: Path,

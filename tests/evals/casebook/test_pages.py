@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
@@ -48,6 +49,19 @@ def test_no_locked_family_is_on_a_page(name: str) -> None:
     locked = [family for family, kind in load_split().items() if kind == "locked"]
     assert not [family for family in locked if f"| {family}" in PAGES[name]]
     assert f"`keet eval {name} --on casebook --format markdown`" in PAGES[name]
+
+
+def test_readme_and_results_say_what_the_page_says() -> None:
+    page = " ".join(PAGES["diagnosis"].split())
+    told = re.search(
+        r"first for (\d+ of \d+) cases from 32 families, NVIDIA's rules for (\d+) by", page
+    )
+    assert told is not None
+    root = RESULTS.parents[1]
+    for path in (root / "README.md", root / "docs" / "results.md"):
+        text = " ".join(path.read_text(encoding="utf-8").split())
+        assert told[1] in text, path.name
+        assert f"rules for {told[2]}" in text, path.name
 
 
 def test_every_work_case_with_a_fix_has_its_forecast_on_the_page() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,9 @@ from evals.casebook import diagnosis, forecast, task
 from evals.casebook.reading import Facts, Read
 from evals.diagnosis.answers import Answer, Claim, NoAnswer, Truth
 from evals.diagnosis.nvidia import Advice
+from evals.task_command import Result, printed
 from kernels_samples.casebook.cases import load_cases
+from tests.conftest import Keet
 
 FACTS = Facts(
     id="scan/x",
@@ -68,9 +71,16 @@ def test_a_look_alike_is_judged_by_the_finding_that_it_resembles_alone() -> None
     assert not scores.causes
     assert [alarm.raised for alarm in scores.alarms] == [True, False]
     assert [alarm.nvidia_raised for alarm in scores.alarms] == [True, True]
-    registers = a_read(lookalike=True, finding="sfu_bound")
-    (alarm,) = diagnosis.score_cases([registers]).alarms
-    assert alarm.nvidia_raised  # CPIStall may mean special functions, too
+
+
+def test_a_rule_raises_a_look_alike_if_it_can_mean_it_and_promises_a_tenth() -> None:
+    special = a_read(lookalike=True, finding="sfu_bound")  # CPIStall may mean special functions
+    other = a_read(lookalike=True, finding="pcie_or_nvlink_traffic")  # no rule here means that
+    little = a_read(lookalike=True)
+    few = (Advice("CPIStall", 5.0),)
+    little = replace(little, before=Answer(advice=few, global_advice=few))
+    alarms = diagnosis.score_cases([special, other, little]).alarms
+    assert [alarm.nvidia_raised for alarm in alarms] == [True, False, False]
 
 
 def test_a_profile_that_cannot_be_read_is_unscored() -> None:
@@ -116,9 +126,27 @@ def test_locked_cases_are_compared_with_work_families() -> None:
     locked = a_read(id="gemv/x", family="gemv", split="locked", speedup=64.0)
     other = a_read(id="nbody/x", family="nbody", split="locked", speedup=64.0)
     work = a_read(id="fft/z", family="fft", speedup=2.0)
-    result = task.add_forecast(None, {"work": [work], "locked": [locked, other]})
-    fixes = result.document["casebook"]["locked"]["fixes"]
-    assert [fix["row"]["naive_range"]["likely"] for fix in fixes] == [2.0, 2.0]
+    scores = forecast.score_forecasts([locked, other], [work])
+    assert [each.row.naive_range.likely for each in scores.forecasts] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("add", [task.add_diagnosis, task.add_forecast])
+def test_of_locked_families_sums_alone_are_printed(add: Callable[..., Result]) -> None:
+    """Who sees their cases would begin to fit them."""
+    locked = a_read(a_claim("latency_bound"), id="gemv/secret", family="gemv", split="locked")
+    result = add(None, {"work": [a_read()], "locked": [locked]})
+    for form in ("terminal", "markdown", "json"):
+        text = printed(result, form)
+        assert "scan" in text
+        assert "gemv" not in text
+
+
+@pytest.mark.parametrize(
+    "words", [["--on", "casebook", "--check"], ["--on", "samples", "--locked"]]
+)
+def test_options_that_would_do_nothing_are_refused(words: list[str], keet: Keet) -> None:
+    assert keet("eval", "diagnosis", *words).code == 2
+    assert keet("eval", "forecast", *words).code == 2
 
 
 def test_look_alikes_that_are_promised_a_gain_are_counted() -> None:

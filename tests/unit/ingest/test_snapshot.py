@@ -232,3 +232,32 @@ def test_what_is_packed_wrongly_is_said_to_be_damaged(
     path.write_bytes(zstd.packed(json.dumps(packed).encode()))
     with pytest.raises(DamagedReport):
         read_profile(path)
+
+
+def test_a_hundred_equal_launches_are_read_back(tmp_path: Path) -> None:
+    """They pack a thousand to one, more than any report does."""
+    (launch, *_) = read_profile(REPORTS / "nvtx.ncu-rep").launches
+    same = [
+        Launch(
+            number=number,
+            name=launch.name,
+            workload=launch.workload,
+            grid=launch.grid,
+            block=launch.block,
+            data=launch.data,
+        )
+        for number in range(100)
+    ]
+    path = tmp_path / "many.keet.json.zst"
+    write_snapshot(Profile(tuple(same), read_profile(REPORTS / "nvtx.ncu-rep").provenance), path)
+    assert len(read_profile(path).launches) == 100
+
+
+def test_another_layout_and_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.keet.json.zst"
+    path.write_bytes(zstd.packed(b'{"keet_snapshot": 1, "packed": 2, "launches": []}'))
+    with pytest.raises(UnsupportedVersion, match="packed in version 2"):
+        read_profile(path)
+    path.write_bytes(zstd.packed(b'{"keet_snapshot": 1, "packed": 1, "x": "\xff"}'))
+    with pytest.raises(DamagedReport, match="not UTF-8"):
+        read_profile(path)
