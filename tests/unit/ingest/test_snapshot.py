@@ -125,6 +125,13 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
 # --- packed
 
 
+@pytest.fixture(autouse=True)
+def pack_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hardest level takes half a second per file, and what it packs is read the same way."""
+    level = int(zstd.zstd.CompressionParameter.compression_level)
+    monkeypatch.setattr(zstd, "_PACKED", {**zstd._PACKED, level: 3})
+
+
 def packed_copy(name: str, folder: Path) -> Path:
     target = folder / "out.keet.json.zst"
     write_snapshot(read_profile(REPORTS / name), target)
