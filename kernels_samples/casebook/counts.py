@@ -1,8 +1,9 @@
 """Prints what the casebook holds beside what it has to hold, from its files.
 
-Exit 1 where a count is not reached that is not a known shortfall.
+    python -m kernels_samples.casebook.counts
+    python -m kernels_samples.casebook.counts --waiting     cases that are not measured in full
 
-python -m kernels_samples.casebook.counts
+Exit 1 where a count is not reached that is not a known shortfall.
 """
 
 from __future__ import annotations
@@ -52,7 +53,6 @@ def planted() -> list[str]:
 
 
 def counts(cases: list[Case]) -> Iterator[Count]:
-    families = load_families()
     yield Count("families", len({case.family.name for case in cases}), 40)
     triton = {case.family.name for case in cases if case.family.language == "triton"}
     yield Count("families in Triton", len(triton), 4)
@@ -62,10 +62,7 @@ def counts(cases: list[Case]) -> Iterator[Count]:
     yield Count("good starts that are no look-alikes", gaining, 0)
     yield from (count for name in planted() for count in _of_finding(name, cases))
     yield from _quality(cases)
-    stated = sum(len(family.case) for family in families)
-    yield Count(
-        "cases stated and timed that wait for a profile", stated - len(cases), 200, most=True
-    )
+    yield Count("cases that wait for their profiles", len(waiting(cases)), 200, most=True)
     yield from _sizes()
 
 
@@ -116,7 +113,17 @@ def _tracked() -> list[str]:
     return [line for line in done.stdout.splitlines() if Path(ROOT / line).is_file()]
 
 
-def main() -> int:
+def waiting(cases: list[Case]) -> list[str]:
+    """Ids of cases that are stated and not measured in full: a file for the runner's --cases."""
+    whole = {case.id for case in cases}
+    stated = [f"{family.name}/{spec.id}" for family in load_families() for spec in family.case]
+    return [name for name in stated if name not in whole]
+
+
+def main(words: list[str]) -> int:
+    if words == ["--waiting"]:
+        sys.stdout.write("\n".join(waiting(load_cases())) + "\n")
+        return 0
     found = list(counts(load_cases()))
     missed = [count for count in found if not count.met]
     unknown = [count for count in missed if count.what not in KNOWN]
@@ -127,4 +134,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

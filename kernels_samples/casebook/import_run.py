@@ -2,7 +2,7 @@
 
     python -m kernels_samples.casebook.import_run DIR
 
-DIR has NAME.json and NAME.ncu-rep.xz of each family, or partN.tar with them.
+DIR has NAME.json, NAME.ncu-rep.xz and NAME.profiled of each family, or partN.tar with them.
 
 Needs no GPU. A side that gave a wrong result for any seed is dropped, with a line that says so.
 """
@@ -40,7 +40,9 @@ def main(folders: list[str]) -> int:
         return 2
     with tempfile.TemporaryDirectory() as temporary:
         place = _unpacked(Path(folders[0]), Path(temporary))
-        names = sorted(path.stem for path in place.glob("*.json"))
+        names = sorted(
+            {path.stem for kind in ("*.json", "*.profiled") for path in place.glob(kind)}
+        )
         with ProcessPoolExecutor(_WORKERS) as pool:
             for told in pool.map(take_family, [place] * len(names), names):
                 sys.stdout.write(told)
@@ -58,18 +60,24 @@ def _unpacked(folder: Path, temporary: Path) -> Path:
 
 
 def take_family(place: Path, name: str) -> str:
-    """Write `measured.json` and `profiles/` of one family; returns what there is to say."""
-    document = json.loads((place / f"{name}.json").read_text(encoding="utf-8"))
+    """Write `measured.json` and `profiles/` of one family; returns what there is to say.
+
+    A run of `--stage profile` has no times: those of the repository stay.
+    """
     folder = FAMILIES / name
+    run = place / f"{name}.json"
+    timed = run if run.exists() else folder / "measured.json"
+    document = json.loads(timed.read_text(encoding="utf-8"))
     if document["source"] != source_digest(name):
         return f"{name}: measured from another source; measure it again\n"
     used = set(sides_of(name))
-    sides = {side: row for side, row in measured_sides(document).items() if side in used}
+    known = measured_sides(document) if run.exists() else document["sides"]
+    sides = {side: row for side, row in known.items() if side in used}
     drop_unused_profiles(name, used)
     found = take_profiles(name, place / f"{name}.ncu-rep.xz", set(sides) & profiled(place, name))
     sources = _profile_sources(folder) | dict.fromkeys(found, document["source"])
     (folder / "measured.json").write_text(_measured_text(document, sides, sources), "utf-8")
-    wrong = sorted({_side(e) for e in document["checks"] if not e["ok"]})
+    wrong = sorted({_side(e) for e in document.get("checks", ()) if not e["ok"]})
     said = f"{name}: {len(sides)} sides timed, {len(found)} profiled"
     return said + (f", wrong: {', '.join(wrong)}" if wrong else "") + "\n"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ import pytest
 from kernels_samples.casebook import agreement, import_run
 from kernels_samples.casebook.agreement import Compared, compare
 from kernels_samples.casebook.cases import Measured, cases_of, counter_value, load_cases
-from kernels_samples.casebook.family import load_family
+from kernels_samples.casebook.counts import waiting
+from kernels_samples.casebook.family import load_families, load_family
 from kernels_samples.casebook.import_run import _kept, _measured_text, measured_sides
 from kernels_samples.casebook.runner import source_digest
 
@@ -121,3 +124,29 @@ def test_a_run_of_another_source_is_refused(tmp_path: Path) -> None:
     name = load_cases()[0].family.name
     (tmp_path / f"{name}.json").write_text(json.dumps({"source": "another"}))
     assert "measured from another source" in import_run.take_family(tmp_path, name)
+
+
+def test_a_run_of_profiles_alone_keeps_the_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    family = load_cases()[0].family
+    source = tmp_path / "families" / family.name
+    shutil.copytree(family.folder, source)
+    before = json.loads((source / "measured.json").read_text())
+    (some, *_) = before["profiled"]
+    without = {side: digest for side, digest in before["profiled"].items() if side != some}
+    (source / "measured.json").write_text(_measured_text(before, before["sides"], without))
+    monkeypatch.setattr(import_run, "FAMILIES", tmp_path / "families")
+    monkeypatch.setattr(import_run, "take_profiles", lambda *_: {some: 1})
+    assert ", 1 profiled" in import_run.take_family(tmp_path, family.name)
+    assert json.loads((source / "measured.json").read_text()) == before
+
+
+def test_cases_that_wait_are_those_without_profiles() -> None:
+    cases = load_cases()
+    assert waiting(cases[1:]) == sorted([cases[0].id, *waiting(cases)], key=order())
+
+
+def order() -> Callable[[str], int]:
+    stated = [f"{family.name}/{spec.id}" for family in load_families() for spec in family.case]
+    return stated.index
