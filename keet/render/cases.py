@@ -20,11 +20,12 @@ from keet.units import Quantity
 
 def cases_view(entries: Sequence[CaseEntry], width: int) -> Group:
     """Grouped by finding: an id stays on its line, to be copied."""
-    parts: list[RenderableType] = [Text(heading(entries), style="bold")]
+    columns = "Each row: case, speed-up of the fix, time before it; (like) is a look-alike."
+    parts: list[RenderableType] = [Text(heading(entries), style="bold"), Text(columns, style="dim")]
     for finding, group in groupby(entries, lambda entry: entry.finding):
         parts += [Text(""), Text(f"{findings()[finding].label} ({finding})", style="bold")]
         parts.append(_table(list(group), width))
-    return Group(*parts)
+    return Group(*parts, Text(""), Text("One in full: keet cases CASE", style="dim"))
 
 
 def heading(entries: Sequence[CaseEntry]) -> str:

@@ -33,15 +33,20 @@ KNOWN = {
 class Count(NamedTuple):
     what: str
     found: float
-    wanted: float
+    wanted: float | None
+    """None: nothing is asked for; the number is worth knowing."""
     most: bool = False
     """`wanted` is an upper limit."""
 
     @property
     def met(self) -> bool:
+        if self.wanted is None:
+            return True
         return self.found <= self.wanted if self.most else self.found >= self.wanted
 
     def __str__(self) -> str:
+        if self.wanted is None:
+            return f"      {self.what:<62} {self.found:>8g}"
         word = "at most" if self.most else "at least"
         mark = "ok  " if self.met else "MISS"
         why = f": {KNOWN[self.what]}" if self.what in KNOWN and not self.met else ""
@@ -58,17 +63,18 @@ def counts(cases: list[Case]) -> Iterator[Count]:
     yield Count("families in Triton", len(triton), 4)
     yield Count("pairs", len(cases), 300)
     yield from (Count(name, sum(map(holds, cases)), least) for name, holds, least in _KINDS)
-    gaining = sum(case.good_start and not case.spec.lookalike for case in cases)
-    yield Count("good starts that are no look-alikes", gaining, 0)
+    good = [case for case in cases if case.good_start]
+    yield Count("good starts: 50 to 80 % of the roofline before the fix", len(good), 60)
+    gaining = sum(not case.spec.lookalike for case in good)
+    yield Count("  of which the fix gains 1.1x or more", gaining, None)
     yield from (count for name in planted() for count in _of_finding(name, cases))
     yield from _quality(cases)
-    yield Count("cases that wait for their profiles", len(waiting(cases)), 200, most=True)
+    yield Count("further cases, timed, that wait for their profiles", len(waiting(cases)), None)
     yield from _sizes()
 
 
 _KINDS: list[tuple[str, Callable[[Case], bool], int]] = [
     ("look-alikes: the fix gains less than 1.1x", lambda case: case.spec.lookalike, 60),
-    ("good starts: 50 to 80 % of the roofline before the fix", lambda case: case.good_start, 60),
     ("hidden: the source does not show the cause", lambda case: case.spec.hidden, 40),
     ("several causes, each fix measured alone and together", lambda c: len(c.steps) > 1, 40),
 ]
@@ -128,7 +134,8 @@ def main(words: list[str]) -> int:
     missed = [count for count in found if not count.met]
     unknown = [count for count in missed if count.what not in KNOWN]
     names = ", ".join(count.what for count in missed) or "none"
-    sys.stdout.write(f"{len(missed)} of {len(found)} counts not met: {names}\n\n")
+    asked = sum(count.wanted is not None for count in found)
+    sys.stdout.write(f"{len(missed)} of {asked} counts not met: {names}\n\n")
     sys.stdout.write("\n".join(map(str, found)) + "\n")
     return 1 if unknown else 0
 
