@@ -1,4 +1,4 @@
-"""Writing files that appear whole or not at all."""
+"""Files that appear whole or not at all, and the folders where keet keeps its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+
+def cache_folder() -> Path:
+    """What keet can do without: `$KEET_CACHE`, else `keet` in the user's cache folder."""
+    if folder := os.environ.get("KEET_CACHE"):
+        return Path(folder)
+    return user_folder("XDG_CACHE_HOME", ".cache") / "keet"
+
+
+def user_folder(variable: str, default: str) -> Path:
+    """By the XDG rule: a path that is not absolute counts as not set."""
+    folder = os.environ.get(variable, "")
+    return Path(folder) if Path(folder).is_absolute() else Path("~").expanduser() / default
 
 
 @contextmanager

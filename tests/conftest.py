@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from keet.cli import main
 from keet.files import replacing
 from keet.ingest import native, read_profile
+from keet.ingest.reader_process import ReaderProcess
 from keet.profile import Profile
 
 TESTS = Path(__file__).parent
@@ -117,22 +118,32 @@ def _stable_surroundings() -> None:
 def _ncu_is_asked_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """NVIDIA's reader takes a second to start: equal questions about equal bytes are put to it once
     a run, by whichever worker comes first. Only answers are kept, so that failures happen anew."""
-    base, ask = tmp_path_factory.getbasetemp(), native._ask
+    base, start = tmp_path_factory.getbasetemp(), native._start
     answers = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "ncu-answers"
     answers.mkdir(exist_ok=True)
 
-    def ask_once(data: bytes, question: dict[str, Any]) -> Any:
+    def start_once(data: bytes, question: dict[str, Any]) -> KeptAnswer:
         asked = json.dumps([question, str(native._CHILD)], sort_keys=True).encode()
         kept = answers / hashlib.sha256(hashlib.sha256(data).digest() + asked).hexdigest()
-        if not kept.exists():
-            answer = ask(data, question)
-            with replacing(kept) as file:
-                file.write(json.dumps(answer).encode())
-        return json.loads(kept.read_bytes())
+        return KeptAnswer(kept, None if kept.exists() else start(data, question))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "_ask", ask_once)
+        patch.setattr(native, "_start", start_once)
         yield
+
+
+class KeptAnswer(NamedTuple):
+    """In place of a process: the answer of an earlier one, or a process whose answer is kept."""
+
+    kept: Path
+    process: ReaderProcess | None
+
+    def answer(self) -> Any:
+        if self.process is not None:
+            answer = self.process.answer()
+            with replacing(self.kept) as file:
+                file.write(json.dumps(answer).encode())
+        return json.loads(self.kept.read_bytes())
 
 
 def corpus_files() -> list[Path]:

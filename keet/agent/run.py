@@ -25,13 +25,14 @@ from keet.agent.prompts import prompt_version
 from keet.agent.redacting import Redaction, Redactor
 from keet.agent.replaying import check_replay
 from keet.agent.session import Limits, Progress, Session, estimate
-from keet.agent.settings import ModelSpec, cache_folder
+from keet.agent.settings import ModelSpec
 from keet.agent.slots import Slots
 from keet.agent.transcript import Transcript, request_text
 from keet.agent.wire import Chat, Fault, Reply, Request, Spent
 from keet.errors import one_line
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.statement import Answered, Authorship, Dropped, Statement, Usage
+from keet.files import cache_folder
 
 MOST_LAUNCHES = 3
 """That a model explains unless told otherwise: each costs some thousand tokens."""

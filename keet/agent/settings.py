@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from keet.agent.secrets import scrub
 from keet.errors import UsageError, one_line
+from keet.files import user_folder
 
 _HOSTED_TIMEOUT_S = 240.0
 _OWN_TIMEOUT_S = 600.0
@@ -67,14 +68,8 @@ def find_model(
     return ModelSpec(name, url, timeout, _price_of(sources, name))
 
 
-def cache_folder() -> Path:
-    if folder := os.environ.get("KEET_CACHE"):
-        return Path(folder)
-    return _home("XDG_CACHE_HOME", ".cache") / "keet"
-
-
 def config_file() -> Path:
-    return _home("XDG_CONFIG_HOME", ".config") / "keet" / "config.toml"
+    return user_folder("XDG_CONFIG_HOME", ".config") / "keet" / "config.toml"
 
 
 def provider_of(name: str) -> str | None:
@@ -90,12 +85,6 @@ def parse_price(text: str, where: str) -> Price:
     except ValueError:
         parts = []
     return _checked_price(parts, where, text)
-
-
-def _home(variable: str, otherwise: str) -> Path:
-    """The XDG rule: a path that is not absolute counts as not set."""
-    folder = os.environ.get(variable, "")
-    return Path(folder) if Path(folder).is_absolute() else Path("~").expanduser() / otherwise
 
 
 def _base_url(sources: list[_Source], name: str) -> str | None:

@@ -16,12 +16,12 @@ from keet.agent.cache import Cache, CachedChat
 from keet.agent.redacting import Redactor
 from keet.agent.run import Plan
 from keet.agent.session import Session, estimate
-from keet.agent.settings import cache_folder
 from keet.agent.transcript import Transcript, request_text
 from keet.agent.wire import Chat, Fault, Message, Request
 from keet.corpus.insights.summaries import hold, told
 from keet.errors import one_line
 from keet.explanation.statement import Usage
+from keet.files import cache_folder
 
 if TYPE_CHECKING:
     from keet.corpus.insights.records import Insight, Insights, Written

@@ -180,7 +180,7 @@ def _from_container(
         created=session.created,
         notes=report.notes,
     )
-    return Profile(launches, provenance)
+    return Profile(launches, provenance, report.prefetch_code)
 
 
 def _refuse_giant_text(file: InputFile, size: int) -> None:

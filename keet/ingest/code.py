@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cached_property
+from typing import NamedTuple
 
+from keet.ingest.elf import Elf
 from keet.ingest.lines import CodePlace, LineTable
 from keet.ingest.wire import Malformed, Message
+
+_MAX_FUNCTION = 4 << 20
+"""Bytes: a larger size is taken for damage. The largest function that was seen has 0.4 MB."""
+
+
+class Extent(NamedTuple):
+    """A function in the memory of the profiled process. `stop` is behind its last byte."""
+
+    symbol: str
+    start: int
+    stop: int
 
 
 class CodeObject:
@@ -32,3 +46,22 @@ class CodeObject:
             return LineTable(self.cubin, self.places) if self.cubin else None
         except Malformed:
             return None
+
+    @cached_property
+    def digest(self) -> str | None:
+        """Of the cubin's bytes."""
+        return hashlib.sha256(self.cubin).hexdigest() if self.cubin else None
+
+    @cached_property
+    def extents(self) -> tuple[Extent, ...]:
+        """The functions whose place and size are known."""
+        try:
+            symbols = Elf(self.cubin).symbols() if self.cubin and self.places else []
+        except Malformed:
+            return ()
+        sizes = {symbol.name: symbol.size for symbol in symbols}
+        return tuple(
+            Extent(symbol, start, start + sizes[symbol])
+            for symbol, start in dict.fromkeys(self.places)
+            if 0 < sizes.get(symbol, 0) <= _MAX_FUNCTION
+        )

@@ -2,20 +2,20 @@
 
 In the same process it leaks what it touches, crashes on damaged code, hangs on a fork and answers
 bad files with silence (docs/decisions/0002). So each question starts a short-lived child with a
-limit on time and memory, on a private copy of exactly the bytes that keet has checked.
+limit on time and memory, on a private copy of exactly the bytes that keet has checked
+(`reader_process.py`).
 """
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keet.errors import ReaderFailed
+from keet.ingest.reader_process import ReaderProcess, failed
 from keet.ingest.session import device_from_metrics
 from keet.ingest.stored import StoredLaunch
 from keet.profile import (
@@ -35,12 +35,12 @@ from keet.profile import (
     Workload,
 )
 
-if TYPE_CHECKING:
-    import subprocess
-
 PACKAGE = "ncu-report"
 SECONDS = 120.0
 MEGABYTES = 4096
+_WORTH_A_CHILD = 2500
+"""Addresses. With twice as many, a second child saves about 0.2 s."""
+_MOST_CHILDREN = 3
 _CHILD = Path(__file__).with_name("native_child.py")
 _UNKNOWN_CODE = "???"
 """What NVIDIA's reader says for code of a GPU that it no longer disassembles."""
@@ -56,35 +56,91 @@ def installed_version() -> str | None:
         return None
 
 
-def disassemble(
-    data: bytes, questions: Mapping[int, Sequence[int]]
-) -> dict[int, Mapping[int, str] | Absent]:
-    """The SASS text at the addresses of each launch, by its number.
+def reader_identity() -> str | None:
+    """Which reader would be asked; None if there is none.
 
-    Whatever goes wrong costs the text and nothing else.
+    The version stands in the name of the package's metadata folder: to ask `importlib.metadata`
+    for it takes 30 ms. A reader without one (of an Nsight Compute installation) is known by its
+    file.
     """
-    answers: dict[int, Mapping[int, str] | Absent] = dict.fromkeys(questions, _NO_ADDRESSES)
-    wanted = {str(launch): list(pcs) for launch, pcs in questions.items() if pcs}
-    if not wanted:
-        return answers
-    if find_spec("ncu_report") is None:
-        missing = Absent("NVIDIA's reader is not installed", f"pip install {PACKAGE}")
-        return answers | {int(launch): missing for launch in wanted}
+    spec = find_spec("ncu_report")
+    if spec is None or spec.origin is None:
+        return None
     try:
-        found = _ask(data, {"want": "disassembly", "addresses": wanted})
-    except ReaderFailed as failure:
-        return answers | {int(launch): Absent(failure.problem, failure.remedy) for launch in wanted}
-    return answers | {int(launch): _known_code(texts) for launch, texts in found.items()}
+        module = Path(spec.origin)
+        known = module.stat()
+        names = [path.name for path in module.parent.parent.iterdir()]
+    except OSError:
+        return None
+    start, end = "ncu_report-", ".dist-info"
+    found = [n for n in names if n.startswith(start) and n.endswith(end)]
+    return found[0][len(start) : -len(end)] if found else f"{known.st_size}-{known.st_mtime_ns}"
 
 
-_NO_ADDRESSES = Absent(
-    "the report has no numbers for single instructions",
-    "profile again with: ncu --section SourceCounters",
-)
+class Disassembly:
+    """A question for SASS text that is being answered in the background.
+
+    A child takes up to 0.7 s until it knows its first instruction (it builds tables of the
+    instruction set) and 70 us for each, so that more than one child shares a large question.
+    """
+
+    def __init__(self, data: bytes, questions: Mapping[int, Sequence[int]]) -> None:
+        """`questions`: by the number of a launch, the addresses to tell the text of."""
+        self._launches = tuple(questions)
+        self._running = [
+            (tuple(part), _start(data, {"want": "disassembly", "addresses": _as_json(part)}))
+            for part in _parts(questions)
+        ]
+
+    def texts(self) -> dict[int, Mapping[int, str] | Absent]:
+        """Waits for the answer. Whatever goes wrong costs the text and nothing else."""
+        found: dict[int, dict[int, str]] = {launch: {} for launch in self._launches}
+        failures: dict[int, Absent] = {}
+        for launches, process in self._running:
+            try:
+                for launch, texts in _by_address(process.answer(), launches).items():
+                    found[launch] |= texts
+            except ReaderFailed as failure:
+                failures |= dict.fromkeys(launches, Absent(failure.problem, failure.remedy))
+        return {**found, **failures}
 
 
-def _known_code(texts: Mapping[str, str]) -> Mapping[int, str] | Absent:
-    known = {int(key): text.strip() for key, text in texts.items() if text != _UNKNOWN_CODE}
+def _parts(questions: Mapping[int, Sequence[int]]) -> list[dict[int, list[int]]]:
+    """The questions in parts of about the same number of addresses, one per child."""
+    pairs = [(launch, pc) for launch, pcs in questions.items() for pc in pcs]
+    count = max(1, min(len(pairs) // _WORTH_A_CHILD, _processors(), _MOST_CHILDREN))
+    parts: list[dict[int, list[int]]] = [{} for _ in range(count)]
+    for at, (launch, pc) in enumerate(pairs):
+        parts[at * count // len(pairs)].setdefault(launch, []).append(pc)
+    return parts
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):  # those that this process may use: fewer in a container
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _as_json(questions: Mapping[int, Sequence[int]]) -> dict[str, Sequence[int]]:
+    return {str(launch): pcs for launch, pcs in questions.items()}
+
+
+def _by_address(found: Any, launches: Iterable[int]) -> dict[int, dict[int, str]]:
+    try:
+        return {
+            launch: {int(key): text.strip() for key, text in found[str(launch)].items()}
+            for launch in launches
+        }
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise failed("its answer could not be understood") from None
+
+
+NOT_INSTALLED = Absent("NVIDIA's reader is not installed", f"pip install {PACKAGE}")
+
+
+def known_code(texts: Mapping[int, str]) -> Mapping[int, str] | Absent:
+    """Without the instructions that the reader can't disassemble."""
+    known = {pc: text for pc, text in texts.items() if text != _UNKNOWN_CODE}
     if known:
         return known
     return Absent(
@@ -143,53 +199,10 @@ def _rule(rule: dict[str, Any]) -> RuleResult:
     )
 
 
-def _ask(data: bytes, question: dict[str, Any]) -> Any:
-    """Put one question to a child; raises `ReaderFailed` for every way in which it can go wrong."""
-    import subprocess
-
-    with _private_copy(data) as path:
-        request = json.dumps({"path": str(path), "megabytes": MEGABYTES, **question})
-        try:
-            done = subprocess.run(
-                [sys.executable, "-I", str(_CHILD)],
-                input=request.encode(),
-                capture_output=True,
-                timeout=SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise _failed(f"it did not answer within {SECONDS:.0f} s") from None
-        except OSError as problem:
-            raise _failed(f"it could not be started ({problem})") from None
-    if done.returncode != 0:
-        raise _failed(_cause_of_death(done))
-    try:
-        return json.loads(done.stdout)
-    except ValueError:
-        raise _failed("its answer could not be understood") from None
+def _ask(data: bytes, question: Mapping[str, Any]) -> Any:
+    """Put one question to a child, and wait. Raises `ReaderFailed`."""
+    return _start(data, question).answer()
 
 
-def _cause_of_death(done: subprocess.CompletedProcess[bytes]) -> str:
-    if done.returncode < 0:
-        return f"it was killed by signal {-done.returncode}"
-    last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-    return f"it failed with {last[0]!r}" if last else f"it failed with code {done.returncode}"
-
-
-def _failed(problem: str) -> ReaderFailed:
-    return ReaderFailed(
-        "ncu-report",
-        f"NVIDIA's reader gave no answer: {problem}",
-        "the values are unaffected; for the code, open the report in Nsight Compute",
-    )
-
-
-@contextmanager
-def _private_copy(data: bytes) -> Iterator[Path]:
-    """The bytes as a file that nobody changes while the child reads it lazily by path."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="keet-") as folder:
-        path = Path(folder) / "report.ncu-rep"
-        path.write_bytes(data)
-        yield path
+def _start(data: bytes, question: Mapping[str, Any]) -> ReaderProcess:
+    return ReaderProcess(_CHILD, data, {"megabytes": MEGABYTES, **question}, SECONDS)

@@ -1,7 +1,8 @@
 """NVIDIA's reader, run as a program of its own: it may leak, hang or die without harm to keet.
 
-Reads one JSON request from stdin, writes one JSON answer to stdout. Imports nothing of keet, so
-that it starts fast. Run by `native.py` and by nobody else.
+Works in the folder that it is given: `report.ncu-rep` and `question.json` are there. Writes one
+JSON answer to stdout. Imports nothing of keet, so that it starts fast. Run by `reader_process.py`
+and by nobody else.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 _KINDS = {0: "none", 1: "ok", 2: "optimization", 3: "warning", 4: "error"}
@@ -24,6 +26,31 @@ def limit_memory(megabytes: int) -> None:
         return
     size = megabytes << 20
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def leave_with_parent(folder: str) -> None:
+    """Exit, and remove the folder, as soon as keet is gone: it holds the other end of stdin."""
+    import _thread
+
+    def watch() -> None:
+        while os.read(0, 4096):
+            pass
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(1)
+
+    _thread.start_new_thread(watch, ())
+
+
+def limit_time(seconds: float) -> None:
+    """The signal ends the process even if native code hangs and lets no thread run. keet handles
+    Ctrl-C for both."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "alarm"):
+        signal.alarm(int(seconds) + 1)
 
 
 def disassemble(action: Any, addresses: list[int]) -> dict[str, str]:
@@ -114,26 +141,40 @@ def _locations(action: Any, addresses: list[int]) -> dict[str, Any]:
     return found
 
 
+def action_at(context: Any, number: int) -> Any:
+    """A launch by its number in the file. Only what is needed: each takes a millisecond to make."""
+    for part in _ranges(context):
+        if number < part.num_actions():
+            return part.action_by_idx(number)
+        number -= part.num_actions()
+    raise IndexError(number)
+
+
+def _ranges(context: Any) -> list[Any]:
+    return [context.range_by_idx(index) for index in range(context.num_ranges())]
+
+
 def answer(request: dict[str, Any]) -> Any:
     import ncu_report
 
     context = ncu_report.load_report(request["path"])
-    actions = [action for part in context for action in part]
     if request["want"] == "count":
-        return {"launches": len(actions)}
+        return {"launches": sum(part.num_actions() for part in _ranges(context))}
     if request["want"] == "disassembly":
         wanted = request["addresses"].items()
-        return {number: disassemble(actions[int(number)], pcs) for number, pcs in wanted}
-    return describe(actions[request["launch"]], request["addresses"])
+        return {number: disassemble(action_at(context, int(number)), pcs) for number, pcs in wanted}
+    return describe(action_at(context, request["launch"]), request["addresses"])
 
 
-def main() -> None:
+def main(folder: str) -> None:
     # The native library may print: keep the real stdout for the answer alone.
     out = os.dup(1)
     os.dup2(2, 1)
-    request = json.load(sys.stdin)
+    request = json.loads(Path(folder, "question.json").read_bytes())
+    limit_time(request["seconds"])
+    leave_with_parent(folder)
     limit_memory(request["megabytes"])
-    text = json.dumps(answer(request))
+    text = json.dumps(answer({"path": str(Path(folder, "report.ncu-rep")), **request}))
     with os.fdopen(out, "w", encoding="utf-8") as stream:
         stream.write(text)
         stream.flush()
@@ -142,4 +183,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

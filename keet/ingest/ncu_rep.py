@@ -1,7 +1,7 @@
 """keet's own reader of `.ncu-rep`: what is in the file, with no native code in the way.
 
 It gives everything but the SASS text, for which NVIDIA's reader is asked in a process of its own
-(`native.py`). A test holds the two readers equal, value by value.
+(`disassembler.py`). A test holds the two readers equal, value by value.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.errors import DamagedReport
-from keet.ingest import native
 from keet.ingest.code import CodeObject
 from keet.ingest.container import PROCESS, SESSION, STRINGS, Block, Entry, EntryKind, damaged
+from keet.ingest.disassembler import Disassembler
+from keet.ingest.functions import Function, functions_of
 from keet.ingest.lines import LineTable
 from keet.ingest.metrics import MetricTable, NameTable
 from keet.ingest.nvtx import read_nvtx
@@ -92,7 +93,11 @@ class Report:
 
     @cached_property
     def disassembler(self) -> Disassembler:
-        return Disassembler(self)
+        return Disassembler(self.data, self.results)
+
+    def prefetch_code(self, launches: Iterable[int]) -> None:
+        """Start to fetch the SASS text of launches, by their numbers, in the background."""
+        self.disassembler.prefetch([self.results[number] for number in launches])
 
     @cached_property
     def session(self) -> Session:
@@ -215,31 +220,6 @@ def _dim3(message: Message | None) -> Dim3 | None:
     return (x or 0, y or 0, z or 0)
 
 
-class Disassembler:
-    """Asks NVIDIA's reader for SASS: for one launch at first, then for all others at once.
-
-    A command wants either one launch or every launch, and each question costs half a second.
-    """
-
-    def __init__(self, report: Report) -> None:
-        self._report = report
-        self._known: dict[tuple[object, ...], Mapping[int, str] | Absent] = {}
-
-    def code_of(self, launch: FileLaunch) -> Mapping[int, str] | Absent:
-        if launch.code_key not in self._known:
-            wanted = {launch.code_key: launch}
-            if self._known:
-                wanted |= {other.code_key: other for other in self._report.results}
-            self._ask([other for key, other in wanted.items() if key not in self._known])
-        return self._known[launch.code_key]
-
-    def _ask(self, launches: list[FileLaunch]) -> None:
-        questions = {launch.number: launch.addresses() for launch in launches}
-        answers = native.disassemble(self._report.data, questions)
-        for launch in launches:
-            self._known[launch.code_key] = answers[launch.number]
-
-
 class FileLaunch:
     """One result of a report, decoded as far as it was asked for."""
 
@@ -340,6 +320,10 @@ class FileLaunch:
 
     def addresses(self) -> tuple[int, ...]:
         """Every instruction address that the launch has numbers for."""
+        return self._addresses
+
+    @cached_property
+    def _addresses(self) -> tuple[int, ...]:
         names = [_EXECUTED, _SAMPLES]
         if _SAMPLES not in self._metrics:  # before ncu 2021.2 there was only the split by reason
             names += [name for name in self._metrics.names() if name.startswith(_SAMPLES_BY_REASON)]
@@ -375,6 +359,10 @@ class FileLaunch:
 
     def disassembly(self) -> Mapping[int, str] | Absent:
         return self._report.disassembler.code_of(self)
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        return functions_of(self._code, self.addresses())
 
     @cached_property
     def code_key(self) -> tuple[object, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -45,6 +45,10 @@ class Profile:
 
     launches: tuple[Launch, ...]
     provenance: Provenance
+    code_loader: Callable[[Iterable[int]], None] | None = field(
+        default=None, repr=False, compare=False
+    )
+    """Starts to fetch the SASS text of launches; None if the file has all text, or none."""
 
     def __post_init__(self) -> None:
         if any(launch.id != index for index, launch in enumerate(self.launches)):
@@ -54,6 +58,15 @@ class Profile:
     def devices(self) -> tuple[Device, ...]:
         """Every GPU that a launch ran on, in the order of first use."""
         return tuple(dict.fromkeys(launch.device for launch in self.launches))
+
+    def prefetch_code(self, launches: Iterable[Launch]) -> None:
+        """Start to fetch the SASS text of launches in the background, and return at once.
+
+        `launch.disassembly` then waits for what is left to do. Text that is never asked for costs
+        the work of a child process, which is ended with the profile.
+        """
+        if self.code_loader is not None:
+            self.code_loader([launch.id for launch in launches])
 
     def to_pandas(self, metric_ids: Iterable[str] | None = None) -> pd.DataFrame:
         """One row a launch, one column a metric; see `keet.profile.frames`."""

@@ -4,12 +4,12 @@ import pytest
 
 from keet.agent.settings import (
     PROVIDERS,
-    cache_folder,
     config_file,
     find_model,
     provider_of,
 )
 from keet.errors import UsageError
+from keet.files import cache_folder
 
 URL = "http://127.0.0.1:8000/v1"
 

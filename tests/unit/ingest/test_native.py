@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,28 +40,15 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 )
 def test_every_way_to_die(code: str, says: str, child) -> None:
     child(code)
-    answer = native.disassemble(DATA, {0: [1]})[0]
+    answer = native.Disassembly(DATA, {0: [1]}).texts()[0]
     assert isinstance(answer, Absent)
     assert says in answer.reason
     assert answer.remedy
 
 
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "find_spec", lambda name: None)
-    answer = native.disassemble(DATA, {0: [1]})[0]
-    assert isinstance(answer, Absent)
-    assert answer.remedy == "pip install ncu-report"
-
-
-def test_without_instructions() -> None:
-    answer = native.disassemble(DATA, {0: []})[0]
-    assert isinstance(answer, Absent)
-    assert "SourceCounters" in answer.remedy
-
-
-def test_code_of_a_gpu_that_it_no_longer_knows(child) -> None:
-    child('print(\'{"0": {"1": "???", "2": "???"}}\')')
-    answer = native.disassemble(DATA, {0: [1, 2]})[0]
+def test_code_of_a_gpu_that_it_no_longer_knows() -> None:
+    assert native.known_code({1: "???", 2: "NOP"}) == {2: "NOP"}
+    answer = native.known_code({1: "???", 2: "???"})
     assert isinstance(answer, Absent)
     assert "can't disassemble" in answer.reason
 
@@ -68,12 +56,12 @@ def test_code_of_a_gpu_that_it_no_longer_knows(child) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
 def test_memory_is_limited(child) -> None:
     limit = (
-        "import json, sys, resource; json.load(sys.stdin);"
+        "import json, sys, resource;"
         f"exec(open({str(native._CHILD)!r}).read().split('def disassemble')[0]);"
         "limit_memory(200); bytearray(1 << 30)"
     )
     child(limit)
-    answer = native.disassemble(DATA, {0: [1]})[0]
+    answer = native.Disassembly(DATA, {0: [1]}).texts()[0]
     assert isinstance(answer, Absent)
     assert "MemoryError" in answer.reason
 
@@ -87,25 +75,73 @@ def test_the_real_thing(profile_of) -> None:
     assert any(text.startswith("STG") for text in code.values())
 
 
-def test_a_private_copy_is_removed() -> None:
-    with native._private_copy(b"bytes") as path:
-        assert path.read_bytes() == b"bytes"
-    assert not path.parent.exists()
-
-
 @pytest.mark.skipif(native.installed_version() is None, reason="no ncu-report here")
-def test_many_launches_are_asked_for_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_launches_are_asked_for_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Four launches of three kernels: one question for the first, one for what is left."""
     asked = []
-    ask = native._ask
+    start = native._start
 
     def counting(data: bytes, question: dict) -> object:
         asked.append(sorted(question["addresses"]))
-        return ask(data, question)
+        return start(data, question)
 
-    monkeypatch.setattr(native, "_ask", counting)
+    monkeypatch.setenv("KEET_CACHE", str(tmp_path))
+    monkeypatch.setattr(native, "_start", counting)
     launches = read_profile(REPORTS / "tour_nolines.ncu-rep").launches
     codes = [launch.disassembly for launch in launches]
-    assert asked == [["0"], ["1", "3"]]
+    assert asked == [["0"], ["1", "2"]]
     assert codes[2] is codes[3]
     assert not any(isinstance(code, Absent) for code in codes)
+
+
+@pytest.mark.parametrize(("addresses", "children"), [(1, 1), (4999, 1), (5000, 2), (90_000, 3)])
+def test_large_questions_are_shared(
+    addresses: int, children: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "_processors", lambda: 8)
+    half = addresses // 2
+    questions = {3: list(range(half)), 5: list(range(half, addresses))}
+    parts = native._parts(questions)
+    assert len(parts) == children
+    sizes = [sum(map(len, part.values())) for part in parts]
+    assert max(sizes) - min(sizes) <= 1
+    assert {n: [pc for part in parts for pc in part.get(n, [])] for n in questions} == questions
+    monkeypatch.setattr(native, "_processors", lambda: 1)
+    assert len(native._parts(questions)) == 1
+
+
+def test_one_of_two_children_fails(child, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launches that it was asked about have no text, not a part of it."""
+    child("""
+import json, pathlib, sys
+asked = json.loads(pathlib.Path(sys.argv[1], "question.json").read_text())["addresses"]
+if "2" in asked:
+    sys.exit("no luck")
+print(json.dumps({launch: {pc: "NOP" for pc in pcs} for launch, pcs in asked.items()}))
+""")
+    monkeypatch.setattr(native, "_WORTH_A_CHILD", 3)
+    monkeypatch.setattr(native, "_processors", lambda: 8)
+    found = native.Disassembly(DATA, {0: [1, 2], 1: [3, 4], 2: [5, 6]}).texts()
+    assert found[0] == {1: "NOP", 2: "NOP"}
+    assert isinstance(found[1], Absent)
+    assert isinstance(found[2], Absent)
+
+
+@pytest.mark.skipif(native.installed_version() is None, reason="no ncu-report here")
+def test_the_reader_is_known_by_its_version() -> None:
+    assert native.reader_identity() == native.installed_version()
+
+
+def test_a_reader_without_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "python" / "ncu_report.py"
+    module.parent.mkdir()
+    module.write_text("")
+    monkeypatch.setattr(native, "find_spec", lambda name: SimpleNamespace(origin=str(module)))
+    first = native.reader_identity()
+    assert first
+    module.write_text("# newer")
+    assert native.reader_identity() != first
+    module.unlink()
+    assert native.reader_identity() is None

@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,9 @@ longer than to answer."""
 
 
 def answers_to(data: bytes, questions: Sequence[dict[str, Any]]) -> list[Any]:
-    with native._private_copy(data) as path:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "report.ncu-rep"
+        path.write_bytes(data)
         asked = {"child": str(native._CHILD), "path": str(path)}
         done = subprocess.run(
             [sys.executable, "-I", "-c", ASK_TOGETHER],

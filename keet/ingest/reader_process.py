@@ -1,0 +1,154 @@
+"""A short-lived child process that answers one question about a report.
+
+The child works in a private folder: keet puts the report's bytes and the question there, the child
+its answer and its messages. With files in place of pipes it never waits for keet, which can do
+other work until it needs the answer. The one pipe between them is the child's stdin: its end tells
+the child that keet is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keet.errors import ReaderFailed
+
+if TYPE_CHECKING:
+    import subprocess
+
+# The child knows these names, too.
+REPORT, QUESTION = "report.ncu-rep", "question.json"
+_ANSWER, _MESSAGES = "answer.json", "messages.txt"
+
+
+class _Resources:
+    """What has to be given back, whatever happens to the object that uses it."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self.folder: str | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+
+
+class ReaderProcess:
+    """A running child. `answer` waits for it.
+
+    The child is ended and its folder removed after `answer`, and also when the answer is never
+    asked for: as soon as the object is garbage, at the latest when keet exits.
+    """
+
+    def __init__(
+        self, script: Path, data: bytes, question: Mapping[str, Any], seconds: float
+    ) -> None:
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
+        self._problem: str | None = None
+        self._resources = _Resources()
+        self._finalizer = weakref.finalize(self, _release, self._resources)
+        try:
+            self._start(script, data, json.dumps({"seconds": seconds, **question}))
+        except OSError as problem:
+            self._problem = f"it could not be started ({problem})"
+            self.close()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, script: Path, data: bytes, question: str) -> None:
+        import subprocess
+        import tempfile
+
+        folder = self._resources.folder = tempfile.mkdtemp(prefix="keet-")
+        place = Path(folder)
+        (place / REPORT).write_bytes(data)
+        (place / QUESTION).write_text(question, encoding="utf-8")
+        with (place / _ANSWER).open("xb") as answer, (place / _MESSAGES).open("xb") as messages:
+            self._resources.process = subprocess.Popen(
+                [sys.executable, "-I", str(script), folder],
+                stdin=subprocess.PIPE,
+                stdout=answer,
+                stderr=messages,
+            )
+
+    def answer(self) -> Any:
+        """Raises `ReaderFailed` for every way in which it can go wrong. To be asked once."""
+        try:
+            return self._answer()
+        finally:
+            self.close()
+
+    def _answer(self) -> Any:
+        process, folder = self._resources.process, self._resources.folder
+        if process is None or folder is None:
+            raise failed(self._problem or "it was ended")
+        if not self._wait(process):
+            raise failed(f"it did not answer within {self._seconds:.0f} s")
+        try:
+            if process.returncode != 0:
+                messages = (Path(folder) / _MESSAGES).read_text("utf-8", errors="replace")
+                raise failed(_cause_of_death(process.returncode, messages))
+            return json.loads((Path(folder) / _ANSWER).read_bytes())
+        except (OSError, ValueError):
+            raise failed("its answer could not be understood") from None
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> bool:
+        """False if the time is up. `Popen.wait` with a timeout looks every 50 ms only, so the limit
+        is held by a thread."""
+        import threading
+
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            process.kill()
+
+        timer = threading.Timer(max(self._deadline - time.monotonic(), 0.0), expire)
+        timer.daemon = True
+        timer.start()
+        try:
+            process.wait()
+        finally:
+            timer.cancel()
+        return not expired.is_set()
+
+    def close(self) -> None:
+        """End the child if it still runs, and remove its folder."""
+        self._finalizer()
+
+
+def _release(resources: _Resources) -> None:
+    if resources.owner != os.getpid():  # a forked copy of keet: the child is not its own
+        return
+    process, folder = resources.process, resources.folder
+    resources.process = resources.folder = None
+    if process is not None:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
+    if folder is not None:
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _cause_of_death(code: int, messages: str) -> str:
+    if code < 0:
+        return f"it was killed by signal {-code}"
+    last = messages.strip().splitlines()[-1:]
+    return f"it failed with {last[0]!r}" if last else f"it failed with code {code}"
+
+
+def failed(problem: str) -> ReaderFailed:
+    return ReaderFailed(
+        "ncu-report",
+        f"NVIDIA's reader gave no answer: {problem}",
+        "the values are unaffected; for the code, open the report in Nsight Compute",
+    )

@@ -1,0 +1,124 @@
+"""Fetching SASS text as ratios: cold, early and from the cache, against a bare script.
+
+    python -m tests.benchmarks.code [REPORT]
+
+The report is that of the sample with the largest kernel (6,679 instructions) unless one is given.
+Times are of whole steps inside a process, without the interpreter's start and imports of keet; those
+of the bare script are of all of it, since a child of keet has to start and import, too.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+SAMPLES = Path(__file__).parent.parent.parent / "kernels_samples"
+LARGEST = SAMPLES / "mechanism_rates" / "slow.ncu-rep"
+ROUNDS = 5
+
+BARE_SCRIPT = """
+import os, sys, ncu_report
+for part in ncu_report.load_report(sys.argv[1]):
+    for action in part:
+        ids = action.metric_by_name("inst_executed").correlation_ids()
+        for index in range(ids.num_instances()):
+            action.sass_by_pc(ids.value(index))
+os._exit(0)
+"""
+"""What a user would write without keet, to see the instructions of a report."""
+
+THROUGH_KEET = """
+import sys, time
+from keet.explanation.analyst import explain
+from keet.ingest import disassembler, ncu_rep, read_profile
+how, path = sys.argv[1:]
+start = time.perf_counter()
+profile = read_profile(path)
+if how == "early":
+    profile.prefetch_code(profile.launches)
+if how in ("early", "late", "without"):
+    explain(profile, profile.launches, 5)
+if how != "without":
+    for launch in profile.launches:
+        assert isinstance(launch.disassembly, dict), launch.disassembly
+print(time.perf_counter() - start)
+"""
+
+
+class Times(NamedTuple):
+    """Seconds of one round."""
+
+    bare: float
+    cold: float
+    cached: float
+    without: float
+    """Explaining alone."""
+    late: float
+    """Explaining, then fetching."""
+    early: float
+    """Explaining while the text is fetched."""
+
+
+def bare(report: Path) -> float:
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", BARE_SCRIPT, str(report)], check=True)
+    return time.perf_counter() - start
+
+
+def through_keet(how: str, report: Path, cache: Path | None = None) -> float:
+    where = {"KEET_CODE_CACHE": "0"} if cache is None else {"KEET_CACHE": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-c", THROUGH_KEET, how, str(report)],
+        env=os.environ | where,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(done.stdout)
+
+
+def one_round(report: Path, cache: Path) -> Times:
+    return Times(
+        bare(report),
+        through_keet("text", report),
+        through_keet("text", report, cache),
+        *(through_keet(how, report) for how in ("without", "late", "early")),
+    )
+
+
+def lines(report: Path = LARGEST) -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        cache = Path(folder)
+        through_keet("text", report, cache)
+        rounds = [one_round(report, cache) for _ in range(ROUNDS)]
+    median = Times(*(statistics.median(column) for column in zip(*rounds)))
+    added = statistics.median((each.early - each.without) / each.bare for each in rounds)
+    cold = statistics.median(each.cold / each.bare for each in rounds)
+    cached = statistics.median(each.cached / each.bare for each in rounds)
+    name = f"{report.parent.name}/{report.name}"
+    return [
+        _line(cold, 1.1, median.cold, median.bare)
+        + f"text of {name}, against a bare script that asks for each instruction",
+        _line(cached, 0.05, median.cached, median.bare) + "the same from the cache",
+        _line(added, 1.0, median.early - median.without, median.bare)
+        + f"what it adds to explaining ({median.without * 1e3:.0f} ms) if it is started first; "
+        f"{(median.late - median.without) * 1e3:.0f} ms if it is started last",
+    ]
+
+
+def _line(ratio: float, budget: float, ours: float, theirs: float) -> str:
+    word = "holds" if ratio <= budget else "MISSED"
+    return (
+        f"  {ratio:5.2f} (budget <= {budget:g}, {word})  "
+        f"{ours * 1e3:6.1f} ms / {theirs * 1e3:6.1f} ms  "
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(lines(*map(Path, sys.argv[1:]))) + "\n")

@@ -1,0 +1,225 @@
+"""SASS text: from the cache or the child, early or late, it is the same."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.ingest import native, read_profile
+from keet.profile import Absent, Profile
+from tests.conftest import CORPUS, REPORTS
+
+needs_reader = pytest.mark.skipif(native.installed_version() is None, reason="no ncu-report here")
+TOUR = REPORTS / "tour_full.ncu-rep"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Empty for each test."""
+    monkeypatch.setenv("KEET_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The launches of each question to the child."""
+    questions: list[list[str]] = []
+    start = native._start
+
+    def counting(data: bytes, question: dict[str, Any]) -> Any:
+        questions.append(sorted(question["addresses"]))
+        return start(data, question)
+
+    monkeypatch.setattr(native, "_start", counting)
+    return questions
+
+
+def code_of(profile: Profile, most: int = 6) -> list[Any]:
+    return [launch.disassembly for launch in profile.launches[:most]]
+
+
+def is_text(code: Sequence[Any]) -> bool:
+    return bool(code) and not any(isinstance(each, Absent) for each in code)
+
+
+def samples() -> list[Path]:
+    root = REPORTS.parent.parent.parent / "kernels_samples"
+    names = ("cell_update", "page_walk", "softmax_rows", "gas_state")
+    corpus = ("victor-lvsy", "eschnett", "Swagatam1812", "thedavidchu", "NCAR", "bwd29")
+    return [
+        *(root / name / "slow.ncu-rep" for name in names),
+        *sorted(REPORTS.glob("*.ncu-rep")),
+        *(path for name in corpus for path in sorted(CORPUS.glob(f"{name}*"))),
+    ]
+
+
+@needs_reader
+@pytest.mark.parametrize("path", samples(), ids=lambda path: f"{path.parent.name}-{path.name}"[:40])
+def test_cached_text_is_fresh_text(path: Path, asked: list, monkeypatch) -> None:
+    fresh = code_of(read_profile(path))
+    questions = len(asked)
+    assert code_of(read_profile(path)) == fresh
+    assert len(asked) == questions
+    monkeypatch.setenv("KEET_CODE_CACHE", "0")
+    assert code_of(read_profile(path)) == fresh
+
+
+def moved(data: bytes, profile: Profile) -> tuple[bytes, int]:
+    """The report as if the process had had its code elsewhere; addresses are numbers of 7 bytes."""
+    address = profile.launches[0].data.addresses()[0]  # type: ignore[attr-defined]
+    top = address >> 28
+    encoded, other = (bytes([t & 127 | 128, t >> 7 & 127 | 128, t >> 14]) for t in (top, top - 99))
+    assert address >> 42, "shorter than 7 bytes"
+    pattern = re.compile(rb"([\x80-\xff]{4})" + re.escape(encoded), re.DOTALL)
+    return pattern.sub(lambda match: match[1] + other, data), -99 << 28
+
+
+@needs_reader
+@pytest.mark.parametrize(
+    "path",
+    [path for path in samples() if path.parent.name in ("cell_update", "page_walk", "gas_state")]
+    + [TOUR, *CORPUS.glob("Swagatam1812*"), *CORPUS.glob("victor-lvsy*")],
+    ids=lambda path: f"{path.parent.name}-{path.name}"[:40],
+)
+def test_text_of_code_that_lay_elsewhere(path: Path, tmp_path: Path, asked: list) -> None:
+    """The report with other addresses: what the cache makes of the text is what the reader says."""
+    profile = read_profile(path)
+    data, shift = moved(path.read_bytes(), profile)
+    copy = tmp_path / "moved.ncu-rep"
+    copy.write_bytes(data)
+    here = code_of(profile)
+    assert is_text(here)
+    questions = len(asked)
+    there = code_of(read_profile(copy))
+    assert len(asked) == questions
+    assert [min(code) for code in there] == [min(code) + shift for code in here]
+    fresh = native.Disassembly(data, {n: list(code) for n, code in enumerate(there)}).texts()
+    assert there == list(fresh.values())
+
+
+@needs_reader
+def test_text_of_another_run_of_the_program(asked: list) -> None:
+    """tour_lines and tour_full, two reports of one program in two processes."""
+    code_of(read_profile(TOUR))
+    questions = len(asked)
+    profile = read_profile(REPORTS / "tour_lines.ncu-rep")
+    found = code_of(profile)
+    assert len(asked) == questions
+    data = profile.launches[0].data._report.data  # type: ignore[attr-defined]
+    fresh = native.Disassembly(data, {n: list(code) for n, code in enumerate(found)}).texts()
+    assert found == list(fresh.values())
+    assert any("BRA 0x" in text for code in found for text in code.values())
+
+
+@needs_reader
+def test_early(asked: list) -> None:
+    profile = read_profile(TOUR)
+    profile.prefetch_code(profile.launches)
+    assert asked == [["0", "1", "2"]]
+    profile.prefetch_code(profile.launches)
+    assert is_text(code_of(profile))
+    profile.prefetch_code(profile.launches)
+    assert asked == [["0", "1", "2"]]
+
+
+@needs_reader
+def test_early_for_some(asked: list) -> None:
+    profile = read_profile(TOUR)
+    profile.prefetch_code(profile.launches[1:2])
+    profile.prefetch_code(profile.launches[1:3])
+    assert is_text(code_of(profile))
+    assert asked == [["1"], ["2"], ["0"]]
+
+
+@needs_reader
+def test_early_from_the_cache(asked: list, cache: Path) -> None:
+    code = code_of(read_profile(TOUR))
+    assert len(list((cache / "code").iterdir())) == 3
+    asked.clear()
+    profile = read_profile(TOUR)
+    profile.prefetch_code(profile.launches)
+    assert code_of(profile) == code
+    assert asked == []
+
+
+@needs_reader
+def test_a_part_from_the_cache(asked: list, cache: Path) -> None:
+    profile = read_profile(TOUR)
+    code = code_of(profile)
+    asked.clear()
+    max((cache / "code").iterdir(), key=lambda path: path.stat().st_size).unlink()
+    again = read_profile(TOUR)
+    again.prefetch_code(again.launches)
+    assert code_of(again) == code
+    assert asked == [["2"]]
+
+
+def test_nothing_to_prefetch(asked: list) -> None:
+    """A report without numbers of instructions, and formats that are no reports."""
+    profile = read_profile(REPORTS / "metrics_only.ncu-rep")
+    profile.prefetch_code(profile.launches)
+    assert asked == []
+    (code,) = set(code_of(profile))
+    assert isinstance(code, Absent)
+    assert "SourceCounters" in code.remedy
+    exported = read_profile(REPORTS / "tour_lines.csv")
+    exported.prefetch_code(exported.launches)
+
+
+def test_early_without_the_package(asked: list, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "find_spec", lambda name: None)
+    profile = read_profile(TOUR)
+    profile.prefetch_code(profile.launches)
+    assert asked == []
+    code = profile.launches[0].disassembly
+    assert isinstance(code, Absent)
+    assert code.remedy == "pip install ncu-report"
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("raise MemoryError('no more')", "no more"),
+        ("import os; os.kill(os.getpid(), 9)", "signal 9"),
+        ("import time; time.sleep(60)", "did not answer within 1 s"),
+        ("print('{}')", "could not be understood"),
+        ('print(\'{"0": {"x": "NOP"}, "1": {}, "2": {}}\')', "could not be understood"),
+        ('print(\'{"0": {"1": null}, "1": {}, "2": {}}\')', "could not be understood"),
+        ("print('[]')", "could not be understood"),
+    ],
+)
+def test_a_failure_costs_the_text_and_is_not_kept(
+    program: str, says: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "child.py"
+    script.write_text(program)
+    monkeypatch.setattr(native, "_CHILD", script)
+    monkeypatch.setattr(native, "SECONDS", 1.0)
+    monkeypatch.setattr("keet.ingest.disassembler.reader_identity", lambda: "1")
+    profile = read_profile(TOUR)
+    profile.prefetch_code(profile.launches)
+    for launch in profile.launches:
+        assert isinstance(launch.disassembly, Absent)
+        assert says in launch.disassembly.reason
+    assert not cache.exists()
+
+
+@needs_reader
+def test_a_cache_that_can_not_be_written(
+    tmp_path: Path, asked: list, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KEET_CACHE", str(tmp_path / "file"))
+    for _ in range(2):
+        assert is_text([read_profile(TOUR).launches[2].disassembly])
+    assert asked == [["2"], ["2"]]
+
+
+@needs_reader
+def test_another_reader_is_asked_anew(asked: list, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_text([read_profile(TOUR).launches[2].disassembly])
+    monkeypatch.setattr("keet.ingest.disassembler.reader_identity", lambda: "2027.1")
+    assert is_text([read_profile(TOUR).launches[2].disassembly])
+    assert asked == [["2"], ["2"]]

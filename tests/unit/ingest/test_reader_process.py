@@ -1,0 +1,258 @@
+"""A child in the background: used or not, it leaves neither a process nor a file behind."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from keet.errors import ReaderFailed
+from keet.ingest.native import _CHILD
+from keet.ingest.reader_process import ReaderProcess
+
+SLOW = "import time; time.sleep(60)"
+unix_only = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the children's folders are made."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    monkeypatch.setenv("TMPDIR", str(place))
+    return place
+
+
+@pytest.fixture
+def start(tmp_path: Path, folders: Path) -> Iterator[Callable[..., ReaderProcess]]:
+    def begin(code: str, *, seconds: float = 20.0, data: bytes = b"bytes") -> ReaderProcess:
+        script = tmp_path / "child.py"
+        script.write_text(code)
+        return ReaderProcess(script, data, {"want": "that"}, seconds)
+
+    yield begin
+    assert list(folders.iterdir()) == []
+
+
+def is_gone(pid: int, seconds: float = 10.0) -> bool:
+    """Neither running nor a zombie of this process."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def pid_of(running: ReaderProcess) -> int:
+    assert running._resources.process is not None
+    return running._resources.process.pid
+
+
+def test_it_starts_at_once_and_answers_later(start) -> None:
+    code = "import time; time.sleep(0.5); print('[1, 2]')"
+    before = time.monotonic()
+    running = start(code)
+    assert time.monotonic() - before < 0.4
+    assert running.answer() == [1, 2]
+    assert time.monotonic() - before >= 0.5
+
+
+def test_what_the_child_is_given(start) -> None:
+    code = """
+import json, sys, pathlib
+folder = pathlib.Path(sys.argv[1])
+question = json.loads((folder / "question.json").read_text())
+print(json.dumps([question, (folder / "report.ncu-rep").read_bytes().decode()]))
+"""
+    assert start(code, seconds=9.0).answer() == [{"seconds": 9.0, "want": "that"}, "bytes"]
+
+
+def test_an_answer_larger_than_a_pipe_does_not_wait_for_keet(start) -> None:
+    running = start("print('\"' + 'x' * 1_000_000 + '\"')")
+    process = running._resources.process
+    process.wait(timeout=20)
+    assert len(running.answer()) == 1_000_000
+
+
+def test_the_limit_counts_from_the_start(start) -> None:
+    running = start(SLOW, seconds=0.6)
+    pid = pid_of(running)
+    time.sleep(0.4)
+    before = time.monotonic()
+    with pytest.raises(ReaderFailed, match="within 1 s"):
+        running.answer()
+    assert time.monotonic() - before < 0.5
+    assert is_gone(pid)
+
+
+def test_never_asked(start) -> None:
+    running = start(SLOW)
+    pid = pid_of(running)
+    del running
+    gc.collect()
+    assert is_gone(pid)
+
+
+def test_never_asked_and_done(start) -> None:
+    """It has ended by itself: it must not stay as a zombie."""
+    running = start("print(1)")
+    pid = pid_of(running)
+    time.sleep(0.3)
+    del running
+    gc.collect()
+    assert is_gone(pid)
+
+
+def test_closed_before_it_is_asked(start) -> None:
+    running = start(SLOW)
+    pid = pid_of(running)
+    running.close()
+    assert is_gone(pid)
+    with pytest.raises(ReaderFailed, match="was ended"):
+        running.answer()
+
+
+@unix_only
+def test_killed_while_keet_waits(start) -> None:
+    running = start("import os, time, signal; time.sleep(0.2); os.kill(os.getpid(), 9)")
+    with pytest.raises(ReaderFailed, match="signal 9"):
+        running.answer()
+
+
+def test_no_room_for_the_copy(start, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    running = start(SLOW)
+    assert list(folders.iterdir()) == []
+    with pytest.raises(ReaderFailed, match="No space left"):
+        running.answer()
+
+
+def test_interrupted_at_the_start(start, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Path, data: bytes) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_bytes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        start(SLOW)
+    assert list(folders.iterdir()) == []
+
+
+PARENT = """
+import sys, time
+from pathlib import Path
+from keet.ingest.reader_process import ReaderProcess
+running = ReaderProcess(Path(sys.argv[1]), b"bytes", {"megabytes": 500}, 60.0)
+print(running._resources.process.pid, flush=True)
+"""
+NATIVE = """
+import sys, runpy, time, types
+module = types.ModuleType("ncu_report")
+def load_report(path):
+    print("loaded", file=sys.stderr, flush=True)
+    time.sleep(60)
+module.load_report = load_report
+sys.modules["ncu_report"] = module
+runpy.run_path({child!r}, run_name="__main__")
+"""
+"""keet's real child with a library that hangs."""
+
+
+@pytest.fixture
+def parent(tmp_path: Path, folders: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+    """A keet of its own with a child that would work for a minute."""
+    script = tmp_path / "child.py"
+    script.write_text(NATIVE.format(child=str(_CHILD)))
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(then: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PARENT + then, str(script)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def child_of(process: subprocess.Popen[str]) -> int:
+    assert process.stdout is not None
+    return int(process.stdout.readline())
+
+
+def wait_until_loaded(folders: Path) -> None:
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        if any("loaded" in path.read_text() for path in folders.glob("*/messages.txt")):
+            return
+        time.sleep(0.02)
+    pytest.fail("the child did not start")
+
+
+@unix_only
+@pytest.mark.parametrize(
+    "then", ["", "sys.exit(3)", "raise KeyboardInterrupt", "raise ValueError", "running.close()"]
+)
+def test_keet_exits(then: str, parent, folders: Path) -> None:
+    process = parent(then)
+    child = child_of(process)
+    process.wait(timeout=20)
+    assert is_gone(child)
+    assert list(folders.iterdir()) == []
+
+
+@unix_only
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
+def test_keet_is_killed(number: int, parent, folders: Path) -> None:
+    """The child notices that by itself, and cleans up."""
+    process = parent("time.sleep(60)")
+    child = child_of(process)
+    wait_until_loaded(folders)
+    process.send_signal(number)
+    assert process.wait(timeout=20) == -number
+    assert is_gone(child)
+    assert list(folders.iterdir()) == []
+
+
+@unix_only
+@pytest.mark.parametrize("then", ["time.sleep(60)", "running.answer()"])
+def test_ctrl_c(then: str, parent, folders: Path) -> None:
+    """A terminal sends it to both."""
+    process = parent(then)
+    child = child_of(process)
+    wait_until_loaded(folders)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=20) == -signal.SIGINT
+    assert is_gone(child)
+    assert list(folders.iterdir()) == []
+
+
+@unix_only
+def test_a_forked_keet_leaves_the_child_alone(start) -> None:
+    running = start("import time; time.sleep(0.3); print(7)")
+    forked = os.fork()
+    if forked == 0:
+        running.close()
+        os._exit(0)
+    os.waitpid(forked, 0)
+    assert running.answer() == 7

@@ -1,0 +1,249 @@
+"""SASS text by the hash of its code: found again, at any address, and never wrong."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from keet.ingest.functions import Function
+from keet.ingest.sass_cache import SassCache, open_cache
+
+START = 0x7F0ABF7A0000
+LINES = (
+    "S2R R0, SR_TID.X",
+    "BSSY B0, {0:#x}",
+    "@P0   BRA {1:#x}",
+    "IMAD.WIDE.U32 R2, R8, 0x3e0f83e1, RZ",
+    "CALL.REL.NOINC {2:#x}",
+    "RET.REL.NODEC R4, {0:#x}",
+    "BRA `(.L_x_0) {3:#x}",
+)
+"""Real ones, with the targets left out."""
+
+
+def function(start: int = START, identity: str | None = "abc kernel", **changes) -> Function:
+    made = Function(start, range(start, start + 16 * len(LINES), 16), identity, movable=True)
+    return made._replace(**changes)
+
+
+def code(start: int = START) -> dict[int, str]:
+    targets = start, start + 16, start + 48, start + 96
+    return {start + 16 * at: line.format(*targets) for at, line in enumerate(LINES)}
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> SassCache:
+    return SassCache(tmp_path / "deep" / "code", "2026.3.1")
+
+
+def entries(tmp_path: Path) -> list[Path]:
+    return sorted((tmp_path / "deep" / "code").iterdir())
+
+
+def test_text_comes_back_as_it_was(cache: SassCache, tmp_path: Path) -> None:
+    cache.store(function(), code())
+    assert cache.find(function()) == code()
+    (entry,) = entries(tmp_path)
+    assert stat.S_IMODE(entry.stat().st_mode) == 0o600
+    assert stat.S_IMODE(entry.parent.stat().st_mode) == 0o700
+
+
+def test_looking_makes_no_folder(cache: SassCache, tmp_path: Path) -> None:
+    assert cache.find(function()) is None
+    assert not (tmp_path / "deep").exists()
+
+
+@pytest.mark.parametrize("start", [0x110131BE00, START + 0x5500, 0x7FFFFFFFF000])
+def test_text_of_code_that_lay_elsewhere(cache: SassCache, start: int) -> None:
+    cache.store(function(), code())
+    assert cache.find(function(start)) == code(start)
+
+
+@pytest.mark.parametrize(
+    ("line", "start"),
+    [
+        ("CALL.REL.NOINC 0x7f0abf7b0000", START),  # into another function
+        ("BRX R2 -0x7f0abf7b0010", START),  # a large number that is no address of the function
+        ("MOV R1, <+10>", START),  # looks like an entry's own mark
+        ("MOV R1, 0x0", 0x1000),  # code so low that a constant could be an address
+    ],
+)
+def test_text_that_can_not_be_moved_serves_its_own_address(
+    cache: SassCache, line: str, start: int
+) -> None:
+    texts = code(start) | {start: line}
+    cache.store(function(start), texts)
+    assert cache.find(function(start)) == texts
+    assert cache.find(function(start + 0x100)) is None
+    moved = code(start + 0x100)
+    cache.store(function(start + 0x100), moved)
+    assert cache.find(function(start + 0x100)) == moved
+
+
+def test_code_without_a_place_of_its_own_is_not_moved(cache: SassCache) -> None:
+    cache.store(function(movable=False), code())
+    assert cache.find(function(movable=False)) == code()
+    assert cache.find(function(START + 256, movable=False)) is None
+
+
+def test_every_part_counts_for_the_key(cache: SassCache, tmp_path: Path) -> None:
+    cache.store(function(), code())
+    assert cache.find(function(identity="abd kernel")) is None
+    other_reader = SassCache(tmp_path / "deep" / "code", "2026.4.0")
+    assert other_reader.find(function()) is None
+
+
+def test_without_a_cubin_nothing_is_kept(cache: SassCache, tmp_path: Path) -> None:
+    cache.store(function(identity=None), code())
+    assert cache.find(function(identity=None)) is None
+    assert not (tmp_path / "deep").exists()
+
+
+@pytest.mark.parametrize("gone", [START, START + 96])
+def test_a_part_of_a_function_is_not_kept(cache: SassCache, gone: int) -> None:
+    texts = code()
+    del texts[gone]
+    cache.store(function(), texts)
+    cache.store(function(), code() | {gone: "two\nlines"})
+    assert cache.find(function()) is None
+
+
+def document(**changes: object) -> bytes:
+    return zlib.compress(json.dumps({"key": "?", "start": None, "text": "NOP"} | changes).encode())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"garbage",
+        zlib.compress(b"{"),
+        zlib.compress(b"[]"),
+        zlib.compress(b"[" * 100_000),
+        zlib.compress(b'"\xff"'),
+        document(),
+        document(start="7"),
+        zlib.compress(b" " * (65 << 20)),
+    ],
+)
+def test_a_damaged_entry_is_replaced(cache: SassCache, tmp_path: Path, content: bytes) -> None:
+    cache.store(function(), code())
+    (entry,) = entries(tmp_path)
+    entry.write_bytes(content)
+    assert cache.find(function()) is None
+    cache.store(function(), code())
+    assert cache.find(function()) == code()
+
+
+@pytest.mark.parametrize("changes", [{"text": "NOP"}, {"text": 7}, {"text": None}, {"start": "x"}])
+def test_an_entry_of_the_wrong_shape(cache: SassCache, tmp_path: Path, changes: dict) -> None:
+    cache.store(function(), code())
+    (entry,) = entries(tmp_path)
+    whole = json.loads(zlib.decompress(entry.read_bytes()))
+    entry.write_bytes(zlib.compress(json.dumps(whole | changes).encode()))
+    assert cache.find(function()) is None
+
+
+def test_an_entry_under_the_name_of_another(cache: SassCache, tmp_path: Path) -> None:
+    cache.store(function(), code())
+    (mine,) = entries(tmp_path)
+    cache.store(function(identity="other"), code())
+    other = next(path for path in entries(tmp_path) if path != mine)
+    other.write_bytes(mine.read_bytes())
+    assert cache.find(function(identity="other")) is None
+
+
+def test_a_cut_entry(cache: SassCache, tmp_path: Path) -> None:
+    cache.store(function(), code())
+    (entry,) = entries(tmp_path)
+    whole = entry.read_bytes()
+    for size in range(len(whole)):
+        entry.write_bytes(whole[:size])
+        assert cache.find(function()) is None, size
+
+
+def test_the_oldest_are_removed(tmp_path: Path) -> None:
+    """Read last is removed last. What a killed process left half-written goes like an entry."""
+    folder = tmp_path / "code"
+    one = SassCache(folder, "r")
+    one.store(function(), code())
+    size = next(folder.iterdir()).stat().st_size
+    cache = SassCache(folder, "r", limit=5 * size + 100)
+    names = [f"kernel {number}" for number in range(4)]
+    for number, name in enumerate(names):
+        cache.store(function(identity=name), code())
+        os.utime(cache._path(name), (1000 + number, 1000 + number))
+    (folder / "dead.partial").write_bytes(bytes(size))
+    os.utime(folder / "dead.partial", (1, 1))
+    assert cache.find(function(identity=names[0])) == code()
+    cache.store(function(identity="last"), code())
+    left = [name for name in [*names, "last"] if cache.find(function(identity=name))]
+    assert names[0] in left
+    assert "last" in left
+    assert names[1] not in left
+    assert not (folder / "dead.partial").exists()
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= 5 * size + 100
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "notes.txt").write_bytes(bytes(1000))
+    SassCache(folder, "r", limit=10).store(function(), code())
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+
+
+def test_a_folder_that_can_not_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    cache = SassCache(tmp_path / "file" / "code", "r")
+    cache.store(function(), code())
+    assert cache.find(function()) is None
+
+
+def test_a_disk_that_is_full(
+    cache: SassCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    cache.store(function(), code())
+    assert cache.find(function()) is None
+    assert entries(tmp_path) == []
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from tests.unit.ingest.test_sass_cache import code, function
+from keet.ingest.sass_cache import SassCache
+cache = SassCache(Path(sys.argv[1]), "r", limit=2000)
+for round in range(60):
+    for name in "abcdefgh":
+        found = cache.find(function(identity=name))
+        assert found in (None, code()), found
+        cache.store(function(identity=name), code())
+"""
+
+
+def test_several_processes_at_once(tmp_path: Path) -> None:
+    """With so little room that each removes what others write."""
+    running = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "code")]) for _ in range(3)
+    ]
+    assert [process.wait() for process in running] == [0, 0, 0]
+    left = list((tmp_path / "code").iterdir())
+    assert left
+    assert all(path.suffix == ".sass" for path in left)
+
+
+@pytest.mark.parametrize("word", ["0", "off", "No"])
+def test_it_can_be_switched_off(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert open_cache("r") is not None
+    monkeypatch.setenv("KEET_CODE_CACHE", word)
+    assert open_cache("r") is None
