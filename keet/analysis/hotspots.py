@@ -116,6 +116,12 @@ class InstructionTable:
         return self.column(_PLAIN["executed"])
 
     @cached_property
+    def threads(self) -> Mapping[int, int] | None:
+        """Threads by address, those left out whose predicate was off where that was counted."""
+        active = self._named("thread_inst_executed_true")
+        return active if active is not None else self.column(_PLAIN["threads_executed"])
+
+    @cached_property
     def costs(self) -> Mapping[str, Mapping[int, int] | None]:
         """The plain columns of a spot; `None` for what was not collected."""
         return {name: self.column(metric_id) for name, metric_id in _PLAIN.items()}

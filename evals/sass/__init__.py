@@ -1,0 +1,1 @@
+"""How right the dataflow analysis over SASS is."""

@@ -1,0 +1,199 @@
+"""How many bytes an address form can touch: upper bounds by counting values of sums.
+
+Each symbol runs through its range on its own. Coefficients that are unknown numbers (parameters)
+are factored out: `K * f + g` takes at most as many values as f times as many as g, whatever K is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from keet.analysis.sass.forms import Form, Monomial, range_of
+
+SECTOR = 32
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Stride:
+    """`step` times a quantity that takes `count` consecutive values."""
+
+    step: int
+    count: int
+
+
+class Group(NamedTuple):
+    """The part of a form that is multiplied by one unknown number; the number 1 for plain bytes."""
+
+    factor: Monomial
+    strides: tuple[Stride, ...]
+    offset: int
+
+
+class Shape(NamedTuple):
+    """What one access touches. `None` for parts without bounds is never made: see `shape_of`."""
+
+    fixed: tuple[tuple[Monomial, int], ...]
+    """Offsets that are the same for all threads but unknown."""
+    groups: tuple[Group, ...]
+    width: int
+
+    @property
+    def key(self) -> object:
+        """Equal for accesses that differ in their constant offsets alone."""
+        return self.fixed, tuple((g.factor, g.strides) for g in self.groups), self.width
+
+    @property
+    def skeleton(self) -> object:
+        """Equal for accesses that differ in offsets and in how far they reach."""
+        steps = tuple((g.factor, tuple(s.step for s in g.strides)) for g in self.groups)
+        return self.fixed, steps, self.width
+
+
+def shape_of(form: Form, width: int) -> Shape | None:
+    """`None` where a symbol has no bounds: data, or an unknown number of iterations."""
+    fixed: list[tuple[Monomial, int]] = []
+    strides: dict[Monomial, list[Stride]] = {(): []}
+    offsets: dict[Monomial, int] = {}
+    for product, coefficient in form.terms.items():
+        factor = tuple(symbol for symbol in product if symbol.is_uniform)
+        varying = [symbol for symbol in product if not symbol.is_uniform]
+        if not varying:
+            offsets[factor] = offsets.get(factor, 0) + coefficient
+            continue
+        bounds = range_of(Form({tuple(varying): coefficient}))
+        if bounds.low is None or bounds.high is None:
+            return None
+        count = math.prod(symbol.range.size or 1 for symbol in varying)
+        offsets[factor] = offsets.get(factor, 0) + bounds.low
+        strides.setdefault(factor, []).append(Stride(abs(coefficient), count))
+    for factor, offset in offsets.items():
+        if factor and factor not in strides:
+            fixed.append((factor, offset))
+    groups = tuple(
+        Group(factor, merged(found), offsets.get(factor, 0))
+        for factor, found in sorted(strides.items(), key=lambda item: [s.order for s in item[0]])
+    )
+    return Shape(tuple(sorted(fixed, key=lambda item: [s.order for s in item[0]])), groups, width)
+
+
+def merged(strides: Iterable[Stride]) -> tuple[Stride, ...]:
+    """Strides that continue each other as one: 32 words and 16 such rows are 512 words."""
+    done: list[Stride] = []
+    for stride in sorted(stride for stride in strides if stride.count > 1):
+        last = done[-1] if done else None
+        if last and stride.step % last.step == 0 and stride.step <= last.step * last.count:
+            span = last.step * (last.count - 1) + stride.step * (stride.count - 1)
+            done[-1] = Stride(last.step, span // last.step + 1)
+        else:
+            done.append(stride)
+    return tuple(done)
+
+
+def distinct_values(strides: Sequence[Stride], spread: int = 0, places: int = 1) -> int:
+    """At most this many values of a sum, also when shifted to `places` offsets `spread` apart."""
+    count, span, common = 1, 0, 0
+    for stride in sorted(strides):
+        step, size = stride.step, stride.count
+        span += step * (size - 1)
+        common = math.gcd(common, step)
+        count = min(count * size, span // common + 1)
+    if places > 1:
+        common = math.gcd(common, spread) if common else spread
+        dense = (span + spread) // max(1, common) + 1
+        count = min(count * places, dense)
+    return count
+
+
+def distinct_bytes(strides: Sequence[Stride], width: int, spread: int = 0, places: int = 1) -> int:
+    """Bytes that `width`-byte accesses at those offsets can touch."""
+    span = sum(each.step * (each.count - 1) for each in strides) + spread
+    return min(distinct_values(strides, spread, places) * width, span + width)
+
+
+def sector_bytes(strides: Sequence[Stride], width: int) -> int:
+    """The same in whole sectors: what has to be moved."""
+    runs, length = 1, width
+    for stride in sorted(strides):
+        step, size = stride.step, stride.count
+        if step <= length:
+            length += step * (size - 1)
+        else:
+            runs *= size
+    return runs * -(-length // SECTOR) * SECTOR
+
+
+class Bound(NamedTuple):
+    bytes: int
+    sector_bytes: int
+
+
+def bound_of(shapes: Iterable[Shape]) -> Bound:
+    """Bytes that several accesses through one pointer can touch together."""
+    skeletons: dict[object, dict[object, list[Shape]]] = {}
+    for shape in shapes:
+        skeletons.setdefault(shape.skeleton, {}).setdefault(shape.key, []).append(shape)
+    total = Bound(0, 0)
+    every: list[Shape] = []
+    for alike in skeletons.values():
+        apart = [_together(found) for found in alike.values()]
+        own = [shape for found in alike.values() for shape in found]
+        joined = _together(own)
+        total = Bound(
+            total.bytes + min(sum(b.bytes for b in apart), joined.bytes),
+            total.sector_bytes + min(sum(b.sector_bytes for b in apart), joined.sector_bytes),
+        )
+        every += own
+    hull = _hull(every)
+    if hull is None:
+        return total
+    whole = -(-hull // SECTOR) * SECTOR + SECTOR
+    return Bound(min(total.bytes, hull), min(total.sector_bytes, whole))
+
+
+def _together(shapes: Sequence[Shape]) -> Bound:
+    """Accesses of one skeleton, as if each reached as far as the farthest."""
+    first = shapes[0]
+    size, sectors = 1, 1
+    for place, group in enumerate(first.groups):
+        strides = [
+            Stride(stride.step, max(shape.groups[place].strides[at].count for shape in shapes))
+            for at, stride in enumerate(group.strides)
+        ]
+        offsets = sorted({shape.groups[place].offset for shape in shapes})
+        spread = offsets[-1] - offsets[0]
+        if group.factor:
+            values = distinct_values(strides, spread, len(offsets))
+            size, sectors = size * values, sectors * values
+        else:
+            size *= distinct_bytes(strides, first.width, spread, len(offsets))
+            sectors *= _sectors_together(strides, first.width, offsets)
+    return Bound(size, sectors)
+
+
+def _sectors_together(strides: Sequence[Stride], width: int, offsets: Sequence[int]) -> int:
+    """Offsets that lie within a sector of each other share it."""
+    steps = [b - a for a, b in pairwise(offsets)]
+    if steps and max(steps) <= max(width, SECTOR):
+        return sector_bytes(strides, width + offsets[-1] - offsets[0])
+    return sector_bytes(strides, width) * len(offsets)
+
+
+def _hull(shapes: Sequence[Shape]) -> int | None:
+    """From the first byte to the last, where all offsets are known numbers."""
+    if any(shape.fixed or len(shape.groups) > 1 for shape in shapes):
+        return None
+    low = min((shape.groups[0].offset for shape in shapes), default=0)
+    high = max(
+        (
+            shape.groups[0].offset
+            + sum(each.step * (each.count - 1) for each in shape.groups[0].strides)
+            + shape.width
+            for shape in shapes
+        ),
+        default=0,
+    )
+    return high - low

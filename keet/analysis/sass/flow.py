@@ -1,0 +1,302 @@
+"""Control flow of a kernel's code: basic blocks, calls, loops and how often each ran.
+
+Blocks that never ran are left out where execution counts are known: they are unroll remainders and
+error paths, and would only blur what is said about the code that ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from keet.analysis.sass.instruction import Instruction
+from keet.analysis.sass.opcodes import Role, words
+
+
+@dataclass(slots=True)
+class Block:
+    """Instructions that run one after the other; `start` and `end` are positions in the code."""
+
+    index: int
+    start: int
+    end: int
+    successors: list[int] = field(default_factory=list)
+    predecessors: list[int] = field(default_factory=list)
+    calls: int | None = None
+    """Block of the routine that the last instruction calls."""
+    returns: bool = False
+
+
+@dataclass(slots=True)
+class Loop:
+    """A natural loop."""
+
+    index: int
+    header: int
+    """Block where every iteration begins."""
+    blocks: frozenset[int]
+    latches: tuple[int, ...]
+    parent: int | None = None
+    """The loop around this one."""
+    depth: int = 1
+    trips: float | None = None
+    """Iterations per entry, as an average over all warps. `None` without execution counts."""
+    entries: int | None = None
+    """How often warps entered the loop."""
+
+
+@dataclass(slots=True)
+class Flow:
+    blocks: list[Block]
+    block_of: list[int]
+    """By position in the code; -1 for code that never ran."""
+    order: list[int]
+    """Blocks in reverse postorder from the entries."""
+    entries: tuple[int, ...]
+    routines: Mapping[int, tuple[int, ...]]
+    """Blocks by the entry block of the routine (called code) that they belong to."""
+    callers: Mapping[int, tuple[int, ...]]
+    """Calling blocks by the routine's entry block."""
+    dominators: Mapping[int, int]
+    loops: list[Loop]
+    loop_of: Mapping[int, int]
+    """The innermost loop of a block."""
+
+    def loops_around(self, block: int) -> list[Loop]:
+        """From the innermost outwards."""
+        found: list[Loop] = []
+        current = self.loop_of.get(block)
+        while current is not None:
+            found.append(self.loops[current])
+            current = self.loops[current].parent
+        return found
+
+
+def flow_of(code: Sequence[Instruction], executed: Mapping[int, int]) -> Flow:
+    blocks, block_of = _blocks(code, executed)
+    _connect(code, blocks, block_of)
+    callers: dict[int, list[int]] = {}
+    for block in blocks:
+        if block.calls is not None:
+            callers.setdefault(block.calls, []).append(block.index)
+    entries = tuple(
+        block.index
+        for block in blocks
+        if not block.predecessors and (block.index == 0 or block.index not in callers)
+    ) or ((0,) if blocks else ())
+    roots = (*entries, *sorted(callers))
+    order = _reverse_postorder(blocks, roots)
+    dominators = _dominators(blocks, order, roots)
+    loops, loop_of = _loops(blocks, order, dominators)
+    flow = Flow(
+        blocks,
+        block_of,
+        order,
+        entries,
+        {entry: tuple(_reachable(blocks, entry)) for entry in callers},
+        {entry: tuple(found) for entry, found in callers.items()},
+        dominators,
+        loops,
+        loop_of,
+    )
+    if executed:
+        _count_trips(flow, code, executed)
+    return flow
+
+
+_ENDS = words("EXIT RET BRX BRXU JMX JMXU KILL RTT BPT")
+
+
+def _blocks(
+    code: Sequence[Instruction], executed: Mapping[int, int]
+) -> tuple[list[Block], list[int]]:
+    position = {each.address: index for index, each in enumerate(code)}
+    starts = {0}
+    for index, each in enumerate(code):
+        if each.target is not None and each.target in position:
+            starts.add(position[each.target])
+        if each.role is Role.BRANCH or (index and each.address - code[index - 1].address > 16):
+            starts.add(index + (each.role is Role.BRANCH))
+            if each.role is not Role.BRANCH:
+                starts.add(index)
+    bounds = [*sorted(start for start in starts if start < len(code)), len(code)]
+    blocks: list[Block] = []
+    block_of = [-1] * len(code)
+    for start, end in pairwise(bounds):
+        if executed and not executed.get(code[start].address):
+            continue
+        block_of[start:end] = [len(blocks)] * (end - start)
+        blocks.append(Block(len(blocks), start, end))
+    return blocks, block_of
+
+
+def _connect(code: Sequence[Instruction], blocks: list[Block], block_of: list[int]) -> None:
+    position = {each.address: index for index, each in enumerate(code)}
+
+    def at(address: int | None) -> int | None:
+        index = position.get(address) if address is not None else None
+        return block_of[index] if index is not None and block_of[index] >= 0 else None
+
+    for block in blocks:
+        last = code[block.end - 1]
+        following = at(last.address + 16)
+        taken = at(last.target)
+        is_conditional = last.guard is not None or bool(last.reads and last.opcode == "BRA")
+        successors: list[int | None] = [following]
+        if last.opcode in ("BRA", "JMP", "UBRA"):
+            successors = [following, taken] if is_conditional else [taken]
+        elif last.opcode in ("CALL", "UCALL"):
+            block.calls = taken
+        elif last.opcode in _ENDS:
+            block.returns = last.opcode == "RET"
+            successors = [following] if last.guard else []
+        block.successors = list(dict.fromkeys(each for each in successors if each is not None))
+    for block in blocks:
+        for successor in block.successors:
+            blocks[successor].predecessors.append(block.index)
+
+
+def _reachable(blocks: list[Block], entry: int) -> list[int]:
+    seen, waiting = {entry}, [entry]
+    while waiting:
+        for successor in blocks[waiting.pop()].successors:
+            if successor not in seen:
+                seen.add(successor)
+                waiting.append(successor)
+    return sorted(seen)
+
+
+def _reverse_postorder(blocks: list[Block], roots: Sequence[int]) -> list[int]:
+    done: list[int] = []
+    seen: set[int] = set()
+    for root in (*roots, *range(len(blocks))):
+        if root in seen:
+            continue
+        seen.add(root)
+        stack = [(root, iter(blocks[root].successors))]
+        while stack:
+            current, successors = stack[-1]
+            following = next((each for each in successors if each not in seen), None)
+            if following is None:
+                done.append(current)
+                stack.pop()
+            else:
+                seen.add(following)
+                stack.append((following, iter(blocks[following].successors)))
+    return done[::-1]
+
+
+def _dominators(blocks: list[Block], order: list[int], roots: Sequence[int]) -> dict[int, int]:
+    """Immediate dominators (Cooper, Harvey, Kennedy); -1 stands above all entries."""
+    number = {block: place for place, block in enumerate(order)}
+    number[-1] = -1
+    found: dict[int, int] = dict.fromkeys(roots, -1)
+
+    def common(first: int, second: int) -> int:
+        while first != second:
+            while number[first] > number[second]:
+                first = found[first]
+            while number[second] > number[first]:
+                second = found[second]
+        return first
+
+    changed, rounds = True, 0
+    while changed and rounds < _ROUNDS:
+        changed, rounds = False, rounds + 1
+        for block in order:
+            if found.get(block) == -1 and block in roots:
+                continue
+            known = [each for each in blocks[block].predecessors if each in found]
+            new = known[0] if known else -1
+            for each in known[1:]:
+                new = common(new, each)
+            if found.get(block) != new:
+                found[block] = new
+                changed = True
+    return found
+
+
+_ROUNDS = 30
+"""Passes over the blocks. Reducible code needs two; hostile code must not need more than this."""
+
+
+def _loops(
+    blocks: list[Block], order: list[int], dominators: Mapping[int, int]
+) -> tuple[list[Loop], dict[int, int]]:
+    number = {block: place for place, block in enumerate(order)}
+    latches: dict[int, list[int]] = {}
+    for block in order:
+        for successor in blocks[block].successors:
+            if number[successor] <= number[block] and _dominates(
+                successor, block, dominators, number
+            ):
+                latches.setdefault(successor, []).append(block)
+    bodies = {header: _body(blocks, header, ends) for header, ends in latches.items()}
+    ranked = sorted(bodies, key=lambda header: (-len(bodies[header]), number[header]))
+    loops: list[Loop] = []
+    loop_of: dict[int, int] = {}
+    for index, header in enumerate(ranked):  # outer loops first, so inner ones overwrite
+        parent = loop_of.get(header)
+        depth = loops[parent].depth + 1 if parent is not None else 1
+        loops.append(
+            Loop(index, header, frozenset(bodies[header]), tuple(latches[header]), parent, depth)
+        )
+        if depth <= _DEEPEST:
+            loop_of.update(dict.fromkeys(bodies[header], index))
+    return loops, loop_of
+
+
+_DEEPEST = 64
+"""Judgement: no kernel nests deeper, and hostile code must not cost quadratic time."""
+
+
+def _dominates(
+    upper: int, block: int, dominators: Mapping[int, int], number: Mapping[int, int]
+) -> bool:
+    current = block
+    while current != -1 and number[current] > number[upper]:
+        current = dominators.get(current, -1)
+    return current == upper
+
+
+def _body(blocks: list[Block], header: int, latches: Sequence[int]) -> set[int]:
+    body, waiting = {header}, [each for each in latches if each != header]
+    while waiting:
+        current = waiting.pop()
+        if current in body:
+            continue
+        body.add(current)
+        waiting += blocks[current].predecessors
+    return body
+
+
+def _count_trips(flow: Flow, code: Sequence[Instruction], executed: Mapping[int, int]) -> None:
+    def count(block: int) -> int:
+        return executed.get(code[flow.blocks[block].start].address, 0)
+
+    for loop in flow.loops:
+        entries = sum(
+            _edge_count(flow, count(before), before, loop.header, count)
+            for before in flow.blocks[loop.header].predecessors
+            if before not in loop.blocks
+        )
+        if loop.header in flow.entries or loop.header in flow.callers:
+            entries += count(loop.header) - sum(count(each) for each in loop.latches)
+        loop.entries = max(entries, 1)
+        loop.trips = max(1.0, count(loop.header) / loop.entries)
+
+
+def _edge_count(flow: Flow, runs: int, before: int, header: int, count: object) -> int:
+    """How often control went from `before` to the header.
+
+    A block with two successors is told by what its other successor saw, where only it leads there.
+    """
+    others = [each for each in flow.blocks[before].successors if each != header]
+    if not others:
+        return runs
+    other = others[0]
+    assert callable(count)
+    if flow.blocks[other].predecessors == [before]:
+        return max(0, runs - int(count(other)))
+    return runs

@@ -1,0 +1,141 @@
+"""Everything that is known about the machine code of one launch, found out when asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from keet.analysis.sass.atomics import Atomic, atomics
+from keet.analysis.sass.blame import Wait, waits
+from keet.analysis.sass.chains import LoopChains, loop_chains
+from keet.analysis.sass.counting import SECTOR
+from keet.analysis.sass.evaluate import Evaluation
+from keet.analysis.sass.invariant import Invariant, invariants
+from keet.analysis.sass.launched import Launched, launched
+from keet.analysis.sass.opcodes import Role
+from keet.analysis.sass.program import MOST_INSTRUCTIONS, Program
+from keet.analysis.sass.purpose import Purpose, mix, purposes
+from keet.analysis.sass.reuse import Access, PointerReuse, accesses, reuse_by_pointer, with_traffic
+from keet.analysis.sass.signature import pointer_names
+from keet.analysis.sass.widths import Merge, merges
+from keet.profile import Absent, Launch, Location
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """The analyses of one launch's code. Positions count its instructions by address."""
+
+    program: Program
+    shape: Launched
+    threads: Mapping[int, int] | None
+    """Threads that executed each address with its predicate on; `None` without the counter."""
+    stalls: Mapping[str, Mapping[int, int]]
+    sectors: Mapping[int, int] | None
+    """Sectors of 32 bytes that the global accesses at each address asked of L1."""
+    l2_read_bytes: int | None
+    """Bytes that L1 read from L2 in the whole launch."""
+    locations: Mapping[int, Location]
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The source's name of each pointer argument, by `param+0x10`."""
+
+    @cached_property
+    def purposes(self) -> list[Purpose]:
+        return purposes(self.program)
+
+    @cached_property
+    def mix(self) -> list[tuple[Purpose, float]]:
+        """Share of executed warp instructions by purpose, the largest first."""
+        total = sum(self.program.counts) or 1
+        return [(purpose, count / total) for purpose, count in mix(self.program, self.purposes)]
+
+    @cached_property
+    def waits(self) -> list[Wait]:
+        return waits(self.program, self.stalls)
+
+    @cached_property
+    def chains(self) -> list[LoopChains]:
+        return loop_chains(self.program)
+
+    @cached_property
+    def evaluation(self) -> Evaluation:
+        return Evaluation(self.program, self.shape)
+
+    @cached_property
+    def accesses(self) -> list[Access]:
+        return accesses(self.program, self.evaluation, self.threads)
+
+    @cached_property
+    def reuse(self) -> list[PointerReuse]:
+        rows = reuse_by_pointer(self.accesses)
+        return with_traffic(rows, self.program, self.sectors, self.l2_read_bytes)
+
+    @cached_property
+    def merges(self) -> list[Merge]:
+        return merges(self.program, self.accesses)
+
+    @cached_property
+    def atomics(self) -> list[Atomic]:
+        return atomics(self.program, self.evaluation)
+
+    @cached_property
+    def invariants(self) -> list[Invariant]:
+        return invariants(self.program)
+
+    @cached_property
+    def unknown_share(self) -> float:
+        """Of executed warp instructions, those whose effect keet does not know."""
+        total = sum(self.program.counts) or 1
+        return (
+            sum(
+                count
+                for each, count in zip(self.program.code, self.program.counts, strict=True)
+                if each.role is Role.UNKNOWN
+            )
+            / total
+        )
+
+    def location(self, position: int) -> Location | None:
+        """The source line; for code of a called routine, the line of its only caller."""
+        own = self.locations.get(self.program.code[position].address)
+        calls = self.program.call_sites.get(position, ())
+        if len(calls) == 1:
+            return self.locations.get(self.program.code[calls[0]].address, own)
+        return own
+
+    def pointer_name(self, pointer: str) -> str:
+        return self.names.get(pointer, pointer)
+
+
+def machine_code(launch: Launch) -> MachineCode | Absent:
+    """The launch's code, ready to be analysed, or why there is none."""
+    from keet.analysis.hotspots import InstructionTable
+
+    texts = launch.disassembly
+    if isinstance(texts, Absent):
+        return texts
+    if len(texts) > MOST_INSTRUCTIONS:
+        return Absent(
+            f"the kernel has {len(texts):,} instructions, and keet analyses up to "
+            f"{MOST_INSTRUCTIONS:,}",
+            "look at single lines with: keet hotspots REPORT --by instruction",
+        )
+    table = InstructionTable(launch)
+    return MachineCode(
+        Program.of(texts, table.executed or {}),
+        launched(launch.grid, launch.block, launch.device.compute_capability),
+        table.threads,
+        table.stall_samples,
+        table.costs["sectors_global"],
+        _l2_read_bytes(launch),
+        launch.locations,
+        pointer_names(
+            launch.name.demangled or "", launch.name.function or "", launch.source_files.values()
+        ),
+    )
+
+
+def _l2_read_bytes(launch: Launch) -> int | None:
+    sectors = launch.get("l2_l1_read_sectors")
+    return int(sectors.value) * SECTOR if sectors and math.isfinite(sectors.value) else None

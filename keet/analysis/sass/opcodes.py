@@ -1,0 +1,128 @@
+"""What keet knows about SASS opcodes, Turing to Blackwell: what each one does.
+
+The names are those of NVIDIA's instruction set reference (CUDA Binary Utilities, chapter 4) and of
+the code in reports. An opcode that is not listed has an unknown effect: see `Role.UNKNOWN`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+def words(text: str) -> frozenset[str]:
+    """A set of names, written as one text."""
+    return frozenset(text.split())
+
+
+class Role(Enum):
+    """What an opcode does, as far as dataflow is concerned."""
+
+    FLOAT = "floating-point arithmetic"
+    TENSOR = "tensor-core arithmetic"
+    INTEGER = "integer arithmetic or logic"
+    PREDICATE = "comparison or logic on predicates"
+    CONVERSION = "conversion between number formats"
+    MOVE = "move or selection"
+    SHUFFLE = "exchange between lanes"
+    SPECIAL = "read of a special register"
+    CONSTANT = "load from a constant bank"
+    LOAD = "load"
+    STORE = "store"
+    ATOMIC = "atomic or reduction in memory"
+    COPY = "asynchronous copy between memories"
+    BRANCH = "branch, call or end"
+    CONVERGENCE = "convergence of a warp"
+    SYNC = "barrier, fence or wait"
+    NOTHING = "no operation"
+    UNKNOWN = "unknown"
+
+
+_BY_ROLE = {
+    Role.FLOAT: """
+        FADD FADD2 FADD32I FFMA FFMA2 FFMA32I FMNMX FMNMX3 FMUL FMUL2 FMUL32I FSEL FSET FSWZ
+        FSWZADD MUFU HADD2 HADD2_32I HFMA2 HFMA2_32I HMNMX2 HMUL2 HMUL2_32I HSET2 VHMNMX
+        DADD DFMA DMUL IPA UFADD UFFMA UFMUL UFMNMX UFSEL UFSET FHADD FHFMA
+    """,
+    Role.TENSOR: """
+        HMMA IMMA BMMA DMMA QMMA OMMA HGMMA IGMMA BGMMA QGMMA UTCHMMA UTCIMMA UTCQMMA UTCOMMA
+        UTCMXQMMA
+    """,
+    Role.INTEGER: """
+        BMSK BREV FLO IABS IADD IADD2 IADD3 IADD32I IDP IDP4A IMAD IMAD32I IMNMX IMUL IMUL32I
+        ISCADD ISCADD32I LEA LOP LOP3 LOP32I POPC SHF SHL SHR SGXT VABSDIFF VABSDIFF4 VIADD
+        VIADDMNMX VIMNMX VIMNMX3 XMAD PRMT ISET SEL USEL
+        UBMSK UBREV UFLO UIABS UIADD3 UIADD UIMAD UIMNMX ULEA ULOP ULOP3 ULOP32I UPOPC USHF USHL
+        USHR USGXT UPRMT UVIADD UVIMNMX UVIADDMNMX UIADD2 REDUX CREDUX MATCH
+        LEPC
+    """,
+    Role.PREDICATE: """
+        ISETP FSETP DSETP HSETP2 PSETP PLOP3 FCHK VOTE VOTEU UISETP UFSETP UPLOP3 UPSETP R2P UR2UP
+        CSMTEST QSPC
+    """,
+    Role.CONVERSION: """
+        F2F F2FP F2I F2IP FRND I2F I2FP I2I I2IP UF2F UF2FP UF2I UI2F UI2FP UFRND UF2IP UI2I
+        UI2IP
+    """,
+    Role.MOVE: """
+        MOV MOV32I MOVM UMOV P2R UP2UR R2UR CS2UR USETMAXREG
+        GETLMEMBASE SETLMEMBASE B2R R2B BMOV PCNT
+    """,
+    Role.SHUFFLE: "SHFL",
+    Role.SPECIAL: "S2R S2UR CS2R",
+    Role.CONSTANT: "LDC LDCU ULDC",
+    Role.LOAD: """
+        LD LDG LDL LDS LDSM LDT LDTM LDTRAM TEX TLD TLD4 TMML TXD TXQ SULD SUQ TTULD
+    """,
+    Role.STORE: "ST STG STL STS STSM STT STTM STTRAM SUST STAS TTUST",
+    Role.ATOMIC: """
+        ATOM ATOMG ATOMS RED REDG SUATOM SURED REDAS UREDGR
+    """,
+    Role.COPY: """
+        LDGSTS UTMALDG UTMASTG UTMAREDG UTMAPF UBLKCP UBLKPF UBLKRED LDGMC UTCCP UTMALST
+        UTCATOMSWS UTCSHIFT UTCBAR
+    """,
+    Role.BRANCH: """
+        BRA BRX BRXU BPT CALL EXIT JMP JMX JMXU KILL RET RTT UCALL UBRA
+    """,
+    Role.CONVERGENCE: "BSSY BSYNC BREAK ENDCOLLECTIVE YIELD RPCMOV",
+    Role.SYNC: """
+        BAR B2UR DEPBAR WARPSYNC ERRBAR FENCE LDGDEPBAR MEMBAR NANOSLEEP SYNCS UCGABAR_ARV
+        UCGABAR_WAIT WARPGROUP WARPGROUPSET CCTL CCTLL CCTLT UTMACCTL UTMACMDFLUSH ELECT ARRIVES ACQBULK
+        CGAERRBAR UCGABAR PREEXIT ACQSHMINIT MEMSET USTGR UCCTL
+    """,
+    Role.NOTHING: "NOP PMTRIG SETCTAID AL2P",
+}
+
+ROLES: dict[str, Role] = {name: role for role, names in _BY_ROLE.items() for name in names.split()}
+
+NO_DESTINATION = frozenset(
+    name
+    for name, role in ROLES.items()
+    if role in (Role.STORE, Role.COPY, Role.BRANCH, Role.CONVERGENCE, Role.NOTHING)
+) | words(
+    """RED REDG SURED REDAS BAR WARPSYNC DEPBAR ERRBAR FENCE LDGDEPBAR MEMBAR NANOSLEEP
+    WARPGROUP CCTL CCTLL CCTLT UTMACCTL UTMACMDFLUSH CGAERRBAR PREEXIT UCGABAR_ARV
+    UCGABAR_WAIT USETMAXREG WARPGROUPSET ACQBULK R2B"""
+)
+"""Opcodes whose operands are all read."""
+
+GLOBAL = words("LD LDG ST STG ATOM ATOMG RED REDG LDGSTS")
+"""Opcodes that address global memory (or generic addresses, which mostly are global)."""
+SHARED = words("LDS LDSM STS STSM ATOMS")
+LOCAL = words("LDL STL")
+
+LONG_SCOREBOARD = words(
+    """LD LDG LDL ATOM ATOMG TEX TLD TLD4 TXD TXQ TMML SULD SUATOM LDGSTS ST STG STL
+    RED REDG UTMALDG UBLKCP LDT LDTM"""
+)
+"""Opcodes whose completion a `long scoreboard` stall waits for: L1TEX and what lies behind it."""
+SHORT_SCOREBOARD = words(
+    """LDS LDSM STS STSM ATOMS SHFL MUFU F2F F2I I2F FRND I2I S2R S2UR FLO POPC BREV
+    FCHK MATCH REDUX R2UR VOTEU DADD DMUL DFMA DSETP DMMA LDC MOVM SYNCS UFLO UPOPC
+    BMSK CS2R IPA HMMA IMMA F2FP VOTE"""
+)
+"""Opcodes of variable latency behind the MIO queue or on pipes that are shared by an SM."""
+
+
+def role_of(opcode: str) -> Role:
+    return ROLES.get(opcode, Role.UNKNOWN)

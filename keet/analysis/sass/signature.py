@@ -1,0 +1,142 @@
+"""Names of kernel parameters by offset: types from the demangled name, names from the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from keet.analysis.sass.opcodes import words
+
+_SIZES = {
+    "bool": 1,
+    "char": 1,
+    "short": 2,
+    "__half": 2,
+    "half": 2,
+    "__nv_bfloat16": 2,
+    "int": 4,
+    "unsigned": 4,
+    "float": 4,
+    "long": 8,
+    "double": 8,
+    "__half2": 4,
+    "half2": 4,
+    "__nv_bfloat162": 4,
+    "dim3": 12,
+}
+_ALIGNED = {"dim3": 4}
+_VECTOR = re.compile(r"u?(char|short|int|long|longlong|float|double)([1-4])$")
+_QUALIFIERS = words("const volatile restrict __restrict__ signed")
+
+
+class Parameter(NamedTuple):
+    offset: int
+    is_pointer: bool
+    type: str
+
+
+def parameters(demangled: str) -> list[Parameter]:
+    """Parameters up to the first of unknown size: a struct by value hides what comes after it."""
+    found: list[Parameter] = []
+    offset = 0
+    for text in _arguments(demangled):
+        size, alignment = _layout(text)
+        if not size:
+            break
+        offset = -(-offset // alignment) * alignment
+        found.append(Parameter(offset, "*" in text or "&" in text, text.strip()))
+        offset += size
+    return found
+
+
+def _arguments(demangled: str) -> list[str]:
+    """The outermost parameter list, split at its commas."""
+    end = demangled.rfind(")")
+    if end < 0:
+        return []
+    depth = 0
+    for start in range(end, -1, -1):
+        depth += (demangled[start] == ")") - (demangled[start] == "(")
+        if depth == 0:
+            return _split(demangled[start + 1 : end])
+    return []
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, current = [], 0, ""
+    for letter in text:
+        depth += letter in "(<[{"
+        depth -= letter in ")>]}"
+        if letter == "," and depth == 0:
+            parts.append(current)
+            current = ""
+        else:
+            current += letter
+    parts.append(current)
+    return [part.strip() for part in parts if part.strip() not in ("", "void")]
+
+
+def _layout(text: str) -> tuple[int, int]:
+    """Size and alignment in bytes; 0 for a type that is not known."""
+    if "*" in text or "&" in text:
+        return 8, 8
+    words = [word for word in re.findall(r"\w+", text) if word not in _QUALIFIERS]
+    if not words:
+        return 0, 1
+    vector = _VECTOR.match(words[-1])
+    if vector:
+        size = _SIZES.get(vector[1].replace("longlong", "long"), 4)
+        count = int(vector[2])
+        return size * count, size * count if count in (1, 2, 4) else size
+    if not all(word in _SIZES for word in words):
+        return 0, 1
+    named = [word for word in words if word not in ("unsigned", "int")]
+    size = _SIZES[named[-1] if named else words[-1]]
+    return size, _ALIGNED.get(words[-1], size)
+
+
+def names(function: str, sources: Iterable[str | None]) -> list[str]:
+    """Parameter names of a function's definition in the source; empty where it is not found."""
+    if not function:
+        return []
+    for text in sources:
+        for found in re.finditer(rf"\b{re.escape(function)}\s*\(", text or ""):
+            inside = _inside((text or "")[found.end() : found.end() + 4000])
+            after = (text or "")[found.end() + len(inside) + 1 :].lstrip()[:1]
+            if after == "{":
+                return [_name_of(part) for part in _split(_without_comments(inside))]
+    return []
+
+
+def _inside(text: str) -> str:
+    depth = 1
+    for place, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return text[:place]
+    return text
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S)
+
+
+def _name_of(declaration: str) -> str:
+    words = re.findall(r"[A-Za-z_]\w*", declaration.partition("=")[0])
+    return words[-1] if words else ""
+
+
+def pointer_names(
+    demangled: str, function: str, sources: Iterable[str | None]
+) -> Mapping[str, str]:
+    """The source's name of each parameter by `param+0x10`, where both are known."""
+    layout = parameters(demangled)
+    known = names(function, sources)
+    if len(known) < len(layout):
+        return {}
+    return {
+        f"param+{parameter.offset:#x}": name
+        for parameter, name in zip(layout, known, strict=False)
+        if name
+    }

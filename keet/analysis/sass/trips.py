@@ -1,0 +1,62 @@
+"""How often a loop runs per entry, and whether that is the same for all warps."""
+
+from __future__ import annotations
+
+from keet.analysis.sass.flow import Loop
+from keet.analysis.sass.opcodes import Role
+from keet.analysis.sass.program import Program
+from keet.analysis.sass.values import Kind
+
+_FAR = 4000
+"""Values that are followed backwards from a loop's exit; beyond, trips count as uneven."""
+_VARYING = (Role.LOAD, Role.ATOMIC, Role.SPECIAL, Role.SHUFFLE, Role.UNKNOWN)
+
+
+def trips_of(program: Program, loop: Loop) -> tuple[int | None, bool]:
+    """Iterations per entry, and whether all warps surely do that many.
+
+    Execution counts give an average. It is exact where it is whole and what ends the loop depends
+    on constants and parameters alone.
+    """
+    if loop.trips is None:
+        return None, False
+    whole = -int(-loop.trips // 1)
+    is_whole = abs(loop.trips - round(loop.trips)) < 1e-9
+    return whole, is_whole and _leaves_together(program, loop)
+
+
+def _leaves_together(program: Program, loop: Loop) -> bool:
+    flow, values = program.flow, program.values
+    for block in loop.blocks:
+        last = flow.blocks[block].end - 1
+        leaves = any(each not in loop.blocks for each in flow.blocks[block].successors)
+        ends = program.code[last].opcode in ("EXIT", "RET")
+        if (leaves or ends) and any(
+            _varies(program, predicate, loop) for predicate in values.read[last].values()
+        ):
+            return False
+    return True
+
+
+def _varies(program: Program, value: int, loop: Loop) -> bool:
+    """Whether a value depends on anything but constants, parameters and this loop's counter."""
+    headers = {each.header for each in program.flow.loops} - {loop.header}
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting:
+        current = waiting.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        found = program.values.all[current]
+        if found.kind in (Kind.ENTRY, Kind.CALL) or len(seen) > _FAR:
+            return True
+        if found.kind is Kind.JOIN and found.block in headers:
+            return True
+        if found.kind is Kind.DEFINITION:
+            if program.code[found.position].role in _VARYING:
+                return True
+            waiting += program.values.read[found.position].values()
+        else:
+            waiting += found.inputs
+    return False
