@@ -35,6 +35,8 @@ GOLDENS = [
     ("hotspots", "triton.ncu-rep", 80),
     ("hotspots", "tour_basic.ncu-rep", 80),
     ("hotspots", "tour_full.ncu-rep --launch 0 --format csv", 80),
+    ("hotspots", "tour_full.ncu-rep --line tour.cu:60", 80),
+    ("hotspots", "tour_nolines.ncu-rep --launch 1 --top 5", 100),
 ]
 
 
@@ -198,6 +200,12 @@ def test_snapshot_and_back(keet: Keet, tmp_path: Path, monkeypatch: pytest.Monke
         (["hotspots", "REPORT", "--launch", "x"], "no launch number"),
         (["hotspots", "REPORT", "--launch", "3-1"], "no launch number"),
         (["hotspots", "REPORT", "--top", "0"], "no positive whole number"),
+        (["hotspots", "REPORT", "--line", "tour.cu"], "must be FILE:LINE"),
+        (
+            ["hotspots", "REPORT", "--line", "tour.cu:22"],
+            "code: tour.cu:19, tour.cu:20, tour.cu:21, tour.cu:23",
+        ),
+        (["hotspots", "REPORT", "--line", "a.cu:1"], "files with code: tour.cu, tour_math.cuh"),
         (["show", "REPORT", "--format", "yaml"], "invalid choice"),
         (["schema", "poem"], "prints no JSON"),
         (["hotspots", "REPORT", "--source", "/no/such/dir"], "no such folder"),

@@ -88,10 +88,14 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(
-    launch: Launch, beside: Sequence[Launch] = (), numbers: Iterator[int] | None = None
+    launch: Launch,
+    beside: Sequence[Launch] = (),
+    numbers: Iterator[int] | None = None,
+    *,
+    reads_code: bool = True,
 ) -> Diagnosis:
     """`beside`: the other launches of the report, which may move the same data again."""
-    view = View(launch, numbers)
+    view = View(launch, numbers, reads_code=reads_code)
     raised = [finding for check in CHECKS for finding in check(view)]
     raised += repeated_passes(view, beside)
     raised = [_completed(finding, view) for finding in raised]
@@ -116,7 +120,8 @@ def _completed(finding: Finding, view: View) -> Finding:
     capped = finding.forecast
     if finding.id != "launch_bound":
         capped = Forecast(*(min(factor, most) for factor in finding.forecast))
-    return replace(finding, here=view.here(finding.id, finding.places), forecast=capped)
+    places = view.led_places(finding.id, finding.places)
+    return replace(finding, places=places, here=view.here(finding.id, places), forecast=capped)
 
 
 def _rank(finding: Finding) -> float:
@@ -133,4 +138,13 @@ def _health(view: View) -> str | None:
     # Where FP64 has a fraction of FP32's rate, a busy FP64 pipe is a question, not an end.
     slow_double = (view.value("device_fp32_fp64_ratio") or math.inf) > 2
     pipes = ("FMA", "tensor", "FP16") if slow_double else ("FMA", "tensor", "FP16", "FP64")
+    if _is_integer_work(view):
+        return None  # the FMA pipe multiplies integers, too: no roofline is about those
     return "at_compute_roofline" if max(map(ceilings.share, pipes)) >= 0.7 else None
+
+
+def _is_integer_work(view: View) -> bool:
+    kinds = ("thread_inst_fp16", "thread_inst_fp32", "thread_inst_fp64")
+    floats = sum(view.value(kind) or 0.0 for kind in kinds)
+    tensor = view.ceilings.share("tensor")
+    return tensor < 0.5 and (view.value("thread_inst_integer") or 0.0) > floats

@@ -62,6 +62,12 @@ def add_source(parser: ArgumentParser) -> None:
     )
 
 
+def add_no_sass(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--no-sass", action="store_true", help="do not analyse the machine code (SASS)"
+    )
+
+
 def reports_in(folder: Path) -> list[Path]:
     """The reports in a folder and below, by path; other files are left alone."""
     from keet.corpus.discovery import find_reports

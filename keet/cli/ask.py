@@ -10,7 +10,14 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.cli.arguments import Destination, add_output, add_selection, add_source, selected_launches
+from keet.cli.arguments import (
+    Destination,
+    add_no_sass,
+    add_output,
+    add_selection,
+    add_source,
+    selected_launches,
+)
 from keet.cli.model_options import HOW, add_model, announce, check_files, plan, tell
 from keet.errors import NotAvailable, UsageError
 
@@ -36,6 +43,7 @@ def configure(parser: ArgumentParser) -> None:
         "words", nargs="+", metavar="REPORT… QUESTION", help="reports, then the question in quotes"
     )
     add_source(parser)
+    add_no_sass(parser)
     add_selection(parser)
     add_output(parser, "terminal", "markdown", "json")
     add_model(parser)
@@ -71,7 +79,10 @@ def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
 
     numbers = count(1)
     profiles = [read_profile(report, source=args.source) for report in reports]
-    return [explain(p, selected_launches(p, args), _TOP, numbers) for p in profiles]
+    return [
+        explain(p, selected_launches(p, args), _TOP, numbers, sass=not args.no_sass)
+        for p in profiles
+    ]
 
 
 def _show_prompt(

@@ -43,6 +43,7 @@ then:
 EXIT_SOME_FAILED = 5
 EXIT_INTERRUPTED = 130
 ANALYSE = "keet.cli.batch:analyse"
+ANALYSE_WITH_CODE = "keet.cli.batch:analyse_with_code"
 _TOP = 5
 """Findings a launch, as `keet explain` has."""
 
@@ -67,6 +68,11 @@ def configure(parser: ArgumentParser) -> None:
         default=300.0,
         metavar="SECONDS",
         help="for one file (default: 300)",
+    )
+    parser.add_argument(
+        "--sass",
+        action="store_true",
+        help="analyse the machine code too, as `keet explain` does: about a second per report",
     )
     parser.add_argument(
         "--retry-failed", action="store_true", help="try again what failed in earlier runs"
@@ -179,7 +185,7 @@ def _run_here(args: Namespace, settled: Settled, line: ProgressLine) -> Tally:
 
     jobs = min(args.jobs or _cores(), max(len(settled.open), 1))
     limits = Limits(seconds=args.timeout)
-    with Pool(ANALYSE, jobs, limits) as pool, PartWriter(args.output) as writer:
+    with Pool(_worker(args), jobs, limits) as pool, PartWriter(args.output) as writer:
         batch = Batch(settled.open, settled.kept, pool, writer)
 
         def stop() -> None:
@@ -193,7 +199,7 @@ def _run_here(args: Namespace, settled: Settled, line: ProgressLine) -> Tally:
 def _run_on_dask(args: Namespace, settled: Settled, line: ProgressLine) -> Tally:
     from keet.corpus.dask_cluster import Cluster
 
-    cluster = Cluster(args.dask, args.output, ANALYSE, args.timeout)
+    cluster = Cluster(args.dask, args.output, _worker(args), args.timeout)
     with cluster, _on_signals(cluster.stop):
         return cluster.run(settled, line.update)
 
@@ -233,8 +239,20 @@ def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
         restore()
 
 
+def _worker(args: Namespace) -> str:
+    return ANALYSE_WITH_CODE if args.sass else ANALYSE
+
+
 def analyse(path: str) -> FileRows:
     """What a worker does with a file: read, explain, and make rows of it."""
+    return _analyse(path, sass=False)
+
+
+def analyse_with_code(path: str) -> FileRows:
+    return _analyse(path, sass=True)
+
+
+def _analyse(path: str, *, sass: bool) -> FileRows:
     from keet.corpus.layout import storable
     from keet.corpus.rows import rows_of
     from keet.explanation.analyst import explain
@@ -245,7 +263,7 @@ def analyse(path: str) -> FileRows:
     # A snapshot names the report that it was made from; the store names the file that it read.
     named = read.provenance._replace(path=storable(path))
     profile = replace(read, provenance=named)
-    explanation = explain(profile, profile.launches, _TOP)
+    explanation = explain(profile, profile.launches, _TOP, sass=sass)
     return rows_of(explanation, lambda each: launch_json(explanation, each))
 
 
@@ -290,5 +308,8 @@ def _command(args: Namespace) -> str:
     shard = [] if args.shard == "0/1" else ["--shard", args.shard]
     jobs = ["--jobs", str(args.jobs)] if args.jobs else []
     dask = ["--dask", args.dask] if args.dask else []
+    sass = ["--sass"] if args.sass else []
     places = [str(place) for place in args.places]
-    return shlex.join(["keet", "batch", *places, "-o", str(args.output), *jobs, *shard, *dask])
+    return shlex.join(
+        ["keet", "batch", *places, "-o", str(args.output), *jobs, *shard, *dask, *sass]
+    )

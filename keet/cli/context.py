@@ -15,6 +15,7 @@ from pathlib import Path
 
 from keet.cli.arguments import (
     Destination,
+    add_no_sass,
     add_report,
     add_selection,
     add_source,
@@ -47,6 +48,7 @@ def configure(parser: ArgumentParser) -> None:
         help=f"never more than this, counted as said above (default: {MAX_TOKENS})",
     )
     add_source(parser)
+    add_no_sass(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to FILE")
 
 
@@ -63,6 +65,6 @@ def run(args: Namespace) -> None:
 
     profile = read_profile(args.report, source=args.source)
     chosen = selected_launches(profile, args)
-    explanation = explain(profile, [longest(chosen)], CAUSES)
+    explanation = explain(profile, [longest(chosen)], CAUSES, sass=not args.no_sass)
     text = context_text(explanation, args.max_tokens, of=len(chosen))
     Destination(args, sys.stdout).write(text)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
     Destination,
+    add_no_sass,
     add_output,
     add_selection,
     add_source,
@@ -65,6 +66,7 @@ def configure(parser: ArgumentParser) -> None:
         "--against", type=Path, metavar="BEFORE", help="also what changed since this report"
     )
     add_output(parser, "terminal", "markdown", "json")
+    add_no_sass(parser)
     add_model(parser)
     parser.add_argument(
         "--model-launches",
@@ -76,7 +78,6 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from keet.explanation.analyst import explain
     from keet.ingest import read_profile
 
     check_files(args)
@@ -88,9 +89,17 @@ def run(args: Namespace) -> int:
 
         return explain_many(args, chosen)
     profile = read_profile(args.reports[0], source=args.source)
+    launches = selected_launches(profile, args)
+    if not args.no_sass:
+        from keet.profile.launch import with_code
+
+        # The text of the code is fetched while the analyst is loaded, which takes as long.
+        profile.prefetch_code(with_code(launches))
+    from keet.explanation.analyst import explain
+
     # Evidence ids that are unique over launches: a model's tools look at any of them.
     numbers = count(1) if chosen or args.against else None
-    explanation = explain(profile, selected_launches(profile, args), args.top, numbers)
+    explanation = explain(profile, launches, args.top, numbers, sass=not args.no_sass)
     against = _against(args, numbers) if args.against else None
     if args.show_prompt and chosen:
         return _show_prompt(args, [explanation, *([against] if against else [])], chosen)
@@ -111,7 +120,7 @@ def _against(args: Namespace, numbers: Iterator[int] | None) -> Explanation:
 
     profile = read_profile(args.against, source=args.source)
     chosen = selected_launches(profile, Namespace(launch=None, kernel=args.kernel))
-    return explain(profile, chosen, args.top, numbers)
+    return explain(profile, chosen, args.top, numbers, sass=not args.no_sass)
 
 
 def _print_against(

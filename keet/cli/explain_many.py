@@ -83,5 +83,6 @@ def _explained(args: Namespace, path: Path, chosen: Plan | None) -> list[Explana
         launches = selected_launches(profile, args)
     except UsageError:
         return []
-    told = explain(profile, launches, args.top, count(1) if chosen else None)
+    numbers = count(1) if chosen else None
+    told = explain(profile, launches, args.top, numbers, sass=not args.no_sass)
     return [with_model(args, told, chosen) if chosen else told]

@@ -6,11 +6,16 @@ conflict-free banks would have saved."""
 
 from __future__ import annotations
 
+import re
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
     Destination,
+    add_no_sass,
     add_output,
     add_report,
     add_selection,
@@ -18,12 +23,18 @@ from keet.cli.arguments import (
     positive,
     selected_launches,
 )
+from keet.profile import Absent, Launch, Location
+
+if TYPE_CHECKING:
+    from keet.analysis.hotspots import Hotspots
+    from keet.render.code_rows import Examined
 
 EXAMPLES = """\
 examples:
   keet hotspots report.ncu-rep
   keet hotspots report.ncu-rep --launch 0 --by instruction --top 30
-  keet hotspots report.ncu-rep --source ./src     text for reports without it
+  keet hotspots report.ncu-rep --line kernel.cu:29        all about one line
+  keet hotspots report.ncu-rep --source ./src             text for reports without it
   keet hotspots report.ncu-rep --format csv -o lines.csv
 """
 
@@ -36,32 +47,87 @@ def configure(parser: ArgumentParser) -> None:
         help="what to rank (default: lines where the report has them)",
     )
     parser.add_argument(
-        "--top", type=positive, metavar="N", help="rows a launch (default: 10; csv and json: all)"
+        "--line",
+        type=line_place,
+        metavar="FILE:LINE",
+        help="explain one source line in full; FILE may be the name without its folder",
     )
+    parser.add_argument(
+        "--top", type=positive, metavar="N", help="rows per launch (default: 10; csv and json: all)"
+    )
+    add_no_sass(parser)
     add_source(parser)
     add_selection(parser)
     add_output(parser, "terminal", "json", "csv")
 
 
 def run(args: Namespace) -> None:
-    from keet.analysis.hotspots import find_hotspots
     from keet.ingest import read_profile
 
     profile = read_profile(args.report, source=args.source)
-    found = [
-        (launch, find_hotspots(launch, args.by)) for launch in selected_launches(profile, args)
-    ]
+    launches: Sequence[Launch] = selected_launches(profile, args)
+    place = None
+    if args.line is not None:
+        from keet.render.line_place import place_of
+
+        place, launches = place_of(launches, args.line)
+    if not args.no_sass:
+        profile.prefetch_code([launch for launch in launches if _has_counts(launch)])
+    spots = _spots(launches, args, place)
+    found = _examined(spots, has_sass=not args.no_sass)
     out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.render.documents import json_text
-        from keet.render.to_documents import hotspots_document
+        from keet.render.hotspots_documents import hotspots_document
 
-        out.write(json_text(hotspots_document(profile, found, args.top)))
+        out.write(json_text(hotspots_document(profile, found, args.top, place)))
     elif args.format == "csv":
-        from keet.render.hotspots import hotspots_csv
+        from keet.render.hotspots_csv import hotspots_csv
 
         out.write(hotspots_csv(found, args.top))
+    elif place is not None:
+        from keet.render.line_view import line_view
+
+        is_chosen = args.launch is not None or args.kernel is not None
+        view = line_view(spots, place, is_chosen=is_chosen, has_sass=not args.no_sass)
+        out.show(lambda _: view)
     else:
         from keet.render.hotspots import hotspots_view
 
         out.show(lambda width: hotspots_view(found, width, args.top or 10))
+
+
+def _has_counts(launch: Launch) -> bool:
+    """Whether there may be numbers per instruction: without them no text is needed."""
+    return any(launch.find(metric) is not None for metric in ("inst_executed", "samples_total"))
+
+
+def _spots(
+    launches: Iterable[Launch], args: Namespace, place: Location | None
+) -> Iterator[tuple[Launch, Hotspots | Absent]]:
+    from keet.analysis.hotspots import find_hotspots
+
+    for launch in launches:
+        spots = find_hotspots(launch, args.by)
+        if place is not None and not isinstance(spots, Absent):
+            own = tuple(spot for spot in spots.spots if spot.location == place)
+            spots = replace(spots, spots=own)
+        yield launch, spots
+
+
+def _examined(
+    found: Iterable[tuple[Launch, Hotspots | Absent]], *, has_sass: bool
+) -> Iterator[Examined]:
+    """One launch after the other: the analysis of a launch is dropped once it is shown."""
+    from keet.render.code_rows import examined
+
+    for launch, spots in found:
+        yield examined(launch, spots, has_sass=has_sass)
+
+
+def line_place(text: str) -> tuple[str, int]:
+    """`slow.cu:29` as a file and a line number."""
+    found = re.fullmatch(r"(.+):([0-9]{1,9})", text)
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} must be FILE:LINE, for example kernel.cu:29")
+    return found[1], int(found[2])

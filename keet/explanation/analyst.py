@@ -18,6 +18,7 @@ from keet.evidence import Evidence
 from keet.explanation.grounding import Grounding, check_grounding
 from keet.explanation.statement import Authorship, Statement
 from keet.profile import Launch, Profile
+from keet.profile.launch import with_code
 from keet.profile.rules import RuleResult, SpeedupScope
 
 
@@ -79,18 +80,36 @@ class Explanation(NamedTuple):
 
 
 def explain(
-    profile: Profile, launches: Sequence[Launch], top: int, numbers: Iterator[int] | None = None
+    profile: Profile,
+    launches: Sequence[Launch],
+    top: int,
+    numbers: Iterator[int] | None = None,
+    *,
+    sass: bool = True,
 ) -> Explanation:
-    """`numbers`: of evidence ids, where they are to be unique over launches and reports."""
+    """`numbers`: of evidence ids, where they are to be unique over launches and reports.
+
+    `sass`: analyse the machine code of the longest launches too.
+    """
     coverage = find_coverage(profile)
-    told = tuple(_explain(launch, profile, coverage, top, numbers) for launch in launches)
+    read = with_code(launches) if sass else ()
+    told = tuple(
+        _explain(launch, profile, coverage, top, numbers, reads_code=launch in read)
+        for launch in launches
+    )
     return Explanation(profile, told, Grounded(told))
 
 
-def _explain(
-    launch: Launch, profile: Profile, coverage: Coverage, top: int, numbers: Iterator[int] | None
+def _explain(  # noqa: PLR0913 - what all launches of a report share, and one of them
+    launch: Launch,
+    profile: Profile,
+    coverage: Coverage,
+    top: int,
+    numbers: Iterator[int] | None,
+    *,
+    reads_code: bool,
 ) -> LaunchExplanation:
-    diagnosis = diagnose(launch, profile.launches, numbers)
+    diagnosis = diagnose(launch, profile.launches, numbers, reads_code=reads_code)
     view, found = diagnosis.view, diagnosis.findings[:top]
     return LaunchExplanation(
         launch,
@@ -102,6 +121,7 @@ def _explain(
         (
             *_debug(view),
             *_partial(launch),
+            *_without_code(view),
             *(_skipped(g, coverage) for g in coverage.gaps if launch.id in g.launches),
         ),
         _second_opinion(launch, found, lacking=_lacks_counters(launch, coverage)),
@@ -160,13 +180,21 @@ def _calm(diagnosis: Diagnosis, where: str, *, lacking: bool) -> str:
         return "The report does not say how busy any unit was: nothing can be judged."
     if diagnosis.healthy:
         label = findings()[diagnosis.healthy].label
-        return f"Healthy, {label}: {where}. There is nothing to fix that the report shows."
+        return f"Healthy, {label}: {where}. {_needed(diagnosis)}"
     if diagnosis.minor:
         causes = ", ".join(finding.title.lower() for finding in diagnosis.minor[:2])
         return (
             f"{_upper(where or 'No unit is near its peak')}: {causes}, but fixing it gains little."
         )
     return _unexplained(where, lacking=lacking) if where else _idle(diagnosis.view)
+
+
+def _needed(diagnosis: Diagnosis) -> str:
+    """Whether the bytes that keep DRAM busy have to be moved."""
+    found = diagnosis.view.streaming if diagnosis.healthy == "at_dram_roofline" else None
+    if found and found.verdict == "once":
+        return "Every byte is read once: only moving fewer bytes would help."
+    return "There is nothing to fix that the report shows."
 
 
 def _unexplained(where: str, *, lacking: bool) -> str:
@@ -235,6 +263,11 @@ def _partial(launch: Launch) -> list[Skipped]:
     counted = samples is not None and math.isfinite(samples.value)
     partial = partial_sampling(launch, int(samples.value)) if samples and counted else None
     return [Skipped("places in the source", str(partial), partial.remedy)] if partial else []
+
+
+def _without_code(view: View) -> list[Skipped]:
+    absent = view.code_absent
+    return [Skipped("machine code", absent.reason, absent.remedy)] if absent else []
 
 
 def _skipped(gap: Gap, coverage: Coverage) -> Skipped:

@@ -258,6 +258,16 @@ class Launch:
         return self.data.disassembly()
 
 
+MOST_CODES = 8
+"""Launches of a report whose machine code is analysed. A large one takes half a second, and the
+longest few launches make most of the time."""
+
+
+def with_code(launches: Iterable[Launch]) -> list[Launch]:
+    """The launches whose machine code is analysed unless told otherwise: the longest."""
+    return sorted(launches, key=lambda launch: -launch.rank_time)[:MOST_CODES]
+
+
 def _in_base_unit(name: str, value: Value, unit: str) -> Metric:
     """Undo the scaling of an export: `1.98 Ghz` is kept as `1980000000 hz`.
 

@@ -142,57 +142,10 @@ class MetricsDocument(Document):
     launches: list[MetricsLaunch]
 
 
-class StallDocument(Document):
-    reason: str
-    samples: int
-
-
-class SpotDocument(Document):
-    file: str | None
-    line: int | None
-    source: str | None = Field(description="the line's text, where it is at hand")
-    address: int | None = Field(description="set where the row is one instruction")
-    sass: str | None
-    instructions: int = Field(description="machine instructions that the row sums up")
-    share: float | None = Field(description="of what the rows are ranked by, 0 to 1")
-    samples: int | None
-    stalls: list[StallDocument]
-    executed: int | None = Field(description="warp-level instructions executed")
-    threads_executed: int | None
-    sectors_global: int | None = Field(description="32-byte sectors asked of L2 if nothing hit L1")
-    sectors_global_excess: int | None = Field(description="more than packed addresses would need")
-    sectors_local: int | None
-    wavefronts_shared: int | None
-    wavefronts_shared_excess: int | None = Field(description="more than without bank conflicts")
-
-
 class SkippedDocument(Document):
     check: str
     reason: str
     remedy: str
-
-
-class HotspotsLaunch(Document):
-    id: int
-    kernel: str
-    by: Literal["line", "instruction"] | None
-    ranked_by: Literal["samples", "executed"] | None
-    total: int | None = Field(description="what the shares are of, over the whole launch")
-    sampled_share: float | None = Field(
-        default=None, description="share of the launch that the samples cover, where not all"
-    )
-    rows_total: int = Field(description="rows before --top cut them")
-    rows: list[SpotDocument]
-    skipped: list[SkippedDocument]
-
-
-class HotspotsDocument(Document):
-    """`keet hotspots --format json`"""
-
-    schema_version: Literal[1] = SCHEMA_VERSION
-    producer: Producer = Producer()
-    report: ReportDocument
-    launches: list[HotspotsLaunch]
 
 
 class EvidenceDocument(Document):

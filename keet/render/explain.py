@@ -116,7 +116,20 @@ def _closing(explanation: Explanation) -> list[RenderableType]:
     if skipped:
         lines.append(Text(f"Not judged, for want of: {', '.join(skipped)}", style="yellow"))
         lines.append(Text(f"To judge that too: {next(iter(skipped.values())).remedy}"))
-    return lines
+    return [*lines, *_without_code(explanation)]
+
+
+def _without_code(explanation: Explanation) -> list[RenderableType]:
+    """Which launches were explained with their machine code, where only some were."""
+    states = [each.view.code_state for each in explanation.launches]
+    off = states.count("off")
+    if off in (0, len(states)):
+        return []
+    text = (
+        f"The machine code was looked at for the {len(states) - off} longest of {len(states)} "
+        "launches; choose others with --launch N."
+    )
+    return [Text(text, style="dim")]
 
 
 def _verified(explanation: Explanation) -> Iterator[RenderableType]:

@@ -129,6 +129,11 @@ class ExplainLaunch(PartlyByModel):
     folded: list[FoldedDocument]
     healthy: list[HealthyDocument]
     skipped: list[SkippedDocument]
+    machine_code: Literal["analysed", "not_needed", "absent", "off"] = Field(
+        "off",
+        description="analysed; not_needed: no check asked for it; absent: why is in `skipped`; "
+        "off: switched off, or not one of the longest launches",
+    )
     second_opinion: str | None = Field(description="what Nsight Compute's own rules put first")
     evidence: dict[str, NumberDocument]
     hypotheses: list[HypothesisDocument] = Field(
@@ -245,6 +250,7 @@ def _launch_fields(explanation: Explanation, each: LaunchExplanation) -> Fields:
             for note in each.healthy
         ],
         "skipped": [skipped._asdict() for skipped in each.skipped],
+        "machine_code": each.view.code_state,
         "second_opinion": each.second_opinion,
         "evidence": {e.id: number(e) for e in each.evidence},
         **_by_model(explanation, each),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -13,9 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from keet.analysis.hotspots import Hotspots, Spot
+from keet.analysis.sass import MachineCode
 from keet.catalog import stalls
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name
+from keet.render.code_rows import NO_CODE, Examined, RowCode, code_by_row, first_wait, row_key
+from keet.render.code_text import function_starts, offset_in_function, purposes_text, waits_for
+from keet.render.code_view import mix_lines, pointer_table
 from keet.render.source_text import source_line, source_lines
 from keet.units import format_number
 
@@ -27,34 +29,54 @@ _STALLS_SHOWN = 2
 _STALL_SHARE = 0.05
 """Below this a reason is noise beside the largest one."""
 
-Found = Iterable[tuple[Launch, Hotspots | Absent]]
 
-
-def hotspots_view(found: Found, width: int, top: int) -> Group:
+def hotspots_view(found: Iterable[Examined], width: int, top: int) -> Group:
     parts: list[RenderableType] = []
     silent: dict[Absent, list[Launch]] = {}
+    opaque: dict[Absent, list[Launch]] = {}
     reasons: dict[str, None] = {}
-    for launch, spots in found:
+    for each in found:
+        launch, spots, code = each
         if isinstance(spots, Absent):
             silent.setdefault(spots, []).append(launch)
             continue
+        missing = launch.disassembly if code is None and spots.by == "instruction" else code
+        if isinstance(missing, Absent):
+            opaque.setdefault(missing, []).append(launch)
         if parts:
             parts.append("")
-        parts += _launch_view(launch, spots, width, top)
+        parts += _launch_view(each, spots, width, top)
         leading = [
             reason for spot in spots.spots[: min(top, _EXPLAINED)] for reason in _reasons(spot)[:1]
         ]
         reasons.update(dict.fromkeys(leading))
     parts += _legend(reasons)
     for absent, launches in silent.items():
-        numbers = ", ".join(f"#{launch.id} {launch.kernel}" for launch in launches[:4])
-        more = f" and {len(launches) - 4} more" if len(launches) > 4 else ""
-        parts.append(Text(f"{numbers}{more}: {absent.reason}", style="yellow"))
+        parts.append(Text(f"{_launch_list(launches)}: {absent.reason}", style="yellow"))
         parts.append(Text(absent.remedy))
+    parts += opaque_notes(opaque)
     return Group(*parts)
 
 
-def _launch_view(launch: Launch, found: Hotspots, width: int, top: int) -> list[RenderableType]:
+def opaque_notes(opaque: Mapping[Absent, Sequence[Launch]]) -> list[Text]:
+    """Why the machine code of some launches was not analysed."""
+    return [
+        Text(
+            f"Machine code not analysed ({_launch_list(launches)}): "
+            f"{absent.reason}; {absent.remedy}",
+            style="dim",
+        )
+        for absent, launches in opaque.items()
+    ]
+
+
+def _launch_list(launches: Sequence[Launch]) -> str:
+    numbers = ", ".join(f"#{launch.id} {launch.kernel}" for launch in launches[:4])
+    return numbers + (f" and {len(launches) - 4} more" if len(launches) > 4 else "")
+
+
+def _launch_view(each: Examined, found: Hotspots, width: int, top: int) -> list[RenderableType]:
+    launch = each.launch
     parts: list[RenderableType] = [
         Text.assemble(
             (f"#{launch.id} ", "dim"), (launch.kernel, "bold"), (f": {_summary(found)}", "dim")
@@ -62,10 +84,10 @@ def _launch_view(launch: Launch, found: Hotspots, width: int, top: int) -> list[
     ]
     if found.partial:
         parts.append(Text(f"{found.partial}; {found.partial.remedy}", style="yellow"))
-    code = _code(launch, found, parts)
+    code = each.code if isinstance(each.code, MachineCode) else None
+    parts += mix_lines(code) if code else []
     lines = source_lines(launch)
-    entries = _function_starts(launch)
-    shown = [_Row.of(spot, found, lines, code, entries) for spot in found.spots[:top]]
+    shown = _rows(each, found, lines, top)
     parts += _wide(shown, found, width) or _narrow(shown, width)
     left = len(found.spots) - len(shown)
     if left > 0:
@@ -73,6 +95,7 @@ def _launch_view(launch: Launch, found: Hotspots, width: int, top: int) -> list[
         noun = "line" if found.by == "line" else "instruction"
         more = f"{left} more {noun}{'' if left == 1 else 's'}: {rest:.1%}; --top {len(found.spots)}"
         parts.append(Text(more, style="dim"))
+    parts += pointer_table(code, width) if code else []
     parts += [Text(note, style="dim") for note in _notes(launch, found, lines)]
     return parts
 
@@ -110,23 +133,6 @@ def _notes(launch: Launch, found: Hotspots, lines: Mapping[str, Sequence[str]]) 
     return [f"not found under --source: {', '.join(files[:4])}"]
 
 
-def _code(launch: Launch, found: Hotspots, parts: list[RenderableType]) -> Mapping[int, str]:
-    """The SASS, where rows are instructions; what stands in the way is said."""
-    if found.by != "instruction":
-        return {}
-    code = launch.disassembly
-    if isinstance(code, Absent):
-        parts.append(Text(f"no SASS: {code.reason}; {code.remedy}", style="yellow"))
-        return {}
-    return code
-
-
-def _function_starts(launch: Launch) -> list[int]:
-    """Where the launch's functions begin: people know an instruction by its offset from there."""
-    starts = launch.instances("launch__function_pcs")
-    return sorted(int(pc) for pc in starts.values if isinstance(pc, (int, float))) if starts else []
-
-
 class _Row(NamedTuple):
     """One spot, as text."""
 
@@ -134,29 +140,70 @@ class _Row(NamedTuple):
     weight: str
     place: str
     code: str
-    waiting: str
+    waiting: tuple[str, str, str, str]
+    """What its samples wait for: two reasons with their producers, with the first one's; one reason
+    with its producer; two reasons without."""
+    elsewhere: str
+    """The first reason, with its producer if that is another line."""
+    purposes: str
     excess: str
     traffic: tuple[str, ...]
 
-    @classmethod
-    def of(
-        cls,
-        spot: Spot,
-        found: Hotspots,
-        lines: Mapping[str, Sequence[str]],
-        code: Mapping[int, str],
-        entries: Sequence[int],
-    ) -> _Row:
-        text = source_line(spot, lines) if spot.address is None else code.get(spot.address)
-        return cls(
+
+def _rows(
+    each: Examined, found: Hotspots, lines: Mapping[str, Sequence[str]], top: int
+) -> list[_Row]:
+    texts = each.launch.disassembly if found.by == "instruction" else {}
+    texts = {} if isinstance(texts, Absent) else texts
+    by_row = code_by_row(each.code, found.by)
+    entries = function_starts(each.launch)
+    rows = []
+    for spot in found.spots[:top]:
+        own = by_row.get(row_key(spot), NO_CODE)
+        text = source_line(spot, lines) if spot.address is None else texts.get(spot.address)
+        waiting = _wordings(spot, own, each)
+        row = _Row(
             share="-" if spot.share is None else f"{spot.share:.1%}",
             weight=_count(spot.samples if found.ranked_by == "samples" else spot.executed),
             place=_place(spot, entries),
             code=" ".join((text or "").split()),
-            waiting=waiting_for(spot),
+            waiting=waiting,
+            elsewhere=waiting[2] if _is_elsewhere(spot, own) else waiting[3].partition(",")[0],
+            purposes=_purposes(spot, own),
             excess=_excess(spot),
             traffic=tuple(_count(getattr(spot, name)) for name in _TRAFFIC.values()),
         )
+        rows.append(row)
+    return rows
+
+
+def _purposes(spot: Spot, own: RowCode) -> str:
+    if spot.address is None or not own.purposes:
+        return purposes_text(own.purposes)
+    return own.purposes[0][0].value  # of a single instruction
+
+
+def _is_elsewhere(spot: Spot, own: RowCode) -> bool:
+    wait = first_wait(own.waits, next(iter(_reasons(spot)), ""))
+    return wait is not None and (spot.address is not None or wait.producer != spot.location)
+
+
+def _wordings(spot: Spot, own: RowCode, each: Examined) -> tuple[str, str, str, str]:
+    known, portions = stalls(), dict(spot.stall_shares())
+    reasons = _reasons(spot)[:_STALLS_SHOWN]
+    if not reasons:
+        return "", "", "", ""
+    plain = [f"{known[reason].label} {portions[reason]:.0%}" for reason in reasons]
+    full = plain
+    code = each.code
+    if isinstance(code, MachineCode):
+        offset = None if spot.address is None else offset_in_function(each.launch, code)
+        waits = [first_wait(own.waits, reason) for reason in reasons]
+        full = [
+            text + waits_for(code, wait, spot.location, offset)
+            for text, wait in zip(plain, waits, strict=True)
+        ]
+    return ", ".join(full), ", ".join([full[0], *plain[1:]]), full[0], ", ".join(plain)
 
 
 _TRAFFIC = {
@@ -182,60 +229,119 @@ def _excess(spot: Spot) -> str:
 
 
 def _narrow(rows: Sequence[_Row], width: int) -> list[Text]:
-    """Lines a spot: the numbers, then the code and the excess, with the width to themselves."""
+    """Several lines per spot: the numbers, then the code and the excess over the whole width."""
     share = max(len(row.share) for row in rows)
     weight = max(len(row.weight) for row in rows)
     indent = " " * (share + weight + 4)
     room = max(20, width - len(indent))
     lines: list[Text] = []
-    for row in rows:
+    for index, row in enumerate(rows):
         head = Text(f"{row.share:>{share}}  {row.weight:>{weight}}  ")
         head.append(row.place, style="cyan")
-        waiting = row.waiting
-        if len(head) + 2 + len(waiting) > width:
-            waiting = waiting.partition(",")[0]
-        head.append(f"  {waiting}" if waiting else "")
-        lines.append(head)
-        lines += [Text(indent + part, style=style) for part, style in _under(row, room)]
+        is_leading = index < _EXPLAINED
+        first, below = _heading(row, head, width, is_leading=is_leading)
+        lines.append(first)
+        lines += [Text(indent).append_text(part) for part in below]
+        has_purposes = first.plain.endswith(row.purposes)
+        rest = row._replace(purposes="") if has_purposes else row
+        lines += [
+            Text(indent).append_text(part) for part in _under(rest, room, is_leading=is_leading)
+        ]
     return lines
 
 
-def _under(row: _Row, room: int) -> Iterator[tuple[str, str]]:
+def _heading(row: _Row, head: Text, width: int, *, is_leading: bool) -> tuple[Text, list[Text]]:
+    """The first line of a spot; below it the producer of a leading spot that did not fit there."""
+    left = width - len(head) - 2
+    shortest = row.waiting[3].partition(",")[0]
+    waiting = next((way for way in row.waiting if len(way) <= left), shortest)
+    head.append(f"  {waiting}" if waiting else "")
+    if not row.code and row.purposes and len(head) + 3 + len(row.purposes) <= width:
+        head.append(f"   {row.purposes}", style="dim")
+    is_missing = is_leading and len(row.waiting[2]) > left and row.waiting[2] != shortest
+    producer = row.waiting[2].removeprefix(shortest).strip()
+    return head, [Text(producer)] if is_missing else []
+
+
+def _under(row: _Row, room: int, *, is_leading: bool) -> Iterator[Text]:
+    """The code with what it is for behind it, in a line of its own for leading rows."""
+    for_code = room - len(row.purposes) - 3 if row.purposes else room
+    is_apart = bool(row.purposes) and (
+        len(row.code) > for_code if is_leading else for_code < _CODE_WIDTH
+    )
+    fits = room if is_apart else for_code
     if row.code:
-        cut = row.code if len(row.code) <= room else row.code[: room - 1] + "…"
-        yield cut, "bold"
+        cut = row.code if len(row.code) <= fits else row.code[: fits - 1] + "…"
+        line = Text(cut, style="bold")
+        if row.purposes and not is_apart:
+            line.append(f"   {row.purposes}", style="not bold dim")
+        yield line
+    if row.purposes and is_leading and (is_apart or not row.code):
+        yield Text(row.purposes, style="dim")
     if row.excess:
-        yield row.excess[:room], "yellow"
+        yield Text(row.excess[:room], style="yellow")
 
 
 def _wide(rows: Sequence[_Row], found: Hotspots, width: int) -> list[RenderableType]:
-    """One line a spot, where the numbers leave room for the code; else nothing."""
-    weight = "Samples" if found.ranked_by == "samples" else "Count"
-    columns = {
-        "Share": [row.share for row in rows],
-        weight: [row.weight for row in rows],
-        "Where": [row.place for row in rows],
-        "Waiting for": [row.waiting for row in rows],
-        **{heading: [row.traffic[i] for row in rows] for i, heading in enumerate(_TRAFFIC)},
-    }
-    used = sum(max(map(len, [heading, *cells])) + 2 for heading, cells in columns.items())
+    """One line per spot, where the numbers leave room for the code; else nothing."""
     longest = max(len(row.code) for row in rows)
-    room = width - used - 2
-    if room < min(longest, _CODE_WIDTH):
-        return []
+    traffic = {
+        heading: [row.traffic[i] for row in rows]
+        for i, heading in enumerate(_TRAFFIC)
+        if any(row.traffic[i] != "0" for row in rows)
+    }
+    for wording in (
+        [row.waiting[1] for row in rows],
+        [row.waiting[2] for row in rows],
+        [row.elsewhere for row in rows],
+    ):
+        columns = _columns(rows, found, wording)
+        used = sum(_column_width(*column) for column in [*columns.items(), *traffic.items()])
+        room = width - used - 2
+        if room >= min(longest, _CODE_WIDTH):
+            return [_table(rows, columns, traffic, min(longest, room))]
+    return []
+
+
+def _columns(
+    rows: Sequence[_Row], found: Hotspots, wording: Sequence[str]
+) -> dict[str, Sequence[str]]:
+    columns: dict[str, Sequence[str]] = {
+        "Share": [row.share for row in rows],
+        "Samples" if found.ranked_by == "samples" else "Count": [row.weight for row in rows],
+        "Where": [row.place for row in rows],
+        "Waiting for": wording,
+    }
+    purposes = [row.purposes.partition(",")[0] for row in rows]
+    return {**columns, "Purpose": purposes} if any(purposes) else columns
+
+
+def _table(
+    rows: Sequence[_Row],
+    columns: Mapping[str, Sequence[str]],
+    traffic: Mapping[str, Sequence[str]],
+    for_code: int,
+) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("Share", weight):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("Where", style="cyan", no_wrap=True)
-    if longest:
-        table.add_column("Code", no_wrap=True, max_width=min(longest, room))
-    table.add_column("Waiting for", no_wrap=True)
-    for heading in _TRAFFIC:
+    for heading in columns:
+        is_number = heading in ("Share", "Samples", "Count")
+        style = "cyan" if heading == "Where" else None
+        justify: Literal["left", "right"] = "right" if is_number else "left"
+        table.add_column(heading, justify=justify, style=style, no_wrap=True)
+        if heading == "Where" and for_code:
+            table.add_column("Code", no_wrap=True, max_width=for_code)
+    for heading in traffic:
         table.add_column(heading.strip(), justify="right", no_wrap=True)
-    for row in rows:
-        code = [Text(row.code, style="bold", overflow="ellipsis")] if longest else []
-        table.add_row(row.share, row.weight, row.place, *code, row.waiting, *row.traffic)
-    return [table]
+    for index, row in enumerate(rows):
+        cells: list[RenderableType] = [column[index] for column in columns.values()]
+        if for_code:
+            cells.insert(3, Text(row.code, style="bold", overflow="ellipsis"))
+        table.add_row(*cells, *(column[index] for column in traffic.values()))
+    return table
+
+
+def _column_width(heading: str, cells: Sequence[str]) -> int:
+    return max(map(len, [heading, *cells])) + 2
 
 
 def _count(value: int | None) -> str:
@@ -263,65 +369,3 @@ def waiting_for(spot: Spot) -> str:
     known, shares = stalls(), dict(spot.stall_shares())
     shown = _reasons(spot)[:_STALLS_SHOWN]
     return ", ".join(f"{known[reason].label} {shares[reason]:.0%}" for reason in shown)
-
-
-CSV_HEADER = (
-    "launch",
-    "kernel",
-    "file",
-    "line",
-    "address",
-    "sass",
-    "source",
-    "instructions",
-    "share",
-    "samples",
-    "executed",
-    "threads_executed",
-    "sectors_global",
-    "sectors_global_excess",
-    "sectors_local",
-    "wavefronts_shared",
-    "wavefronts_shared_excess",
-)
-
-
-def hotspots_csv(found: Found, top: int | None) -> str:
-    """A row a spot; behind the fixed columns, one for the samples of each stall reason."""
-    rows = [row for launch, spots in found for row in _csv_rows(launch, spots, top)]
-    reasons = sorted({reason for _, spot in rows for reason, _ in spot.stalls})
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*CSV_HEADER, *(f"stall_{reason}" for reason in reasons)])
-    for cells, spot in rows:
-        by_reason = dict(spot.stalls)
-        counts = [by_reason.get(reason, 0) for reason in reasons]
-        writer.writerow(["" if cell is None else cell for cell in [*cells, *counts]])
-    return out.getvalue()
-
-
-def _csv_rows(
-    launch: Launch, found: Hotspots | Absent, top: int | None
-) -> list[tuple[list[object], Spot]]:
-    if isinstance(found, Absent):
-        return []
-    lines = source_lines(launch)
-    code = _code(launch, found, [])
-    return [
-        (
-            [
-                launch.id,
-                launch.kernel,
-                spot.location.file if spot.location else None,
-                spot.location.line if spot.location else None,
-                spot.address,
-                code.get(spot.address) if spot.address is not None else None,
-                source_line(spot, lines),
-                spot.instructions,
-                spot.share,
-                *(getattr(spot, name) for name in CSV_HEADER[9:]),
-            ],
-            spot,
-        )
-        for spot in found.spots[:top]
-    ]

@@ -10,12 +10,12 @@ from keet.render.diff_documents import DiffDocument, ExplainAgainstDocument
 from keet.render.documents import (
     DoctorDocument,
     Document,
-    HotspotsDocument,
     MetricsDocument,
     RooflineDocument,
     ShowDocument,
 )
 from keet.render.explain_documents import ExplainDocument
+from keet.render.hotspots_documents import HotspotsDocument
 from keet.render.insights_documents import InsightsDocument
 from keet.render.store_documents import QueryDocument, TopDocument
 from keet.render.verify_document import VerifyDocument

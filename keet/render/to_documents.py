@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from keet.analysis.coverage import Coverage
-from keet.analysis.hotspots import Hotspots, Spot
 from keet.catalog import MetricSpec
-from keet.profile import Absent, Device, Launch, Metric, Profile, Value
+from keet.profile import Device, Launch, Metric, Profile, Value
 from keet.render.documents import (
     DeviceDocument,
     GapDocument,
-    HotspotsDocument,
-    HotspotsLaunch,
     MetricDocument,
     MetricsDocument,
     MetricsLaunch,
@@ -24,11 +21,7 @@ from keet.render.documents import (
     ReportDocument,
     ShowDocument,
     ShowLaunch,
-    SkippedDocument,
-    SpotDocument,
-    StallDocument,
 )
-from keet.render.source_text import source_line, source_lines
 from keet.units import Number, Quantity
 
 SHOWN_VALUES = (
@@ -149,70 +142,4 @@ def _metric_document(launch: Launch, metric: Metric, spec: MetricSpec | None) ->
         meaning=spec.meaning if spec else None,
         instances=len(instances) if instances else 0,
         points=points,
-    )
-
-
-def hotspots_document(
-    profile: Profile, found: Iterable[tuple[Launch, Hotspots | Absent]], top: int | None
-) -> HotspotsDocument:
-    return HotspotsDocument(
-        report=report_document(profile),
-        launches=[_hotspots_launch(launch, spots, top) for launch, spots in found],
-    )
-
-
-def _hotspots_launch(launch: Launch, found: Hotspots | Absent, top: int | None) -> HotspotsLaunch:
-    if isinstance(found, Absent):
-        return HotspotsLaunch(
-            id=launch.id,
-            kernel=launch.kernel,
-            by=None,
-            ranked_by=None,
-            total=None,
-            rows_total=0,
-            rows=[],
-            skipped=[SkippedDocument(check="hotspots", reason=found.reason, remedy=found.remedy)],
-        )
-    code = launch.disassembly if found.by == "instruction" else {}
-    skipped = []
-    if isinstance(code, Absent):
-        skipped.append(SkippedDocument(check="disassembly", reason=code.reason, remedy=code.remedy))
-        code = {}
-    if found.partial:
-        remedy = found.partial.remedy
-        skipped.append(SkippedDocument(check="sampling", reason=str(found.partial), remedy=remedy))
-    lines = source_lines(launch)
-    return HotspotsLaunch(
-        id=launch.id,
-        kernel=launch.kernel,
-        by=found.by,
-        ranked_by=found.ranked_by,
-        total=found.total,
-        sampled_share=found.partial.share if found.partial else None,
-        rows_total=len(found.spots),
-        rows=[_spot_document(spot, lines, code) for spot in found.spots[:top]],
-        skipped=skipped,
-    )
-
-
-def _spot_document(
-    spot: Spot, lines: Mapping[str, Sequence[str]], code: Mapping[int, str]
-) -> SpotDocument:
-    return SpotDocument(
-        file=spot.location.file if spot.location else None,
-        line=spot.location.line if spot.location else None,
-        source=source_line(spot, lines),
-        address=spot.address,
-        sass=code.get(spot.address) if spot.address is not None else None,
-        instructions=spot.instructions,
-        share=spot.share,
-        samples=spot.samples,
-        stalls=[StallDocument(reason=reason, samples=count) for reason, count in spot.stalls],
-        executed=spot.executed,
-        threads_executed=spot.threads_executed,
-        sectors_global=spot.sectors_global,
-        sectors_global_excess=spot.sectors_global_excess,
-        sectors_local=spot.sectors_local,
-        wavefronts_shared=spot.wavefronts_shared,
-        wavefronts_shared_excess=spot.wavefronts_shared_excess,
     )

@@ -1,4 +1,4 @@
-"""Fetching SASS text as ratios: cold, early and from the cache, against a bare script.
+"""Fetching and analysing SASS as ratios: cold, early and from the cache, against a bare script.
 
     python -m tests.benchmarks.code [REPORT]
 
@@ -43,12 +43,93 @@ profile = read_profile(path)
 if how == "early":
     profile.prefetch_code(profile.launches)
 if how in ("early", "late", "without"):
-    explain(profile, profile.launches, 5)
+    explain(profile, profile.launches, 5, sass=False)
 if how != "without":
     for launch in profile.launches:
         assert isinstance(launch.disassembly, dict), launch.disassembly
 print(time.perf_counter() - start)
 """
+
+
+ALL_ANALYSES = """
+import resource, sys, time
+from keet.analysis.sass import machine_code
+from keet.analysis.sass.lines import line_mix, line_waits
+from keet.ingest import read_profile
+(launch,) = read_profile(sys.argv[1]).launches[:1]
+launch.disassembly, launch.locations
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = time.perf_counter()
+code = machine_code(launch)
+line_mix(code), line_waits(code), code.chains, code.reuse, code.merges, code.atomics, code.invariants
+print(time.perf_counter() - start)
+print(len(code.program.code), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+"""Everything that is known about the code of a launch, its text at hand."""
+
+
+class Analysis(NamedTuple):
+    """All analyses of one launch's code."""
+
+    seconds: float
+    instructions: int
+    kilobytes: int
+    """More than was in use before, at the peak."""
+
+
+def analysis(report: Path, cache: Path) -> Analysis:
+    done = subprocess.run(
+        [sys.executable, "-c", ALL_ANALYSES, str(report)],
+        env=os.environ | {"KEET_CACHE": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds, instructions, kilobytes = done.stdout.split()
+    return Analysis(float(seconds), int(instructions), int(kilobytes))
+
+
+def command(report: Path, *options: str, cache: Path | None = None) -> float:
+    """Seconds of `keet explain`, from the start of the interpreter to its end."""
+    where = {"KEET_CODE_CACHE": "0"} if cache is None else {"KEET_CACHE": str(cache)}
+    start = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "keet", "explain", "--no-model", str(report), *options],
+        env=os.environ | where,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    return time.perf_counter() - start
+
+
+def explain_lines(report: Path, cache: Path, bare_seconds: float) -> list[str]:
+    """What the machine code adds to `keet explain`, scaled to 5,000 instructions."""
+    name = f"{report.parent.name}/{report.name}"
+    rounds = [
+        (command(report, "--no-sass"), command(report), command(report, cache=cache))
+        for _ in range(ROUNDS)
+    ]
+    found = [analysis(report, cache) for _ in range(ROUNDS)]
+    size = found[0].instructions
+    scale = _SIZE / size
+    cold = statistics.median(cold - without for without, cold, _ in rounds)
+    cached = statistics.median(cached - without for without, _, cached in rounds)
+    every = statistics.median(each.seconds for each in found)
+    memory = statistics.median(each.kilobytes for each in found) / 1000
+    return [
+        _line(cold * scale / bare_seconds, _COLD, cold, bare_seconds)
+        + f"added to `keet explain {name}` ({size:,} instructions; ratio for {_SIZE:,}), cold",
+        _line(cached * scale / bare_seconds, _CACHED, cached, bare_seconds)
+        + "the same, text cached",
+        _line(every * scale / bare_seconds, _CACHED, every, bare_seconds)
+        + f"every analysis of its code, as `keet hotspots` does; {memory:.0f} MB (budget 100)",
+    ]
+
+
+_SIZE = 5000
+_COLD, _CACHED = 1.2 / 1.1, 0.4 / 1.1
+"""The budgets of 1.2 s and 0.4 s over the bare script, which takes 1.1 s for 5,000 instructions on
+the machine that they were stated for."""
 
 
 class Times(NamedTuple):
@@ -97,6 +178,8 @@ def lines(report: Path = LARGEST) -> list[str]:
         cache = Path(folder)
         through_keet("text", report, cache)
         rounds = [one_round(report, cache) for _ in range(ROUNDS)]
+        bare_seconds = statistics.median(each.bare for each in rounds)
+        more = explain_lines(report, cache, bare_seconds)
     median = Times(*(statistics.median(column) for column in zip(*rounds)))
     added = statistics.median((each.early - each.without) / each.bare for each in rounds)
     cold = statistics.median(each.cold / each.bare for each in rounds)
@@ -109,6 +192,7 @@ def lines(report: Path = LARGEST) -> list[str]:
         _line(added, 1.0, median.early - median.without, median.bare)
         + f"what it adds to explaining ({median.without * 1e3:.0f} ms) if it is started first; "
         f"{(median.late - median.without) * 1e3:.0f} ms if it is started last",
+        *more,
     ]
 
 

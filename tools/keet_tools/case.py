@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.comparison.difference import Difference, compare_explanations
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.profile import Absent
+
+if TYPE_CHECKING:
+    from keet.analysis.sass import MachineCode
 
 MAX_CHARACTERS = 2000
 
@@ -36,6 +40,7 @@ class Case:
         """Position of the launch, within the first report, that a tool means by default."""
         self.show_source = show_source
         self._differences: dict[tuple[int | None, ...], Difference] = {}
+        self._machine_code: dict[int, MachineCode | Absent] = {}
 
     def report(self, report: int = 0) -> Explanation:
         if not 0 <= report < len(self.explanations):
@@ -55,6 +60,15 @@ class Case:
             ids = ", ".join(str(each.launch.id) for each in told[:20]) or "none"
             raise Abstention(f"there is no launch {launch} here; there are launches {ids}")
         return found
+
+    def machine_code(self, each: LaunchExplanation) -> MachineCode | Absent:
+        """The analysis of a launch's machine code; its parts are computed once per case."""
+        from keet.analysis.sass import machine_code
+
+        key = id(each.launch)
+        if key not in self._machine_code:
+            self._machine_code[key] = each.view.code or machine_code(each.launch)
+        return self._machine_code[key]
 
     def difference(
         self, before: int, after: int, launches: tuple[int | None, int | None]

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from keet.analysis.hotspots import InstructionTable, Spot
+from keet.analysis.sass.lines import positions_of
 from keet.errors import one_line
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
 from keet.profile import Absent, Location
 from keet.units import Quantity
-from keet_tools.case import Abstention
+from keet_tools.case import Abstention, Case
+from keet_tools.telling import place_name, quote
 
 _SEPARATORS = re.compile(r"[\\/]+")
 _ADDRESS = re.compile(r"(?:fn(?P<function>\d+)\+)?(?P<offset>0x[0-9a-fA-F]+)")
@@ -161,6 +163,69 @@ class Code:
             return line or "no line", "" if line else " (no line)", line
         offset = self.offset(spot.address)
         return f"{offset} {line}" if line else offset, f" {offset}", line
+
+
+class AnalysedCode(Code):
+    """The same with the analysis of the machine code, whose instructions have positions."""
+
+    def __init__(self, case: Case, each: LaunchExplanation) -> None:
+        super().__init__(each)
+        found = case.machine_code(each)
+        if isinstance(found, Absent):
+            reason, remedy = one_line(found.reason), one_line(found.remedy)
+            raise Abstention(f"the machine code can't be analysed: {reason}; {remedy}")
+        self.machine = found
+        self.shows_text = case.show_source
+        """Whether instructions, address forms and names of the source may be told."""
+
+    def positions(self, at: str) -> tuple[str, list[int]]:
+        """A line (`file.cu:31`) or an address by its name, and the instructions that ran for it."""
+        address = self.address(at)
+        if address is not None:
+            position = self.machine.program.positions.get(address)
+            if position is None:
+                raise Abstention(f"no instruction is at {quote(at, 24)}")
+            return self.offset(address), [position]
+        location = self.location(at)
+        found = positions_of(self.machine, location)
+        if not found:
+            self.addresses_at(location)
+            raise Abstention(f"the instructions of `{self.where(location)}` did not run")
+        return self.where(location), found
+
+    def offset_at(self, position: int) -> str:
+        return self.offset(self.machine.program.code[position].address)
+
+    def line_at(self, position: int) -> str | None:
+        """For code of a called routine, the line that calls it."""
+        location = self.machine.location(position)
+        return self.where(location) if location else None
+
+    def place_at(self, position: int) -> str:
+        line = self.line_at(position)
+        return (
+            f"{self.offset_at(position)} {place_name(line)}" if line else self.offset_at(position)
+        )
+
+    def opcode_at(self, position: int) -> str:
+        """`LDG.E`, or what the instruction is for where machine code is not shown."""
+        if not self.shows_text:
+            return f"{self.machine.purposes[position]} instruction"
+        each = self.machine.program.code[position]
+        return quote(".".join((each.opcode, *each.modifiers)), 32)
+
+    def pointer(self, pointer: str) -> str:
+        """The source's name of a pointer, or `param+0x10` where that is not known or not shown."""
+        return quote(self.machine.pointer_name(pointer) if self.shows_text else pointer, 40)
+
+    def counted(
+        self, name: str, amount: Quantity, label: str, position: int | None = None
+    ) -> Evidence:
+        """A number of the launch, or of one instruction."""
+        if position is None:
+            return self.ledger.derived(name, amount, label)
+        line = self.line_at(position)
+        return self.ledger.derived(f"{name} {self.offset_at(position)}", amount, label, line=line)
 
 
 def _parts(path: str) -> list[str]:

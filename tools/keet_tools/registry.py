@@ -9,10 +9,12 @@ from types import UnionType
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 from keet.errors import one_line
+from keet_tools.address_forms import address_forms
 from keet_tools.analyst_findings import analyst_findings
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.check_roofline import check_roofline
 from keet_tools.diff_profiles import diff_profiles
+from keet_tools.instruction_mix import instruction_mix
 from keet_tools.list_launches import list_launches
 from keet_tools.lookup_metric import lookup_metric
 from keet_tools.memory_access import memory_access
@@ -23,6 +25,7 @@ from keet_tools.read_source import read_source
 from keet_tools.source_hotspots import source_hotspots
 from keet_tools.stall_reasons import stall_reasons
 from keet_tools.telling import quote
+from keet_tools.why_waiting import why_waiting
 
 _FUNCTIONS: tuple[Callable[..., Answer], ...] = (
     list_launches,
@@ -32,6 +35,9 @@ _FUNCTIONS: tuple[Callable[..., Answer], ...] = (
     source_hotspots,
     stall_reasons,
     memory_access,
+    why_waiting,
+    instruction_mix,
+    address_forms,
     occupancy_what_if,
     read_source,
     read_sass,

@@ -28,7 +28,9 @@ class Telling:
     def __call__(self, evidence: Evidence, spec: str = "") -> str:
         """`76.6% [E3]`."""
         self._said[evidence.id] = evidence
-        shown = format(evidence, spec or (".1f" if evidence.unit == "%" else ""))
+        shown = format(evidence, spec or (".1f" if evidence.unit in ("%", "x") else ""))
+        if evidence.unit == "x":
+            shown = shown.replace(" x", "x")
         return f"{shown} [{evidence.id}]"
 
     def with_ids(self, text: str, evidence: Iterable[Evidence], launch: Launch | None) -> str:

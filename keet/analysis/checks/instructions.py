@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from keet.analysis.ceilings import NEAR, bounded, less_work
 from keet.analysis.findings import Finding
 from keet.analysis.view import View
+from keet.units import Quantity
 
 _COMPUTE = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU")
 
@@ -73,7 +74,45 @@ def sfu_bound(view: View) -> Iterator[Finding]:
     )
 
 
+_OVERHEAD_PURPOSES = ("address", "control", "conversion")
+_OVERHEAD = 0.5
+"""Of all issue slots. On the casebook's work families, launches that integer work limits lie from
+0.62 up (5), the others from 0.46 down (311)."""
+
+
 def integer_overhead(view: View) -> Iterator[Finding]:
+    """By what the executed instructions are for; by integer counters without the machine code."""
+    issue = view.ceilings.reached("issue")
+    executed = view.get("inst_executed")
+    if issue is None or issue.value < 100 * _OVERHEAD or executed is None or view.code is None:
+        yield from _integer_arithmetic(view)
+        return
+    part = sum(share for purpose, share in view.code.mix if purpose.value in _OVERHEAD_PURPOSES)
+    if part * float(issue.value) / 100 < _OVERHEAD:
+        return
+    share = view.ledger.derived(
+        "overhead_share",
+        Quantity(100 * part, "%"),
+        "of the executed instructions compute addresses, conditions and conversions",
+        executed,
+    )
+    kept = 1 - 0.8 * part
+    yield Finding(
+        "integer_overhead",
+        "high" if part * float(issue.value) / 100 >= _MOSTLY else "medium",
+        f"The schedulers issue in {issue:.0f} of the cycles, and {share:.0f} of what they issue is "
+        "for addresses, conditions and conversions.",
+        less_work(view.ceilings, {"issue": kept, "ALU": kept, "FMA": kept, "XU": kept}),
+        (share, issue),
+        view.places_by("executed instructions", view.table.column("inst_executed")),
+    )
+
+
+_MOSTLY = 0.6
+"""Judgement: of all issue slots, from which nothing else can be meant."""
+
+
+def _integer_arithmetic(view: View) -> Iterator[Finding]:
     integers = view.get("thread_inst_integer")
     singles, doubles = view.get("thread_inst_fp32"), view.get("thread_inst_fp64")
     every = view.total("thread_insts", "arithmetic thread instructions", integers, singles, doubles)

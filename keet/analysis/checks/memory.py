@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from keet.analysis.accesses import is_gather
 from keet.analysis.ceilings import NEAR, bounded, less_work
-from keet.analysis.findings import Finding
+from keet.analysis.findings import Finding, Place
 from keet.analysis.view import View
 from keet.profile import Launch
 from keet.units import Quantity
@@ -275,6 +275,58 @@ def repeated_passes(view: View, beside: Sequence[Launch]) -> Iterator[Finding]:
     )
 
 
+_READ_SHARE = 0.4
+"""Of DRAM's peak from which reading less can gain: the prototype found the same kernels from here
+to 0.6."""
+_REREAD = 1.5
+"""Requested over distinct bytes from which a pointer counts as read again."""
+
+
+def read_several_times(view: View) -> Iterator[Finding]:
+    """The same bytes come from DRAM more than once within the launch."""
+    if view.ceilings.share("DRAM") < _READ_SHARE:
+        return
+    found, read, executed = view.streaming, view.get("dram_bytes_read"), view.get("inst_executed")
+    if found is None or found.verdict != "several" or not found.distinct_bytes:
+        return
+    if read is None or executed is None:
+        return
+    distinct = view.ledger.derived(
+        "distinct_bytes",
+        Quantity(found.distinct_bytes, "byte"),
+        "distinct bytes that the loads can touch, by the machine code",
+        executed,
+    )
+    times = view.ratio("dram_reads_per_byte", "DRAM reads of each byte", read, distinct)
+    written = view.value("dram_bytes_written") or 0.0
+    kept = 1 - float(read.value) / (float(read.value) + written) * (1 - 1 / float(times.value))
+    hedge = "at most" if found.basis == "bound" else "about"
+    yield Finding(
+        "redundant_traffic",
+        "high" if found.basis == "bound" else "medium",
+        f"DRAM is read for {read}, but the addresses of the loads span {hedge} {distinct}: each "
+        f"byte is read {times:.1f} times.",
+        less_work(view.ceilings, {"DRAM": kept, "L2": kept}),
+        (times, read, distinct),
+        _reread_places(view),
+    )
+
+
+def _reread_places(view: View) -> tuple[Place, ...]:
+    """Lines of the loads through pointers that are read more than once."""
+    if view.code is None:
+        return ()
+    sectors = view.code.sectors or {}
+    costs = {
+        address: sectors.get(address, 0)
+        for row in view.code.reuse
+        if (row.times or 0) >= _REREAD
+        for access in row.accesses
+        for address in (view.code.program.code[access.position].address,)
+    }
+    return view.places_by("global sectors", costs)
+
+
 def _moved(launch: Launch) -> float:
     """Bytes to and from DRAM."""
     parts = (launch.get("dram_bytes_read"), launch.get("dram_bytes_written"))
@@ -292,4 +344,5 @@ CHECKS = (
     local_memory_spill,
     hot_slices,
     pcie_or_nvlink_traffic,
+    read_several_times,
 )

@@ -6,7 +6,9 @@ instruction to look at is the one whose result it needs; for a busy queue or pip
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from keet.analysis.sass.instruction import Instruction
@@ -41,6 +43,12 @@ def waits(program: Program, stalls: Mapping[str, Mapping[int, int]]) -> list[Wai
     return sorted(found, key=lambda wait: (-wait.samples, wait.position, wait.reason))
 
 
+def producers_of(program: Program, position: int, reason: str) -> tuple[list[int], Link]:
+    """What one instruction waits for, for one reason."""
+    wait = _Finder(program).wait(position, reason, 1)
+    return list(wait.producers), wait.link
+
+
 _SCOREBOARDS = {"long_scoreboard": LONG_SCOREBOARD, "short_scoreboard": SHORT_SCOREBOARD}
 _OWN_UNIT = words(
     """lg_throttle mio_throttle tex_throttle math_pipe_throttle dispatch_stall barrier
@@ -51,11 +59,17 @@ _DEFERRED = 3
 """Instructions after a wait for copies at which the stall is still sampled."""
 _REACH = 2000
 """Instructions that a search for an overwritten register goes back: far beyond any latency."""
+_STEPS = 2_000_000
+"""Blocks that the searches for all waits go through: hostile code must not cost quadratic time."""
 
 
 class _Finder:
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.steps = _STEPS
+        self.known: dict[object, list[int]] = {}
+        self.touched: dict[frozenset[str], dict[str, list[int]]] = {}
+        self.first_reads: dict[int, dict[int, int]] = {}
 
     def wait(self, position: int, reason: str, samples: int) -> Wait:
         producers, link = self._producers(position, reason)
@@ -67,10 +81,13 @@ class _Finder:
         if reason == "wait":
             return self._fixed_latency(position)
         if reason == "drain":
-            found = self._before(position, lambda each: each.role in (Role.STORE, Role.ATOMIC))
+            stores = self._all("stores", lambda each: each.role in (Role.STORE, Role.ATOMIC))
+            found = self._before(position, [stores])
             return (found, "completion") if found else ([], "unknown")
         if reason == "barrier":
-            found = self._before(position + 1, lambda each: each.opcode == "BAR")
+            barriers = self._all("barriers", lambda each: each.opcode == "BAR")
+            is_barrier = self.program.code[position].opcode == "BAR"
+            found = [position] if is_barrier else self._before(position, [barriers])
             return (found, "completion") if found else ([], "itself")
         return [], "itself" if reason in _OWN_UNIT else "unknown"
 
@@ -81,13 +98,14 @@ class _Finder:
             return pending, "result"
         each = self.program.code[position]
         if self._after_wait(position):
-            copies = self._before(
-                position,
-                lambda one: one.role in (Role.COPY, Role.LOAD) and one.opcode in opcodes,
+            started = self._all(
+                opcodes, lambda one: one.role in (Role.COPY, Role.LOAD) and one.opcode in opcodes
             )
+            copies = self._before(position, [started])
             if copies:
                 return copies, "completion"
-        reused = self._before(position, lambda one: one.opcode in opcodes and _clashes(one, each))
+        touched = self._touched(opcodes)
+        reused = self._before(position, [touched[r] for r in each.writes if r in touched])
         if reused:
             return reused, "register reuse"
         awaited = self._operands(position, opcodes, only_pending=False)
@@ -103,15 +121,11 @@ class _Finder:
 
         A result that an earlier instruction of the same block has read is not pending any more.
         """
-        values, flow = self.program.values, self.program.flow
-        block = flow.block_of[position]
-        before: set[int] = set()
-        if only_pending and block >= 0:
-            for each in range(flow.blocks[block].start, position):
-                before.update(values.read[each].values())
+        values = self.program.values
+        first = self._first_reads(self.program.flow.block_of[position]) if only_pending else {}
         found: dict[int, None] = {}
         for value in values.read[position].values():
-            if value not in before:
+            if first.get(value, position) >= position:
                 found.update(dict.fromkeys(values.definitions(value)))
         wanted = [
             each for each in found if each != position and self.program.code[each].opcode in opcodes
@@ -129,25 +143,55 @@ class _Finder:
         ]
         return ([max(near)], "result") if near else ([], "itself")
 
-    def _before(self, position: int, matches: object) -> list[int]:
-        """The nearest matching instructions on the paths that lead to a position."""
-        assert callable(matches)
-        flow, code = self.program.flow, self.program.code
+    def _first_reads(self, block: int) -> dict[int, int]:
+        """Where a block first reads each value."""
+        if block not in self.first_reads:
+            found: dict[int, int] = {}
+            span = self.program.flow.blocks[block] if block >= 0 else None
+            for position in range(span.start, span.end) if span else ():
+                for value in self.program.values.read[position].values():
+                    found.setdefault(value, position)
+            self.first_reads[block] = found
+        return self.first_reads[block]
+
+    def _all(self, key: object, matches: Callable[[Instruction], bool]) -> list[int]:
+        """Positions of all instructions that match; `key` stands for the condition."""
+        if key not in self.known:
+            code = self.program.code
+            self.known[key] = [index for index, each in enumerate(code) if matches(each)]
+        return self.known[key]
+
+    def _touched(self, opcodes: frozenset[str]) -> dict[str, list[int]]:
+        """Positions of instructions of certain opcodes by the registers they read or write."""
+        if opcodes not in self.touched:
+            found: dict[str, list[int]] = {}
+            for index, each in enumerate(self.program.code):
+                if each.opcode in opcodes:
+                    for register in {*each.reads, *each.writes}:
+                        found.setdefault(register, []).append(index)
+            self.touched[opcodes] = found
+        return self.touched[opcodes]
+
+    def _before(self, position: int, wanted: Sequence[list[int]]) -> list[int]:
+        """The nearest of the wanted positions on each of the paths that lead to a position."""
+        flow = self.program.flow
+        end = position
         while position >= 0 and flow.block_of[position] < 0:
-            position -= 1  # the end of the code, which no warp executes, waits for stores too
-        if position < 0:
+            end = position  # the end of the code, which no warp executes, waits for stores too
+            position -= 1
+        if position < 0 or not any(wanted):
             return []
-        start = flow.block_of[position]
         found: list[int] = []
         seen: set[int] = set()
-        waiting = [(start, position)]
+        waiting = deque([(flow.block_of[position], end)])
         budget = _REACH
-        while waiting and budget > 0:
-            block, end = waiting.pop(0)
+        while waiting and budget > 0 and self.steps > 0:
+            block, end = waiting.popleft()
             first = flow.blocks[block].start
-            hit = next((p for p in range(end - 1, first - 1, -1) if matches(code[p])), None)
+            hit = max(_last_before(positions, end) for positions in wanted)
             budget -= end - first
-            if hit is not None:
+            self.steps -= 1
+            if hit >= first:
                 found.append(hit)
                 continue
             for before in flow.blocks[block].predecessors:
@@ -162,6 +206,6 @@ _LATENCY = 8
 so a producer further up has finished."""
 
 
-def _clashes(before: Instruction, after: Instruction) -> bool:
-    """Whether `after` overwrites a register that `before` reads or writes."""
-    return any(register in before.reads or register in before.writes for register in after.writes)
+def _last_before(positions: list[int], end: int) -> int:
+    place = bisect_left(positions, end)
+    return positions[place - 1] if place else -1

@@ -83,8 +83,12 @@ def latency(program: Program, position: int) -> int:
 def loop_chains(program: Program) -> list[LoopChains]:
     """Per loop that ran more than once, by share of executed instructions."""
     total = sum(program.counts) or 1
+    heads: dict[int, list[int]] = {}
+    for value in program.values.all:
+        if value.kind is Kind.JOIN and value.inputs:
+            heads.setdefault(value.block, []).append(len(program.code) + value.index)
     found = [
-        _chains(program, loop, total)
+        _chains(program, loop, total, heads.get(loop.header, []))
         for loop in program.flow.loops
         if loop.trips is None or loop.trips > 1
     ]
@@ -102,7 +106,7 @@ def _own_positions(program: Program, loop: Loop) -> list[int]:
     ]
 
 
-def _chains(program: Program, loop: Loop, total: int) -> LoopChains:
+def _chains(program: Program, loop: Loop, total: int, heads: list[int]) -> LoopChains:
     own = _own_positions(program, loop)
     depth, chain = _load_depth(program, loop)
     return LoopChains(
@@ -111,7 +115,7 @@ def _chains(program: Program, loop: Loop, total: int) -> LoopChains:
         len(own),
         sum(program.code[each].opcode in FAR for each in own),
         sum(program.counts[each] for each in own) / total,
-        _recurrence(program, loop),
+        _recurrence(program, loop, heads),
         depth,
         chain,
     )
@@ -160,22 +164,22 @@ class _Graph:
             found = self.known[node] = [each for each in nodes if self.is_inside(each)]
         return found
 
-    def heads(self) -> list[int]:
-        return [
-            self.base + value.index
-            for value in self.program.values.all
-            if value.kind is Kind.JOIN and value.block == self.loop.header and value.inputs
-        ]
-
 
 Best = tuple[int, int, int]
 """Cycles, loads, and the node before (-1: the start)."""
 
 
 def _longest(
-    program: Program, graph: _Graph, ends: Iterable[int], starts: Collection[int] | None
+    program: Program,
+    graph: _Graph,
+    ends: Iterable[int],
+    starts: Collection[int] | None,
+    within: Collection[int] | None = None,
 ) -> dict[int, Best | None]:
-    """The longest path to each end within one iteration, from `starts` or from anywhere."""
+    """The longest path to each end within one iteration, from `starts` or from anywhere.
+
+    `within`: the nodes that a path may take.
+    """
     best: dict[int, Best | None] = {}
     active: set[int] = set()
     stack = [(end, False) for end in ends]
@@ -191,7 +195,8 @@ def _longest(
         else:
             active.add(node)
             stack.append((node, True))
-            stack += [(each, False) for each in graph.inputs(node)]
+            inputs = graph.inputs(node)
+            stack += [(each, False) for each in inputs if within is None or each in within]
     return best
 
 
@@ -226,17 +231,18 @@ def _path(graph: _Graph, node: int, best: Mapping[int, Best | None]) -> list[int
     return positions[::-1]
 
 
-def _recurrence(program: Program, loop: Loop) -> Chain | None:
+def _recurrence(program: Program, loop: Loop, joins: list[int]) -> Chain | None:
     """The slowest chain from the values at a loop's head to the same values one iteration later.
+    `joins` are the nodes of these values.
 
     A chain of integer additions alone is the loop's counter or a running address: no limit.
     """
     graph = _Graph(program, loop)
     best: Chain | None = None
-    for cycle in _cycles(graph):
+    for cycle in _cycles(graph, joins):
         heads = [node for node in cycle if graph.is_head(node)]
         ends = [each for head in heads for each in graph.inputs(head) if each in cycle]
-        found = _longest(program, graph, [each for each in ends if each not in heads], set(heads))
+        found = _longest(program, graph, ends, set(heads), cycle)
         for end in ends:
             reached = found.get(end)
             if reached is None or not reached[0]:
@@ -247,14 +253,14 @@ def _recurrence(program: Program, loop: Loop) -> Chain | None:
     return best
 
 
-def _cycles(graph: _Graph) -> list[set[int]]:
+def _cycles(graph: _Graph, joins: list[int]) -> list[set[int]]:
     """Sets of nodes that need each other (Tarjan): each holds a value that iterations pass on."""
     number: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []
     on_stack: set[int] = set()
     found: list[set[int]] = []
-    for root in graph.heads():
+    for root in joins:
         if root in number:
             continue
         work = [(root, iter(graph.inputs(root)))]

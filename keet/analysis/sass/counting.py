@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from keet.analysis.sass.forms import Form, Monomial, range_of
+from keet.analysis.sass.forms import Form, Monomial, Symbol
 
 SECTOR = 32
 
@@ -64,11 +64,15 @@ def shape_of(form: Form, width: int) -> Shape | None:
         if not varying:
             offsets[factor] = offsets.get(factor, 0) + coefficient
             continue
-        bounds = range_of(Form({tuple(varying): coefficient}))
-        if bounds.low is None or bounds.high is None:
+        low = _lowest(varying, coefficient)
+        if low is None:
             return None
-        count = math.prod(symbol.range.size or 1 for symbol in varying)
-        offsets[factor] = offsets.get(factor, 0) + bounds.low
+        count = math.prod(symbol.counted.size or 1 for symbol in varying)
+        if any(symbol.range.size is None and symbol.is_scattered for symbol in varying):
+            # As if multiplied by an unknown number: no neighbours, so only the count counts.
+            strides.setdefault(product, []).append(Stride(1, count))
+            continue
+        offsets[factor] = offsets.get(factor, 0) + low
         strides.setdefault(factor, []).append(Stride(abs(coefficient), count))
     for factor, offset in offsets.items():
         if factor and factor not in strides:
@@ -78,6 +82,17 @@ def shape_of(form: Form, width: int) -> Shape | None:
         for factor, found in sorted(strides.items(), key=lambda item: [s.order for s in item[0]])
     )
     return Shape(tuple(sorted(fixed, key=lambda item: [s.order for s in item[0]])), groups, width)
+
+
+def _lowest(symbols: Sequence[Symbol], coefficient: int) -> int | None:
+    """The least value of a product; `None` where a symbol has no bounds."""
+    corners = [coefficient]
+    for symbol in symbols:
+        low, high = symbol.counted
+        if low is None or high is None:
+            return None
+        corners = [corner * end for corner in corners for end in (low, high)]
+    return min(corners)
 
 
 def merged(strides: Iterable[Stride]) -> tuple[Stride, ...]:
@@ -93,25 +108,24 @@ def merged(strides: Iterable[Stride]) -> tuple[Stride, ...]:
     return tuple(done)
 
 
-def distinct_values(strides: Sequence[Stride], spread: int = 0, places: int = 1) -> int:
-    """At most this many values of a sum, also when shifted to `places` offsets `spread` apart."""
+def distinct_values(strides: Iterable[Stride], offsets: Sequence[int] = (0,)) -> int:
+    """At most this many values of a sum of strides, from any of several offsets."""
     count, span, common = 1, 0, 0
     for stride in sorted(strides):
-        step, size = stride.step, stride.count
-        span += step * (size - 1)
-        common = math.gcd(common, step)
-        count = min(count * size, span // common + 1)
-    if places > 1:
-        common = math.gcd(common, spread) if common else spread
-        dense = (span + spread) // max(1, common) + 1
-        count = min(count * places, dense)
+        span += stride.step * (stride.count - 1)
+        common = math.gcd(common, stride.step)
+        count = min(count * stride.count, span // max(1, common) + 1)
+    if len(offsets) > 1:
+        low, high = min(offsets), max(offsets)
+        common = math.gcd(common, *(offset - low for offset in offsets))
+        count = min(count * len(offsets), (span + high - low) // max(1, common) + 1)
     return count
 
 
-def distinct_bytes(strides: Sequence[Stride], width: int, spread: int = 0, places: int = 1) -> int:
+def distinct_bytes(strides: Sequence[Stride], width: int, offsets: Sequence[int] = (0,)) -> int:
     """Bytes that `width`-byte accesses at those offsets can touch."""
-    span = sum(each.step * (each.count - 1) for each in strides) + spread
-    return min(distinct_values(strides, spread, places) * width, span + width)
+    span = sum(each.step * (each.count - 1) for each in strides) + max(offsets) - min(offsets)
+    return min(distinct_values(strides, offsets) * width, span + width)
 
 
 def sector_bytes(strides: Sequence[Stride], width: int) -> int:
@@ -164,12 +178,11 @@ def _together(shapes: Sequence[Shape]) -> Bound:
             for at, stride in enumerate(group.strides)
         ]
         offsets = sorted({shape.groups[place].offset for shape in shapes})
-        spread = offsets[-1] - offsets[0]
         if group.factor:
-            values = distinct_values(strides, spread, len(offsets))
+            values = distinct_values(strides, offsets)
             size, sectors = size * values, sectors * values
         else:
-            size *= distinct_bytes(strides, first.width, spread, len(offsets))
+            size *= distinct_bytes(strides, first.width, offsets)
             sectors *= _sectors_together(strides, first.width, offsets)
     return Bound(size, sectors)
 

@@ -18,6 +18,7 @@ from keet.analysis.sass.forms import (
     of_symbol,
     scale,
 )
+from keet.analysis.sass.heads import LoopHeads
 from keet.analysis.sass.instruction import Instruction
 from keet.analysis.sass.launched import Launched
 from keet.analysis.sass.opcodes import Role
@@ -38,14 +39,32 @@ class Evaluation:
         self.symbols = Symbols()
         self._forms: dict[int, Form] = {}
         self._trips: dict[int, tuple[int | None, bool]] = {}
-        self._resolved: dict[Symbol, Form | None] = {}
         self._final: dict[tuple[Symbol, int], Form] = {}
-        self._loop_of_header = {loop.header: loop for loop in program.flow.loops}
+        self.loop_of_header = {loop.header: loop for loop in program.flow.loops}
+        self._heads = LoopHeads(self)
+        self._known_heads: dict[int, Form] = {}
+        """Values at loop heads by start and step, from the first pass."""
         self._joins: dict[tuple[int, int], list[int]] = {}
         for value in program.values.all:
             if value.kind in (Kind.JOIN, Kind.GUARDED):
                 self._joins.setdefault((value.block, value.position), []).append(value.index)
         self._run()
+        self._known_heads = self._resolved_heads()
+        if self._known_heads:
+            # Again, with bounds of loop counters: a shift or a division needs to know the sign.
+            self._forms.clear()
+            self._final.clear()
+            self._heads = LoopHeads(self)
+            self._run()
+
+    def _resolved_heads(self) -> dict[int, Form]:
+        found = {}
+        for header in self.loop_of_header:
+            for index in self._joins.get((header, -1), ()):
+                form = self.resolved(self.form(index), header)
+                if all(symbol.kind in _PLAIN for symbol in form.symbols):
+                    found[index] = form  # others may be told better by the second pass
+        return found
 
     # --- the pass
 
@@ -56,45 +75,73 @@ class Evaluation:
                 self.form(value)
             for position in range(flow.blocks[block].start, flow.blocks[block].end):
                 for register, value in self.program.values.written[position].items():
-                    self._forms[value] = self._written(position, register)
+                    self._forms[value] = self._limited(self._written(position, register), value)
                 for value in self._joins.get((block, position), ()):
                     self.form(value)
 
     def form(self, value: int) -> Form:
         """As far as it was found out in the pass: values at loop heads are symbols."""
-        found = self._forms.get(value)
-        if found is None:
-            found = self._forms[value] = self._merged(value)
-        return found
+        stack = [(value, False)] if value not in self._forms else []
+        while stack:  # inputs first; recursion would go too deep in hostile code
+            index, is_ready = stack.pop()
+            if is_ready:
+                self._forms[index] = self._limited(self._merged(index), index)
+            elif index not in self._forms:
+                self._forms[index] = self._unknown(index)  # ends cycles of irreducible code
+                stack.append((index, True))
+                stack += [(each, False) for each in self._merges(index)]
+        return self._forms[value]
+
+    def _limited(self, form: Form, index: int) -> Form:
+        """The form, or an unknown number in place of one that has grown too long to work with."""
+        if len(form.terms) <= _MOST_TERMS and len(form.depends) <= _MOST_NAMES:
+            return form
+        names = {name for name in form.depends if name[0] != "v" and name[:4] != "loop"}
+        key = ("long", index)
+        return of_symbol(
+            self.symbols.make("opaque", f"v{index}", key=key, depends={"unknown", *names})
+        )
+
+    def _unknown(self, index: int) -> Form:
+        return of_symbol(self.symbols.make("opaque", f"v{index}", key=index, depends={"unknown"}))
+
+    def _merges(self, index: int) -> list[int]:
+        """The values that a value is one of; none for those that have forms of their own."""
+        value = self.program.values.all[index]
+        is_head = value.kind is Kind.JOIN and value.block in self.loop_of_header
+        if is_head or index in self._known_heads or value.kind in (Kind.ENTRY, Kind.CALL):
+            return []
+        return value.inputs
 
     def _merged(self, index: int) -> Form:
         value = self.program.values.all[index]
-        opaque = of_symbol(self.symbols.make("opaque", f"v{index}", key=index, depends={"unknown"}))
-        if value.kind is Kind.JOIN and value.block in self._loop_of_header:
-            loop = self._loop_of_header[value.block]
+        if index in self._known_heads:
+            return self._known_heads[index]
+        if value.kind is Kind.JOIN and value.block in self.loop_of_header:
+            loop = self.loop_of_header[value.block]
             return of_symbol(
                 self.symbols.make(
                     "join",
                     f"v{index}",
                     key=index,
-                    depends={f"loop{loop.index}"},
+                    depends={f"loop{loop.index}", f"v{index}"},
                     arguments=(index,),
                 )
             )
         if value.kind in (Kind.ENTRY, Kind.CALL) or not value.inputs:
-            return opaque
-        self._forms[index] = opaque  # ends cycles of code that is not reducible
-        forms = [self.form(each) for each in value.inputs]
+            return self._unknown(index)
+        forms = [self._forms[each] for each in value.inputs]
         if value.kind is Kind.GUARDED and value.guard:
             return self.symbols.chosen(
                 forms[0], forms[1], value.guard, self.deciding(value.guard[0])
             )
         unique = list({each.key: each for each in forms}.values())
-        if len(unique) == 1:
-            return unique[0]
-        if len(unique) == 2:
-            return self.symbols.chosen(unique[1], unique[0], ("path", value.block), {"path"})
-        return self.symbols.unknown("either", tuple(unique[:4]), extra=index, depends={"path"})
+        if len(unique) > _MOST_PATHS:
+            return self.symbols.unknown("either", tuple(unique[:4]), extra=index, depends={"path"})
+        found = unique[0]
+        for place, other in enumerate(unique[1:]):
+            found = self.symbols.chosen(other, found, ("path", value.block, place), {"path"})
+        return found
 
     def deciding(self, predicate: int) -> frozenset[str]:
         """What a predicate depends on."""
@@ -111,6 +158,8 @@ class Evaluation:
         each = self.program.code[position]
         if each.role in (Role.LOAD, Role.ATOMIC):
             return self._opaque(position, register, {"data"})
+        if each.role is Role.UNKNOWN:
+            return self._opaque(position, register, {"unknown"})
         found: Form | None = None
         if each.role is Role.SPECIAL:
             found = self._special(each)
@@ -235,18 +284,53 @@ class Evaluation:
 
     def _replace(self, symbol: Symbol, block: int, depth: int) -> Form:
         if symbol.kind == "join":
-            head = self._head(symbol, depth)
+            head = self._heads.of(symbol, depth)
             return self.resolved(head, block, depth + 1)
         if symbol.kind == "loop":
             return self._counter(symbol, block)
         rebuild = REBUILD.get(symbol.kind)
         forms = [each for each in symbol.arguments if isinstance(each, Form)]
         if rebuild is None or not forms:
-            return of_symbol(symbol)
+            return of_symbol(self._settled(symbol))
         renewed = tuple(self.resolved(each, block, depth + 1) for each in forms)
         if all(a.key == b.key for a, b in zip(renewed, forms, strict=True)):
             return of_symbol(symbol)
         return rebuild(self.symbols, renewed, symbol)
+
+    def _settled(self, symbol: Symbol) -> Symbol:
+        """The symbol with what values at loop heads depend on in the place of those values."""
+        depends = self.settled_names(symbol.depends)
+        if depends == symbol.depends:
+            return symbol
+        return self.symbols.make(
+            symbol.kind,
+            symbol.name,
+            key=("settled", symbol.order),
+            range=symbol.range,
+            depends=depends,
+            is_loose=symbol.is_loose,
+            arguments=symbol.arguments,
+            reach=symbol.reach,
+            is_scattered=symbol.is_scattered,
+        )
+
+    def settled_names(self, depends: frozenset[str]) -> frozenset[str]:
+        found: set[str] = set()
+        waiting = list(depends)
+        seen = set(waiting)
+        while waiting:
+            name = waiting.pop()
+            if not name[1:].isdigit():
+                found.add(name)
+                continue
+            if len(seen) > _MOST_NAMES:
+                found.add("unknown")
+                continue
+            for each in self.program.values.all[int(name[1:])].inputs:
+                new = self.form(each).depends - seen
+                seen |= new
+                waiting += new
+        return frozenset(found)
 
     def _counter(self, symbol: Symbol, block: int) -> Form:
         """Inside its loop the counter varies; behind the loop it stands at its last value."""
@@ -255,14 +339,12 @@ class Evaluation:
             return of_symbol(symbol)
         if symbol.range.high is not None and not symbol.is_loose:
             return number(symbol.range.high)
+        # Warps leave after different numbers of iterations; the average stands for all of them.
+        last = symbol.range.high
+        name, depends = f"last {symbol.name}", {"exit"}
+        ends = Range(last, last)
         return of_symbol(
-            self.symbols.make(
-                "opaque",
-                f"last {symbol.name}",
-                range=symbol.range,
-                depends={"unknown"},
-                is_loose=True,
-            )
+            self.symbols.make("exit", name, range=ends, depends=depends, is_loose=True)
         )
 
     def counter(self, loop: Loop) -> Symbol:
@@ -284,117 +366,12 @@ class Evaluation:
             self._trips[loop.index] = trips_of(self.program, loop)
         return self._trips[loop.index]
 
-    def _head(self, symbol: Symbol, depth: int) -> Form:
-        """A value at a loop's head, by start and step."""
-        if symbol in self._resolved:
-            known = self._resolved[symbol]
-            return known if known is not None else self._lost(symbol)
-        self._resolved[symbol] = None
-        value = self.program.values.all[int(str(symbol.arguments[0]))]
-        loop = self._loop_of_header[value.block]
-        start, later = self._start_and_next(value.index, loop)
-        found = self._stepped(symbol, loop, start, later, depth) if start and later else None
-        self._resolved[symbol] = found
-        return found if found is not None else self._lost(symbol)
 
-    def _lost(self, symbol: Symbol) -> Form:
-        index = int(str(symbol.arguments[0]))
-        value = self.program.values.all[index]
-        depends: set[str] = set(symbol.depends) | {"unknown"}
-        for each in value.inputs:
-            depends |= self.form(each).depends
-        return of_symbol(
-            self.symbols.make("opaque", f"lost v{index}", depends=depends, is_loose=True)
-        )
-
-    def _start_and_next(self, index: int, loop: Loop) -> tuple[Form | None, Form | None]:
-        value = self.program.values.all[index]
-        before: dict[object, Form] = {}
-        later: dict[object, Form] = {}
-        flow = self.program.flow
-        sources = list(flow.blocks[value.block].predecessors)
-        sources += flow.callers.get(value.block, ())
-        for source, each in zip(sources, value.inputs, strict=False):
-            form = self.form(each)
-            (later if source in loop.blocks else before)[form.key] = form
-        start = next(iter(before.values())) if len(before) == 1 else None
-        following = next(iter(later.values())) if len(later) == 1 else None
-        if start is None and len(before) == 2:
-            first, second = before.values()
-            start = self.symbols.chosen(first, second, ("start", index), {"path"})
-        return start, following
-
-    def _stepped(
-        self, symbol: Symbol, loop: Loop, start: Form, later: Form, depth: int
-    ) -> Form | None:
-        step = add(later, of_symbol(symbol), -1)
-        counter = of_symbol(self.counter(loop))
-        if not step.terms:
-            return start
-        if any(symbol in product for product in step.terms):
-            return self._rotated(symbol, loop, start, later, depth)
-        inside = next(iter(loop.blocks))
-        step = self.resolved(step, loop.header if loop.header in loop.blocks else inside, depth + 1)
-        varying = [each for each in step.symbols if self._changes(each, loop)]
-        if not varying:
-            product = self.symbols.product(step, counter)
-            return add(start, product) if product is not None else None
-        return self._guarded_steps(loop, start, step, varying)
-
-    def _guarded_steps(
-        self, loop: Loop, start: Form, step: Form, varying: list[Symbol]
-    ) -> Form | None:
-        """A step that is only taken in some iterations: between none and all of them."""
-        if len(varying) != 1 or varying[0].kind != "choice":
-            return None
-        choice = varying[0]
-        with_choice = {p: c for p, c in step.terms.items() if choice in p}
-        always = Form({p: c for p, c in step.terms.items() if choice not in p})
-        each_time = Form(
-            {tuple(s for s in p if s is not choice): c for p, c in with_choice.items()}
-        )
-        trips, _ = self.trips(loop)
-        taken = self.symbols.make(
-            "opaque",
-            f"times {choice.name}",
-            range=Range(0, trips),
-            depends=choice.depends | {f"loop{loop.index}"},
-            is_loose=True,
-        )
-        some = self.symbols.product(each_time, of_symbol(taken))
-        all_times = self.symbols.product(always, of_symbol(self.counter(loop)))
-        if some is None or all_times is None:
-            return None
-        return add(add(start, some), all_times)
-
-    def _rotated(
-        self, symbol: Symbol, loop: Loop, start: Form, later: Form, depth: int
-    ) -> Form | None:
-        """A value taken over from the iteration before, as in a pipelined loop."""
-        if symbol in later.symbols:
-            return None
-        following = self.resolved(later, loop.header, depth + 1)
-        counter = self.counter(loop)
-        per_trip = {p: c for p, c in following.terms.items() if counter in p}
-        if any(p.count(counter) > 1 for p in per_trip):
-            return None
-        back = Form({tuple(s for s in p if s is not counter): c for p, c in per_trip.items()})
-        earlier = add(following, back, -1)
-        at_start = Form({p: c for p, c in earlier.terms.items() if counter not in p})
-        if add(at_start, self.resolved(start, loop.header, depth + 1), -1).terms:
-            return None
-        return earlier
-
-    def _changes(self, symbol: Symbol, loop: Loop) -> bool:
-        """Whether a symbol may differ between iterations of a loop."""
-        if symbol.kind in ("tid", "ctaid", "param"):
-            return False
-        name = f"loop{loop.index}"
-        inner = {
-            f"loop{other.index}" for other in self.program.flow.loops if other.header in loop.blocks
-        }
-        return bool(symbol.depends & ({name, "data", "unknown", "path"} | inner))
-
-
+_PLAIN = ("tid", "ctaid", "param", "loop")
+_MOST_PATHS = 6
+"""Paths into a block whose values are told apart."""
 _DEEPEST = 40
 """Forms within forms: beyond this a form is called unknown."""
+_MOST_TERMS = 64
+_MOST_NAMES = 200
+"""Of a form. Real addresses have about ten terms; hostile code must not cost quadratic time."""

@@ -6,10 +6,11 @@ error paths, and would only blur what is said about the code that ran.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from keet.analysis.sass.dominators import dominators, intervals
 from keet.analysis.sass.instruction import Instruction
 from keet.analysis.sass.opcodes import Role, words
 
@@ -54,11 +55,13 @@ class Flow:
     order: list[int]
     """Blocks in reverse postorder from the entries."""
     entries: tuple[int, ...]
+    """Where the kernel begins, and blocks that are reached in ways that the text does not show."""
     routines: Mapping[int, tuple[int, ...]]
     """Blocks by the entry block of the routine (called code) that they belong to."""
     callers: Mapping[int, tuple[int, ...]]
     """Calling blocks by the routine's entry block."""
     dominators: Mapping[int, int]
+    """Immediate dominators of the blocks; -1 for those that nothing dominates."""
     loops: list[Loop]
     loop_of: Mapping[int, int]
     """The innermost loop of a block."""
@@ -80,23 +83,27 @@ def flow_of(code: Sequence[Instruction], executed: Mapping[int, int]) -> Flow:
     for block in blocks:
         if block.calls is not None:
             callers.setdefault(block.calls, []).append(block.index)
-    entries = tuple(
+    entries = [
         block.index
         for block in blocks
-        if not block.predecessors and (block.index == 0 or block.index not in callers)
-    ) or ((0,) if blocks else ())
-    roots = (*entries, *sorted(callers))
-    order = _reverse_postorder(blocks, roots)
-    dominators = _dominators(blocks, order, roots)
-    loops, loop_of = _loops(blocks, order, dominators)
+        if block.index == 0 or (not block.predecessors and block.index not in callers)
+    ]
+    order, found = _reverse_postorder(blocks, (*entries, *sorted(callers)))
+    entries += sorted(set(found) - set(entries) - set(callers))
+    above = dominators(
+        [block.successors for block in blocks],
+        [block.predecessors for block in blocks],
+        {*entries, *callers},
+    )
+    loops, loop_of = _loops(blocks, order, above)
     flow = Flow(
         blocks,
         block_of,
         order,
-        entries,
-        {entry: tuple(_reachable(blocks, entry)) for entry in callers},
+        tuple(entries),
+        _routines(blocks, callers),
         {entry: tuple(found) for entry, found in callers.items()},
-        dominators,
+        above,
         loops,
         loop_of,
     )
@@ -167,13 +174,31 @@ def _reachable(blocks: list[Block], entry: int) -> list[int]:
     return sorted(seen)
 
 
-def _reverse_postorder(blocks: list[Block], roots: Sequence[int]) -> list[int]:
+def _routines(blocks: list[Block], entries: Iterable[int]) -> dict[int, tuple[int, ...]]:
+    """What each entry reaches. Hostile code with too many large routines has all in each."""
+    found: dict[int, tuple[int, ...]] = {}
+    everything = tuple(range(len(blocks)))
+    budget = _SHARED * len(blocks)
+    for entry in entries:
+        found[entry] = tuple(_reachable(blocks, entry)) if budget > 0 else everything
+        budget -= len(found[entry])
+    return found
+
+
+_SHARED = 16
+"""Routines that a block belongs to, on average, before it is taken to belong to all."""
+
+
+def _reverse_postorder(blocks: list[Block], roots: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The order, and the blocks where the search began: more than `roots` for loops behind BRX."""
     done: list[int] = []
     seen: set[int] = set()
+    begun: list[int] = []
     for root in (*roots, *range(len(blocks))):
         if root in seen:
             continue
         seen.add(root)
+        begun.append(root)
         stack = [(root, iter(blocks[root].successors))]
         while stack:
             current, successors = stack[-1]
@@ -184,55 +209,23 @@ def _reverse_postorder(blocks: list[Block], roots: Sequence[int]) -> list[int]:
             else:
                 seen.add(following)
                 stack.append((following, iter(blocks[following].successors)))
-    return done[::-1]
-
-
-def _dominators(blocks: list[Block], order: list[int], roots: Sequence[int]) -> dict[int, int]:
-    """Immediate dominators (Cooper, Harvey, Kennedy); -1 stands above all entries."""
-    number = {block: place for place, block in enumerate(order)}
-    number[-1] = -1
-    found: dict[int, int] = dict.fromkeys(roots, -1)
-
-    def common(first: int, second: int) -> int:
-        while first != second:
-            while number[first] > number[second]:
-                first = found[first]
-            while number[second] > number[first]:
-                second = found[second]
-        return first
-
-    changed, rounds = True, 0
-    while changed and rounds < _ROUNDS:
-        changed, rounds = False, rounds + 1
-        for block in order:
-            if found.get(block) == -1 and block in roots:
-                continue
-            known = [each for each in blocks[block].predecessors if each in found]
-            new = known[0] if known else -1
-            for each in known[1:]:
-                new = common(new, each)
-            if found.get(block) != new:
-                found[block] = new
-                changed = True
-    return found
-
-
-_ROUNDS = 30
-"""Passes over the blocks. Reducible code needs two; hostile code must not need more than this."""
+    return done[::-1], begun
 
 
 def _loops(
-    blocks: list[Block], order: list[int], dominators: Mapping[int, int]
+    blocks: list[Block], order: list[int], above: Mapping[int, int]
 ) -> tuple[list[Loop], dict[int, int]]:
     number = {block: place for place, block in enumerate(order)}
+    span = intervals(above)
     latches: dict[int, list[int]] = {}
     for block in order:
         for successor in blocks[block].successors:
-            if number[successor] <= number[block] and _dominates(
-                successor, block, dominators, number
-            ):
+            if span[successor][0] <= span[block][0] <= span[successor][1]:
                 latches.setdefault(successor, []).append(block)
-    bodies = {header: _body(blocks, header, ends) for header, ends in latches.items()}
+    bodies = {
+        header: _body(blocks, header, latches[header])
+        for header in _not_too_deep(blocks, latches, number)
+    }
     ranked = sorted(bodies, key=lambda header: (-len(bodies[header]), number[header]))
     loops: list[Loop] = []
     loop_of: dict[int, int] = {}
@@ -242,22 +235,45 @@ def _loops(
         loops.append(
             Loop(index, header, frozenset(bodies[header]), tuple(latches[header]), parent, depth)
         )
-        if depth <= _DEEPEST:
-            loop_of.update(dict.fromkeys(bodies[header], index))
+        loop_of.update(dict.fromkeys(bodies[header], index))
     return loops, loop_of
 
 
-_DEEPEST = 64
+_DEEPEST = 12
 """Judgement: no kernel nests deeper, and hostile code must not cost quadratic time."""
 
 
-def _dominates(
-    upper: int, block: int, dominators: Mapping[int, int], number: Mapping[int, int]
-) -> bool:
-    current = block
-    while current != -1 and number[current] > number[upper]:
-        current = dominators.get(current, -1)
-    return current == upper
+def _not_too_deep(
+    blocks: list[Block], latches: Mapping[int, Sequence[int]], number: Mapping[int, int]
+) -> list[int]:
+    """Headers of loops that at most `_DEEPEST` - 1 others surround.
+
+    From the innermost loop outwards, each loop becomes one node (Tarjan's test of reducibility),
+    which takes nearly linear time, where the bodies of all loops may hold n * n blocks.
+    """
+    inside = list(range(len(blocks)))
+    """The outermost loop found so far around a block, by way of the loops between."""
+
+    def outermost(block: int) -> int:
+        while inside[block] != block:
+            inside[block] = inside[inside[block]]
+            block = inside[block]
+        return block
+
+    parent: dict[int, int] = {}
+    headers = sorted(latches, key=lambda header: -number[header])
+    for header in headers:
+        waiting = list(latches[header])
+        while waiting:
+            current = outermost(waiting.pop())
+            if current == header:
+                continue
+            inside[current] = parent[current] = header
+            waiting += blocks[current].predecessors
+    depth: dict[int, int] = {}
+    for header in reversed(headers):
+        depth[header] = depth.get(parent.get(header, -1), 0) + 1
+    return [header for header in headers if depth[header] <= _DEEPEST]
 
 
 def _body(blocks: list[Block], header: int, latches: Sequence[int]) -> set[int]:
@@ -275,14 +291,18 @@ def _count_trips(flow: Flow, code: Sequence[Instruction], executed: Mapping[int,
     def count(block: int) -> int:
         return executed.get(code[flow.blocks[block].start].address, 0)
 
+    starts = {*flow.entries, *flow.callers}
     for loop in flow.loops:
         entries = sum(
             _edge_count(flow, count(before), before, loop.header, count)
             for before in flow.blocks[loop.header].predecessors
             if before not in loop.blocks
         )
-        if loop.header in flow.entries or loop.header in flow.callers:
-            entries += count(loop.header) - sum(count(each) for each in loop.latches)
+        if loop.header in starts:
+            again = sum(
+                _edge_count(flow, count(each), each, loop.header, count) for each in loop.latches
+            )
+            entries += max(0, count(loop.header) - entries - again)
         loop.entries = max(entries, 1)
         loop.trips = max(1.0, count(loop.header) / loop.entries)
 

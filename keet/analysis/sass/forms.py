@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 MOST_TERMS = 24
 """A form with more terms is of no use to anybody."""
-MOST_FACTORS = 3
+MOST_FACTORS = 5
+"""Two pitches, an index, and two choices of paths: as much as real addresses have."""
 WORD = 1 << 32
 
 
@@ -51,6 +52,15 @@ class Symbol:
     """The range is a bound that few programs reach: a clamp, a remainder, a choice."""
     arguments: tuple[object, ...] = ()
     order: int = 0
+    reach: Range = ANY
+    """Where the bounds are not known: a range with as many values as it can take at most."""
+    is_scattered: bool = False
+    """The values counted by `reach` may lie anywhere apart."""
+
+    @property
+    def counted(self) -> Range:
+        """A range to count values by; its ends need not be those of the symbol."""
+        return self.range if self.range.size is not None else self.reach
 
     @property
     def is_uniform(self) -> bool:
@@ -159,6 +169,17 @@ def range_of(form: Form) -> Range:
         low = None if low is None or ends[0] is None else low + ends[0]
         high = None if high is None or ends[1] is None else high + ends[1]
     return Range(low, high)
+
+
+def count_of(form: Form) -> int | None:
+    """How many values a form can take at most; `None` where a symbol has no bounds."""
+    count = 1
+    for symbol in form.symbols:
+        size = 1 if symbol.is_uniform else symbol.counted.size
+        if size is None:
+            return None
+        count *= size
+    return count
 
 
 def _product_range(product: Monomial) -> Range:

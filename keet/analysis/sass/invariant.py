@@ -46,9 +46,7 @@ def _invariant_positions(program: Program, loop: Loop) -> list[int]:
     flow, values = program.flow, program.values
     steady: set[int] = set()
     found = []
-    for block in flow.order:
-        if block not in loop.blocks:
-            continue
+    for block in sorted(loop.blocks, key=program.flow_rank.__getitem__):
         for position in range(flow.blocks[block].start, flow.blocks[block].end):
             each = program.code[position]
             if not program.counts[position] or not each.writes or not _may_repeat(each):

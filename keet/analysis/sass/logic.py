@@ -21,7 +21,8 @@ def combined(symbols: Symbols, forms: list[Form], table: int) -> Form | None:
         return _of_one(symbols, forms[varying[0]], table, fixed, varying[0])
     if len(varying) == 2:
         return _of_two(symbols, forms, table, fixed, (varying[0], varying[1]))
-    return _bounded(symbols, [forms[place] for place in varying], table)
+    none, every = _evaluate(table, [0, 0, 0]), ALL
+    return _bounded(symbols, [forms[place] for place in varying], table, none, every)
 
 
 def _signed(value: int) -> int:
@@ -66,7 +67,7 @@ def _of_one(symbols: Symbols, form: Form, table: int, fixed: list[int], place: i
     if inverse:
         if inverse == ALL:
             return add(number(-1), form, -1)
-        return _bounded(symbols, [form], table)
+        return _bounded(symbols, [form], table, zeros, zeros | ones)
     if constant & same:
         return None
     bounds = range_of(form)
@@ -99,11 +100,11 @@ def _of_two(
         }.get(column, "other")
         if name:
             masks[name] |= 1 << bit
-    if masks["other"]:
-        return _bounded(symbols, [forms[first], forms[second]], table)
     one, other = forms[first], forms[second]
-    if masks["either"] and _may_clash(symbols, one, other, masks["either"]):
-        return _bounded(symbols, [one, other], table)
+    clash = masks["either"] and _may_clash(symbols, one, other, masks["either"])
+    if masks["other"] or clash:
+        possible = results[0, 0] | results[0, 1] | results[1, 0] | results[1, 1]
+        return _bounded(symbols, [one, other], table, results[0, 0], possible)
     total = add(
         symbols.masked(one, masks["first"] | masks["either"]),
         symbols.masked(other, masks["second"] | masks["either"]),
@@ -137,19 +138,22 @@ def _lowest_bit(form: Form) -> int:
     return together & -together if together else WORD
 
 
-def _bounded(symbols: Symbols, forms: list[Form], table: int) -> Form | None:
-    """Some mixture of the forms' bits: below the next power of two where all are positive."""
+def _bounded(
+    symbols: Symbols, forms: list[Form], table: int, always: int, possible: int
+) -> Form | None:
+    """Some mixture of the forms' bits and of constants.
+
+    `always`: the result's bits where all forms have none; `possible`: bits that may be set at all.
+    """
+    extra = (table, always, possible)
     highs = []
     for form in forms:
         bounds = range_of(form)
         if bounds.low is None or bounds.low < 0 or bounds.high is None:
-            return symbols.unknown("logic", tuple(forms), extra=table)
+            return symbols.unknown("logic", tuple(forms), extra=extra)
         highs.append(bounds.high)
-    if table & 1:  # sets bits where all inputs have none
-        return symbols.unknown("logic", tuple(forms), extra=table)
-    top = max(highs, default=0)
-    return (
-        symbols.unknown("or", tuple(forms), Range(0, (1 << top.bit_length()) - 1), extra=table)
-        if top
-        else ZERO
-    )
+    low_bits = (1 << max(highs, default=0).bit_length()) - 1
+    top = always | (possible & low_bits)
+    if top >= WORD // 2:
+        return symbols.unknown("logic", tuple(forms), extra=extra)
+    return symbols.unknown("or", tuple(forms), Range(0, top), extra=extra) if top else ZERO

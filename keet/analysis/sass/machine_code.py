@@ -14,11 +14,12 @@ from keet.analysis.sass.counting import SECTOR
 from keet.analysis.sass.evaluate import Evaluation
 from keet.analysis.sass.invariant import Invariant, invariants
 from keet.analysis.sass.launched import Launched, launched
+from keet.analysis.sass.limits import compared_parameters
 from keet.analysis.sass.opcodes import Role
 from keet.analysis.sass.program import MOST_INSTRUCTIONS, Program
 from keet.analysis.sass.purpose import Purpose, mix, purposes
 from keet.analysis.sass.reuse import Access, PointerReuse, accesses, reuse_by_pointer, with_traffic
-from keet.analysis.sass.signature import pointer_names
+from keet.analysis.sass.signature import pointer_names, pointers
 from keet.analysis.sass.widths import Merge, merges
 from keet.profile import Absent, Launch, Location
 
@@ -34,11 +35,15 @@ class MachineCode:
     stalls: Mapping[str, Mapping[int, int]]
     sectors: Mapping[int, int] | None
     """Sectors of 32 bytes that the global accesses at each address asked of L1."""
+    local_sectors: Mapping[int, int] | None
+    """The same for accesses to local memory."""
     l2_read_bytes: int | None
     """Bytes that L1 read from L2 in the whole launch."""
     locations: Mapping[int, Location]
     names: Mapping[str, str] = field(default_factory=dict)
     """The source's name of each pointer argument, by `param+0x10`."""
+    pointers: frozenset[str] = frozenset()
+    """Parameters that are pointers; empty where the signature does not tell."""
 
     @cached_property
     def purposes(self) -> list[Purpose]:
@@ -64,12 +69,14 @@ class MachineCode:
 
     @cached_property
     def accesses(self) -> list[Access]:
-        return accesses(self.program, self.evaluation, self.threads)
+        return accesses(self.program, self.evaluation, self.threads, self.pointers)
 
     @cached_property
     def reuse(self) -> list[PointerReuse]:
-        rows = reuse_by_pointer(self.accesses)
-        return with_traffic(rows, self.program, self.sectors, self.l2_read_bytes)
+        rows = reuse_by_pointer(self.accesses, compared_parameters(self.evaluation))
+        has_local = any((self.local_sectors or {}).values())
+        l2_read_bytes = None if has_local else self.l2_read_bytes
+        return with_traffic(rows, self.program, self.sectors, l2_read_bytes)
 
     @cached_property
     def merges(self) -> list[Merge]:
@@ -128,11 +135,13 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
         table.threads,
         table.stall_samples,
         table.costs["sectors_global"],
+        table.costs["sectors_local"],
         _l2_read_bytes(launch),
         launch.locations,
         pointer_names(
             launch.name.demangled or "", launch.name.function or "", launch.source_files.values()
         ),
+        pointers(launch.name.demangled or ""),
     )
 
 

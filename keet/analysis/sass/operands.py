@@ -22,7 +22,7 @@ class Operand(NamedTuple):
     descriptor: str = ""
     """Memory: the uniform register of the descriptor, or of a matrix descriptor."""
     wide: bool = False
-    """Memory: the base is a register pair."""
+    """Memory: the base is a register pair. Register: two packed values, `R4.F32x2.HI_LO`."""
     bank: int = 0
     """Constant: the bank's number."""
     scale: int = 1
@@ -33,12 +33,15 @@ class Operand(NamedTuple):
         return self.kind == "register"
 
 
-_REGISTER = re.compile(r"(U?R)(\d+|Z)((?:\.\w+)*)$")
-_PREDICATE = re.compile(r"U?P(?:\d|T|R)$")
-_NUMBER = re.compile(r"-?0x[0-9a-fA-F]+$|-?\d+$")
+_REGISTER = re.compile(r"(U?R)(\d{1,2}|1\d\d|2[0-4]\d|25[0-4]|Z)((?:\.\w+)*)$", re.ASCII)
+"""R0 to R254: the hardware has no more."""
+_INDIRECT = re.compile(r"(U?R\d+)\s+-?0x[0-9a-f]+$", re.ASCII)
+"""The target of BRX: `R4 -0x110`."""
+_PREDICATE = re.compile(r"U?P(?:\d|T|R)$", re.ASCII)
+_NUMBER = re.compile(r"-?0x[0-9a-fA-F]+$|-?\d+$", re.ASCII)
 _CONSTANT = re.compile(r"c\[(0x[0-9a-f]+)\]\[(.*)\]")
 _MEMORY = re.compile(r"(?:(g?desc)\[(UR\w+)\])?\s*\[(.*)\]$")
-_MATRIX = re.compile(r"g?desc\[(UR\w+)\]")
+_MATRIX = re.compile(r"(?:[gi]?desc|tmem|cx)\[(UR\w+)")
 
 
 @lru_cache(maxsize=20_000)
@@ -46,13 +49,15 @@ def parse_operand(text: str) -> Operand:  # noqa: PLR0911 - one form of operand 
     text = text.strip()
     negated = text.startswith(("-", "!"))
     if _NUMBER.match(text):
-        return Operand("immediate", value=int(text, 0))
+        return Operand("immediate", value=_integer(text))
     bare = text.lstrip("-!~|+").replace("|", "")
-    register = _REGISTER.match(bare)
+    indirect = _INDIRECT.match(bare)
+    register = _REGISTER.match(indirect[1] if indirect else bare)
     if register:
         name = register[1] + register[2]
         inverted = text.startswith("~")
-        return Operand("register", "" if register[2] == "Z" else name, 0, negated, inverted)
+        name = "" if register[2] == "Z" else name
+        return Operand("register", name, 0, negated, inverted, wide=".F32x2" in register[3])
     if _PREDICATE.match(bare):
         return Operand("predicate", "" if bare in ("PT", "UPT") else bare, 0, negated)
     if bare.startswith("c["):
@@ -70,6 +75,10 @@ def parse_operand(text: str) -> Operand:  # noqa: PLR0911 - one form of operand 
     return Operand("other", bare)
 
 
+def _integer(text: str) -> int:
+    return int(text, 16 if "x" in text else 10)
+
+
 def _constant(text: str, *, negated: bool) -> Operand:
     found = _CONSTANT.match(text)
     if not found:
@@ -84,7 +93,7 @@ def _memory(inside: str, descriptor: str) -> Operand:
     base, uniform, offset, wide, scale = "", "", 0, False, 1
     for part in map(str.strip, re.split(r"(?<=[\w\]])\+", inside)):
         if _NUMBER.match(part):
-            offset += int(part, 0)
+            offset += _integer(part)
             continue
         found = _REGISTER.match(part)
         if not found:

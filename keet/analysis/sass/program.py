@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,6 +43,15 @@ class Program:
         return [self.executed.get(each.address, 0) for each in self.code]
 
     @cached_property
+    def flow_rank(self) -> Mapping[int, int]:
+        """Places of the blocks in the order of the control flow."""
+        return {block: place for place, block in enumerate(self.flow.order)}
+
+    @cached_property
+    def loop_headers(self) -> frozenset[int]:
+        return frozenset(loop.header for loop in self.flow.loops)
+
+    @cached_property
     def positions(self) -> Mapping[int, int]:
         """By address."""
         return {each.address: index for index, each in enumerate(self.code)}
@@ -58,11 +68,20 @@ class Program:
 
     @cached_property
     def call_sites(self) -> Mapping[int, tuple[int, ...]]:
-        """Positions of the calls by the position of each instruction in a called routine."""
-        found: dict[int, tuple[int, ...]] = {}
+        """Positions of the calls by the position of each instruction in a called routine.
+
+        Of code that several routines share, the calls of two of them.
+        """
+        by_block: dict[int, tuple[int, ...]] = {}
+        seen: Counter[int] = Counter()
         for entry, blocks in self.flow.routines.items():
             calls = tuple(self.flow.blocks[each].end - 1 for each in self.flow.callers[entry])
-            for block in blocks:
-                for position in range(self.flow.blocks[block].start, self.flow.blocks[block].end):
-                    found[position] = calls
-        return found
+            seen[id(blocks)] += 1
+            for block in blocks if seen[id(blocks)] <= 2 else ():
+                known = by_block.get(block)
+                by_block[block] = calls if known is None else known[:1] + calls[:1]
+        return {
+            position: calls
+            for block, calls in by_block.items()
+            for position in range(self.flow.blocks[block].start, self.flow.blocks[block].end)
+        }

@@ -104,10 +104,12 @@ class _Uses:
         self.users = program.values.users()
         self.found: dict[int, Purpose] = {}
         self.unpacking: dict[int, bool] = {}
-        for purpose in (Purpose.ADDRESS, Purpose.VALUE, Purpose.CONTROL):
+        for purpose in (Purpose.ADDRESS, Purpose.VALUE, Purpose.CONTROL, Purpose.UNKNOWN):
             self._mark(self._seeds(purpose), purpose)
-        for position in reversed(program.ran):  # users first, so that `unpacks` stays shallow
-            self.unpacks(position)
+        for block in reversed(program.flow.order):  # users first, so that `unpacks` stays shallow
+            span = program.flow.blocks[block]
+            for position in range(span.end - 1, span.start - 1, -1):
+                self.unpacks(position)
 
     def of(self, position: int) -> Purpose:
         """Constants that nobody reads are the stack pointer and descriptors: both addresses."""
@@ -197,6 +199,8 @@ def _registers_for(each: Instruction, purpose: Purpose) -> list[str]:
     """Registers that an instruction reads for a purpose, if it is where a slice begins."""
     if purpose is Purpose.ADDRESS:
         return address_registers(each)
+    if purpose is Purpose.UNKNOWN:
+        return list(each.reads) if each.role is Role.UNKNOWN else []
     if purpose is Purpose.CONTROL:
         guard = [each.guard[0]] if each.guard else []
         is_control = each.role in (Role.PREDICATE, Role.BRANCH, Role.CONVERGENCE, Role.SYNC)

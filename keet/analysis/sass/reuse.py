@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from keet.analysis.sass.counting import SECTOR, Shape, bound_of, shape_of
 from keet.analysis.sass.evaluate import Evaluation
 from keet.analysis.sass.forms import Form, Symbol, add, number
+from keet.analysis.sass.instruction import Instruction
 from keet.analysis.sass.opcodes import GLOBAL, Role
 from keet.analysis.sass.program import Program
 
@@ -33,10 +34,10 @@ class Access:
     kind: Literal["load", "store", "atomic", "copy"]
     shape: Shape | None
     """`None`: no bound, because the offset depends on data or on unknown quantities."""
-    is_average: bool
-    """Rests on an average number of iterations."""
+    is_estimate: bool
+    """Rests on an average number of iterations, a clamp, a remainder or a choice."""
     is_vague: bool
-    """Rests on clamps, remainders or choices, whose bounds few programs reach."""
+    """Rests on bounds that real programs may stay far below: remainders, logic on bits."""
     threads: int | None
     """Threads that executed it, all warps together. `None` without the counter."""
 
@@ -56,7 +57,11 @@ class Access:
 
     @property
     def basis(self) -> Basis:
-        return "estimate" if self.is_average or self.is_vague else "bound"
+        return "estimate" if self.is_estimate else "bound"
+
+
+_CLOSE = ("loop", "exit", "min", "max", "choice")
+"""Kinds of symbols whose bounds are loose, but by little: clamps cut off edges, choices double."""
 
 
 def at_most(own: Sequence[Access]) -> int | None:
@@ -77,29 +82,43 @@ def at_most(own: Sequence[Access]) -> int | None:
 
 
 def accesses(
-    program: Program, evaluation: Evaluation, threads: Mapping[int, int] | None
+    program: Program,
+    evaluation: Evaluation,
+    threads: Mapping[int, int] | None,
+    pointers: Collection[str] = (),
 ) -> list[Access]:
-    """Every global access that ran, in the order of the code. `threads` is by address."""
+    """Every global access that ran, in the order of the code. `threads` is by address.
+
+    `pointers`: parameters that are known to be pointers, by name.
+    """
+    forms = {
+        position: address_form(program, evaluation, position)
+        for position in program.ran
+        if program.code[position].opcode in GLOBAL
+    }
+    # A parameter that some address adds alone is a pointer; `p + width` does not tell which is.
+    alone = {bases[0].name for form in forms.values() if len(bases := _bases(form)) == 1}
+    known = frozenset(pointers) or frozenset(alone)
     found = []
-    for position in program.ran:
+    for position, form in forms.items():
         each = program.code[position]
-        if each.opcode not in GLOBAL:
-            continue
         ran = None if threads is None else threads.get(each.address, 0)
-        found.append(_access(program, evaluation, position, ran))
+        found.append(_access(each, position, form, known, ran))
     return found
 
 
-def _access(program: Program, evaluation: Evaluation, position: int, ran: int | None) -> Access:
-    each = program.code[position]
-    form = address_form(program, evaluation, position)
-    pointer, offset = _split_pointer(form)
-    kinds: dict[Role, Literal["load", "store", "atomic", "copy"]] = {
-        Role.LOAD: "load",
-        Role.STORE: "store",
-        Role.ATOMIC: "atomic",
-        Role.COPY: "copy",
-    }
+_KINDS: Mapping[Role, Literal["load", "store", "atomic", "copy"]] = {
+    Role.LOAD: "load",
+    Role.STORE: "store",
+    Role.ATOMIC: "atomic",
+    Role.COPY: "copy",
+}
+
+
+def _access(
+    each: Instruction, position: int, form: Form, known: frozenset[str], ran: int | None
+) -> Access:
+    pointer, offset = _split_pointer(form, known)
     shape = shape_of(offset, each.width) if pointer not in (LOADED, SEVERAL) else None
     loose = [symbol for symbol in offset.symbols if symbol.is_loose and not symbol.is_uniform]
     return Access(
@@ -107,10 +126,10 @@ def _access(program: Program, evaluation: Evaluation, position: int, ran: int | 
         pointer,
         offset,
         each.width,
-        kinds[each.role],
+        _KINDS[each.role],
         shape,
-        is_average=any(symbol.kind == "loop" for symbol in loose),
-        is_vague=any(symbol.kind != "loop" for symbol in loose),
+        is_estimate=bool(loose),
+        is_vague=any(symbol.kind not in _CLOSE for symbol in loose),
         threads=ran,
     )
 
@@ -127,29 +146,27 @@ def address_form(program: Program, evaluation: Evaluation, position: int) -> For
     return evaluation.resolved(total, program.flow.block_of[position])
 
 
-def _split_pointer(form: Form) -> tuple[str, Form]:
-    """The parameter that is added once, and the rest."""
-    bases = [
+def _bases(form: Form) -> list[Symbol]:
+    """Parameters that are added once."""
+    return [
         product[0]
         for product, coefficient in form.terms.items()
         if len(product) == 1 and product[0].kind == "param" and coefficient == 1
     ]
-    if not bases:
-        mixed = any(
-            symbol.kind == "choice" and any(other.kind == "param" for other in product)
-            for product in form.terms
-            for symbol in product
-        )
-        return (SEVERAL if mixed else LOADED), form
-    base = _pointer_of(bases, form)
-    return base.name, Form({p: c for p, c in form.terms.items() if p != (base,)})
 
 
-def _pointer_of(bases: Sequence[Symbol], form: Form) -> Symbol:
-    """Of several parameters that are added, the one that is multiplied by nothing elsewhere."""
-    scaled = {symbol for product in form.terms if len(product) > 1 for symbol in product}
-    plain = [symbol for symbol in bases if symbol not in scaled]
-    return (plain or list(bases))[0]
+def _split_pointer(form: Form, known: frozenset[str]) -> tuple[str, Form]:
+    """The pointer that an address starts from, and the rest."""
+    bases = _bases(form)
+    base = next((symbol for symbol in bases if symbol.name in known), None)
+    if base is not None:
+        return base.name, Form({p: c for p, c in form.terms.items() if p != (base,)})
+    mixed = any(
+        symbol.kind == "choice" and any(other.kind == "param" for other in product)
+        for product in form.terms
+        for symbol in product
+    )
+    return (SEVERAL if mixed or bases else LOADED), form
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +180,8 @@ class PointerReuse:
     """`None`: not every load has a bound."""
     sector_bytes_at_most: int | None
     basis: Basis | None
+    may_overlap: bool = False
+    """The bound counts rows at a distance that the code does not compare any index with."""
     l1_bytes: int | None = None
     """Sectors that its loads asked of L1, in bytes."""
     l2_bytes: int | None = None
@@ -181,17 +200,22 @@ class PointerReuse:
 READS = ("load", "copy")
 
 
-def reuse_by_pointer(found: Sequence[Access]) -> list[PointerReuse]:
-    """Rows for every pointer that is read, the most requested first."""
+def reuse_by_pointer(
+    found: Sequence[Access], limits: Collection[Symbol] = ()
+) -> list[PointerReuse]:
+    """Rows for every pointer that is read, the most requested first.
+
+    `limits`: unknown numbers that indices are compared with.
+    """
     by_pointer: dict[str, list[Access]] = {}
     for access in found:
         if access.kind in READS:
             by_pointer.setdefault(access.pointer, []).append(access)
-    rows = [_pointer_reuse(pointer, own) for pointer, own in by_pointer.items()]
+    rows = [_pointer_reuse(pointer, own, limits) for pointer, own in by_pointer.items()]
     return sorted(rows, key=lambda row: (-(row.requested_bytes or 0), row.pointer))
 
 
-def _pointer_reuse(pointer: str, own: Sequence[Access]) -> PointerReuse:
+def _pointer_reuse(pointer: str, own: Sequence[Access], limits: Collection[Symbol]) -> PointerReuse:
     sizes = [access.requested_bytes for access in own]
     requested = sum(size or 0 for size in sizes) if None not in sizes else None
     ran = [access for access in own if access.threads is None or access.threads]
@@ -201,7 +225,22 @@ def _pointer_reuse(pointer: str, own: Sequence[Access]) -> PointerReuse:
     sectors = bound_of([access.shape for access in ran if access.shape is not None]).sector_bytes
     is_bound = all(access.basis == "bound" for access in ran)
     basis: Basis = "bound" if is_bound else "estimate"
-    return PointerReuse(pointer, tuple(own), requested, found, sectors, basis)
+    distances = {
+        symbol
+        for access in ran
+        if access.shape is not None
+        for group in access.shape.groups
+        for symbol in group.factor
+    }
+    return PointerReuse(
+        pointer,
+        tuple(own),
+        requested,
+        found,
+        sectors,
+        basis,
+        may_overlap=any(symbol not in limits for symbol in distances),
+    )
 
 
 def with_traffic(
@@ -210,26 +249,45 @@ def with_traffic(
     sectors: Mapping[int, int] | None,
     l2_read_bytes: int | None,
 ) -> list[PointerReuse]:
-    """The rows with where their bytes come from, as far as the report counts it."""
+    """The rows with where their bytes come from, as far as the report counts it.
+
+    `l2_read_bytes`: of global loads alone; `None` where other reads are in it.
+    """
     if sectors is None:
         return list(rows)
-    asked = [
-        SECTOR * sum(sectors.get(program.code[a.position].address, 0) for a in row.accesses)
-        for row in rows
-    ]
-    total = sum(asked)
     found = []
-    for row, l1_bytes in zip(rows, asked, strict=True):
-        if l2_read_bytes is None or not total:
-            found.append(replace(row, l1_bytes=l1_bytes))
-            continue
-        share = l1_bytes / total
-        basis: Literal["measured", "apportioned"] = "measured" if share >= _ALONE else "apportioned"
-        found.append(
-            replace(row, l1_bytes=l1_bytes, l2_bytes=round(l2_read_bytes * share), l2_basis=basis)
-        )
-    return found
+    for row in rows:
+        asked = SECTOR * sum(sectors.get(program.code[a.position].address, 0) for a in row.accesses)
+        known = row.sector_bytes_at_most
+        least = None if known is None else min(known, asked)
+        found.append(replace(row, l1_bytes=asked, sector_bytes_at_most=least))
+    return _apportioned(found, l2_read_bytes) if l2_read_bytes is not None else found
 
 
 _ALONE = 0.99
 """Share of all load sectors from which a pointer counts as the only one that is read."""
+
+
+def _apportioned(rows: Sequence[PointerReuse], l2_read_bytes: int) -> list[PointerReuse]:
+    """What L1 read from L2, shared out: each distinct sector once, the rest by what was asked."""
+    total = sum(row.l1_bytes or 0 for row in rows)
+    if not total:
+        return list(rows)
+    once = [row.sector_bytes_at_most or 0 for row in rows]
+    more = [(row.l1_bytes or 0) - first for row, first in zip(rows, once, strict=True)]
+    left = min(l2_read_bytes, total) - sum(once)
+    found = []
+    for row, first, rest in zip(rows, once, more, strict=True):
+        if left >= 0:
+            part = first + (left * rest / sum(more) if sum(more) else 0)
+        else:  # bounds are not reached
+            part = l2_read_bytes * first / sum(once)
+        is_alone = (row.l1_bytes or 0) >= _ALONE * total
+        found.append(
+            replace(
+                row,
+                l2_bytes=l2_read_bytes if is_alone else round(part),
+                l2_basis="measured" if is_alone else "apportioned",
+            )
+        )
+    return found

@@ -117,14 +117,12 @@ def _shifted_sum(of: Evaluation, each: Instruction, position: int) -> Form | Non
         return None
     if not each.has("HI"):
         return add(second, scale(first, 1 << (last.value & 31)))
-    if each.has("SX32"):
-        return None
     bounds = range_of(first)
     is_positive = bounds.low is not None and bounds.low >= 0
     high_word = of.operand(sources[2], position) if len(sources) > 3 else ZERO
     if not is_positive or high_word is None or high_word.terms:
         return None
-    return add(second, of.symbols.shifted_right(first, 32 - (last.value & 31)))
+    return add(second, _shift_right(of, each, first, 32 - (last.value & 31)))
 
 
 def _shift(of: Evaluation, each: Instruction, position: int) -> Form | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from keet.analysis.sass.opcodes import words
@@ -45,7 +46,7 @@ def parameters(demangled: str) -> list[Parameter]:
         if not size:
             break
         offset = -(-offset // alignment) * alignment
-        found.append(Parameter(offset, "*" in text or "&" in text, text.strip()))
+        found.append(Parameter(offset, _is_pointer(text), text.strip()))
         offset += size
     return found
 
@@ -77,9 +78,19 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip() not in ("", "void")]
 
 
+def _is_pointer(text: str) -> bool:
+    """Not a struct with pointers in its template arguments: `std::array<char *, 2>`."""
+    depth = 0
+    for letter in text:
+        depth += (letter == "<") - (letter == ">")
+        if letter in "*&" and depth == 0:
+            return True
+    return False
+
+
 def _layout(text: str) -> tuple[int, int]:
     """Size and alignment in bytes; 0 for a type that is not known."""
-    if "*" in text or "&" in text:
+    if _is_pointer(text):
         return 8, 8
     words = [word for word in re.findall(r"\w+", text) if word not in _QUALIFIERS]
     if not words:
@@ -101,12 +112,21 @@ def names(function: str, sources: Iterable[str | None]) -> list[str]:
     if not function:
         return []
     for text in sources:
-        for found in re.finditer(rf"\b{re.escape(function)}\s*\(", text or ""):
-            inside = _inside((text or "")[found.end() : found.end() + 4000])
-            after = (text or "")[found.end() + len(inside) + 1 :].lstrip()[:1]
-            if after == "{":
-                return [_name_of(part) for part in _split(_without_comments(inside))]
+        if function not in (text or ""):
+            continue
+        code = _without_comments(text or "")
+        calls = re.finditer(rf"\b{re.escape(function)}\s*\(", code)
+        for found in islice(calls, _MOST_CALLS):
+            rest = code[found.end() : found.end() + _LONGEST]
+            inside = _inside(rest)
+            if rest[len(inside) + 1 :].lstrip()[:1] == "{":
+                return [_name_of(part) for part in _split(inside)]
     return []
+
+
+_MOST_CALLS = 500
+_LONGEST = 4000
+"""Characters of a definition's parameters."""
 
 
 def _inside(text: str) -> str:
@@ -119,12 +139,17 @@ def _inside(text: str) -> str:
 
 
 def _without_comments(text: str) -> str:
-    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S)
+    return re.sub(r"//[^\n]*|/\*.*?(?:\*/|\Z)", " ", text, flags=re.S)
 
 
 def _name_of(declaration: str) -> str:
-    words = re.findall(r"[A-Za-z_]\w*", declaration.partition("=")[0])
-    return words[-1] if words else ""
+    """Empty for a parameter without a name."""
+    text = declaration.partition("=")[0]
+    inner = re.search(r"\(\s*[*&]\s*(\w+)", text)  # void (*f)(int), float (&tile)[4]
+    if inner:
+        return inner[1]
+    words = re.findall(r"[A-Za-z_]\w*", text.partition("[")[0])
+    return words[-1] if words and words[-1] not in (*_SIZES, *_QUALIFIERS) else ""
 
 
 def pointer_names(
@@ -140,3 +165,11 @@ def pointer_names(
         for parameter, name in zip(layout, known, strict=False)
         if name
     }
+
+
+def pointers(demangled: str) -> frozenset[str]:
+    """Pointer parameters, by `param+0x10`. Empty unless all parameters are known."""
+    layout = parameters(demangled)
+    if len(layout) < len(_arguments(demangled)):
+        return frozenset()
+    return frozenset(f"param+{each.offset:#x}" for each in layout if each.is_pointer)

@@ -13,6 +13,7 @@ from keet.analysis.sass.forms import (
     Range,
     Symbol,
     add,
+    count_of,
     multiply,
     number,
     of_symbol,
@@ -38,11 +39,21 @@ class Symbols:
         depends: Iterable[str] = (),
         is_loose: bool = False,
         arguments: tuple[object, ...] = (),
+        reach: Range = ANY,
+        is_scattered: bool = False,
     ) -> Symbol:
         key = (kind, name if key is None else key)
         if key not in self._known:
             self._known[key] = Symbol(
-                kind, name, range, frozenset(depends), is_loose, arguments, len(self._known)
+                kind,
+                name,
+                range,
+                frozenset(depends),
+                is_loose,
+                arguments,
+                len(self._known),
+                reach,
+                is_scattered,
             )
         return self._known[key]
 
@@ -159,12 +170,23 @@ class Symbols:
                 and (one.low >= other.high)
             ):
                 return form
+        bounds = _extreme_range(a, b, is_min=is_min)
         # Clamped by an unknown number, a form never takes more values than without.
-        clamped = [bounds for bounds, by in ((a, second), (b, first)) if _is_unknown_number(by)]
-        bounds = clamped[0] if clamped else _extreme_range(a, b, is_min=is_min)
-        return self.unknown("min" if is_min else "max", (first, second), bounds)
+        clamped = [each for each, by in ((a, second), (b, first)) if _is_unknown_number(by)]
+        reach = clamped[0] if clamped else ANY
+        is_scattered = reach.size is None
+        if is_scattered:
+            counts = [count_of(first), count_of(second)]
+            reach = ANY if None in counts else Range(0, sum(n or 0 for n in counts) - 1)
+        return self.unknown(
+            "min" if is_min else "max",
+            (first, second),
+            bounds,
+            reach=reach,
+            is_scattered=is_scattered,
+        )
 
-    def unknown(
+    def unknown(  # noqa: PLR0913 - the parts of a symbol
         self,
         kind: str,
         forms: tuple[Form, ...],
@@ -172,6 +194,8 @@ class Symbols:
         *,
         extra: object = None,
         depends: Iterable[str] = (),
+        reach: Range = ANY,
+        is_scattered: bool = False,
     ) -> Form:
         """A quantity of which only the dependences, and perhaps the bounds, are known."""
         names = {*depends}
@@ -185,6 +209,8 @@ class Symbols:
             depends=names,
             is_loose=True,
             arguments=(*forms, extra),
+            reach=reach,
+            is_scattered=is_scattered,
         )
         return of_symbol(symbol)
 

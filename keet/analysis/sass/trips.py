@@ -26,21 +26,27 @@ def trips_of(program: Program, loop: Loop) -> tuple[int | None, bool]:
 
 
 def _leaves_together(program: Program, loop: Loop) -> bool:
+    return not uneven_exits(program, loop)
+
+
+def uneven_exits(program: Program, loop: Loop) -> list[int]:
+    """Branches out of a loop whose condition may differ between warps."""
     flow, values = program.flow, program.values
-    for block in loop.blocks:
+    found = []
+    for block in sorted(loop.blocks):
         last = flow.blocks[block].end - 1
         leaves = any(each not in loop.blocks for each in flow.blocks[block].successors)
         ends = program.code[last].opcode in ("EXIT", "RET")
         if (leaves or ends) and any(
             _varies(program, predicate, loop) for predicate in values.read[last].values()
         ):
-            return False
-    return True
+            found.append(last)
+    return found
 
 
 def _varies(program: Program, value: int, loop: Loop) -> bool:
     """Whether a value depends on anything but constants, parameters and this loop's counter."""
-    headers = {each.header for each in program.flow.loops} - {loop.header}
+    headers = program.loop_headers
     seen: set[int] = set()
     waiting = [value]
     while waiting:
@@ -51,7 +57,7 @@ def _varies(program: Program, value: int, loop: Loop) -> bool:
         found = program.values.all[current]
         if found.kind in (Kind.ENTRY, Kind.CALL) or len(seen) > _FAR:
             return True
-        if found.kind is Kind.JOIN and found.block in headers:
+        if found.kind is Kind.JOIN and found.block in headers and found.block != loop.header:
             return True
         if found.kind is Kind.DEFINITION:
             if program.code[found.position].role in _VARYING:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from keet.analysis.sass.flow import Flow
 from keet.analysis.sass.instruction import Instruction
@@ -19,11 +20,12 @@ class Kind(IntEnum):
     DEFINITION = 0
     """Written by an instruction."""
     GUARDED = 1
-    """Written under a predicate: the new value or the one before. Inputs: new, before."""
+    """Written under a predicate. Inputs: the new value, the one where the predicate is off."""
     JOIN = 2
     """One of several values, by the path taken. Inputs: one per predecessor."""
     CALL = 3
-    """Comes out of a called routine. Inputs: the values at the routine's ends."""
+    """Comes out of a called routine. Inputs: the values at the routine's ends, and the one before
+    if the call is predicated; none if there are too many ends."""
     ENTRY = 4
     """Not written before the kernel (or routine) reads it."""
 
@@ -66,7 +68,7 @@ class Values:
             if current.kind in (Kind.DEFINITION, Kind.ENTRY):
                 yield current
                 continue
-            for each in current.inputs:
+            for each in current.inputs[:limit]:
                 if each not in seen:
                     seen.add(each)
                     waiting.append(each)
@@ -78,6 +80,34 @@ class Values:
             for value in reads.values():
                 found[value].append(position)
         return found
+
+
+_ROUNDS = 70
+"""Of replacing joins of equal values: loops that are nested n times need about n. A join that is
+left over says less, but nothing wrong."""
+_MOST_ENDS = 64
+"""Of a routine that is looked into; real ones have a few."""
+
+
+class _Summary(NamedTuple):
+    """A called routine: the registers that it writes, and the blocks that return."""
+
+    writes: frozenset[str]
+    ends: tuple[int, ...]
+
+
+def _summaries(code: Sequence[Instruction], flow: Flow) -> dict[int, _Summary]:
+    written = [
+        frozenset(register for each in code[block.start : block.end] for register in each.writes)
+        for block in flow.blocks
+    ]
+    known: dict[int, _Summary] = {}
+    for blocks in flow.routines.values():  # routines of hostile code may share one object
+        if id(blocks) not in known:
+            ends = tuple(block for block in blocks if flow.blocks[block].returns)
+            writes = frozenset().union(*(written[block] for block in blocks))
+            known[id(blocks)] = _Summary(writes, ends)
+    return {entry: known[id(blocks)] for entry, blocks in flow.routines.items()}
 
 
 def values_of(code: Sequence[Instruction], flow: Flow) -> Values:
@@ -95,23 +125,16 @@ class _Builder:
         self.written: list[dict[str, int]] = [{} for _ in code]
         self.at_entry: dict[tuple[int, str], int] = {}
         self.at_exit: list[dict[str, int]] = [{} for _ in flow.blocks]
+        self.after_call: dict[tuple[int, str], int] = {}
         self.waiting: list[tuple[int, str]] = []
-        self.clobbered = {
-            entry: frozenset(
-                register
-                for block in blocks
-                for each in code[flow.blocks[block].start : flow.blocks[block].end]
-                for register in each.writes
-            )
-            for entry, blocks in flow.routines.items()
-        }
+        self.summaries = _summaries(code, flow)
+        self.entries = frozenset(flow.entries)
 
     def build(self) -> Values:
         for block in self.flow.blocks:
             self._fill(block.index)
         while self.waiting:
             self._connect(*self.waiting.pop())
-        self._link_calls()
         self._simplify()
         return Values(self.all, self.read, self.written)
 
@@ -122,7 +145,6 @@ class _Builder:
 
     def _fill(self, index: int) -> None:
         block = self.flow.blocks[index]
-        current = self.at_exit[index]
         for position in range(block.start, block.end):
             each = self.code[position]
             reads = self.read[position]
@@ -135,9 +157,6 @@ class _Builder:
                 reads[register] = self._current(index, register, guard)
             for register in each.writes:
                 self._write(index, position, register, guard)
-        if block.calls is not None:
-            for register in self.clobbered.get(block.calls, ()):
-                current[register] = self._new(Kind.CALL, register, block.end - 1, index).index
 
     def _write(
         self, block: int, position: int, register: str, guard: tuple[int, bool] | None
@@ -147,7 +166,7 @@ class _Builder:
         if guard is None:
             self.at_exit[block][register] = new.index
             return
-        before = self._current(block, register, None)
+        before = self._current(block, register, (guard[0], not guard[1]))
         merged = self._new(Kind.GUARDED, register, position, block)
         merged.inputs = [new.index, before]
         merged.guard = guard
@@ -179,47 +198,38 @@ class _Builder:
         value = self.all[self.at_entry[block, register]]
         before = list(self.flow.blocks[block].predecessors)
         before += self.flow.callers.get(block, ())
-        for each in before:
-            found = self._before_call(each, register, block)
-            value.inputs.append(found)
         if not before:
             value.kind = Kind.ENTRY
+            return
+        if block in self.entries:
+            value.inputs.append(self._new(Kind.ENTRY, register, block=-1).index)
+        for each in before:
+            value.inputs.append(self._leaving(each, register, block))
 
-    def _before_call(self, block: int, register: str, into: int) -> int:
+    def _leaving(self, block: int, register: str, into: int) -> int:
         """At the end of a block; a routine sees what the caller has before the call's results."""
+        calls = self.flow.blocks[block].calls
+        if calls is not None and calls != into and register in self.summaries[calls].writes:
+            return self._result(block, register, self.summaries[calls])
+        return self._at_end(block, register)
+
+    def _at_end(self, block: int, register: str) -> int:
+        """After a block's instructions, before what it calls."""
         found = self.at_exit[block].get(register)
-        if found is None:
-            return self._entry(block, register)
-        value = self.all[found]
-        if (
-            value.kind is Kind.CALL
-            and into in self.flow.callers
-            and (block in self.flow.callers[into])
-        ):
-            return self._last_write(block, register)
-        return found
+        return self._entry(block, register) if found is None else found
 
-    def _last_write(self, block: int, register: str) -> int:
-        start, end = self.flow.blocks[block].start, self.flow.blocks[block].end
-        for position in range(end - 1, start - 1, -1):
-            if register in self.written[position]:
-                return self.written[position][register]
-        return self._entry(block, register)
-
-    def _link_calls(self) -> None:
-        for value in self.all[:]:
-            if value.kind is not Kind.CALL:
-                continue
-            entry = self.flow.blocks[value.block].calls
-            for block in self.flow.routines.get(entry if entry is not None else -1, ()):
-                if not self.flow.blocks[block].returns:
-                    continue
-                found = self.at_exit[block].get(value.register)
-                if found is None:
-                    found = self._entry(block, value.register)
-                value.inputs.append(found)
-        while self.waiting:
-            self._connect(*self.waiting.pop())
+    def _result(self, block: int, register: str, summary: _Summary) -> int:
+        """What a register holds after the call that ends a block."""
+        key = (block, register)
+        if key not in self.after_call:
+            call = self.flow.blocks[block].end - 1
+            value = self._new(Kind.CALL, register, call, block)
+            self.after_call[key] = value.index
+            if len(summary.ends) <= _MOST_ENDS:
+                value.inputs = [self._at_end(end, register) for end in summary.ends]
+                if self.code[call].guard:
+                    value.inputs.append(self._at_end(block, register))
+        return self.after_call[key]
 
     def _simplify(self) -> None:
         """Replace joins whose inputs are one and the same value."""
@@ -231,23 +241,20 @@ class _Builder:
                 value = instead[value]
             return value
 
-        readers: dict[int, list[int]] = {}
+        rank = {block: place for place, block in enumerate(self.flow.order)}
         joins = [value.index for value in self.all if value.kind is Kind.JOIN]
-        for join in joins:
-            for each in self.all[join].inputs:
-                readers.setdefault(each, []).append(join)
-        waiting = joins[::-1]
-        while waiting:
-            join = waiting.pop()
-            if instead[join] != join:
-                continue
-            inputs = {resolved(each) for each in self.all[join].inputs} - {join}
-            if len(inputs) == 1:
-                target = inputs.pop()
-                instead[join] = target
-                affected = readers.pop(join, [])
-                readers.setdefault(target, []).extend(affected)
-                waiting += affected
+        joins.sort(key=lambda join: rank[self.all[join].block])
+        for _ in range(_ROUNDS):
+            left = []
+            for join in joins:
+                inputs = {resolved(each) for each in self.all[join].inputs} - {join}
+                if len(inputs) == 1:
+                    instead[join] = inputs.pop()
+                else:
+                    left.append(join)
+            if len(left) == len(joins):
+                break
+            joins = left
         for value in self.all:
             value.inputs = [resolved(each) for each in value.inputs]
             if value.guard:

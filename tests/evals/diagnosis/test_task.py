@@ -43,7 +43,7 @@ def test_a_miss_of_a_bar_is_one() -> None:
         "top-1": 0.89,
         "top-3": 1,
         "top-1 less NVIDIA's": 0.3,
-        "located": 0.8,
+        "located": 0.95,
         "false alarms": 0.125,
         "still raised on fast": 0,
         "unscored": 0,

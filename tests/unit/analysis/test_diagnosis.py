@@ -74,8 +74,8 @@ def test_findings_are_whole(sample: Sample) -> None:
             assert finding.evidence
             assert "{" not in finding.action
             assert 1 < finding.forecast.likely <= finding.forecast.high
-            shares = [place.share for place in finding.places]
-            assert sum(shares) <= 1.001
+            for of in {place.of for place in finding.places}:
+                assert sum(place.share for place in finding.places if place.of == of) <= 1.001
         assert not {cause for cause, _ in diagnosis.folded} & set(ids_of(diagnosis))
 
 

@@ -20,8 +20,8 @@ def told(tools: Any) -> str:
 
 
 def test_the_schemas_are_short() -> None:
-    assert len(TOOLS) == 12
-    assert len(told(TOOLS.values())) <= 3600
+    assert len(TOOLS) == 15
+    assert len(told(TOOLS.values())) <= 4500
 
 
 def test_a_schema_says_types_and_what_is_required() -> None:
@@ -58,12 +58,15 @@ def test_source_is_not_offered_where_it_is_not_shown(case_of: Make) -> None:
 def test_source_is_in_no_answer_where_it_is_not_shown(case_of: Make) -> None:
     case = case_of("matrix_flip/slow", "matrix_flip/fast", show_source=False)
     answers = [call_tool(case, name, {}) for name in TOOLS]
-    answers.append(call_tool(case, "memory_access", {"line": "slow.cu:7"}))
+    for name in ("memory_access", "instruction_mix", "address_forms", "why_waiting"):
+        answers.append(call_tool(case, name, {"line": "slow.cu:7"}))
     text = "\n".join(answer.text for answer in answers)
     assert "slow.cu:7" in text
     assert "x * n" not in text
     assert "blockIdx" not in text
     assert "LDG" not in text
+    assert "ctaid.x +" not in text
+    assert not any(answer.abstained for answer in answers[-3:])
 
 
 def test_arguments_with_one_value_are_not_offered(case_of: Make) -> None:
@@ -105,6 +108,16 @@ def test_arguments_with_one_value_are_not_offered(case_of: Make) -> None:
         ("read_source", {"line": 10000}, "its last is"),
         ("read_source", {"line": 0}, "its last is"),
         ("read_sass", {"at": "0xffff0"}, "no instruction is at"),
+        ("read_sass", {"page": 99}, "the last is `page="),
+        ("instruction_mix", {"line": "slow.cu"}, "file.cu:31"),
+        ("instruction_mix", {"line": "slow.cu:12"}, "near it"),
+        ("instruction_mix", {"page": 99}, "the last is `page="),
+        ("address_forms", {"line": "other.cu:7"}, "no file of that name"),
+        ("address_forms", {"line": "fn7+0x10"}, "no function"),
+        ("address_forms", {"page": 99}, "the last is `page="),
+        ("why_waiting", {"line": "0xffff0"}, "no instruction is at"),
+        ("why_waiting", {"line": "0x0151"}, "no instruction is at"),
+        ("why_waiting", {"page": 99}, "the last is `page="),
         ("occupancy_what_if", {"registers": 300}, "`1` to `255`"),
         ("occupancy_what_if", {"block_threads": 2048}, "`1` to `1024`"),
         ("occupancy_what_if", {"shared_bytes": -1}, "`0` to `232448`"),

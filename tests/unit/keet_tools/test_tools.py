@@ -17,7 +17,7 @@ from keet_tools.telling import MAX_CHARACTERS, packed_page, quote, shorten
 from keet.evidence import Evidence
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
-from keet.profile import Launch
+from keet.profile import Absent, Launch
 from tests.unit.keet_tools.conftest import sample
 
 Make = Callable[..., Case]
@@ -52,7 +52,7 @@ def all_pages(case: Case, name: str, **arguments: Any) -> list[str]:
 def test_launches_are_listed_with_their_verdicts(case_of: Make) -> None:
     text = ask(case_of("matrix_flip/slow"), "list_launches").text
     assert "#0 `flip` `grid 256x1024x1 block 32x8x1` 1.02 ms [E" in text
-    assert "[E8] of peak: uncoalesced global access at slow.cu:7." in text
+    assert re.search(r"\[E\d+\] of peak: uncoalesced global access at slow\.cu:7\.", text)
 
 
 def test_every_launch_is_on_a_page(case_of: Make) -> None:
@@ -237,8 +237,40 @@ def test_machine_code_of_a_line_and_around_an_address(case_of: Make) -> None:
     assert of_line
     assert all(row.endswith(" slow.cu:7") for row in of_line)
     around = ask(case, "read_sass", at="0x0150").text
-    assert re.search(r"\n0x0150 39\.4% \[E\d+\] Long Scoreboard `STG\.E ", around)
+    assert around.startswith("In the order of the code; ")
+    assert re.search(
+        r"\n0x0150 39\.4% \[E\d+\] Long Scoreboard > 0x0120 `STG\.E .*` memory slow\.cu:7\n", around
+    )
     assert around.split("\n")[1].startswith("0x0100")
+
+
+@pytest.mark.parametrize("at", ["", "slow.cu:29"])
+def test_machine_code_starts_with_the_hottest(case_of: Make, at: str) -> None:
+    """Line 29 of the stencil begins with address arithmetic that costs nothing."""
+    case = case_of("stencil_march/slow")
+    first, *rows = ask(case, "read_sass", at=at).text.split("\n")
+    assert first.startswith("Most samples first; ")
+    assert re.match(
+        r"0x1530 28\.7% \[E\d+\] Long Scoreboard > 0x1290 `FADD .*` value slow\.cu:29", rows[0]
+    )
+    shares = [float(m[1]) for row in rows if (m := re.match(r"0x\w+ ([\d.]+)%", row))]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_machine_code_without_samples_is_ranked_by_executions(case_of: Make) -> None:
+    first, *rows = ask(case_of("mechanism_rates/slow"), "read_sass").text.split("\n")
+    assert first.startswith("Most executions first; ")
+    shares = [float(m[1]) for row in rows if (m := re.match(r"0x\w+ ([\d.]+)%", row))]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_machine_code_is_shown_where_it_can_not_be_analysed(
+    case_of: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_of("matrix_flip/slow")
+    monkeypatch.setattr(Case, "machine_code", lambda *_: Absent("too large", "look at lines"))
+    text = ask(case, "read_sass", at="0x0150").text
+    assert re.search(r"\n0x0150 39\.4% \[E\d+\] Long Scoreboard `STG\.E .*` slow\.cu:7\n", text)
 
 
 def test_all_machine_code_can_be_read(case_of: Make) -> None:
@@ -384,13 +416,16 @@ def test_tools_write_nothing_and_open_nothing(
             "read_source",
             "read_sass",
             "source_hotspots",
+            "instruction_mix",
+            "address_forms",
+            "why_waiting",
             "stall_reasons",
             "diff_profiles",
         )
     ]
     answers += [call_tool(case, "read_source", {"file": str(Path("/etc/hosts"))})]
     monkeypatch.undo()
-    assert [answer.abstained for answer in answers] == [False] * 5 + [True]
+    assert [answer.abstained for answer in answers] == [False] * 8 + [True]
 
 
 # --- helpers

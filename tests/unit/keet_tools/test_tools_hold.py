@@ -26,6 +26,10 @@ SAMPLES = [
     "panel_product/slow",
     "tile_smooth/slow",
     "token_mix/fast",
+    "stencil_march/slow",
+    "xs_lookup/slow",
+    "key_count/slow",
+    "tour_nolines.ncu-rep",
     "tour_full.ncu-rep",
     "tour_lines.csv",
     "metrics_only.ncu-rep",
@@ -33,17 +37,21 @@ SAMPLES = [
 ]
 QUERIES = ["occupancy", "long scoreboard stalls", "dram__bytes"]
 _MORE = re.compile(r"more: `page=(\d+)`")
+_MACHINE_CODE = ("instruction_mix", "address_forms", "why_waiting")
 _PAGES = 2
 """That are looked at of one answer: paging itself has a test of its own."""
 
 
-def questions(each: LaunchExplanation) -> Iterator[tuple[str, dict[str, Any]]]:
-    plain = set(TOOLS) - {"lookup_metric", "memory_access", "diff_profiles", "read_sass"}
+def questions(
+    each: LaunchExplanation, without: tuple[str, ...] = ()
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    plain = set(TOOLS) - {"lookup_metric", "memory_access", "diff_profiles", "read_sass", *without}
     yield from ((name, {}) for name in sorted(plain))
     yield from (("lookup_metric", {"query": query}) for query in QUERIES)
     yield "occupancy_what_if", {"registers": 64, "shared_bytes": 4096, "block_threads": 192}
+    by_line = [name for name in ("memory_access", *_MACHINE_CODE) if name not in without]
     for location in list(dict.fromkeys(each.launch.locations.values()))[:3]:
-        yield "memory_access", {"line": f"{location.file}:{location.line}"}
+        yield from ((name, {"line": f"{location.file}:{location.line}"}) for name in by_line)
 
 
 def pages(case: Case, name: str, arguments: dict[str, Any]) -> Iterator[Answer]:
@@ -71,9 +79,9 @@ def check(case: Case, answer: Answer, each: LaunchExplanation, name: str) -> Non
     assert not grounding.stray, (name, answer.text)
 
 
-def check_all(case: Case) -> None:
+def check_all(case: Case, without: tuple[str, ...] = ()) -> None:
     for each in case.explanations[0].launches:
-        for name, arguments in questions(each):
+        for name, arguments in questions(each, without):
             of = {} if name == "list_launches" else {"launch": each.launch.id}
             for answer in pages(case, name, {**arguments, **of}):
                 check(case, answer, each, name)
@@ -87,13 +95,13 @@ def test_answers_about_samples_hold(case_of: Make, name: str) -> None:
 @needs_corpus
 @pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:24])
 def test_answers_about_strangers_hold(path: Path) -> None:
-    """Without the source: SASS takes a process for each report."""
+    """Without machine code, which takes a process for each report."""
     try:
         profile = read_profile(path)
     except KeetError:
         return
     some = profile.launches[:: max(1, len(profile.launches) - 1)]
-    check_all(Case([explain(profile, some, 5, count(1))], show_source=False))
+    check_all(Case([explain(profile, some, 5, count(1))], show_source=False), _MACHINE_CODE)
 
 
 def test_every_metric_of_the_catalog_can_be_asked_for(case_of: Make) -> None:

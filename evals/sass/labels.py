@@ -1,0 +1,85 @@
+"""Labels made by hand: what instructions are for, and what stalled ones wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from keet.analysis.hotspots import InstructionTable
+from keet.analysis.sass.program import Program
+from keet.ingest import read_profile
+from keet.profile import Absent
+
+ROOT = Path(__file__).parents[2]
+LABELS = ROOT / "tests" / "data" / "sass"
+
+
+class Labelled(NamedTuple):
+    """A kernel whose executed instructions have a purpose each, by address."""
+
+    name: str
+    program: Program
+    purposes: dict[int, str]
+
+
+def rows_of(path: Path) -> Iterator[list[str]]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            yield line.split("\t")
+
+
+def labelled_kernels(folder: str) -> Iterator[Labelled]:
+    """`purpose`: the set that rules were corrected on; `purpose_second`: made after that."""
+    for path in sorted((LABELS / folder).glob("*.tsv")):
+        texts: dict[int, str] = {}
+        executed: dict[int, int] = {}
+        purposes: dict[int, str] = {}
+        for address, count, purpose, text, *_ in rows_of(path):
+            at = int(address, 16)
+            texts[at] = text
+            executed[at] = int(count) if count != "-" else 0
+            if purpose != "-" and executed[at]:
+                purposes[at] = purpose
+        yield Labelled(path.stem, Program.of(texts, executed), purposes)
+
+
+class Stall(NamedTuple):
+    """A stalled instruction with the producers that a reader found. Empty: its own unit."""
+
+    report: str
+    launch: int
+    address: int
+    text: str
+    reason: str
+    producers: tuple[int, ...]
+
+
+def labelled_stalls() -> list[Stall]:
+    found = []
+    for report, launch, address, text, reason, _, producers, *_ in rows_of(LABELS / "blame.tsv"):
+        named = () if producers == "self" else tuple(int(p, 16) for p in producers.split(","))
+        found.append(Stall(report, int(launch), int(address, 16), text, reason, named))
+    return found
+
+
+@cache
+def program_of(report: str, launch: int) -> Program:
+    """Of a report of the repository; of a public one, the program that was kept as text."""
+    if report.startswith("corpus"):
+        return _kept_program(LABELS / "programs" / f"{Path(report).name}.tsv")
+    read = read_profile(ROOT / report).launches[launch]
+    texts = read.disassembly
+    if isinstance(texts, Absent):
+        raise FileNotFoundError(f"{report}: {texts.reason}")
+    return Program.of(texts, InstructionTable(read).executed or {})
+
+
+def _kept_program(path: Path) -> Program:
+    texts: dict[int, str] = {}
+    executed: dict[int, int] = {}
+    for address, count, _, text, *_ in rows_of(path):
+        texts[int(address, 16)] = text
+        executed[int(address, 16)] = int(count)
+    return Program.of(texts, executed)

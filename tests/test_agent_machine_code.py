@@ -1,0 +1,89 @@
+"""A scripted model that asks for the machine code: what it may cite, and what does not leave."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.agent.transcript import read_transcript
+from tests.conftest import Keet
+from tests.test_agent_commands import SAMPLES, Script, document_of, script, sent
+
+__all__ = ["script"]
+STENCIL = SAMPLES / "stencil_march" / "slow.ncu-rep"
+READING = {
+    "purpose": "A wave equation on a grid.",
+    "mapping": "A thread marches along z.",
+    "hypotheses": [{"text": "Index arithmetic dominates.", "finding": "integer_overhead"}],
+}
+CALLS = [
+    {"name": "instruction_mix", "arguments": {}},
+    {"name": "address_forms", "arguments": {}},
+    {"name": "why_waiting", "arguments": {"line": "slow.cu:19"}},
+    {"name": "read_sass", "arguments": {"at": "slow.cu:29"}},
+]
+
+
+def concluding(*sentences: str) -> dict[str, Any]:
+    return {
+        "summary": " ".join(sentences) or "Addresses take most of the instructions.",
+        "judged": [],
+        "causes": [],
+        "edits": [],
+    }
+
+
+def answers(kept: Path) -> dict[str, Any]:
+    events = read_transcript(kept)
+    return {event["call"]["name"]: event for event in events if event["event"] == "tool"}
+
+
+def cited(answer: Any, pattern: str) -> str:
+    """The id behind a number of an answer."""
+    found = re.search(pattern + r" \[(E\d+)\]", answer["answer"])
+    assert found, (pattern, answer["answer"])
+    return found[1]
+
+
+def test_numbers_of_the_machine_code_can_be_cited(
+    keet: Keet, script: Script, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept.jsonl"
+    calls = {"content": "", "tool_calls": CALLS}
+    options = ("--transcript", kept, "--token-budget", 40_000)
+    model = script(READING, calls, concluding())
+    assert keet("explain", STENCIL, "--model", model, *options).code == 0
+    told = answers(kept)
+    share = cited(told["instruction_mix"], r"are for: address 77\.1%")
+    times = cited(told["address_forms"], r"each byte about 24\.6x")
+    waits = cited(told["why_waiting"], r"slow\.cu:29 28\.9%")
+    right = [
+        f"77.1 % [{share}] of the executed instructions compute addresses.",
+        f"Each byte is requested about 24.6 times [{times}].",
+        f"At slow.cu:29, 28.9 % [{waits}] of the samples wait for the loads of slow.cu:19.",
+    ]
+    wrong = f"91 % [{share}] of the executed instructions compute addresses."
+    model = script(READING, calls, concluding(*right, wrong), {"texts": []})
+    result = keet("explain", STENCIL, "--model", model, "--format", "json", *options[2:])
+    summary = document_of(result)["launches"][0]["model"]["summary"]
+    assert "77.1 %" in summary
+    assert "24.6 times" in summary
+    assert "28.9 %" in summary
+    assert "91 %" not in summary
+
+
+@pytest.mark.parametrize("mode", ["source", "all"])
+def test_what_the_machine_code_tells_of_the_source_stays(
+    mode: str, keet: Keet, script: Script, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept.jsonl"
+    model = script({"content": "", "tool_calls": CALLS}, concluding())
+    options = ("--redact", mode, "--transcript", kept, "--token-budget", 40_000)
+    assert keet("explain", STENCIL, "--model", model, *options).code == 0
+    text = sent(kept)
+    assert "threads request" in text
+    for secret in ("courant", "previous", "LDG", "FADD", "tid.x +", "index_of"):
+        assert secret not in text, secret

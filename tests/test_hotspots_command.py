@@ -1,0 +1,202 @@
+"""`keet hotspots` with the machine-code analysis: what it shows, what it leaves out, and its JSON."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.ingest import native
+from keet.profile import Profile
+from keet.render.schemas import DOCUMENTS
+from tests.conftest import REPORTS, TESTS, Keet
+
+SAMPLES = TESTS.parent / "kernels_samples"
+STENCIL = "kernels_samples/stencil_march/slow.ncu-rep"
+HISTOGRAM = SAMPLES / "casebook" / "families" / "histogram" / "profiles"
+
+
+def launch_of(keet: Keet, *arguments: object) -> dict[str, Any]:
+    result = keet("hotspots", *arguments, "--format", "json")
+    assert (result.code, result.err) == (0, "")
+    document = json.loads(result.out)
+    DOCUMENTS["hotspots"].model_validate(document)
+    launches: list[dict[str, Any]] = document["launches"]
+    return launches[0]
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_output(width: int, keet: Keet, golden) -> None:
+    result = keet("hotspots", STENCIL, width=width)
+    golden(f"hotspots.stencil_march.{width}.txt", result.out)
+    assert max(map(len, result.out.splitlines())) <= width
+
+
+def test_one_line_in_full(keet: Keet, golden) -> None:
+    out = keet("hotspots", STENCIL, "--line", "slow.cu:41").out
+    golden("hotspots.stencil_march.line.80.txt", out)
+
+
+def test_the_producer_of_a_wait_is_shown(keet: Keet) -> None:
+    out = keet("hotspots", STENCIL).out
+    assert "slow.cu:29  Long Scoreboard 84% for the load at slow.cu:19" in out
+    (row,) = [row for row in launch_of(keet, STENCIL)["rows"] if row["line"] == 29]
+    wait = row["waits"][0]
+    assert (wait["reason"], wait["link"], wait["samples"]) == ("long_scoreboard", "result", 103)
+    assert (Path(wait["producer"]["file"]).name, wait["producer"]["line"]) == ("slow.cu", 19)
+
+
+@pytest.mark.parametrize("report", [STENCIL, REPORTS / "tour_full.ncu-rep"])
+def test_sums_close(report: object, keet: Keet) -> None:
+    launch = launch_of(keet, report)
+    assert sum(part["share"] for part in launch["instruction_mix"]) == pytest.approx(1)
+    executed = sum(row["executed"] for row in launch["rows"])
+    for row in launch["rows"]:
+        assert sum(wait["samples"] for wait in row["waits"]) <= row["samples"]
+        if row["executed"]:
+            assert sum(part["share"] for part in row["purposes"]) == pytest.approx(1)
+    for part in launch["instruction_mix"]:
+        rows = [
+            row["executed"] * own["share"]
+            for row in launch["rows"]
+            for own in row["purposes"]
+            if own["purpose"] == part["purpose"]
+        ]
+        assert sum(rows) == pytest.approx(part["share"] * executed)
+
+
+def test_bytes_by_pointer(keet: Keet) -> None:
+    first, *rest = launch_of(keet, STENCIL)["reuse"]
+    assert (first["pointer"], first["parameter"], first["basis"]) == (
+        "current",
+        "param+0x0",
+        "estimate",
+    )
+    assert first["requested_bytes"] == 2_617_245_696
+    assert first["times"] > 20
+    assert {line["line"] for line in first["lines"]} == {19, 41}
+    assert [row["pointer"] for row in rest] == ["courant", "previous"]
+
+
+def test_gathers_are_unknown_and_not_zero(keet: Keet) -> None:
+    report = "kernels_samples/page_walk/slow.ncu-rep"
+    rows = {row["pointer"]: row for row in launch_of(keet, report)["reuse"]}
+    assert rows["pages"]["distinct_bytes_at_most"] is None
+    assert rows["pages"]["times"] is None
+    assert rows["heads"]["distinct_bytes_at_most"] is not None
+    assert "unknown (depends on loaded data)" in keet("hotspots", report).out
+
+
+def test_packed_snapshots_hold_the_code(keet: Keet) -> None:
+    report = sorted(HISTOGRAM.glob("*.keet.json.zst"))[0]
+    launch = launch_of(keet, report)
+    assert launch["instruction_mix"]
+    assert launch["reuse"]
+
+
+def test_without_code_the_rest_is_there(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+    from keet.profile import Absent, Launch
+
+    monkeypatch.setattr(Launch, "disassembly", Absent("no text", "do this"))
+    launch = launch_of(keet, STENCIL)
+    assert launch["rows"]
+    assert (launch["instruction_mix"], launch["reuse"]) == (None, None)
+    assert launch["skipped"] == [
+        {"check": "machine_code", "reason": "no text", "remedy": "do this"}
+    ]
+    out = keet("hotspots", STENCIL).out
+    assert "Machine code not analysed (#0 advance): no text; do this" in out
+    assert "122 of 356 samples" in keet("hotspots", STENCIL, "--line", "slow.cu:29").out
+
+
+def test_no_sass_starts_no_process(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*arguments: object) -> None:
+        pytest.fail("a process was started")
+
+    monkeypatch.setattr(native, "_start", started)
+    monkeypatch.setattr(Profile, "prefetch_code", started)
+    plain = keet("hotspots", STENCIL, "--no-sass").out
+    assert "slow.cu:29  Long Scoreboard 84%\n" in plain
+    assert "instructions are for" not in plain
+    launch = launch_of(keet, STENCIL, "--no-sass")
+    assert launch["instruction_mix"] is None
+    assert [entry["check"] for entry in launch["skipped"]] == ["machine_code"]
+
+
+def test_code_is_fetched_ahead_for_launches_with_numbers(
+    keet: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[int]] = []
+    monkeypatch.setattr(
+        Profile,
+        "prefetch_code",
+        lambda self, launches: asked.append([launch.id for launch in launches]),
+    )
+    keet("hotspots", REPORTS / "tour_full.ncu-rep", "--launch", "1-2")
+    keet("hotspots", REPORTS / "metrics_only.ncu-rep")
+    assert asked == [[1, 2], []]
+
+
+def test_line_json(keet: Keet) -> None:
+    launch = launch_of(keet, STENCIL, "--line", "slow.cu:19")
+    assert [row["line"] for row in launch["rows"]] == [19]
+    line = launch["line"]
+    assert line["executed"] == launch["rows"][0]["executed"]
+    assert {each["line"] for each in line["waited_for_by"]} >= {27, 28, 29}
+    assert sum(each["executed"] for each in line["instructions"]) == line["executed"]
+    assert len(line["accesses"]) == 25
+    assert {access["pointer"] for access in line["accesses"]} == {"current"}
+    assert "tid.x" in line["accesses"][0]["form"]
+    assert line["loops"][0]["trips"] == 24
+    waits = [wait for each in line["instructions"] for wait in each["waits"]]
+    assert any(wait["producer_address"] for wait in waits)
+
+
+def test_merges_and_atomics(keet: Keet) -> None:
+    report = "kernels_samples/blend_frames/slow.ncu-rep"
+    out = keet("hotspots", report, "--line", "slow.cu:14").out
+    assert "accesses of 16 B" in " ".join(out.split())
+    line = launch_of(keet, report, "--line", "slow.cu:14")["line"]
+    assert [(merge["width"], merge["merged_width"]) for merge in line["merges"]] == [(1, 16)]
+    report = "kernels_samples/key_count/slow.ncu-rep"
+    (place,) = {
+        f"{Path(row['file']).name}:{row['line']}"
+        for row in launch_of(keet, report)["rows"]
+        if "atomic" in Path(row["file"] or "").name
+    }
+    line = launch_of(keet, report, "--line", place)["line"]
+    assert {atomic["spread"] for atomic in line["atomics"]} == {"chosen by data"}
+    assert "chosen by data; its result is not used" in keet("hotspots", report, "--line", place).out
+
+
+def test_a_line_of_several_launches(keet: Keet) -> None:
+    report = REPORTS / "pipeline_before.ncu-repz"
+    rows = [
+        (launch["id"], row["file"], row["line"], row["samples"])
+        for launch in json.loads(keet("hotspots", report, "--format", "json").out)["launches"]
+        for row in launch["rows"]
+        if row["line"]
+    ]
+    shared = [(file, line) for _, file, line, _ in rows]
+    file, line = next(place for place in shared if shared.count(place) > 1)
+    most = max((row for row in rows if row[1:3] == (file, line)), key=lambda row: row[3])
+    place = f"{Path(file).name}:{line}"
+    out = keet("hotspots", report, "--line", place).out
+    assert out.startswith(f"#{most[0]} ")
+    assert "Also in other launches" in out
+    other = next(row[0] for row in rows if row[1:3] == (file, line) and row[0] != most[0])
+    chosen = keet("hotspots", report, "--line", place, "--launch", other).out
+    assert chosen.startswith(f"#{other} ")
+    assert "Also in other launches" not in chosen
+
+
+def test_the_examples_of_the_page_are_what_is_printed(keet: Keet) -> None:
+    """Every line of an example is printed, in that order; others may stand between."""
+    page = (TESTS.parent / "docs" / "machine_code.md").read_text(encoding="utf-8")
+    examples = [part for part in page.split("```\n") if part.startswith("$ keet ")]
+    assert len(examples) == 2
+    for example in examples:
+        command, *shown = example.strip().splitlines()
+        printed = iter(keet(*command.split()[2:]).out.splitlines())
+        for line in shown:
+            assert line in printed, line

@@ -1,0 +1,259 @@
+"""Chains of dependent instructions in loops, what waits for what, and work that repeats."""
+
+from __future__ import annotations
+
+import pytest
+
+from keet.analysis.sass.blame import waits
+from keet.analysis.sass.chains import LoopChains, loop_chains
+from keet.analysis.sass.invariant import invariants
+from tests.unit.sass.assembled import program
+
+
+def only(body: str, trips: int = 10) -> LoopChains:
+    """The chains of a loop with a counter in R0 around the body."""
+    lines = [row.strip() for row in body.strip().splitlines()]
+    inner = ["IADD3 R0, R0, 0x1, RZ", *lines, "ISETP.GE.AND P0, PT, R0, R1, PT", "@!P0 BRA 0x10"]
+    counts = [4, *[4 * trips] * len(inner), 4]
+    (found,) = loop_chains(program(["MOV R0, RZ", *inner, "EXIT"], counts))
+    return found
+
+
+def test_a_counter_is_no_chain() -> None:
+    found = only("FADD R2, R3, R4")
+    assert found.recurrence is None
+    assert (found.trips, found.instructions, found.loads, found.load_depth) == (10, 4, 0, 0)
+    assert found.independent_loads == 0
+    assert found.share == pytest.approx(160 / 168)
+
+
+def test_a_running_address_is_no_chain() -> None:
+    found = only("LDG.E R4, desc[UR4][R2.64]\nIADD3 R2, P1, R2, 0x4, RZ\nIMAD.X R3, RZ, RZ, R3, P1")
+    assert found.recurrence is None
+    assert found.load_depth == 1
+
+
+def test_pointer_chasing() -> None:
+    found = only("LDG.E.64 R2, desc[UR4][R2.64+0x8]")
+    assert found.recurrence is not None
+    assert found.recurrence.positions == (2,)
+    assert found.recurrence.loads == 1
+    assert (found.loads, found.load_depth, found.load_chain) == (1, 1, (2,))
+
+
+def test_pointer_chasing_by_index() -> None:
+    found = only("IMAD.WIDE R4, R2, 0x4, R6\nLDG.E R2, desc[UR4][R4.64]")
+    assert found.recurrence is not None
+    assert found.recurrence.positions == (2, 3)
+    assert found.recurrence.cycles > 200
+
+
+def test_a_gather_has_two_loads_one_after_the_other() -> None:
+    found = only(
+        """
+        IMAD.WIDE R4, R0, 0x4, R8
+        LDG.E R6, desc[UR4][R4.64]
+        IMAD.WIDE R10, R6, 0x4, R12
+        LDG.E R14, desc[UR4][R10.64]
+        FADD R15, R14, R15
+        """
+    )
+    assert (found.load_depth, found.load_chain, found.loads) == (2, (3, 5), 2)
+    assert found.independent_loads == 1
+    assert found.recurrence is not None
+    assert found.recurrence.positions == (6,)  # the sum; the loads do not need the one before
+    assert found.recurrence.loads == 0
+
+
+def test_independent_loads() -> None:
+    loads = "\n".join(f"LDG.E R{10 + n}, desc[UR4][R2.64+{16 * n:#x}]" for n in range(6))
+    found = only(loads)
+    assert (found.load_depth, found.loads, found.independent_loads) == (1, 6, 6)
+
+
+def test_shared_memory_does_not_count_as_a_load() -> None:
+    found = only("LDS R4, [R2]\nLDS R5, [R4]")
+    assert (found.loads, found.load_depth) == (0, 0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 100])
+def test_the_length_of_an_accumulation(count: int) -> None:
+    found = only("\n".join(["FADD R2, R2, R3"] * count))
+    assert found.recurrence is not None
+    assert found.recurrence.length == count
+    assert found.recurrence.cycles == 4 * count
+
+
+def test_several_accumulators_are_as_slow_as_the_slowest() -> None:
+    found = only("FADD R2, R2, R3\nFADD R4, R4, R3\nDADD R6, R6, R8\nFADD R5, R5, R3")
+    assert found.recurrence is not None
+    assert found.recurrence.positions == (4,)
+
+
+def test_a_chain_through_two_registers() -> None:
+    found = only("FADD R2, R3, R9\nFMUL R3, R2, R9")
+    assert found.recurrence is not None
+    assert found.recurrence.positions == (2, 3)
+
+
+def test_a_chain_through_a_predicated_write() -> None:
+    found = only("@P1 FADD R2, R2, R3")
+    assert found.recurrence is not None
+    assert found.recurrence.positions == (2,)
+
+
+def test_loops_that_ran_once_are_left_out() -> None:
+    lines = "MOV R0, RZ\ntop: FADD R0, R0, R1\n@P0 BRA top\nEXIT"
+    assert loop_chains(program(lines, [4, 4, 4, 4])) == []
+    assert len(loop_chains(program(lines))) == 1  # without counts it may have run often
+
+
+def test_an_inner_loop_counts_for_itself() -> None:
+    found = loop_chains(
+        program(
+            """
+            MOV R0, RZ
+            outer: MOV R1, RZ
+            inner: FADD R2, R2, R3
+            @P0 BRA inner
+            IADD3 R0, R0, 0x1, RZ
+            @P1 BRA outer
+            EXIT
+            """,
+            [1, 10, 100, 100, 10, 10, 1],
+        )
+    )
+    assert [each.instructions for each in found] == [2, 3]
+    assert found[0].share > found[1].share
+
+
+# --- what waits for what
+
+LOADED = """
+    LDG.E R2, desc[UR4][R4.64]
+    LDG.E R3, desc[UR4][R4.64+0x4]
+    IADD3 R9, R8, 0x1, RZ
+    FADD R6, R2, R3
+    FADD R7, R2, R6
+    EXIT
+"""
+
+
+def wait(lines: str, position: int, reason: str) -> tuple[tuple[int, ...], str]:
+    found = waits(program(lines), {reason: {16 * position: 5}})
+    assert len(found) == 1
+    assert (found[0].position, found[0].samples) == (position, 5)
+    return found[0].producers, found[0].link
+
+
+def test_a_load_is_what_its_reader_waits_for() -> None:
+    assert wait(LOADED, 3, "long_scoreboard") == ((1, 0), "result")
+
+
+def test_a_result_that_was_awaited_before_is_the_last_guess() -> None:
+    assert wait(LOADED, 4, "long_scoreboard") == ((0,), "result")
+
+
+def test_a_fixed_latency() -> None:
+    assert wait(LOADED, 4, "wait") == ((3,), "result")
+    assert wait(LOADED, 2, "wait") == ((), "itself")
+
+
+def test_a_register_that_is_still_in_use() -> None:
+    lines = "STG.E desc[UR4][R4.64], R2\nMOV R2, R9\nEXIT"
+    assert wait(lines, 1, "long_scoreboard") == ((0,), "register reuse")
+
+
+def test_a_barrier_waits_for_itself() -> None:
+    assert wait("NOP\nBAR.SYNC 0x0\nEXIT", 1, "barrier") == ((1,), "completion")
+    assert wait("NOP\nBAR.SYNC 0x0", 1, "barrier") == ((1,), "completion")
+    assert wait("BAR.SYNC 0x0\nEXIT", 1, "barrier") == ((0,), "completion")
+    assert wait("NOP\nEXIT", 1, "barrier") == ((), "itself")
+
+
+def test_the_end_waits_for_stores() -> None:
+    assert wait("STG.E desc[UR4][R4.64], R2\nEXIT", 1, "drain") == ((0,), "completion")
+    lines = "STG.E desc[UR4][R4.64], R2\nEXIT\nNOP"
+    found = waits(program(lines, [4, 4, 0]), {"drain": {32: 5}})
+    assert found[0].producers == (0,)
+
+
+def test_both_ways_to_a_wait_are_searched() -> None:
+    lines = """
+        @P0 BRA other
+        STG.E desc[UR4][R4.64], R2
+        BRA join
+        other: STG.E desc[UR4][R6.64], R2
+        join: EXIT
+    """
+    producers, link = wait(lines, 4, "drain")
+    assert (set(producers), link) == ({1, 3}, "completion")
+
+
+def test_a_load_of_the_iteration_before() -> None:
+    lines = "MOV R2, RZ\ntop: FADD R6, R2, R6\nLDG.E R2, desc[UR4][R4.64]\n@P0 BRA top\nEXIT"
+    assert wait(lines, 1, "long_scoreboard") == ((2,), "result")
+
+
+@pytest.mark.parametrize("reason", ["lg_throttle", "math_pipe_throttle", "no_instruction"])
+def test_a_busy_unit(reason: str) -> None:
+    assert wait(LOADED, 3, reason) == ((), "itself")
+
+
+def test_a_reason_that_is_not_known() -> None:
+    assert wait(LOADED, 3, "tea_break") == ((), "unknown")
+
+
+def test_samples_at_addresses_without_code_are_left_out() -> None:
+    found = waits(program(LOADED), {"wait": {0: 1, 16: 4, 999: 7, 32: 0}})
+    assert [each.position for each in found] == [1, 0]
+
+
+# --- work that could move out of a loop
+
+
+def test_work_with_the_same_inputs_in_every_iteration() -> None:
+    found = invariants(
+        program(
+            """
+            MOV R0, RZ
+            top: FMUL R2, R8, R9
+            FADD R3, R2, 1
+            FADD R4, R4, R3
+            LDG.E R5, desc[UR4][R6.64]
+            MOV R10, R9
+            IADD3 R0, R0, 0x1, RZ
+            @P0 BRA top
+            EXIT
+            """,
+            [1, 10, 10, 10, 10, 10, 10, 10, 1],
+        )
+    )
+    (only_,) = found
+    assert only_.positions == (1, 2, 4)
+    assert only_.loads == 1
+    assert only_.share == pytest.approx(27 / 72)
+
+
+def test_what_a_loop_changes_is_not_invariant() -> None:
+    lines = "MOV R0, RZ\ntop: FADD R2, R2, R3\nFMUL R4, R2, R3\n@P0 BRA top\nEXIT"
+    assert invariants(program(lines, [1, 10, 10, 10, 1])) == []
+    assert invariants(program(lines)) == []  # without counts there is nothing to gain
+
+
+def test_work_counts_for_the_outermost_loop_that_it_fits() -> None:
+    found = invariants(
+        program(
+            """
+            MOV R0, RZ
+            outer: FADD R5, R5, 1
+            inner: FMUL R2, R8, R9
+            FMUL R3, R5, R9
+            @P0 BRA inner
+            @P1 BRA outer
+            EXIT
+            """,
+            [1, 10, 100, 100, 100, 10, 1],
+        )
+    )
+    assert {each.positions for each in found} == {(2,), (3,)}

@@ -1,0 +1,36 @@
+"""The analyses, held to labels of readers and to exact counts that never saw them."""
+
+from __future__ import annotations
+
+from statistics import mean
+
+import pytest
+
+from evals.sass.scores import blame_scores, purpose_scores, reuse_scores
+
+
+@pytest.mark.parametrize("folder", ["purpose", "purpose_second"])
+def test_purposes_agree_with_readers(folder: str) -> None:
+    scores = purpose_scores(folder)
+    assert len(scores) >= 9
+    assert mean(score.agreement for score in scores) >= 0.98
+    assert min(score.agreement for score in scores) >= 0.94
+    assert mean(score.hard for score in scores) >= 0.95
+
+
+def test_producers_of_stalls_agree_with_readers() -> None:
+    scores = blame_scores()
+    kernels = {(score.stall.report, score.stall.launch) for score in scores}
+    assert len(scores) >= 140
+    assert len(kernels) >= 25
+    wrong = [score for score in scores if not score.agrees]
+    assert len(wrong) <= 2, wrong
+
+
+def test_bounds_are_true_and_close() -> None:
+    """Kernels of the casebook; `python -m evals.sass` has the samples too."""
+    scores = [*reuse_scores("casebook")]
+    given = [score for score in scores if score.ratio is not None]
+    assert [score for score in scores if score.is_below] == []
+    assert len(given) >= 50
+    assert sum(0.5 <= (score.ratio or 0) <= 2 for score in given) >= 0.95 * len(given)

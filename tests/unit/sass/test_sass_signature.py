@@ -1,0 +1,109 @@
+"""Offsets of kernel parameters from demangled names, and their names from source text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.analysis.sass.signature import names, parameters, pointer_names
+
+
+@pytest.mark.parametrize(
+    ("demangled", "layout"),
+    [
+        ("k()", []),
+        ("k(void)", []),
+        ("k(float *, float *, int)", [(0, True), (8, True), (16, False)]),
+        ("k(int, float const * __restrict__, char)", [(0, False), (8, True), (16, False)]),
+        ("k(char, short, int, double)", [(0, False), (2, False), (4, False), (8, False)]),
+        ("k(unsigned int, unsigned long, bool)", [(0, False), (8, False), (16, False)]),
+        ("k(float, float3, float4)", [(0, False), (4, False), (16, False)]),
+        ("k(char, dim3, uint2)", [(0, False), (4, False), (16, False)]),
+        ("k(__half, __half2, __nv_bfloat16 *)", [(0, False), (4, False), (8, True)]),
+        ("void k<float, (int)4>(T1 const *, int)", [(0, True), (8, False)]),
+        ("void ns::k<ns::A<int, (bool)1>>(ns::A<int> *, int)", [(0, True), (8, False)]),
+        ("void (anonymous namespace)::k(float *, int)", [(0, True), (8, False)]),
+        ("void k(void (*)(int, float), float *)", [(0, True), (8, True)]),
+        ("k(float (&)[4], int)", [(0, True), (8, False)]),
+        ("k(int, float *) [clone .1]", [(0, False), (8, True)]),
+        # A struct by value has an unknown size: what comes after it is not known either.
+        ("k(float *, Params, float *)", [(0, True)]),
+        ("k(int, std::array<char *, (unsigned long)2>)", [(0, False)]),
+        ("k(Functor<void (*)(float &)>, float *)", []),
+        # Not a signature.
+        ("", []),
+        ("k", []),
+        ("k(int", []),
+        ("k(int))", []),
+        ("k((((", []),
+    ],
+)
+def test_layout(demangled: str, layout: list[tuple[int, bool]]) -> None:
+    assert [(each.offset, each.is_pointer) for each in parameters(demangled)] == layout
+
+
+SOURCE = """
+// kernel(int comment) { is not code
+__global__ void kernel(const float* in, int n);
+void host() { kernel<<<1, 32>>>(in, 4); other_kernel(a, b); }
+
+template <typename T, int N = 4>
+__global__ void __launch_bounds__(256)
+kernel(const float* __restrict__ in,  // the input (not "out")
+       float *out /* a, b) */, int n = size(1, 2), T (&tile)[N],
+       void (*done)(int, float), int table[N], float)
+{
+"""
+
+
+def test_names_of_a_definition() -> None:
+    found = names("kernel", [None, "nothing here", SOURCE])
+    assert found == ["in", "out", "n", "tile", "done", "table", ""]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "void kernel(int a);",
+        "int main() { kernel(1, 2); }",
+        "void my_kernel(int a) {",
+        "void kernels(int a) {",
+        "void kernel(int a",
+        "void kernel(",
+        None,
+    ],
+)
+def test_no_definition(source: str | None) -> None:
+    assert names("kernel", [source]) == []
+
+
+def test_no_function() -> None:
+    assert names("", ["void (int a) {"]) == []
+
+
+def test_pointer_names() -> None:
+    source = "__global__ void k(const float* in, int n, float* out) {"
+    found = pointer_names("k(const float *, int, float *)", "k", [source])
+    assert found == {"param+0x0": "in", "param+0x8": "n", "param+0x10": "out"}
+
+
+def test_names_that_do_not_fit_the_signature_are_not_used() -> None:
+    assert pointer_names("k(float *, float *)", "k", ["void k(float* one) {"]) == {}
+
+
+def test_a_struct_by_value_hides_what_comes_after_it() -> None:
+    source = "void k(float* in, Params p, float* out) {"
+    assert pointer_names("k(float *, Params, float *)", "k", [source]) == {"param+0x0": "in"}
+
+
+@given(st.text("k(){}<>*&[],/ \n=intfloat_", max_size=200))
+def test_any_text(text: str) -> None:
+    offsets = [each.offset for each in parameters(text)]
+    assert offsets == sorted(offsets)
+    names("k", [text])
+    pointer_names(text, "k", [text])
+
+
+def test_a_source_of_nothing_but_calls() -> None:
+    assert names("k", ["k(" * 20_000, "k(/*" * 20_000]) == []
