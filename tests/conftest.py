@@ -18,6 +18,7 @@ from keet.files import replacing
 from keet.ingest import native, read_profile
 from keet.ingest.reader_process import ReaderProcess
 from keet.profile import Profile
+from tests.seed_code import plant
 
 TESTS = Path(__file__).parent
 REPORTS = TESTS / "data" / "reports"
@@ -112,6 +113,12 @@ def profile_of() -> Callable[[str], Profile]:
 def _stable_surroundings() -> None:
     """The repository's root as the working folder, so that goldens name files the same way."""
     os.chdir(TESTS.parent)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _code_at_hand(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """SASS text of the samples, as if each had been explained before: see tests/seed_code.py."""
+    plant(tmp_path_factory.getbasetemp() / "cache")
 
 
 @pytest.fixture(autouse=True, scope="session")

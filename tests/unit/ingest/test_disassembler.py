@@ -223,3 +223,14 @@ def test_another_reader_is_asked_anew(asked: list, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("keet.ingest.disassembler.reader_identity", lambda: "2027.1")
     assert is_text([read_profile(TOUR).launches[2].disassembly])
     assert asked == [["2"], ["2"]]
+
+
+@pytest.mark.parametrize("sample", ["band_scale", "key_count"])
+def test_text_that_tests_start_with_is_fresh_text(
+    sample: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`python -m tests.seed_code` writes it again."""
+    path = Path(f"kernels_samples/{sample}/slow.ncu-rep")
+    kept = [launch.disassembly for launch in read_profile(path).launches]
+    monkeypatch.setenv("KEET_CODE_CACHE", "0")
+    assert [launch.disassembly for launch in read_profile(path).launches] == kept
