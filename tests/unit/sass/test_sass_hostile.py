@@ -302,20 +302,20 @@ def to_themselves(size: int) -> list[str]:
 
 
 SLOW = [
-    (chain, 6_000),
-    (diamonds, 1_000),
-    (nested, 600),
-    (crossing, 400),
-    (loops, 400),
+    (chain, 3_000),
+    (diamonds, 400),
+    (nested, 250),
+    (crossing, 200),
+    (loops, 200),
     (scattered, 400),
-    (one_routine, 300),
-    (many_routines, 1_000),
+    (one_routine, 120),
+    (many_routines, 500),
     (many_ends, 800),
     (backwards, 400),
     (guarded, 1_500),
     (accumulators, 3_000),
     (consecutive, 2_000),
-    (growing, 1_500),
+    (growing, 700),
     (same_place, 1_500),
     (same_place_ahead, 1_500),
     (to_themselves, 2_000),
@@ -331,8 +331,8 @@ def test_large_programs(shape, size: int) -> None:
 
 
 def test_nothing_but_ends() -> None:
-    code = run(["EXIT"] * 20_000, None)
-    assert len(code.program.flow.entries) == 20_000
+    code = run(["EXIT"] * 5_000, None)
+    assert len(code.program.flow.entries) == 5_000
 
 
 def test_loops_nested_too_deep_are_not_loops() -> None:
