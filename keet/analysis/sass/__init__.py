@@ -5,7 +5,7 @@ often each byte is read.
     dominators, flow, values    control flow with trip counts; which definition a read sees
     program                 the code of one kernel with its execution counts
     purpose, blame, chains, invariant       analyses of the values
-    forms, symbols, logic, rules, heads, trips, evaluate
+    forms, symbols, logic, context, rules, heads, trips, evaluate
                             values as polynomials of thread, block and loop indices
     counting, limits, reuse, streaming, widths, atomics     analyses of the addresses
     signature, launched     names of pointer arguments; the launch's shape

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from keet.analysis.sass.context import Context
 from keet.analysis.sass.flow import Loop
 from keet.analysis.sass.forms import Form, Range, Symbol, add, multiply, of_symbol
-
-if TYPE_CHECKING:
-    from keet.analysis.sass.evaluate import Evaluation
 
 
 class LoopHeads:
     """Resolves the symbols `join` of an evaluation, each once."""
 
-    def __init__(self, evaluation: Evaluation) -> None:
+    def __init__(self, evaluation: Context) -> None:
         self.evaluation = evaluation
         self.program = evaluation.program
         self.symbols = evaluation.symbols

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from keet.analysis.sass.context import Context
 from keet.analysis.sass.forms import ZERO, Form, Range, Symbol, add, number, range_of, scale
 from keet.analysis.sass.instruction import Instruction, is_move
 from keet.analysis.sass.logic import combined
 from keet.analysis.sass.symbols import Symbols
-
-if TYPE_CHECKING:
-    from keet.analysis.sass.evaluate import Evaluation
 
 
 def signed(value: int) -> int:
@@ -23,10 +21,10 @@ def signed(value: int) -> int:
 
 # --- rules by opcode (without the U of uniform ones)
 
-Rule = Callable[["Evaluation", Instruction, int], Form | None]
+Rule = Callable[[Context, Instruction, int], Form | None]
 
 
-def _sources(of: Evaluation, each: Instruction, position: int, count: int) -> list[Form] | None:
+def _sources(of: Context, each: Instruction, position: int, count: int) -> list[Form] | None:
     found: list[Form] = []
     for operand in each.sources[:count]:
         form = of.operand(operand, position)
@@ -36,7 +34,7 @@ def _sources(of: Evaluation, each: Instruction, position: int, count: int) -> li
     return found if len(found) == count else None
 
 
-def _sum(of: Evaluation, each: Instruction, position: int) -> Form | None:
+def _sum(of: Context, each: Instruction, position: int) -> Form | None:
     total = ZERO
     for operand in each.sources:
         if operand.kind == "predicate":
@@ -48,7 +46,7 @@ def _sum(of: Evaluation, each: Instruction, position: int) -> Form | None:
     return total
 
 
-def _multiply_add(of: Evaluation, each: Instruction, position: int) -> Form | None:
+def _multiply_add(of: Context, each: Instruction, position: int) -> Form | None:
     found = _sources(of, each, position, 3)
     if found is None:
         return None
@@ -61,7 +59,7 @@ def _multiply_add(of: Evaluation, each: Instruction, position: int) -> Form | No
     return add(product, found[2]) if product is not None else None
 
 
-def _high_product(of: Evaluation, each: Instruction, found: list[Form]) -> Form | None:
+def _high_product(of: Context, each: Instruction, found: list[Form]) -> Form | None:
     """`(a * b) >> 32` by a constant is a division: by 2^32 / b."""
     for form, other, operand in (
         (found[0], found[1], each.sources[1]),
@@ -90,7 +88,7 @@ def _scaled(symbols: Symbols, form: Form, magic: int, shift: int) -> Form:
     return symbols.unknown("scaled", (form,), Range(low, high), extra=(magic, shift))
 
 
-def _remainder(of: Evaluation, found: list[Form]) -> Form | None:
+def _remainder(of: Context, found: list[Form]) -> Form | None:
     """`x - n * (x / n)`."""
     for quotient, factor in ((found[0], found[1]), (found[1], found[0])):
         count = factor.value
@@ -106,7 +104,7 @@ def _remainder(of: Evaluation, found: list[Form]) -> Form | None:
     return None
 
 
-def _shifted_sum(of: Evaluation, each: Instruction, position: int) -> Form | None:
+def _shifted_sum(of: Context, each: Instruction, position: int) -> Form | None:
     """LEA: `(a << s) + b`; LEA.HI: `(a >> (32 - s)) + b` with the high word given apart."""
     sources = [operand for operand in each.sources if operand.kind != "predicate"]
     last = sources[-1] if sources else None
@@ -125,7 +123,7 @@ def _shifted_sum(of: Evaluation, each: Instruction, position: int) -> Form | Non
     return add(second, _shift_right(of, each, first, 32 - (last.value & 31)))
 
 
-def _shift(of: Evaluation, each: Instruction, position: int) -> Form | None:
+def _shift(of: Context, each: Instruction, position: int) -> Form | None:
     """SHF: a funnel shift of two words; one of them is zero or a sign in what compilers write."""
     found = _sources(of, each, position, 3)
     if found is None:
@@ -142,7 +140,7 @@ def _shift(of: Evaluation, each: Instruction, position: int) -> Form | None:
     return None
 
 
-def _shift_right(of: Evaluation, each: Instruction, source: Form, amount: int) -> Form:
+def _shift_right(of: Context, each: Instruction, source: Form, amount: int) -> Form:
     bounds = range_of(source)
     is_positive = bounds.low is not None and bounds.low >= 0
     if not is_positive and not each.has("S32", "S64"):
@@ -155,7 +153,7 @@ def _shift_right(of: Evaluation, each: Instruction, source: Form, amount: int) -
     return of.symbols.shifted_right(source, amount)
 
 
-def _shift_by_variable(of: Evaluation, each: Instruction, found: list[Form]) -> Form | None:
+def _shift_by_variable(of: Context, each: Instruction, found: list[Form]) -> Form | None:
     bounds = range_of(found[1])
     if each.has("L") and found[0].value is not None and bounds.high is not None:
         high = found[0].value << min(31, bounds.high)
@@ -178,7 +176,7 @@ def _scaling(symbol: Symbol) -> tuple[Form, int, int]:
     return whole, magic, shift
 
 
-def _logic(of: Evaluation, each: Instruction, position: int) -> Form | None:
+def _logic(of: Context, each: Instruction, position: int) -> Form | None:
     operands = [operand for operand in each.sources if operand.kind != "predicate"]
     if len(operands) < 4 or operands[3].kind != "immediate":
         return None
@@ -191,7 +189,7 @@ def _logic(of: Evaluation, each: Instruction, position: int) -> Form | None:
     return combined(of.symbols, found, operands[3].value)
 
 
-def _extreme(of: Evaluation, each: Instruction, position: int) -> Form | None:
+def _extreme(of: Context, each: Instruction, position: int) -> Form | None:
     """VIMNMX, IMNMX: the smaller where the predicate is true."""
     which = next((operand for operand in each.sources if operand.kind == "predicate"), None)
     found = _sources(of, each, position, 2)
@@ -200,7 +198,7 @@ def _extreme(of: Evaluation, each: Instruction, position: int) -> Form | None:
     return of.symbols.extreme(found[0], found[1], is_min=not which.negated)
 
 
-def _add_extreme(of: Evaluation, each: Instruction, position: int) -> Form | None:
+def _add_extreme(of: Context, each: Instruction, position: int) -> Form | None:
     which = next((operand for operand in each.sources if operand.kind == "predicate"), None)
     found = _sources(of, each, position, 3)
     if found is None or which is None or which.name:
@@ -208,7 +206,7 @@ def _add_extreme(of: Evaluation, each: Instruction, position: int) -> Form | Non
     return of.symbols.extreme(add(found[0], found[1]), found[2], is_min=not which.negated)
 
 
-def _select(of: Evaluation, each: Instruction, position: int) -> Form | None:
+def _select(of: Context, each: Instruction, position: int) -> Form | None:
     found = _sources(of, each, position, 2)
     which = next((operand for operand in each.sources if operand.kind == "predicate"), None)
     if found is None or which is None:
@@ -222,12 +220,12 @@ def _select(of: Evaluation, each: Instruction, position: int) -> Form | None:
     return of.symbols.chosen(first, second, (predicate, False), of.deciding(predicate))
 
 
-def _move(of: Evaluation, each: Instruction, position: int) -> Form | None:
+def _move(of: Context, each: Instruction, position: int) -> Form | None:
     found = _sources(of, each, position, 1)
     return found[0] if found else None
 
 
-def _packed_constant(_of: Evaluation, each: Instruction, _position: int) -> Form | None:
+def _packed_constant(_of: Context, each: Instruction, _position: int) -> Form | None:
     """`HFMA2 R, -RZ, RZ, 0, 3` loads two half-precision constants: a disguised MOV."""
     if not is_move(each):
         return None
@@ -242,7 +240,7 @@ def _packed_constant(_of: Evaluation, each: Instruction, _position: int) -> Form
     return number(signed(words))
 
 
-def _same_in_all_lanes(of: Evaluation, each: Instruction, position: int) -> Form | None:
+def _same_in_all_lanes(of: Context, each: Instruction, position: int) -> Form | None:
     """SHFL: the same form where it does not depend on the lane."""
     found = _sources(of, each, position, 1)
     if found is None:
@@ -252,7 +250,7 @@ def _same_in_all_lanes(of: Evaluation, each: Instruction, position: int) -> Form
     return found[0]
 
 
-def _absolute(of: Evaluation, each: Instruction, position: int) -> Form | None:
+def _absolute(of: Context, each: Instruction, position: int) -> Form | None:
     found = _sources(of, each, position, 1)
     if found is None:
         return None
@@ -267,7 +265,7 @@ def _absolute(of: Evaluation, each: Instruction, position: int) -> Form | None:
     return of.symbols.unknown("abs", (found[0],), Range(0, high))
 
 
-def _bits(of: Evaluation, each: Instruction, position: int) -> Form | None:
+def _bits(of: Context, each: Instruction, position: int) -> Form | None:
     """SGXT.U32: the lowest bits."""
     found = _sources(of, each, position, 2)
     if found is None or found[1].value is None or not each.has("U32"):
@@ -275,7 +273,7 @@ def _bits(of: Evaluation, each: Instruction, position: int) -> Form | None:
     return of.symbols.masked(found[0], (1 << (found[1].value & 31)) - 1)
 
 
-def _counted(of: Evaluation, each: Instruction, position: int) -> Form | None:
+def _counted(of: Context, each: Instruction, position: int) -> Form | None:
     found = _sources(of, each, position, 1)
     return of.symbols.unknown("bits", tuple(found or ()), Range(-1, 32), extra=position)
 
