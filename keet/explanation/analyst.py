@@ -77,6 +77,8 @@ class Explanation(NamedTuple):
     grounding: Grounded
     author: Authorship | None = None
     """The model that had a part in it."""
+    reads_code: bool = True
+    """Whether machine code may be analysed."""
 
 
 def explain(
@@ -98,7 +100,7 @@ def explain(
         _explain(launch, profile, coverage, top, numbers, reads_code=launch in read)
         for launch in launches
     )
-    return Explanation(profile, told, Grounded(told))
+    return Explanation(profile, told, Grounded(told), reads_code=sass)
 
 
 def _explain(  # noqa: PLR0913 - what all launches of a report share, and one of them

@@ -63,6 +63,8 @@ class Case:
 
     def machine_code(self, each: LaunchExplanation) -> MachineCode | Absent:
         """The analysis of a launch's machine code; its parts are computed once per case."""
+        if not all(explanation.reads_code for explanation in self.explanations):
+            return Absent("the machine code is not analysed in this run", "leave out --no-sass")
         from keet.analysis.sass import machine_code
 
         key = id(each.launch)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
+from pathlib import Path
 
 import pytest
 from keet_tools.case import Answer, Case
@@ -12,6 +14,8 @@ from keet_tools.registry import call_tool
 
 from keet.analysis.sass import MachineCode
 from keet.analysis.sass.program import Program
+from keet.explanation.analyst import explain
+from keet.ingest import read_profile
 from tests.unit.keet_tools.test_tools import all_pages, ask, said
 
 Make = Callable[..., Case]
@@ -278,3 +282,10 @@ def test_hostile_names_stay_in_their_quotes(case_of: Make, monkeypatch: pytest.M
     outside = re.sub(r"`[^`\n]*`", "", text)
     assert "99%" not in outside
     assert "ignore previous" not in outside
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_sass_holds_for_the_tools_too(name: str) -> None:
+    profile = read_profile(Path("kernels_samples/stencil_march/slow.ncu-rep"))
+    case = Case([explain(profile, profile.launches, 5, count(1), sass=False)])
+    assert "--no-sass" in call_tool(case, name, {}).text

@@ -1,0 +1,76 @@
+"""What the machine code adds to explanations, and how to switch it off."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Keet
+
+STREAMS = Path("evals/sass/streams/streams.keet.json.zst")
+HEALTHY = Path("kernels_samples/field_axpy/fast.ncu-rep")
+UNEVEN = Path("kernels_samples/sparse_apply/slow.ncu-rep")
+
+
+def launch_of(keet: Keet, report: Path, *options: str) -> dict:
+    told = keet("explain", report, "--no-model", "--format", "json", *options)
+    return json.loads(told.out)["launches"][0]
+
+
+def test_reading_the_same_bytes_again_is_a_finding(keet: Keet) -> None:
+    """Three passes over rows of 1 MB: DRAM reads 805 MB for 268 MB."""
+    launch = launch_of(keet, STREAMS, "--launch", "0")
+    first = launch["findings"][0]
+    assert first["id"] == "redundant_traffic"
+    assert launch["machine_code"] == "analysed"
+    factors = [launch["evidence"][each]["value"] for each in first["evidence"]]
+    assert any(value == pytest.approx(3.0, rel=0.02) for value in factors)
+    assert {place["line"] for place in first["locations"]}
+
+
+def test_without_the_code_it_is_not_known(keet: Keet) -> None:
+    launch = launch_of(keet, STREAMS, "--launch", "0", "--no-sass")
+    assert launch["machine_code"] == "off"
+    assert "redundant_traffic" not in [finding["id"] for finding in launch["findings"]]
+
+
+def test_every_byte_once_is_said_with_proof_alone(keet: Keet) -> None:
+    assert "Every byte is read once" in launch_of(keet, HEALTHY)["verdict"]["headline"]
+    without = launch_of(keet, HEALTHY, "--no-sass")["verdict"]["headline"]
+    assert "once" not in without
+
+
+def test_the_line_to_change_leads(keet: Keet) -> None:
+    """The loop whose length differs between warps, before the line where they wait."""
+    text = "k < end"
+    lines = (UNEVEN.parent / "slow.cu").read_text(encoding="utf-8").splitlines()
+    loop = next(number for number, line in enumerate(lines, 1) if text in line)
+    assert launch_of(keet, UNEVEN)["findings"][0]["locations"][0]["line"] == loop
+    assert launch_of(keet, UNEVEN, "--no-sass")["findings"][0]["locations"][0]["line"] != loop
+
+
+def test_only_the_longest_launches_are_looked_at_and_it_says_so(keet: Keet) -> None:
+    told = keet("explain", STREAMS, "--no-model", "--launch", "0-11", width=120)
+    assert "machine code was looked at for the 8 longest of 12 launches" in told.out
+    states = [
+        launch["machine_code"]
+        for launch in json.loads(
+            keet("explain", STREAMS, "--no-model", "--launch", "0-11", "--format", "json").out
+        )["launches"]
+    ]
+    assert states.count("off") == 4
+
+
+@pytest.mark.parametrize(("options", "expected"), [([], {"off"}), (["--sass"], {"analysed"})])
+def test_batch(keet: Keet, tmp_path: Path, options: list[str], expected: set[str]) -> None:
+    report = tmp_path / "in" / HEALTHY.name
+    report.parent.mkdir()
+    report.symlink_to(HEALTHY.absolute())
+    assert keet("batch", report.parent, "-o", tmp_path / "out", "--jobs", "1", *options).code == 0
+    asked = keet("query", tmp_path / "out", "SELECT explanation FROM launches", "--format", "json")
+    rows = json.loads(asked.out)["rows"]
+    found = {json.loads(next(iter(row.values() if isinstance(row, dict) else row)))["machine_code"]
+             for row in rows}  # fmt: skip
+    assert found == expected

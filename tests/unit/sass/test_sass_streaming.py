@@ -1,0 +1,75 @@
+"""Once or several times: what is needed before either is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from keet.analysis.sass.limits import compared_parameters
+from keet.analysis.sass.reuse import PointerReuse
+from keet.analysis.sass.streaming import judged
+from tests.unit.sass.assembled import assembled, machine
+
+MB = 1_000_000
+
+
+def row(distinct: int | None, asked: int, *, overlaps: bool = False) -> PointerReuse:
+    return PointerReuse(
+        "param+0x0", (), asked, distinct, distinct, "bound", may_overlap=overlaps, l1_bytes=asked
+    )
+
+
+@pytest.mark.parametrize(
+    ("dram", "rows", "verdict"),
+    [
+        (100 * MB, [row(100 * MB, 100 * MB)], "once"),
+        (300 * MB, [row(100 * MB, 300 * MB)], "several"),
+        (135 * MB, [row(100 * MB, 300 * MB)], "between"),
+        (50 * MB, [row(100 * MB, 300 * MB)], "unknown"),  # the bound is not reached
+        (100 * MB, [row(100 * MB, 100 * MB, overlaps=True)], "unknown"),
+        (300 * MB, [row(100 * MB, 300 * MB, overlaps=True)], "several"),  # only more, then
+        (300 * MB, [row(100 * MB, 300 * MB), row(None, 300 * MB)], "unknown"),  # a gather
+        (300 * MB, [row(100 * MB, 300 * MB), row(None, 3 * MB)], "several"),  # a small one
+        (3000, [row(1000, 3000)], "unknown"),  # too small to tell
+        (None, [row(100 * MB, 100 * MB)], "unknown"),
+        (100 * MB, [], "unknown"),
+    ],
+)
+def test_verdicts(dram: int | None, rows: list[PointerReuse], verdict: str) -> None:
+    found = judged(dram, rows)
+    assert found.verdict == verdict
+    assert bool(found.reason) == (verdict == "unknown")
+
+
+def test_spills_may_be_what_is_read_again() -> None:
+    assert judged(300 * MB, [row(100 * MB, 300 * MB)], has_local_memory=True).verdict == "unknown"
+
+
+ROWS = """
+    S2R R0, SR_TID.X
+    S2R R1, SR_CTAID.X
+    LDC R2, c[0x0][0x218]
+    {}
+    @P0 EXIT
+    IMAD R3, R1, R2, R0
+    LDC.64 R4, c[0x0][0x210]
+    IMAD.WIDE R6, R3, 0x4, R4
+    LDG.E R8, [R6.64]
+    STG.E [R6.64], R8
+    EXIT
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "overlaps"),
+    [
+        ("ISETP.GE.AND P0, PT, R0, R2, PT", False),  # x < width
+        ("ISETP.GE.AND P0, PT, R0, 0x40, PT", True),
+    ],
+)
+def test_rows_are_apart_where_an_index_is_compared_with_their_distance(
+    guard: str, *, overlaps: bool
+) -> None:
+    code = machine(assembled(ROWS.format(guard)), {})
+    (found,) = code.reuse
+    assert found.may_overlap == overlaps
+    assert bool(compared_parameters(code.evaluation)) != overlaps
