@@ -38,7 +38,7 @@ def digest(case: Case) -> str:
     if len(case.explanations) > 1:
         told.append(f"diff_profiles, report 1 is before and 0 after:\n{_changes(case)}")
     if not any(each.launch.source_files.values()):
-        told.append(f"read_sass:\n{_hottest_code(case)}")
+        told.append(f"read_sass:\n{call_tool(case, 'read_sass', {}).text}")
     return "\n\n".join(told)
 
 
@@ -75,17 +75,6 @@ def _units(each: LaunchExplanation) -> Iterator[str]:
     for ceiling in each.ceilings:
         if ceiling.reached.value >= _LEAST_BUSY:
             yield f"{ceiling.spoken} {ceiling.reached:.1f} [{ceiling.reached.id}]"
-
-
-def _hottest_code(case: Case) -> str:
-    """Where there is no source, the instructions around the hottest one."""
-    from keet.analysis.hotspots import Hotspots, find_hotspots
-
-    found = find_hotspots(case.launch().launch, "instruction")
-    if not isinstance(found, Hotspots) or not found.spots:
-        return "not known"
-    address = found.spots[0].address
-    return call_tool(case, "read_sass", {"at": f"{address:#x}"}).text
 
 
 def overview(case: Case) -> str:
