@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from keet.analysis.sass.machine_code import MachineCode
+from keet.analysis.sass.opcodes import Role
 from keet.analysis.sass.trips import uneven_exits
 from keet.profile import Location
 
@@ -21,9 +22,14 @@ def producers(code: MachineCode) -> Amounts:
     """Lines of the instructions whose results warps wait for, by samples of those waits."""
     found: Amounts = Counter()
     for wait in code.waits:
-        if wait.reason in ("long_scoreboard", "short_scoreboard") and wait.producers:
+        if wait.reason not in ("long_scoreboard", "short_scoreboard") or not wait.producers:
+            continue
+        if code.program.code[wait.producers[0]].role in _DATA:
             _count(found, code, wait.producers[0], wait.samples)
     return found
+
+
+_DATA = (Role.LOAD, Role.ATOMIC, Role.COPY)
 
 
 def conversions_to_double(code: MachineCode) -> Amounts:

@@ -297,7 +297,10 @@ def read_several_times(view: View) -> Iterator[Finding]:
         "distinct bytes that the loads can touch, by the machine code",
         executed,
     )
-    times = view.ratio("dram_reads_per_byte", "DRAM reads of each byte", read, distinct)
+    factor = Quantity(found.times or 1.0, "")  # of what the loads asked for
+    times = view.ledger.derived(
+        "dram_reads_per_byte", factor, "DRAM reads of each byte", read, distinct
+    )
     written = view.value("dram_bytes_written") or 0.0
     kept = 1 - float(read.value) / (float(read.value) + written) * (1 - 1 / float(times.value))
     hedge = "at most" if found.basis == "bound" else "about"

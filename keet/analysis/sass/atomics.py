@@ -65,8 +65,17 @@ def _spread(form: Form) -> Spread:
         if lane and all(symbol.kind == "shr" and _drops_lanes(symbol.arguments) for symbol in lane):
             return "one address per warp or less"
         return "different addresses"
-    return "one address per block" if any(n.startswith("ctaid") for n in names) else "one address"
+    if any(not name.startswith("ctaid") for name in names):
+        return "different addresses" if all(n[:4] in ("loop", "ctai") for n in names) else "unknown"
+    return "one address per block" if names else "one address"
 
 
 def _drops_lanes(arguments: tuple[object, ...]) -> bool:
-    return len(arguments) > 1 and isinstance(arguments[1], int) and arguments[1] >= 5
+    """Whether `(tid.x + 32 n) >> 5` or more: the same for all lanes of a warp."""
+    if len(arguments) < 2 or not isinstance(arguments[1], int) or arguments[1] < 5:
+        return False
+    whole = arguments[0]
+    return isinstance(whole, Form) and all(
+        coefficient % 32 == 0 or (coefficient == 1 and [s.name for s in product] == ["tid.x"])
+        for product, coefficient in whole.terms.items()
+    )

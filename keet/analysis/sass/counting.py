@@ -128,8 +128,11 @@ def distinct_bytes(strides: Sequence[Stride], width: int, offsets: Sequence[int]
     return min(distinct_values(strides, offsets) * width, span + width)
 
 
-def sector_bytes(strides: Sequence[Stride], width: int) -> int:
-    """The same in whole sectors: what has to be moved."""
+def sector_bytes(strides: Sequence[Stride], width: int, *, is_aligned: bool) -> int:
+    """The same in whole sectors: what has to be moved.
+
+    A row that begins anywhere can touch one sector more than its length tells.
+    """
     runs, length = 1, width
     for stride in sorted(strides):
         step, size = stride.step, stride.count
@@ -137,12 +140,18 @@ def sector_bytes(strides: Sequence[Stride], width: int) -> int:
             length += step * (size - 1)
         else:
             runs *= size
-    return runs * -(-length // SECTOR) * SECTOR
+    if is_aligned:
+        return runs * -(-length // SECTOR) * SECTOR
+    common = math.gcd(SECTOR, width, *(stride.step for stride in strides))
+    return runs * ((length + SECTOR - common - 1) // SECTOR + 1) * SECTOR
 
 
 class Bound(NamedTuple):
     bytes: int
     sector_bytes: int
+    """In whole sectors, rows beginning at a sector's start."""
+    worst_sector_bytes: int
+    """In whole sectors, wherever rows begin."""
 
 
 def bound_of(shapes: Iterable[Shape]) -> Bound:
@@ -150,7 +159,7 @@ def bound_of(shapes: Iterable[Shape]) -> Bound:
     skeletons: dict[object, dict[object, list[Shape]]] = {}
     for shape in shapes:
         skeletons.setdefault(shape.skeleton, {}).setdefault(shape.key, []).append(shape)
-    total = Bound(0, 0)
+    total = Bound(0, 0, 0)
     every: list[Shape] = []
     for alike in skeletons.values():
         apart = [_together(found) for found in alike.values()]
@@ -159,19 +168,25 @@ def bound_of(shapes: Iterable[Shape]) -> Bound:
         total = Bound(
             total.bytes + min(sum(b.bytes for b in apart), joined.bytes),
             total.sector_bytes + min(sum(b.sector_bytes for b in apart), joined.sector_bytes),
+            total.worst_sector_bytes
+            + min(sum(b.worst_sector_bytes for b in apart), joined.worst_sector_bytes),
         )
         every += own
     hull = _hull(every)
     if hull is None:
         return total
     whole = -(-hull // SECTOR) * SECTOR + SECTOR
-    return Bound(min(total.bytes, hull), min(total.sector_bytes, whole))
+    return Bound(
+        min(total.bytes, hull),
+        min(total.sector_bytes, whole),
+        min(total.worst_sector_bytes, whole),
+    )
 
 
 def _together(shapes: Sequence[Shape]) -> Bound:
     """Accesses of one skeleton, as if each reached as far as the farthest."""
     first = shapes[0]
-    size, sectors = 1, 1
+    size, sectors, worst = 1, 1, 1
     for place, group in enumerate(first.groups):
         strides = [
             Stride(stride.step, max(shape.groups[place].strides[at].count for shape in shapes))
@@ -180,19 +195,22 @@ def _together(shapes: Sequence[Shape]) -> Bound:
         offsets = sorted({shape.groups[place].offset for shape in shapes})
         if group.factor:
             values = distinct_values(strides, offsets)
-            size, sectors = size * values, sectors * values
+            size, sectors, worst = size * values, sectors * values, worst * values
         else:
             size *= distinct_bytes(strides, first.width, offsets)
-            sectors *= _sectors_together(strides, first.width, offsets)
-    return Bound(size, sectors)
+            sectors *= _sectors_together(strides, first.width, offsets, is_aligned=True)
+            worst *= _sectors_together(strides, first.width, offsets, is_aligned=False)
+    return Bound(size, sectors, worst)
 
 
-def _sectors_together(strides: Sequence[Stride], width: int, offsets: Sequence[int]) -> int:
+def _sectors_together(
+    strides: Sequence[Stride], width: int, offsets: Sequence[int], *, is_aligned: bool
+) -> int:
     """Offsets that lie within a sector of each other share it."""
     steps = [b - a for a, b in pairwise(offsets)]
     if steps and max(steps) <= max(width, SECTOR):
-        return sector_bytes(strides, width + offsets[-1] - offsets[0])
-    return sector_bytes(strides, width) * len(offsets)
+        return sector_bytes(strides, width + offsets[-1] - offsets[0], is_aligned=is_aligned)
+    return sector_bytes(strides, width, is_aligned=is_aligned) * len(offsets)
 
 
 def _hull(shapes: Sequence[Shape]) -> int | None:

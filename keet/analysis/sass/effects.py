@@ -117,8 +117,8 @@ def _predicates(name: str, operands: tuple[Operand, ...]) -> list[str]:
 
 def span(register: str, words: int) -> list[str]:
     """`span("R4", 2)` is R4, R5."""
-    if not register:
-        return []
+    if not register or not register[-1].isdigit():
+        return []  # URZ
     if words == 1:
         return [register]
     prefix = "UR" if register.startswith("U") else "R"

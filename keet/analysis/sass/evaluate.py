@@ -21,12 +21,12 @@ from keet.analysis.sass.forms import (
 from keet.analysis.sass.heads import LoopHeads
 from keet.analysis.sass.instruction import Instruction
 from keet.analysis.sass.launched import Launched
-from keet.analysis.sass.opcodes import Role
+from keet.analysis.sass.opcodes import IMPURE, Role
 from keet.analysis.sass.operands import Operand
 from keet.analysis.sass.program import Program
 from keet.analysis.sass.rules import REBUILD, RULES, signed
 from keet.analysis.sass.symbols import Symbols, simplified
-from keet.analysis.sass.trips import trips_of
+from keet.analysis.sass.trips import is_ragged, trips_of
 from keet.analysis.sass.values import Kind
 
 
@@ -139,14 +139,19 @@ class Evaluation:
         if len(unique) > _MOST_PATHS:
             return self.symbols.unknown("either", tuple(unique[:4]), extra=index, depends={"path"})
         found = unique[0]
-        for place, other in enumerate(unique[1:]):
-            found = self.symbols.chosen(other, found, ("path", value.block, place), {"path"})
+        for other in unique[1:]:
+            came = tuple(at for at, each in enumerate(forms) if each.key == other.key)
+            found = self.symbols.chosen(other, found, ("path", value.block, came), {"path"})
         return found
 
     def deciding(self, predicate: int) -> frozenset[str]:
         """What a predicate depends on."""
-        found: set[str] = set()
-        for position in self.program.values.definitions(predicate, 8):
+        values = self.program.values
+        found = {"path"} if values.all[predicate].kind is Kind.JOIN else set[str]()
+        origins = [*values.origins(predicate, 8)]
+        if len(origins) >= 8 or any(each.kind is not Kind.DEFINITION for each in origins):
+            found.add("unknown")
+        for position in values.definitions(predicate, 8):
             for each in self.program.values.read[position].values():
                 known = self._forms.get(each)
                 found |= known.depends if known else {"unknown"}
@@ -174,6 +179,8 @@ class Evaluation:
 
     def _opaque(self, position: int, register: str, depends: frozenset[str] | set[str]) -> Form:
         """What no rule covers. Made of parameters alone it is one more unknown constant."""
+        if self.program.code[position].opcode in IMPURE:
+            depends = {*depends, "unknown"}
         name = f"{register}@{position}"
         return of_symbol(self.symbols.make("opaque", name, depends=depends))
 
@@ -217,7 +224,7 @@ class Evaluation:
 
     def _loaded_constant(self, each: Instruction, position: int, register: str) -> Form:
         operand = each.sources[0] if each.sources else None
-        if operand is None or operand.kind != "constant":
+        if operand is None or operand.kind != "constant" or each.has("U8", "S8", "U16", "S16"):
             return self._opaque(position, register, {"unknown"})
         words = [r for r in each.writes if "P" not in r]
         return self._constant(operand, position, 4 * words.index(register))
@@ -357,7 +364,7 @@ class Evaluation:
             range=Range(0, trips - 1 if trips is not None else None),
             depends={name},
             is_loose=not is_even,
-            arguments=(loop.index,),
+            arguments=(loop.index, not is_even and is_ragged(self.program, loop)),
         )
 
     def trips(self, loop: Loop) -> tuple[int | None, bool]:

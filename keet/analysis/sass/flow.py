@@ -45,6 +45,8 @@ class Loop:
     """Iterations per entry, as an average over all warps. `None` without execution counts."""
     entries: int | None = None
     """How often warps entered the loop."""
+    is_counted: bool = True
+    """Whether the counts tell the entries; else they are at most so many."""
 
 
 @dataclass(slots=True)
@@ -304,7 +306,20 @@ def _count_trips(flow: Flow, code: Sequence[Instruction], executed: Mapping[int,
             )
             entries += max(0, count(loop.header) - entries - again)
         loop.entries = max(entries, 1)
+        loop.is_counted = all(
+            _is_told(flow, code, before, loop.header)
+            for before in flow.blocks[loop.header].predecessors
+            if before not in loop.blocks
+        )
         loop.trips = max(1.0, count(loop.header) / loop.entries)
+
+
+def _is_told(flow: Flow, code: Sequence[Instruction], before: int, header: int) -> bool:
+    """Whether counts tell how often control went from a block to the header."""
+    if code[flow.blocks[before].end - 1].opcode in ("EXIT", "RET", "KILL"):
+        return False  # some warps ended there
+    others = [each for each in flow.blocks[before].successors if each != header]
+    return all(flow.blocks[other].predecessors == [before] for other in others)
 
 
 def _edge_count(flow: Flow, runs: int, before: int, header: int, count: object) -> int:

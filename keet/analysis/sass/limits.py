@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from keet.analysis.sass.evaluate import Evaluation
 from keet.analysis.sass.forms import Form, Symbol
-from keet.analysis.sass.opcodes import Role
 
 _CLAMPS = ("VIMNMX", "IMNMX", "VIADDMNMX", "UIMNMX", "UVIMNMX")
 
@@ -18,10 +17,13 @@ def compared_parameters(evaluation: Evaluation) -> frozenset[Symbol]:
     found: set[Symbol] = set()
     for position in evaluation.program.ran:
         each = evaluation.program.code[position]
-        if each.role is not Role.PREDICATE and each.opcode not in _CLAMPS:
+        orders = each.opcode in ("ISETP", "UISETP") and each.has("LT", "LE", "GT", "GE")
+        if not orders and each.opcode not in _CLAMPS:
             continue
-        for operand in each.sources:
-            form = evaluation.operand(operand, position)
+        forms = [evaluation.operand(operand, position) for operand in each.sources]
+        if not any(form is not None and form.depends for form in forms):
+            continue  # a test of parameters alone says nothing about indices
+        for form in forms:
             limit = _plain(form) if form is not None else None
             if limit is not None:
                 found.add(limit)

@@ -125,5 +125,12 @@ SHORT_SCOREBOARD = words(
 """Opcodes of variable latency behind the MIO queue or on pipes that are shared by an SM."""
 
 
+IMPURE = words(
+    """VOTE VOTEU ELECT B2R B2UR CS2UR BMOV PCNT LEPC GETLMEMBASE MATCH REDUX CREDUX S2R S2UR CS2R
+    CSMTEST QSPC P2R UP2UR R2B SHFL"""
+)
+"""Opcodes whose results depend on more than their operands: on lanes, barriers, clocks."""
+
+
 def role_of(opcode: str) -> Role:
     return ROLES.get(opcode, Role.UNKNOWN)

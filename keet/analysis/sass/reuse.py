@@ -36,6 +36,8 @@ class Access:
     """`None`: no bound, because the offset depends on data or on unknown quantities."""
     is_estimate: bool
     """Rests on an average number of iterations, a clamp, a remainder or a choice."""
+    is_ragged: bool
+    """Rests on the average of trip counts that differ widely between warps."""
     is_vague: bool
     """Rests on bounds that real programs may stay far below: remainders, logic on bits."""
     threads: int | None
@@ -129,6 +131,7 @@ def _access(
         _KINDS[each.role],
         shape,
         is_estimate=bool(loose),
+        is_ragged=any(symbol.kind == "loop" and symbol.arguments[1] for symbol in loose),
         is_vague=any(symbol.kind not in _CLOSE for symbol in loose),
         threads=ran,
     )
@@ -140,9 +143,10 @@ def address_form(program: Program, evaluation: Evaluation, position: int) -> For
     memory = each.memory
     total = number(memory.value) if memory else number(0)
     read = program.values.read[position]
-    for name in (memory.name, memory.uniform) if memory else ():
-        if name and name in read:
-            total = add(total, evaluation.form(read[name]), memory.scale if memory else 1)
+    if memory:
+        for name, factor in ((memory.name, memory.scale), (memory.uniform, 1)):
+            if name and name in read:
+                total = add(total, evaluation.form(read[name]), factor)
     return evaluation.resolved(total, program.flow.block_of[position])
 
 
@@ -158,14 +162,14 @@ def _bases(form: Form) -> list[Symbol]:
 def _split_pointer(form: Form, known: frozenset[str]) -> tuple[str, Form]:
     """The pointer that an address starts from, and the rest."""
     bases = _bases(form)
-    base = next((symbol for symbol in bases if symbol.name in known), None)
-    if base is not None:
-        return base.name, Form({p: c for p, c in form.terms.items() if p != (base,)})
     mixed = any(
-        symbol.kind == "choice" and any(other.kind == "param" for other in product)
+        symbol.kind == "choice" and any(other.name in known for other in product)
         for product in form.terms
         for symbol in product
     )
+    base = next((symbol for symbol in bases if symbol.name in known), None)
+    if base is not None and not mixed:
+        return base.name, Form({p: c for p, c in form.terms.items() if p != (base,)})
     return (SEVERAL if mixed or bases else LOADED), form
 
 
@@ -180,6 +184,10 @@ class PointerReuse:
     """`None`: not every load has a bound."""
     sector_bytes_at_most: int | None
     basis: Basis | None
+    worst_sector_bytes: int | None = None
+    """The same if no row began at a sector's start."""
+    is_ragged: bool = False
+    """Rests on trip counts that differ widely between warps: may be below the truth."""
     may_overlap: bool = False
     """The bound counts rows at a distance that the code does not compare any index with."""
     l1_bytes: int | None = None
@@ -222,7 +230,7 @@ def _pointer_reuse(pointer: str, own: Sequence[Access], limits: Collection[Symbo
     found = at_most(ran) if ran else None
     if found is None:
         return PointerReuse(pointer, tuple(own), requested, None, None, None)
-    sectors = bound_of([access.shape for access in ran if access.shape is not None]).sector_bytes
+    bound = bound_of([access.shape for access in ran if access.shape is not None])
     is_bound = all(access.basis == "bound" for access in ran)
     basis: Basis = "bound" if is_bound else "estimate"
     distances = {
@@ -237,8 +245,10 @@ def _pointer_reuse(pointer: str, own: Sequence[Access], limits: Collection[Symbo
         tuple(own),
         requested,
         found,
-        sectors,
+        bound.sector_bytes,
         basis,
+        worst_sector_bytes=bound.worst_sector_bytes,
+        is_ragged=any(access.is_ragged for access in ran),
         may_overlap=any(symbol not in limits for symbol in distances),
     )
 

@@ -93,7 +93,9 @@ def _remainder(of: Context, found: list[Form]) -> Form | None:
     for quotient, factor in ((found[0], found[1]), (found[1], found[0])):
         count = factor.value
         symbol = next(iter(quotient.symbols), None)
-        if count is None or symbol is None or len(quotient.terms) != 1 or symbol.kind != "scaled":
+        if count is None or symbol is None or symbol.kind != "scaled":
+            continue
+        if len(quotient.terms) != 1 or next(iter(quotient.terms)) != (symbol,):
             continue
         whole, magic, shift = _scaling(symbol)
         divisor = -count * next(iter(quotient.terms.values()))
@@ -133,8 +135,8 @@ def _shift(of: Context, each: Instruction, position: int) -> Form | None:
         return _shift_by_variable(of, each, found)
     if each.has("L"):
         return scale(found[0], 1 << (amount & 31)) if not each.has("HI") else None
-    if each.has("U64", "S64"):
-        return _shift_right(of, each, found[0], amount & 31)
+    if amount > 31 or each.has("U64", "S64"):
+        return None  # the high word would have to be known
     if each.has("HI") and not found[0].terms:
         return _shift_right(of, each, found[2], amount & 31)
     return None
@@ -193,15 +195,23 @@ def _extreme(of: Context, each: Instruction, position: int) -> Form | None:
     """VIMNMX, IMNMX: the smaller where the predicate is true."""
     which = next((operand for operand in each.sources if operand.kind == "predicate"), None)
     found = _sources(of, each, position, 2)
-    if found is None or which is None or which.name:
+    if found is None or which is None or which.name or not _is_signed_word(each, found):
         return None
     return of.symbols.extreme(found[0], found[1], is_min=not which.negated)
+
+
+def _is_signed_word(each: Instruction, forms: list[Form]) -> bool:
+    """Whether a comparison of signed numbers is the same: unsigned ones must not be negative."""
+    if any("x2" in modifier or modifier == "RELU" for modifier in each.modifiers):
+        return False
+    lows = [range_of(form).low for form in forms]
+    return not each.has("U32") or all(low is not None and low >= 0 for low in lows)
 
 
 def _add_extreme(of: Context, each: Instruction, position: int) -> Form | None:
     which = next((operand for operand in each.sources if operand.kind == "predicate"), None)
     found = _sources(of, each, position, 3)
-    if found is None or which is None or which.name:
+    if found is None or which is None or which.name or not _is_signed_word(each, found):
         return None
     return of.symbols.extreme(add(found[0], found[1]), found[2], is_min=not which.negated)
 
@@ -245,7 +255,7 @@ def _same_in_all_lanes(of: Context, each: Instruction, position: int) -> Form | 
     found = _sources(of, each, position, 1)
     if found is None:
         return None
-    if any(name.startswith("tid") or name in ("data", "unknown") for name in found[0].depends):
+    if not all(name.startswith("ctaid") for name in found[0].depends):
         return of.symbols.unknown("shuffled", (found[0],), range_of(found[0]), extra=position)
     return found[0]
 
@@ -268,7 +278,7 @@ def _absolute(of: Context, each: Instruction, position: int) -> Form | None:
 def _bits(of: Context, each: Instruction, position: int) -> Form | None:
     """SGXT.U32: the lowest bits."""
     found = _sources(of, each, position, 2)
-    if found is None or found[1].value is None or not each.has("U32"):
+    if found is None or found[1].value is None or not each.has("U32") or found[1].value > 31:
         return None
     return of.symbols.masked(found[0], (1 << (found[1].value & 31)) - 1)
 

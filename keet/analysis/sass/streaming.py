@@ -10,7 +10,10 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from keet.analysis.sass.counting import SECTOR
+from keet.analysis.sass.instruction import Instruction
 from keet.analysis.sass.machine_code import MachineCode
+from keet.analysis.sass.opcodes import GLOBAL, LOCAL, SHARED, Role
 from keet.analysis.sass.reuse import Basis, PointerReuse
 from keet.profile import Launch
 
@@ -50,13 +53,33 @@ class Streaming(NamedTuple):
 def streaming(launch: Launch, code: MachineCode) -> Streaming:
     measured = launch.get("dram_bytes_read")
     dram = int(measured.value) if measured and math.isfinite(measured.value) else None
-    local = sum((code.local_sectors or {}).values())
-    return judged(dram, code.reuse, has_local_memory=local > 0)
+    if dram is not None and code.l2_read_bytes is not None:
+        dram = min(dram, code.l2_read_bytes)  # the rest fills sectors that are written in part
+    return judged(dram, code.reuse, others=_other_readers(code, dram or 0))
 
 
-def judged(
-    dram_bytes: int | None, rows: Sequence[PointerReuse], *, has_local_memory: bool = False
-) -> Streaming:
+def _other_readers(code: MachineCode, dram: int) -> str:
+    """What else may have read DRAM; empty where it is the loads that have a row."""
+    if sum((code.local_sectors or {}).values()):
+        return "local memory is read from DRAM too"
+    ran = [code.program.code[each] for each in code.program.ran]
+    if any(_reads_otherwise(each) for each in ran):
+        return "textures or bulk copies read DRAM too"
+    atomics = sum(
+        (code.sectors or {}).get(each.address, 0) * SECTOR
+        for each in ran
+        if each.role is Role.ATOMIC and each.opcode in GLOBAL
+    )
+    return "atomics read DRAM too" if atomics > (1 - COVERED) * dram else ""
+
+
+def _reads_otherwise(each: Instruction) -> bool:
+    """Loads and copies without a row: textures, surfaces, TMA."""
+    is_plain = each.opcode in (*GLOBAL, *SHARED, *LOCAL)
+    return each.role in (Role.LOAD, Role.COPY) and not is_plain
+
+
+def judged(dram_bytes: int | None, rows: Sequence[PointerReuse], *, others: str = "") -> Streaming:
     asked = sum(row.l1_bytes or 0 for row in rows)
     bounded = [row for row in rows if row.sector_bytes_at_most is not None]
     covered = sum(row.l1_bytes or 0 for row in bounded) / asked if asked else 0.0
@@ -71,8 +94,13 @@ def judged(
     if not obstacle:
         times = (dram_bytes or 0) / (distinct or 1)
         verdict = "several" if times >= SEVERAL else "once" if times <= ONCE else "between"
-        if verdict == "several" and has_local_memory:
-            obstacle = "local memory is read from DRAM too"
+        worst = sum(row.worst_sector_bytes or row.sector_bytes_at_most or 0 for row in bounded)
+        if verdict == "several" and (dram_bytes or 0) / worst < SEVERAL:
+            obstacle = "rows may begin within a sector"
+        if verdict == "several" and any(row.is_ragged for row in bounded):
+            obstacle = "loops differ widely in length between warps"
+        if verdict == "several" and others:
+            obstacle = others
         if verdict != "several" and overlaps:
             obstacle = "rows at an unknown distance may overlap"
     verdict = "unknown" if obstacle else verdict

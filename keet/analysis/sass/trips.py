@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from keet.analysis.sass.flow import Loop
-from keet.analysis.sass.opcodes import Role
+from keet.analysis.sass.opcodes import IMPURE, Role
 from keet.analysis.sass.program import Program
 from keet.analysis.sass.values import Kind
 
 _FAR = 4000
 """Values that are followed backwards from a loop's exit; beyond, trips count as uneven."""
-_VARYING = (Role.LOAD, Role.ATOMIC, Role.SPECIAL, Role.SHUFFLE, Role.UNKNOWN)
+_PURE = (Role.INTEGER, Role.PREDICATE, Role.MOVE, Role.CONSTANT, Role.CONVERSION, Role.FLOAT)
+"""Roles whose results depend on their operands alone, but for the opcodes of `IMPURE`."""
 
 
 def trips_of(program: Program, loop: Loop) -> tuple[int | None, bool]:
@@ -22,7 +23,7 @@ def trips_of(program: Program, loop: Loop) -> tuple[int | None, bool]:
         return None, False
     whole = -int(-loop.trips // 1)
     is_whole = abs(loop.trips - round(loop.trips)) < 1e-9
-    return whole, is_whole and _leaves_together(program, loop)
+    return whole, is_whole and loop.is_counted and _leaves_together(program, loop)
 
 
 def _leaves_together(program: Program, loop: Loop) -> bool:
@@ -60,9 +61,24 @@ def _varies(program: Program, value: int, loop: Loop) -> bool:
         if found.kind is Kind.JOIN and found.block in headers and found.block != loop.header:
             return True
         if found.kind is Kind.DEFINITION:
-            if program.code[found.position].role in _VARYING:
+            each = program.code[found.position]
+            if each.role not in _PURE or each.opcode in IMPURE:
                 return True
             waiting += program.values.read[found.position].values()
         else:
             waiting += found.inputs
+    return False
+
+
+def is_ragged(program: Program, loop: Loop) -> bool:
+    """Whether trip counts may differ by more than one: what ends the loop is compared with
+    something that differs between warps itself."""
+    for position in uneven_exits(program, loop):
+        for predicate in program.values.read[position].values():
+            for source in program.values.definitions(predicate, 8):
+                reads = program.values.read[source].values()
+                varies = bool(reads) and all(_varies(program, each, loop) for each in reads)
+                is_plain = len(reads) == 1 and program.code[source].role is Role.PREDICATE
+                if varies and not is_plain:
+                    return True
     return False

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from keet.analysis.sass.forms import Form
+from keet.analysis.sass.forms import Form, Symbol
 from keet.analysis.sass.program import Program
 from keet.analysis.sass.reuse import Access
 
@@ -30,16 +30,30 @@ class Merge(NamedTuple):
 
 def lane_stride(form: Form) -> int | None:
     """Bytes between the accesses of neighbouring threads; `None` where it is not one number."""
+    if form.depends & {"data", "path", "unknown", "exit"}:
+        return None
     found = 0
     for product, coefficient in form.terms.items():
         if not any("tid.x" in symbol.depends for symbol in product):
             continue
-        if len(product) != 1 or product[0].kind not in ("tid", "mod"):
+        inner = _step(product[0]) if len(product) == 1 else None
+        if inner is None:
             return None
-        if product[0].kind == "mod" and "tid.x" not in product[0].name:
-            return None
-        found += coefficient
+        found += coefficient * inner
     return found
+
+
+def _step(symbol: Symbol) -> int | None:
+    """What a symbol grows by from one thread to the next, as long as it does not wrap."""
+    if symbol.kind == "tid":
+        return 1
+    whole = symbol.arguments[0] if symbol.kind == "mod" else None
+    if not isinstance(whole, Form):
+        return None
+    steps = [(p, c) for p, c in whole.terms.items() if any("tid.x" in s.depends for s in p)]
+    if len(steps) != 1 or len(steps[0][0]) != 1 or steps[0][0][0].kind != "tid":
+        return None
+    return steps[0][1]
 
 
 def merges(program: Program, found: Sequence[Access]) -> list[Merge]:
@@ -78,11 +92,14 @@ def _runs(group: Sequence[Access]) -> list[Merge]:
 
 
 def _is_aligned(form: Form, offset: int, width: int) -> bool | None:
-    common = math.gcd(offset, _ALLOCATION)
+    common, unknown = math.gcd(offset, _ALLOCATION), False
     for product, coefficient in form.terms.items():
         if not product:
             continue
         if coefficient % width and any(symbol.is_uniform for symbol in product):
-            return None
+            unknown = True
+            continue
         common = math.gcd(common, coefficient)
-    return common % width == 0
+    if common % width:
+        return False  # neighbouring threads are closer together than that
+    return None if unknown else True

@@ -13,6 +13,7 @@ from keet.analysis.sass.counting import (
     distinct_bytes,
     distinct_values,
     merged,
+    sector_bytes,
     shape_of,
 )
 from keet.analysis.sass.forms import Form, Range, Symbol, add, of_symbol, scale
@@ -40,6 +41,13 @@ def test_no_more_bytes_than_the_bound(of: list[Stride], starts: list[int], width
 @given(strides)
 def test_merging_strides_loses_no_value(of: list[Stride]) -> None:
     assert sums(of, [0]) <= sums(list(merged(of)), [0])
+
+
+@given(strides, st.integers(0, 64), st.sampled_from([1, 2, 4, 8]))
+def test_no_more_sectors_than_the_worst(of: list[Stride], start: int, width: int) -> None:
+    of = [Stride(stride.step * width, stride.count) for stride in of]
+    touched = {(width * start + at + byte) // 32 for at in sums(of, [0]) for byte in range(width)}
+    assert 32 * len(touched) <= sector_bytes(of, width, is_aligned=False)
 
 
 def test_bounds_are_exact_where_strides_nest() -> None:

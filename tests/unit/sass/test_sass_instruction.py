@@ -327,3 +327,10 @@ def test_well_formed_text_gives_back_its_registers(case) -> None:
     text, writes, reads, guard = case
     found = parse(0, text)
     assert (set(found.writes), set(found.reads), found.guard) == (writes, reads, guard)
+
+
+@pytest.mark.parametrize(
+    "text", ["LDG.E R2, desc[URZ][R4.64]", "HGMMA.64x64x16.F32 R24, gdesc[URZ], R24"]
+)
+def test_a_descriptor_of_zeros(text: str) -> None:
+    assert "URZ" not in parse(0, text).reads

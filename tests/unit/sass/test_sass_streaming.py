@@ -41,7 +41,7 @@ def test_verdicts(dram: int | None, rows: list[PointerReuse], verdict: str) -> N
 
 
 def test_spills_may_be_what_is_read_again() -> None:
-    assert judged(300 * MB, [row(100 * MB, 300 * MB)], has_local_memory=True).verdict == "unknown"
+    assert judged(300 * MB, [row(100 * MB, 300 * MB)], others="spills").verdict == "unknown"
 
 
 ROWS = """

@@ -60,7 +60,8 @@ def test_the_widest_loads_stay_as_they_are() -> None:
 def test_alignment_that_depends_on_a_parameter() -> None:
     body = """
         LDC R6, c[0x0][0x218]
-        IMAD R7, R1, R6, R0
+        IMAD R7, R0, 0x2, RZ
+        IMAD R7, R1, R6, R7
         IMAD.WIDE R4, R7, 0x4, R2
         LDG.E R20, desc[UR4][R4.64]
         LDG.E R21, desc[UR4][R4.64+0x4]
@@ -104,7 +105,7 @@ def test_loads_and_stores_stay_apart() -> None:
         ("IMAD.WIDE R4, R1, 0x4, R2", 0),
         ("IMAD R6, R1, 0x80, R0\nIMAD.WIDE R4, R6, 0x8, R2", 8),
         ("LDC R6, c[0x0][0x218]\nIMAD R7, R0, R6, RZ\nIMAD.WIDE R4, R7, 0x4, R2", None),
-        ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", 0),
+        ("LDG.E R6, desc[UR4][R2.64]\nIMAD.WIDE R4, R6, 0x4, R2", None),
     ],
 )
 def test_distance_between_lanes(address: str, stride: int | None) -> None:
