@@ -1,7 +1,7 @@
 """Whether a launch reads its data from DRAM once or several times: measured bytes over distinct.
 
 For kernels that stream, the bound on distinct bytes is the traffic: on the casebook's work
-families, 140 of 140 launches that read each byte once have DRAM reads within 20 % of it.
+families, 145 of 213 launches that read each byte once are shown to, and none is called several.
 """
 
 from __future__ import annotations
