@@ -76,8 +76,8 @@ def sfu_bound(view: View) -> Iterator[Finding]:
 
 _OVERHEAD_PURPOSES = ("address", "control", "conversion")
 _OVERHEAD = 0.5
-"""Of all issue slots. Chosen on the casebook's work families, where launches that integer work limits
-lie from 0.62 up (5) and the others up to 0.50 (311): near the gate, either answer can be wrong."""
+"""Of all issue slots. Chosen on the casebook's work families: launches that integer work limits lie
+from 0.62 up (5), the others up to 0.50 (311). Near the gate, either answer can be wrong."""
 
 
 def integer_overhead(view: View) -> Iterator[Finding]:
