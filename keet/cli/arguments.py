@@ -62,6 +62,16 @@ def add_source(parser: ArgumentParser) -> None:
     )
 
 
+def add_run_table(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--run-table",
+        type=Path,
+        metavar="FILE",
+        help="time of each kernel over the whole run: a table of keet profile, or CSV with kernel, "
+        "launches and total time (default: the table beside the report)",
+    )
+
+
 def add_no_sass(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-sass", action="store_true", help="do not analyse the machine code (SASS)"

@@ -22,16 +22,25 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _GIANT = 64 << 20
 
 
-def read_profile(path: StrPath, *, source: StrPath | None = None) -> Profile:
+def read_profile(
+    path: StrPath, *, source: StrPath | None = None, run_table: StrPath | None = None
+) -> Profile:
     """Read a `.ncu-rep`, a `.ncu-repz`, an `ncu --csv --page raw` export or a keet snapshot
     (packed or not).
 
     What a file is, its bytes say, not its name. `source` is a folder with the sources, for reports
-    that do not embed them. Raises an `IngestError` that names the file, what is wrong and what to
-    do. A profile that is returned is all of its file; launches are decoded when they are asked for,
-    and one whose bytes were changed raises then.
+    that do not embed them. `run_table` is the table of the whole run; without it, one that lies
+    beside the report and belongs to it is used (`app.run.json` of `app.ncu-rep`).
+
+    Raises an `IngestError` that names the file, what is wrong and what to do. A profile that is
+    returned is all of its file; launches are decoded when they are asked for, and one whose bytes
+    were changed raises then.
     """
-    profile = _read(Path(path))
+    from keet.ingest.run_table import with_run
+
+    profile = with_run(
+        _read(Path(path)), Path(path), None if run_table is None else Path(run_table)
+    )
     if source is not None:
         from keet.ingest.source_folder import SourceFolder
 

@@ -31,6 +31,7 @@ from keet.profile import (
     Provenance,
     RawMetric,
     RuleResult,
+    RunTable,
     SourceMarker,
     Value,
     Workload,
@@ -67,6 +68,7 @@ def packed_snapshot(profile: Profile) -> bytes:
     document = {
         MARK: VERSION,
         "provenance": profile.provenance._replace(snapshot=None)._asdict(),
+        **_run_document(profile),
         "launches": [_launch_document(launch) for launch in profile.launches],
     }
     text = json.dumps(
@@ -78,11 +80,21 @@ def packed_snapshot(profile: Profile) -> bytes:
 def snapshot_text(profile: Profile) -> Iterator[str]:
     """The snapshot, a piece at a time: a report with a thousand launches need not fit twice."""
     provenance = profile.provenance._replace(snapshot=None)._asdict()
-    yield f'{{\n "{MARK}": {VERSION},\n "provenance": {_indented(provenance, 1)},\n "launches": ['
+    yield f'{{\n "{MARK}": {VERSION},\n "provenance": {_indented(provenance, 1)},\n'
+    for name, document in _run_document(profile).items():
+        yield f' "{name}": {_indented(document, 1)},\n'
+    yield ' "launches": ['
     for launch in profile.launches:
         yield "," if launch.id else ""
         yield "\n  " + _object(_launch_document(launch), 2)
     yield "\n ]\n}\n"
+
+
+def _run_document(profile: Profile) -> dict[str, Any]:
+    """The table of the run, where there is one."""
+    from keet.ingest.run_table import table_document
+
+    return {"run": table_document(profile.run)} if profile.run else {}
 
 
 def _launch_document(launch: Launch) -> dict[str, Any]:
@@ -198,7 +210,8 @@ def read_snapshot(text: str, path: Path) -> Profile:
             document = packing.unpacked_document(document)
         snapshot = _adapter().validate_python(document)
         launches = tuple(_launch(stored) for stored in snapshot.launches)
-        return Profile(launches, snapshot.provenance._replace(snapshot=str(path)))
+        run = _run(snapshot.run, path)
+        return Profile(launches, snapshot.provenance._replace(snapshot=str(path)), run=run)
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -295,6 +308,13 @@ class _Snapshot:
 
     provenance: Provenance
     launches: list[_StoredLaunch]
+    run: dict[str, Any] | None = None
+
+
+def _run(document: dict[str, Any] | None, path: Path) -> RunTable | None:
+    from keet.ingest.run_table import table_from_document
+
+    return None if document is None else table_from_document(document, path)
 
 
 def _launch(stored: _StoredLaunch) -> Launch:

@@ -22,6 +22,7 @@ from keet.profile.rules import (
     SpeedupEstimate,
     SpeedupScope,
 )
+from keet.profile.run_table import KernelRun, Position, RunPositions, RunTable
 
 __all__ = [
     "Absent",
@@ -30,18 +31,22 @@ __all__ = [
     "FocusMetric",
     "Instances",
     "KernelName",
+    "KernelRun",
     "Launch",
     "LaunchData",
     "Location",
     "Metric",
     "MetricId",
     "NvtxRange",
+    "Position",
     "Profile",
     "Provenance",
     "RawMetric",
     "ReportFormat",
     "RuleKind",
     "RuleResult",
+    "RunPositions",
+    "RunTable",
     "SourceMarker",
     "SpeedupEstimate",
     "SpeedupScope",

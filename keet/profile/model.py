@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.profile.launch import Device, Launch
+from keet.profile.run_table import RunPositions, RunTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +50,8 @@ class Profile:
         default=None, repr=False, compare=False
     )
     """Starts to fetch the SASS text of launches; None if the file has all text, or none."""
+    run: RunTable | None = None
+    """What the whole program took without a profiler; None: nobody recorded that."""
 
     def __post_init__(self) -> None:
         if any(launch.id != index for index, launch in enumerate(self.launches)):
@@ -58,6 +61,15 @@ class Profile:
     def devices(self) -> tuple[Device, ...]:
         """Every GPU that a launch ran on, in the order of first use."""
         return tuple(dict.fromkeys(launch.device for launch in self.launches))
+
+    @cached_property
+    def in_run(self) -> RunPositions | None:
+        """Where its launches stand in the run; None where the run is not known."""
+        if self.run is None:
+            return None
+        from keet.profile.run_link import place_in_run
+
+        return place_in_run(self.launches, self.run)
 
     def prefetch_code(self, launches: Iterable[Launch]) -> None:
         """Start to fetch the SASS text of launches in the background, and return at once.

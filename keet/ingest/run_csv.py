@@ -1,0 +1,162 @@
+"""Tables of a run that people make, or that Nsight Systems prints: CSV with kernel, launches and
+total time (`nsys stats --report cuda_gpu_kern_sum --format csv` is one)."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from keet.errors import DamagedReport, UnknownFormat
+from keet.profile.launch import Dim3
+from keet.profile.run_table import KernelRun, RunTable
+
+_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+_COLUMNS = {
+    "kernel": ("kernel", "name", "kernelname", "function"),
+    "launches": ("launches", "instances", "count", "calls", "invocations", "launchcount"),
+    "total": ("total", "totaltime", "time", "duration", "totalduration"),
+    "shortest": ("min", "shortest", "mintime"),
+    "median": ("med", "median", "mediantime"),
+    "longest": ("max", "longest", "maxtime"),
+    "grid": ("grid", "gridxyz", "gridsize"),
+    "block": ("block", "blockxyz", "blocksize"),
+}
+_NEEDED = ("kernel", "launches", "total")
+_EXAMPLE = "write a header like kernel,launches,total_ms and one line per kernel"
+
+
+def read_run_csv(text: str, path: Path) -> RunTable:
+    """Raises an IngestError that names the line. The same kernel and shape twice is added up."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    rows = [row for row in csv.reader(lines) if row]
+    at, columns = _header(rows, path)
+    kernels: dict[tuple[str, Dim3 | None, Dim3 | None], KernelRun] = {}
+    for number, row in enumerate(rows[at + 1 :], at + 2):
+        kernel = _kernel(_Row(row, columns, f"row {number}", path))
+        key = (kernel.name, kernel.grid, kernel.block)
+        kernels[key] = _added(kernels[key], kernel) if key in kernels else kernel
+    if not kernels:
+        raise UnknownFormat(path, "the table of the run has no row", _EXAMPLE)
+    return RunTable(tuple(_without_shapes_where_mixed(list(kernels.values()))), "file")
+
+
+class _Column:
+    """A heading: `total_ms`, `Total Time (ns)`, `Med (ns)`."""
+
+    def __init__(self, heading: str) -> None:
+        words = re.sub(r"[^a-zµ]+", " ", heading.lower().replace("(%)", "percent")).split()
+        self.unit = words.pop() if len(words) > 1 and words[-1] in _NS else None
+        self.name = "".join(words)
+
+
+def _header(rows: Sequence[Sequence[str]], path: Path) -> tuple[int, dict[str, tuple[int, str]]]:
+    """The first row with the needed headings, and which column is what, with its unit or ''."""
+    for at, row in enumerate(rows[:20]):
+        found: dict[str, tuple[int, str]] = {}
+        for index, heading in enumerate(row):
+            column = _Column(heading)
+            role = next((role for role, names in _COLUMNS.items() if column.name in names), None)
+            if role is not None:
+                found.setdefault(role, (index, column.unit or ""))
+        if all(role in found for role in _NEEDED):
+            return at, found
+    raise UnknownFormat(path, "it has no columns kernel, launches and total time", _EXAMPLE)
+
+
+class _Row:
+    def __init__(
+        self, cells: Sequence[str], columns: Mapping[str, tuple[int, str]], where: str, path: Path
+    ) -> None:
+        self._cells, self._columns, self._where, self._path = cells, columns, where, path
+
+    def text(self, role: str) -> str:
+        index, _ = self._columns.get(role, (len(self._cells), ""))
+        return self._cells[index].strip() if index < len(self._cells) else ""
+
+    def fail(self, problem: str) -> DamagedReport:
+        return DamagedReport(self._path, f"{self._where}: {problem}", _EXAMPLE)
+
+    def time(self, role: str) -> float | None:
+        """Nanoseconds. The unit is in the cell (`1.2 ms`) or in the heading (`total_ms`)."""
+        found = re.fullmatch(r"([-+.,\dEe]+)\s*([a-zµ]*)", self.text(role))
+        if not found:
+            return None
+        unit = found[2] or self._columns[role][1]
+        if unit not in _NS:
+            raise self.fail(f"the {role} time {self.text(role)[:40]!r} has no unit (ns, us, ms, s)")
+        value = self._number(found[1], role) * _NS[unit]
+        if value < 0:
+            raise self.fail(f"the {role} time is below zero")
+        return value
+
+    def _number(self, text: str, role: str) -> float:
+        try:
+            value = float(text.replace(",", ""))
+        except ValueError:
+            raise self.fail(f"{role} is not a number: {text[:40]!r}") from None
+        if not math.isfinite(value):
+            raise self.fail(f"{role} is not a finite number")
+        return value
+
+    def count(self, role: str) -> int:
+        value = self._number(self.text(role), role)
+        if value < 1 or value != int(value):
+            raise self.fail(f"{role} must be a positive integer, not {self.text(role)[:40]!r}")
+        return int(value)
+
+    def shape(self, role: str) -> Dim3 | None:
+        sizes = [int(each) for each in re.findall(r"\d+", self.text(role))][:3]
+        return tuple([*sizes, 1, 1][:3]) if sizes else None  # type: ignore[return-value]
+
+
+def _kernel(row: _Row) -> KernelRun:
+    name, total = row.text("kernel"), row.time("total")
+    if not name:
+        raise row.fail("it names no kernel")
+    if total is None:
+        raise row.fail("it has no total time")
+    grid, block = row.shape("grid"), row.shape("block")
+    return KernelRun(
+        name,
+        name,
+        grid if block else None,
+        block if grid else None,
+        row.count("launches"),
+        total,
+        total,
+        None,
+        row.time("shortest"),
+        row.time("median"),
+        row.time("longest"),
+    )
+
+
+def _added(one: KernelRun, other: KernelRun) -> KernelRun:
+    """Of two rows for the same kernel only the sums are known."""
+    return one._replace(
+        launches=one.launches + other.launches,
+        total_ns=one.total_ns + other.total_ns,
+        busy_ns=one.busy_ns + other.busy_ns,
+        shortest_ns=None,
+        median_ns=None,
+        longest_ns=None,
+    )
+
+
+def _without_shapes_where_mixed(kernels: Sequence[KernelRun]) -> Iterator[KernelRun]:
+    """A kernel with a shape in one row and none in another: nothing tells its shapes apart."""
+    by_name: dict[str, list[KernelRun]] = defaultdict(list)
+    for kernel in kernels:
+        by_name[kernel.name].append(kernel)
+    for same in by_name.values():
+        if len(same) > 1 and any(kernel.grid is None for kernel in same):
+            whole = same[0]._replace(grid=None, block=None)
+            for kernel in same[1:]:
+                whole = _added(whole, kernel)
+            yield whole
+        else:
+            yield from same

@@ -1,0 +1,166 @@
+"""`REPORT.run.json`: the table of a run, kept beside its report; and tables that people make."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from keet.errors import DamagedReport, IngestError, UnreadableFile, UnsupportedVersion
+from keet.files import replacing
+from keet.ingest.files import MAX_TEXT, open_input, printable_path
+from keet.profile import Profile
+from keet.profile.run_table import RunLaunch, RunTable
+
+VERSION = 1
+MARK = "keet_run"
+SUFFIX = ".run.json"
+_REPORT_SUFFIXES = (".ncu-repz", ".ncu-rep")
+_MAKE_AGAIN = "record it again with: keet profile -- COMMAND"
+
+
+def table_path(report: Path) -> Path:
+    """Where the table of a report's run is kept: `app.ncu-rep` has `app.run.json`."""
+    for suffix in _REPORT_SUFFIXES:
+        if report.name.endswith(suffix):
+            return report.with_name(report.name.removesuffix(suffix) + SUFFIX)
+    return report.with_name(report.name + SUFFIX)
+
+
+def with_run(profile: Profile, report: Path, named: Path | None) -> Profile:
+    """The profile with the table that was named, else with the one beside its report.
+
+    A table that was not asked for is used only if it belongs to the report, and never costs the
+    user the report: what is wrong with it becomes a note.
+    """
+    if named is not None:
+        return replace(profile, run=read_run_table(named))
+    beside = table_path(report)
+    if profile.run is not None or profile.provenance.format == "ncu-csv" or not beside.exists():
+        return profile
+    try:
+        table = read_run_table(beside)
+    except IngestError as problem:
+        return _noted(profile, f"the table of the run is not used: {problem}")
+    if table.report_created != profile.provenance.created:
+        return _noted(
+            profile,
+            f"{printable_path(beside)} is the table of another profile and is not used; "
+            f"if it does fit: --run-table {printable_path(beside)}",
+        )
+    return replace(profile, run=table)
+
+
+def _noted(profile: Profile, note: str) -> Profile:
+    origin = profile.provenance
+    return replace(profile, provenance=origin._replace(notes=(*origin.notes, note)))
+
+
+def read_run_table(path: Path) -> RunTable:
+    """A table that keet recorded, or a CSV table with kernel, launches and total time."""
+    file = open_input(path)
+    if file.size > MAX_TEXT:
+        raise UnreadableFile(path, "it is larger than any table of a run", _MAKE_AGAIN)
+    try:
+        text = file.read().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UnreadableFile(path, "it is not a text file", _MAKE_AGAIN) from None
+    if text.lstrip().startswith("{"):
+        return table_from_document(_parsed(text, path), path)._replace(path=printable_path(path))
+    from keet.ingest.run_csv import read_run_csv
+
+    return read_run_csv(text, path)._replace(path=printable_path(path))
+
+
+def _parsed(text: str, path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise _damaged(path, str(problem).splitlines()[0]) from None
+    if not isinstance(document, dict) or MARK not in document:
+        raise _damaged(path, f"it has no {MARK}")
+    return document
+
+
+def table_from_document(document: dict[str, Any], path: Path) -> RunTable:
+    """Checked: what comes from disk is not trusted."""
+    if document.get(MARK) != VERSION:
+        raise UnsupportedVersion(
+            path,
+            f"the table of the run has version {document.get(MARK)}, and this keet reads "
+            f"version {VERSION}",
+            "update keet, or " + _MAKE_AGAIN,
+        )
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        columns = document.get("launches") or {}
+        rows = zip(columns["kernel"], columns["start_ns"], columns["ns"], strict=True)
+        launches = tuple(RunLaunch(*row) for row in rows) if columns else ()
+        fields = {name: value for name, value in document.items() if name != MARK}
+        table = TypeAdapter(RunTable).validate_python({**fields, "launches": launches})
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise _damaged(path, f"{where}: {first['msg']}") from None
+    except (KeyError, TypeError, ValueError) as problem:
+        raise _damaged(path, f"launches: {problem}") from None
+    _check(table, path)
+    return table
+
+
+def _check(table: RunTable, path: Path) -> None:
+    """What every reader of a table relies on."""
+    for kernel in table.kernels:
+        times = (kernel.total_ns, kernel.busy_ns)
+        if kernel.launches < 1 or not all(0 <= time < float("inf") for time in times):
+            raise _damaged(path, f"{kernel.name[:80]}: its launches or times can't be")
+    for launch in table.launches:
+        if not 0 <= launch.kernel < len(table.kernels) or launch.ns < 0:
+            raise _damaged(path, "a launch is of no kernel of the table, or its time can't be")
+
+
+def _damaged(path: Path, problem: str) -> DamagedReport:
+    return DamagedReport(path, f"the table of the run is damaged: {problem}", _MAKE_AGAIN)
+
+
+def table_document(table: RunTable) -> dict[str, Any]:
+    """The table as JSON; `path` is where it is read from, and not a part of it."""
+    return {
+        MARK: VERSION,
+        **{name: value for name, value in table._asdict().items() if name not in _OWN_FORM},
+        "migrations": table.migrations and table.migrations._asdict(),
+        "kernels": [kernel._asdict() for kernel in table.kernels],
+        "profiled": [each._asdict() for each in table.profiled],
+        "skipped": [each._asdict() for each in table.skipped],
+        "launches": {
+            "kernel": [launch.kernel for launch in table.launches],
+            "start_ns": [launch.start_ns for launch in table.launches],
+            "ns": [launch.ns for launch in table.launches],
+        },
+    }
+
+
+_OWN_FORM = ("path", "migrations", "kernels", "profiled", "skipped", "launches")
+
+
+def write_run_table(table: RunTable, path: Path) -> None:
+    """A crash leaves no half of it. One line per kernel and column, for people and for `diff`."""
+    document = table_document(table)
+    lines = [f"{json.dumps(name)}: {_value(value)}" for name, value in document.items()]
+    with replacing(path) as file:
+        file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n " + ",\n ".join(_compact(each) for each in value) + "\n]"
+    if isinstance(value, dict):
+        rows = (f"{json.dumps(name)}: {_compact(each)}" for name, each in value.items())
+        return "{\n " + ",\n ".join(rows) + "\n}"
+    return _compact(value)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,182 @@
+"""The table of a run: what every kernel of a program took when it ran without a profiler.
+
+A report holds launches that ncu replayed one by one. The table holds the whole run, and tells how
+much of it each profiled launch stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from keet.profile.launch import Dim3
+from keet.profile.names import short_name
+
+Recorder = Literal["cupti", "nsys", "ncu", "file"]
+"""Who measured the times: CUPTI or Nsight Systems in a plain run, ncu one launch at a time without
+replay, or a file that a person made."""
+
+RECORDER_NAMES: Mapping[Recorder, str] = {
+    "cupti": "recorded with CUPTI in a run without a profiler",
+    "nsys": "recorded by Nsight Systems",
+    "ncu": "measured by ncu, one launch at a time and nothing else on the GPU",
+    "file": "from a table that was given",
+}
+
+
+class KernelRun(NamedTuple):
+    """One kernel in one launch shape, over the whole run. Times in nanoseconds."""
+
+    name: str
+    """Mangled where the recorder knows that form; else as the file names it."""
+    full: str
+    """Demangled, as far as that is known."""
+    grid: Dim3 | None
+    """None: the table does not tell shapes apart."""
+    block: Dim3 | None
+    launches: int
+    total_ns: float
+    """The sum of the launches' durations."""
+    busy_ns: float
+    """Its part of the time in which the GPU ran kernels: while n kernels run at once, each counts
+    for 1/n. The parts of all kernels add up to the busy time."""
+    overlapped_ns: float | None = None
+    """Part of `total_ns` during which another kernel ran on the same GPU. None: not known."""
+    shortest_ns: float | None = None
+    median_ns: float | None = None
+    longest_ns: float | None = None
+    """Of single launches; None: only the total is known."""
+    first: int | None = None
+    """Number of its first launch in the run, from 0."""
+
+    @property
+    def short(self) -> str:
+        return short_name(self.full)
+
+    @property
+    def mean_ns(self) -> float:
+        return self.total_ns / self.launches if self.launches else 0.0
+
+
+class RunLaunch(NamedTuple):
+    """One launch of the run; its place in `RunTable.launches` is its number."""
+
+    kernel: int
+    """Index into `RunTable.kernels`."""
+    start_ns: int
+    """Since the first launch began."""
+    ns: int
+
+
+class ProfiledLaunch(NamedTuple):
+    """Which launch of the run a launch of the report repeats."""
+
+    launch: int
+    """Number in the report."""
+    number: int
+    """Number in the run."""
+    ns: float
+    """What it took in the run."""
+
+
+class SkippedKernel(NamedTuple):
+    """A kernel that was to be profiled and could not be."""
+
+    kernel: str
+    reason: str
+    remedy: str
+
+
+class Migrations(NamedTuple):
+    """What moved between host and GPU because of managed memory, over the whole run."""
+
+    to_gpu_bytes: int
+    to_host_bytes: int
+    fault_groups: int
+    """Groups of page faults that kernels caused."""
+
+
+class RunTable(NamedTuple):
+    """A whole run of the program."""
+
+    kernels: tuple[KernelRun, ...]
+    """In the order of their first launches, where that is known."""
+    recorder: Recorder
+    launches: tuple[RunLaunch, ...] = ()
+    """Each launch in order; empty where they are too many to keep, or only totals are known."""
+    profiled: tuple[ProfiledLaunch, ...] = ()
+    command: tuple[str, ...] = ()
+    created: str | None = None
+    """ISO 8601 in UTC."""
+    wall_s: float | None = None
+    """How long the program ran in that run, as a whole."""
+    span_ns: float | None = None
+    """From the start of the first kernel to the end of the last one."""
+    managed_bytes: int | None = None
+    """Managed memory that the program allocated; None: not known."""
+    migrations: Migrations | None = None
+    skipped: tuple[SkippedKernel, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a reader of the times must know."""
+    report_created: str | None = None
+    """When the report that it belongs to was captured, as the report says."""
+    path: str | None = None
+    """Where it was read from."""
+
+    @property
+    def launch_count(self) -> int:
+        return sum(kernel.launches for kernel in self.kernels)
+
+    @property
+    def busy_ns(self) -> float:
+        """Time in which the GPU ran at least one kernel, over all GPUs."""
+        return sum(kernel.busy_ns for kernel in self.kernels)
+
+    @property
+    def total_ns(self) -> float:
+        """The sum of all launches' durations: more than `busy_ns` where kernels overlap."""
+        return sum(kernel.total_ns for kernel in self.kernels)
+
+
+KnownBy = Literal["launch", "shape", "kernel"]
+"""How the time of a profiled launch in the run is known: it is that very launch; the median of the
+launches with the same kernel and shape; the average of all launches of the kernel."""
+
+
+class Position(NamedTuple):
+    """What one profiled launch stands for in the run. Times in nanoseconds."""
+
+    launches: float
+    """Launches of the run, this one among them. A fraction where several profiled launches share
+    launches that the table does not tell apart."""
+    total_ns: float
+    busy_ns: float
+    shapes: int
+    """Launch shapes among them."""
+    overlapped_ns: float | None
+    shortest_ns: float | None
+    longest_ns: float | None
+    plain_ns: float | None
+    """What this launch took in the run: see `known_by`. None: the table has no time for it."""
+    known_by: KnownBy | None
+
+
+class RunPositions:
+    """The launches of a report in the run: what each stands for, and what no launch stands for."""
+
+    def __init__(
+        self, table: RunTable, positions: Mapping[int, Position], unprofiled: tuple[KernelRun, ...]
+    ) -> None:
+        self.table = table
+        self.positions = positions
+        self.unprofiled = unprofiled
+
+    def of(self, launch: int) -> Position | None:
+        """By the launch's number in the report; None: the run has no such kernel."""
+        return self.positions.get(launch)
+
+    @cached_property
+    def unprofiled_ns(self) -> float:
+        """Busy time of the kernels that no launch of the report stands for."""
+        return sum(kernel.busy_ns for kernel in self.unprofiled)

@@ -1,0 +1,132 @@
+"""From the launches of a run, with start and end, to its table."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from keet.profile.launch import Dim3
+from keet.profile.run_table import KernelRun, Recorder, RunLaunch, RunTable
+
+KEPT_LAUNCHES = 50_000
+"""Launches that a table keeps one by one: about 1 MB of text. Of more, the totals are kept."""
+
+
+class Record(NamedTuple):
+    """One launch as a recorder saw it. Times in nanoseconds of one clock."""
+
+    name: str
+    full: str
+    grid: Dim3
+    block: Dim3
+    start: int
+    end: int
+    device: int = 0
+    process: int = 0
+    order: int = 0
+    """By which launches of one process are ordered; equal for the kernels of one graph launch."""
+
+
+def in_order(records: Iterable[Record]) -> list[Record]:
+    """As the host launched them; processes one after the other, the first to start first."""
+    listed = list(records)
+    began: dict[int, int] = {}
+    for record in listed:
+        began[record.process] = min(record.start, began.get(record.process, record.start))
+    return sorted(listed, key=lambda r: (began[r.process], r.process, r.order, r.start))
+
+
+def tabulate(
+    records: Iterable[Record], recorder: Recorder, *, keep: int = KEPT_LAUNCHES
+) -> RunTable:
+    """The table of these launches; numbers in it count them `in_order`."""
+    ordered = in_order(records)
+    if not ordered:
+        return RunTable((), recorder)
+    groups: dict[tuple[str, Dim3, Dim3], list[int]] = {}
+    for number, record in enumerate(ordered):
+        groups.setdefault((record.name, record.grid, record.block), []).append(number)
+    busy, overlapped = _shares(ordered)
+    kernels = tuple(
+        _kernel([ordered[n] for n in numbers], numbers, busy, overlapped)
+        for numbers in groups.values()
+    )
+    first = min(record.start for record in ordered)
+    index = {n: at for at, numbers in enumerate(groups.values()) for n in numbers}
+    launches = tuple(
+        RunLaunch(index[n], record.start - first, record.end - record.start)
+        for n, record in enumerate(ordered)
+    )
+    return RunTable(
+        kernels,
+        recorder,
+        launches if len(launches) <= keep else (),
+        span_ns=float(max(record.end for record in ordered) - first),
+    )
+
+
+def _kernel(
+    records: Sequence[Record],
+    numbers: Sequence[int],
+    busy: Sequence[float],
+    overlapped: Sequence[float],
+) -> KernelRun:
+    times = [float(record.end - record.start) for record in records]
+    one = records[0]
+    return KernelRun(
+        one.name,
+        one.full,
+        one.grid,
+        one.block,
+        len(records),
+        sum(times),
+        sum(busy[n] for n in numbers),
+        sum(overlapped[n] for n in numbers),
+        min(times),
+        statistics.median(times),
+        max(times),
+        numbers[0],
+    )
+
+
+def _shares(records: Sequence[Record]) -> tuple[list[float], list[float]]:
+    """Of each launch: its part of the busy time, and the time that it was not alone on its GPU."""
+    busy, overlapped = [0.0] * len(records), [0.0] * len(records)
+    by_device: dict[int, list[int]] = defaultdict(list)
+    for number, record in enumerate(records):
+        if record.end > record.start:
+            by_device[record.device].append(number)
+    for numbers in by_device.values():
+        _share_device(records, numbers, busy, overlapped)
+    return busy, overlapped
+
+
+def _share_device(
+    records: Sequence[Record],
+    numbers: Sequence[int],
+    busy: list[float],
+    overlapped: list[float],
+) -> None:
+    """One sweep over starts and ends. A launch's part is the integral of 1/n over its time, taken
+    as the difference of a running sum at its end and at its start."""
+    events = sorted(
+        [(records[n].start, 1, n) for n in numbers] + [(records[n].end, 0, n) for n in numbers]
+    )
+    running, last = 0, events[0][0]
+    part, shared = 0.0, 0.0
+    at_start: dict[int, tuple[float, float]] = {}
+    for time, starts, number in events:
+        if running:
+            part += (time - last) / running
+        if running > 1:
+            shared += time - last
+        last = time
+        if starts:
+            at_start[number] = (part, shared)
+            running += 1
+        else:
+            began = at_start.pop(number)
+            busy[number], overlapped[number] = part - began[0], shared - began[1]
+            running -= 1
