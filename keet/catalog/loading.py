@@ -123,6 +123,8 @@ class Collection(NamedTuple):
 
     sections: tuple[str, ...]
     metrics: tuple[str, ...]
+    passes: int
+    """Per launch, about: it depends on the GPU."""
 
 
 class Synonym(NamedTuple):
@@ -217,7 +219,7 @@ def findings() -> Mapping[str, FindingSpec]:
 def collection() -> Collection:
     table = _tables()["collection"]
     metrics = [name for group in table["metrics"].values() for name in group]
-    return Collection(tuple(table["sections"]), tuple(metrics))
+    return Collection(tuple(table["sections"]), tuple(metrics), table["passes"])
 
 
 @cache

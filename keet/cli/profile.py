@@ -1,11 +1,11 @@
-"""Profile a program with ncu: the sections that keet needs, source included, first launch of each
-kernel; then explain the report. Needs a GPU and Nsight Compute."""
+"""Profile a program: run it once plainly to see where its time goes, profile the launches that make
+the time with ncu, then explain the report. Needs a GPU and Nsight Compute."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,9 +22,17 @@ EXAMPLES = """\
 examples:
   keet profile -- ./app --size 4096
   keet profile -o before.ncu-rep --kernel 'gemm|softmax' -- python3 train.py
+  keet profile --first -- ./app                               the first launch of each kernel
   keet profile --launch-skip 10 --launch-count 3 -- ./app     after ten warm-up launches
+  keet profile --max-minutes 3 -- ./app                       as much as fits
+  keet profile --range -- ./app                               between cudaProfilerStart and Stop
   keet profile --function bench.py:step                       one function of a Python file
   keet profile --dry-run -- ./app                             only print the ncu command
+
+The program runs at least twice: plainly, which is recorded in FILE's .run.json (CUPTI where the
+CUDA toolkit is there, else nsys, else ncu with the duration alone), and under ncu. The kernels that
+make 90 % of the GPU time are profiled, each at its typical launch, and at its longest if that takes
+more than twice as long. keet's exit code is the program's.
 
 Build with nvcc -lineinfo so that the numbers get source lines; Triton kernels have them. For
 --function, nsight-python calls the function in its own process, once to warm up and once under the
@@ -38,19 +46,7 @@ def configure(parser: ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="FILE", help="the report (default: PROGRAM.ncu-rep)"
     )
     parser.add_argument("-f", "--force", action="store_true", help="replace FILE if it exists")
-    parser.add_argument(
-        "--kernel", type=pattern, metavar="REGEX", help="only kernels whose function name matches"
-    )
-    parser.add_argument(
-        "--launch-skip", type=_count, metavar="N", help="pass over the first N launches that match"
-    )
-    parser.add_argument(
-        "--launch-count",
-        type=positive,
-        metavar="N",
-        help="profile N launches that match, of all kernels together (default: the first of each "
-        "kernel; with --launch-skip: 1)",
-    )
+    _add_choice(parser)
     parser.add_argument(
         "--clock-control",
         choices=("none", "base"),
@@ -76,6 +72,73 @@ def configure(parser: ArgumentParser) -> None:
     )
 
 
+def _add_choice(parser: ArgumentParser) -> None:
+    """Which launches, and within which limits."""
+    parser.add_argument(
+        "--kernel", type=pattern, metavar="REGEX", help="only kernels whose function name matches"
+    )
+    parser.add_argument(
+        "--first",
+        action="store_true",
+        help="profile the first launch of each kernel, not those that make the time",
+    )
+    parser.add_argument(
+        "--launch-skip", type=_count, metavar="N", help="pass over the first N launches that match"
+    )
+    parser.add_argument(
+        "--launch-count",
+        type=positive,
+        metavar="N",
+        help="profile N launches that match, of all kernels together, from the first on or after "
+        "--launch-skip (default with --launch-skip: 1)",
+    )
+    parser.add_argument(
+        "--range",
+        action="store_true",
+        help="profile what runs between cudaProfilerStart and cudaProfilerStop as one, for kernels "
+        "that can't be replayed alone",
+    )
+    parser.add_argument(
+        "--max-passes",
+        type=positive,
+        default=480,
+        metavar="N",
+        help="choose no more launches than take N passes, about 24 each (default: 480)",
+    )
+    parser.add_argument(
+        "--max-minutes",
+        type=_duration,
+        default=10.0,
+        metavar="M",
+        help="end ncu after M minutes and keep what it has (default: 10)",
+    )
+    parser.add_argument(
+        "--kernel-timeout",
+        type=_duration,
+        default=60.0,
+        metavar="S",
+        help="skip a kernel that shows no progress under ncu for S seconds (default: 60)",
+    )
+    parser.add_argument(
+        "--no-plain-run", action="store_true", help="do not run the program plainly first"
+    )
+    parser.add_argument(
+        "--check-overhead",
+        action="store_true",
+        help="also run the program without the recorder, and print what recording costs",
+    )
+
+
+def _duration(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1e6:
+        raise ArgumentTypeError(f"{text!r} must be a positive number")
+    return value
+
+
 def _count(text: str) -> int:
     return 0 if text == "0" else positive(text)
 
@@ -95,6 +158,11 @@ def _check(args: Namespace) -> None:
         raise UsageError("name one program after --, or one --function; see: keet profile --help")
     alone = {"--launch-skip": args.launch_skip, "--launch-count": args.launch_count}
     given = [name for name, value in alone.items() if value is not None]
+    ways = [*given, *(["--first"] * args.first), *(["--range"] * args.range)]
+    if len(ways) > 1 and ways != given:
+        raise UsageError(f"{ways[0]} and {ways[-1]} exclude each other; leave one out")
+    if args.range and args.kernel:
+        raise UsageError("--range profiles all kernels of the range; leave --kernel out")
     if args.function and (given or args.kernel or args.light or args.ncu or args.ncu_options):
         raise UsageError(
             "nsight-python profiles every kernel of the function, in its own way: leave --kernel, "
@@ -106,8 +174,11 @@ def _check(args: Namespace) -> None:
 def _check_place(report: Path, args: Namespace) -> None:
     if report.is_dir():
         raise UsageError(f"{report}: this is a folder; name a file in it with -o")
-    if report.exists() and not args.force:
-        raise UsageError(f"{report}: it exists; replace it with --force, or name another with -o")
+    from keet.ingest.run_table import table_path
+
+    for path in (report, table_path(report)):
+        if path.exists() and not args.force:
+            raise UsageError(f"{path}: it exists; replace it with --force, or name another with -o")
     if not report.parent.is_dir():
         raise UsageError(f"{report}: there is no folder {report.parent}; make it first")
 
@@ -117,9 +188,13 @@ def _free_name(args: Namespace) -> Path:
     named = args.function.partition(":")[0] if args.function else _script(args.program)
     stem = Path(named).stem or "report"
     number = 1
-    while (path := Path(f"{stem}{f'_{number}' if number > 1 else ''}.ncu-rep")).exists():
+    from keet.ingest.run_table import table_path
+
+    while True:
+        path = Path(f"{stem}{f'_{number}' if number > 1 else ''}.ncu-rep")
+        if not path.exists() and not table_path(path).exists():
+            return path
         number += 1
-    return path
 
 
 def _script(program: list[str]) -> str:
@@ -136,7 +211,10 @@ def _command(args: Namespace, report: Path) -> list[str]:
         return child_command(args.function, report, args.clock_control)
     from keet.collect import ncu_command
 
-    return ncu_command(args.ncu or "ncu", _request(args), report)
+    request = _request(args)
+    if request.launch_skip is None and request.launch_count is None:
+        _note("this is for the first launch of each kernel; the choice by time needs a plain run")
+    return ncu_command(args.ncu or "ncu", request, report)
 
 
 def _request(args: Namespace) -> Request:
@@ -149,15 +227,24 @@ def _request(args: Namespace) -> Request:
         launch_count=args.launch_count,
         clock_control=args.clock_control,
         light=args.light,
+        as_range=args.range,
         ncu_options=tuple(args.ncu_options),
     )
 
 
 def _profile_program(args: Namespace, report: Path) -> int:
-    from keet.collect import collect, find_ncu
+    from keet.collect import Options, find_ncu, profile_program
 
     _check_program(args.program[0])
-    status = collect(_request(args), report, find_ncu(args.ncu), _note)
+    options = Options(
+        plain=not args.no_plain_run,
+        first=args.first,
+        max_passes=args.max_passes,
+        max_minutes=args.max_minutes,
+        kernel_timeout=args.kernel_timeout,
+        check_overhead=args.check_overhead,
+    )
+    status = profile_program(_request(args), report, find_ncu(args.ncu), options, _note)
     _present(args, report)
     if status:
         _note(f"{args.program[0]} failed with exit code {status} after its kernels ran")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +10,15 @@ from keet.catalog import collection
 from keet.errors import UsageError
 
 _ANY_NAME = "."
+
+
+class Invocations(NamedTuple):
+    """Launches by kernel and by number: ncu profiles every combination."""
+
+    names: tuple[str, ...]
+    """Mangled."""
+    numbers: tuple[int, ...]
+    """From 1, counted per kernel."""
 
 
 class Request(NamedTuple):
@@ -21,10 +31,15 @@ class Request(NamedTuple):
     """Matching launches to pass over."""
     launch_count: int | None = None
     """Matching launches to profile; with neither, the first launch of each kernel."""
+    chosen: Invocations | None = None
+    """Exactly these launches, whatever stands above."""
     clock_control: str = "none"
     """Clocks as they are in use, or locked to the base clock (`base`)."""
     light: bool = False
     """No warp samples and no source text: small reports, for many launches."""
+    as_range: bool = False
+    """What the program does between cudaProfilerStart and cudaProfilerStop, as one; ncu then has no
+    source, samples or counters per instruction."""
     ncu_options: tuple[str, ...] = ()
     """More options for ncu, before the program."""
 
@@ -34,8 +49,8 @@ def ncu_command(ncu: str, request: Request, report: Path, log: Path | None = Non
     return [
         ncu,
         *_sections(request),
-        *("--metrics", ",".join(collection().metrics)),
-        *("--import-source", "no" if request.light else "yes"),
+        *("--metrics", ",".join(_metrics(request))),
+        *("--import-source", "no" if request.light or request.as_range else "yes"),
         *("--clock-control", request.clock_control),
         *("--target-processes", "all"),
         *_launches(request),
@@ -47,19 +62,51 @@ def ncu_command(ncu: str, request: Request, report: Path, log: Path | None = Non
 
 
 def _sections(request: Request) -> list[str]:
-    left_out = {"SourceCounters"} if request.light else set()
+    left_out = {"SourceCounters"} if request.light or request.as_range else set()
     names = [name for name in collection().sections if name not in left_out]
     return [word for name in names for word in ("--section", name)]
 
 
+_PER_INSTRUCTION = "smsp__sass_"
+"""Begins the names of metrics that ncu collects by patching the code, which ranges do not allow."""
+
+
+def _metrics(request: Request) -> list[str]:
+    every = collection().metrics
+    return [name for name in every if not (request.as_range and name.startswith(_PER_INSTRUCTION))]
+
+
 def _launches(request: Request) -> list[str]:
-    """ncu counts invocations a kernel in `--kernel-id`, and over all that match elsewhere."""
+    """ncu counts invocations per kernel in `--kernel-id`, and over all that match elsewhere."""
+    if request.as_range:
+        return ["--replay-mode", "range"]
+    if request.chosen:
+        return _exactly(request.chosen)
     if request.launch_skip is None and request.launch_count is None:
         return ["--kernel-id", f"::regex:{_name_in_id(request.kernel)}:1"]
     words = ["--kernel-name", f"regex:{request.kernel}"] if request.kernel else []
     if request.launch_skip:
         words += ["--launch-skip", str(request.launch_skip)]
     return [*words, "--launch-count", str(request.launch_count or 1)]
+
+
+def _exactly(chosen: Invocations) -> list[str]:
+    """ncu takes `--kernel-id` once, so one expression names all kernels and one all numbers. The
+    mangled form tells instantiations of a template apart, and has no colon."""
+    names = "|".join(map(_pattern, chosen.names))
+    numbers = "|".join(map(str, chosen.numbers))
+    return ["--kernel-name-base", "mangled", "--kernel-id", f"::regex:^({names})$:^({numbers})$"]
+
+
+_LONG_NAME = 400
+
+
+def _pattern(name: str) -> str:
+    """A name as an expression. Of a very long one the ends are enough, and spare ncu's matcher."""
+    if len(name) > _LONG_NAME:
+        half = _LONG_NAME // 2
+        return f"{_pattern(name[:half])}.*{_pattern(name[-half:])}"
+    return re.sub(r"[^A-Za-z0-9_]", ".", name)
 
 
 def _name_in_id(kernel: str | None) -> str:

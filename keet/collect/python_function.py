@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from keet.catalog import capabilities, metric_with_id, metrics
-from keet.collect.running import Progress, counted, whole_launches
+from keet.collect.plain_run import Progress
+from keet.collect.planning import counted
+from keet.collect.running import whole_launches
 from keet.errors import NotAvailable, ProgramFailed, UsageError
 
 _INSTEAD = "or profile the whole script: keet profile -- python3 FILE"
@@ -65,7 +67,7 @@ def collect_function(function: str, report: Path, clock_control: str, progress: 
         if written is None or not launches:
             raise _failure(function, done)
         written.replace(report)
-    progress(f"nsight-python profiled {counted(launches)} of {function}")
+    progress(f"nsight-python profiled {counted(launches, 'launch', 'launches')} of {function}")
     if done.returncode:
         progress(f"{function} failed after its kernels ran: {_message(done)}")
     return 1 if done.returncode else 0

@@ -1,18 +1,21 @@
-"""One run of ncu: the program's output goes to stderr, the report appears whole or not at all."""
+"""One run of ncu: its progress, its end, and a launch that it never finishes."""
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
 import sys
-import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import IO, NamedTuple
 
-from keet.collect.command import Request, ncu_command
+from keet.collect.plain_run import Progress, exit_code, stderr_file, stop
 from keet.collect.problems import (
     NO_GPU,
     first_error,
@@ -21,105 +24,198 @@ from keet.collect.problems import (
     recognise,
 )
 from keet.collect.tools import has_gpu
-from keet.errors import IngestError, NotAvailable, ProgramFailed, UsageError
+from keet.errors import IngestError, NotAvailable, ProgramFailed
 from keet.ingest import read_profile
 
 _POLL_SECONDS = 0.1
-_GRACE_SECONDS = 20
-"""How long ncu may take to write its report after Ctrl-C."""
+_END_SECONDS = 60
+"""How long ncu may take to write its report after its program was ended."""
+_TAIL_LINES = 20
 
-Progress = Callable[[str], None]
+Patience = Callable[[str], float]
+"""Seconds that ncu may spend on one launch of a kernel without a sign of progress."""
 
 
-def collect(request: Request, report: Path, ncu: str, progress: Progress) -> int:
-    """Profile the program into `report`. Raises NotAvailable or ProgramFailed without a report.
+class Limits(NamedTuple):
+    """When a run of ncu is ended."""
 
-    Returns the program's exit code: not 0 when it failed after its kernels were profiled.
+    patience: Patience | None = None
+    deadline: float | None = None
+    """By time.monotonic()."""
+    idle: float | None = None
+    """Seconds that may pass between two launches, and after the last one."""
+
+
+class Attempt(NamedTuple):
+    """How a run of ncu ended."""
+
+    status: int
+    log: str
+    stuck: str | None = None
+    """The kernel that ncu could not finish, as ncu names it."""
+    ended: bool = False
+    """keet ended the program, because a launch did not finish or the time was up."""
+    said: tuple[str, ...] = ()
+    """The last lines that the program printed."""
+
+
+def run(
+    command: Sequence[str],
+    log: Path,
+    progress: Progress,
+    limits: Limits = Limits(),  # noqa: B008 - it can't be changed
+    *,
+    quiet: bool = False,
+) -> Attempt:
+    """Run to the end, telling about each kernel that ncu finishes.
+
+    `quiet`: the program's output is kept back, because the user has seen it already; the last
+    lines are in the result.
     """
-    with _workshop(report) as folder:
-        partial, log = folder / "report.ncu-rep", folder / "ncu.log"
-        command = ncu_command(ncu, request, partial, log)
-        try:
-            status = run(command, log, progress)
-        except KeyboardInterrupt:
-            if launches := whole_launches(partial):
-                partial.replace(report)
-                progress(f"interrupted; {report} holds {counted(launches)}")
-            raise
-        messages = _text_of(log)
-        if not whole_launches(partial):
-            raise _failure(request, messages, status)
-        partial.replace(report)
-        if said := _complaint(messages, status):
-            progress(f"ncu ended with an error: {said}; launches may be missing")
-        return program_status(messages) or 0
-
-
-@contextmanager
-def _workshop(report: Path) -> Iterator[Path]:
-    """A folder beside the report-to-be, on the same disk, that goes away whatever happens."""
-    try:
-        with tempfile.TemporaryDirectory(prefix=".keet-profile-", dir=report.parent) as folder:
-            yield Path(folder)
-    except OSError as problem:
-        if problem.filename is None or ".keet-profile-" not in str(problem.filename):
-            raise
-        reason = (problem.strerror or str(problem)).lower()
-        raise UsageError(
-            f"{report}: it can't be written ({reason}); name another with -o"
-        ) from None
-
-
-def run(command: list[str], log: Path, progress: Progress) -> int:
-    """Run to the end, telling about each kernel that ncu finishes."""
     sys.stderr.flush()
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=_stderr())
+    target = subprocess.PIPE if quiet else stderr_file()
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=target, stderr=subprocess.STDOUT
+    )
+    tail = _Tail(process.stdout)
     try:
-        told = 0
+        watch = _Watch(log, progress, limits)
         while process.poll() is None:
             time.sleep(_POLL_SECONDS)
-            told = _tell(log, told, progress)
-        _tell(log, told, progress)
+            if watch.is_over():
+                end_program(process)
+                break
+        watch.look()
     except KeyboardInterrupt:
-        _stop(process)
+        stop(process)
         raise
-    return process.returncode
+    return Attempt(
+        exit_code(process.returncode), text_of(log), watch.stuck, watch.over, tail.lines()
+    )
 
 
-def _stderr() -> int:
-    """stdout is keet's result alone."""
-    try:
-        return sys.stderr.fileno()
-    except (OSError, ValueError):  # no real file: under a test, or closed
-        return subprocess.DEVNULL
+class _Tail:
+    """Reads what a program prints, however much it is, and keeps the end of it."""
 
+    def __init__(self, stream: IO[bytes] | None) -> None:
+        self._last: deque[bytes] = deque(maxlen=_TAIL_LINES)
+        self._thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        self._thread.start()
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """A terminal has interrupted ncu too, and it writes what it has; a lone keet passes it on."""
-    with suppress(OSError):
-        process.send_signal(signal.SIGINT)
-    try:
-        process.wait(_GRACE_SECONDS)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):
-        process.kill()
-        process.wait()
+    def _read(self, stream: IO[bytes] | None) -> None:
+        with stream or nullcontext():
+            while stream and (line := stream.readline(4096)):
+                self._last.append(line)
+
+    def lines(self) -> tuple[str, ...]:
+        self._thread.join(1.0)  # a child of the program may hold the pipe open for longer
+        return tuple(line.decode("utf-8", errors="replace").rstrip() for line in self._last)
 
 
 # With --kernel-id a name stands between its context and stream and its invocation: "1:7:gemm:1".
-_PROFILED = re.compile(
-    r'^==PROF== Profiling "(?:\d+:\d+:)?(.+?)(?::\d+)?".*?(\d+) pass(?:es)?\s*$', re.MULTILINE
-)
+_STARTED = re.compile(r'^==PROF== Profiling "(?:\d+:\d+:)?(.+?)(?::\d+)?"', re.MULTILINE)
+_FINISHED = re.compile(r"- (\d+) pass(?:es)?\s*$", re.MULTILINE)
+"""ncu's warnings may stand between the beginning of a launch and this."""
 
 
-def _tell(log: Path, told: int, progress: Progress) -> int:
-    """Report the kernels that are finished beyond the first `told`."""
-    finished = _PROFILED.findall(_text_of(log))
-    for name, passes in finished[told:]:
-        progress(f"profiled {name} in {passes} {'pass' if passes == '1' else 'passes'}")
-    return len(finished)
+class _Watch:
+    """Follows ncu's log."""
+
+    def __init__(self, log: Path, progress: Progress, limits: Limits) -> None:
+        self._log, self._progress, self._limits = log, progress, limits
+        self._size, self._changed = -1, time.monotonic()
+        self._told = 0
+        self._current: str | None = None
+        self.stuck: str | None = None
+        self.over = False
+
+    def look(self) -> None:
+        """Report the kernels that are finished since the last look."""
+        size = _size_of(self._log)
+        if size == self._size:
+            return
+        self._size, self._changed = size, time.monotonic()
+        launches = text_of(self._log).split("==PROF== Profiling ")[1:]
+        passes = [_FINISHED.search(each) for each in launches]
+        done = [(each, count[1]) for each, count in zip(launches, passes, strict=True) if count]
+        for each, count in done[self._told :]:
+            words = "pass" if count == "1" else "passes"
+            self._progress(f"profiled {_name_in(each)} in {count} {words}")
+        self._told = len(done)
+        self._current = _name_in(launches[-1]) if launches and passes[-1] is None else None
+
+    def is_over(self) -> bool:
+        """A launch shows no progress for too long, or the time is up."""
+        self.look()
+        now, (patience, deadline, idle) = time.monotonic(), self._limits
+        quiet = now - self._changed
+        if self._current and patience and quiet > patience(self._current):
+            self.stuck = self._current
+        late = deadline is not None and now > deadline
+        asleep = idle is not None and not self._current and quiet > idle
+        self.over = self.stuck is not None or late or asleep
+        return self.over
 
 
-def _text_of(log: Path) -> str:
+def _name_in(text: str) -> str:
+    found = _STARTED.search(f"==PROF== Profiling {text}")
+    return found[1] if found else "?"
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+def end_program(process: subprocess.Popen[bytes]) -> None:
+    """End what ncu runs, whereupon ncu writes what it has; ncu itself where it does not."""
+    for number in programs_below(process.pid):
+        with suppress(OSError):
+            os.kill(number, signal.SIGKILL)
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        stop(process)
+
+
+_OF_NCU = ("ncu", "TreeLauncher", "sh")
+"""Begin the names of the processes that ncu itself consists of; its wrapper is a shell script."""
+
+
+def programs_below(ncu: int) -> list[int]:
+    """The processes that ncu started for the program, the program's own children among them."""
+    parents: dict[int, int] = {}
+    names: dict[int, str] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):
+            head, _, rest = entry.read_text(errors="replace").rpartition(")")
+            number = int(head.split(" ", 1)[0])
+            names[number] = head.partition("(")[2]
+            parents[number] = int(rest.split()[1])
+    below: list[int] = []
+    for number in parents:
+        chain = _chain(number, parents)
+        if ncu in chain[1:] and not _is_ncu([names.get(n, "") for n in chain[: chain.index(ncu)]]):
+            below.append(number)
+    return below
+
+
+def _chain(number: int, parents: dict[int, int]) -> list[int]:
+    """The process, its parent, and so on."""
+    chain = [number]
+    while (parent := parents.get(chain[-1])) and parent not in chain:
+        chain.append(parent)
+    return chain
+
+
+def _is_ncu(names: Sequence[str]) -> bool:
+    """Of a process and its ancestors below keet's own child: all of them are parts of ncu."""
+    return all(name.startswith(_OF_NCU) for name in names)
+
+
+def text_of(log: Path) -> str:
     try:
         return log.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -136,11 +232,7 @@ def whole_launches(report: Path) -> int:
         return 0
 
 
-def counted(launches: int) -> str:
-    return f"{launches:,} {'launch' if launches == 1 else 'launches'}"
-
-
-def _complaint(log: str, status: int) -> str | None:
+def complaint(log: str, status: int) -> str | None:
     """What went wrong in ncu itself; of a program that failed, ncu passes the exit code on."""
     said = first_error(log)
     if said is None and status and program_status(log) is None:
@@ -148,19 +240,19 @@ def _complaint(log: str, status: int) -> str | None:
     return said
 
 
-def _failure(request: Request, log: str, status: int) -> NotAvailable | ProgramFailed:
+def failure(program: Sequence[str], log: str, status: int) -> NotAvailable | ProgramFailed:
     """Why there is no report: keet's words for what is known, else ncu's own."""
     if problem := recognise(log):
         return NotAvailable(str(problem))
-    if not has_gpu():  # what the program said of that has gone to stderr
-        return NotAvailable(str(NO_GPU))
     code = program_status(log)
     if code is not None:
         return ProgramFailed(
-            f"{request.program[0]} failed with exit code {code} before a kernel was profiled; "
-            "run it alone first: it has to succeed without ncu",
+            f"{program[0]} failed with exit code {code} before a kernel was profiled; "
+            f"{'run it alone first: it has to succeed without ncu' if has_gpu() else NO_GPU}",
             code,
         )
+    if not has_gpu():  # what the program said of that has gone to stderr
+        return NotAvailable(str(NO_GPU))
     if problem := nothing_profiled(log):
         return NotAvailable(str(problem))
     said = first_error(log) or f"it ended with exit code {status} and no message"

@@ -48,7 +48,7 @@ def tabulate(
     groups: dict[tuple[str, Dim3, Dim3], list[int]] = {}
     for number, record in enumerate(ordered):
         groups.setdefault((record.name, record.grid, record.block), []).append(number)
-    busy, overlapped = _shares(ordered)
+    busy, overlapped = busy_parts(ordered)
     kernels = tuple(
         _kernel([ordered[n] for n in numbers], numbers, busy, overlapped)
         for numbers in groups.values()
@@ -91,7 +91,7 @@ def _kernel(
     )
 
 
-def _shares(records: Sequence[Record]) -> tuple[list[float], list[float]]:
+def busy_parts(records: Sequence[Record]) -> tuple[list[float], list[float]]:
     """Of each launch: its part of the busy time, and the time that it was not alone on its GPU."""
     busy, overlapped = [0.0] * len(records), [0.0] * len(records)
     by_device: dict[int, list[int]] = defaultdict(list)

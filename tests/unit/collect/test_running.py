@@ -69,12 +69,15 @@ def leftovers(folder: Path) -> list[str]:
 def test_a_report_is_written_and_shown(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
     fake_ncu(PROFILED, report=REPORT)
     out = tmp_path / "r.ncu-rep"
-    done = keet("profile", "-o", out, "--", "ls", width=200)
+    done = keet("profile", "--no-plain-run", "-o", out, "--", "ls", width=200)
     assert done.code == 0
     assert done.out.startswith(f"{out} on NVIDIA H200")
     assert "keet: profiled transpose_rows in 23 passes" in done.err
     assert leftovers(tmp_path) == ["r.ncu-rep"]
-    assert keet("profile", "-o", out, "-f", "--format", "path", "--", "ls").out == f"{out}\n"
+    assert (
+        keet("profile", "--no-plain-run", "-o", out, "-f", "--format", "path", "--", "ls").out
+        == f"{out}\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,7 @@ def test_no_report(
     log: str, code: int, exit_code: int, says: str, fake_ncu: FakeNcu, keet: Keet, tmp_path: Path
 ) -> None:
     fake_ncu(log, code=code)
-    done = keet("profile", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
+    done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
     assert done.code == exit_code
     assert done.out == ""
     assert says in done.err
@@ -107,7 +110,7 @@ def test_a_half_written_report_is_no_report(fake_ncu: FakeNcu, keet: Keet, tmp_p
     cut.parent.mkdir()
     cut.write_bytes(REPORT.read_bytes()[:20_000])
     fake_ncu(PROFILED, report=cut, code=1)
-    done = keet("profile", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
+    done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
     assert done.code == 3
     assert leftovers(tmp_path) == []
 
@@ -116,7 +119,7 @@ def test_a_program_that_fails_late_keeps_its_report_and_its_code(
     fake_ncu: FakeNcu, keet: Keet, tmp_path: Path
 ) -> None:
     fake_ncu(PROFILED + FAILED, report=REPORT, code=7)
-    done = keet("profile", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
+    done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
     assert done.code == 7
     assert "#3 normalise" in done.out
     assert "ls failed with exit code 7 after its kernels ran" in done.err
@@ -134,7 +137,7 @@ def test_an_error_of_ncu_is_told_beside_its_report(
     log: str, code: int, says: str, fake_ncu: FakeNcu, keet: Keet, tmp_path: Path
 ) -> None:
     fake_ncu(log, report=REPORT, code=code)
-    done = keet("profile", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
+    done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
     assert done.code == (7 if FAILED in log else 0)
     assert "#3 normalise" in done.out
     assert says + "launches may be missing" in done.err
@@ -143,21 +146,23 @@ def test_an_error_of_ncu_is_told_beside_its_report(
 def test_a_run_without_errors_tells_of_none(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
     for name, log, code in (("a", PROFILED, 0), ("b", PROFILED + FAILED, 7)):
         fake_ncu(log, report=REPORT, code=code)
-        done = keet("profile", "-o", tmp_path / f"{name}.ncu-rep", "--", "ls", width=200)
+        done = keet(
+            "profile", "--no-plain-run", "-o", tmp_path / f"{name}.ncu-rep", "--", "ls", width=200
+        )
         assert "ncu ended" not in done.err
 
 
 def test_one_pass(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
     fake_ncu(ONE_PASS, report=REPORT)
-    done = keet("profile", "-o", tmp_path / "r.ncu-rep", "--", "ls")
+    done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls")
     assert "keet: profiled normalise in 1 pass\n" in done.err
 
 
 def test_no_gpu(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
     smi = fake_ncu(FAILED, code=7).with_name("nvidia-smi")
     smi.write_text("#!/bin/sh\nexit 9\n")
-    done = keet("profile", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
-    assert done.code == 3
+    done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
+    assert done.code == 7  # the program's own
     assert "there is no GPU that ncu can profile; see: nvidia-smi" in done.err
 
 
@@ -167,7 +172,10 @@ def test_nothing_is_replaced_without_being_told(
     fake_ncu(PROFILED, report=REPORT)
     kept = tmp_path / "ls.ncu-rep"
     kept.write_text("mine")
-    assert "it exists; replace it with --force" in keet("profile", "-o", kept, "--", "ls").err
+    assert (
+        "it exists; replace it with --force"
+        in keet("profile", "--no-plain-run", "-o", kept, "--", "ls").err
+    )
     monkeypatch.chdir(tmp_path)
     assert keet("profile", "--format", "path", "--", "ls").out == "ls_2.ncu-rep\n"
     assert kept.read_text() == "mine"
@@ -202,7 +210,7 @@ def test_ctrl_c_keeps_what_ncu_wrote(fake_ncu: FakeNcu, tmp_path: Path) -> None:
     body = "pathlib.Path(after('--export').parent / 'ready').touch(); time.sleep(60)"
     fake_ncu(PROFILED, report=REPORT, body=body)
     out = tmp_path / "r.ncu-rep"
-    words = [sys.executable, "-m", "keet", "profile", "-o", str(out), "--", "ls"]
+    words = [sys.executable, "-m", "keet", "profile", "--no-plain-run", "-o", str(out), "--", "ls"]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # `&` ignores it
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True

@@ -1,0 +1,210 @@
+"""Which launches of a run to profile: those that tell where its time goes.
+
+Kernels that together make most of the time; of each, the launch in the middle by time, and the
+longest where it is another kind of launch. ncu takes one list of kernels and one list of invocation
+numbers, and profiles every combination, so launches that do as well as the wanted one are preferred
+where they bring several kernels under one number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from keet.profile.timeline import Record
+
+MOST_OF_THE_TIME = 0.9
+"""Share of the busy time that the chosen kernels make together."""
+LONGER = 2.0
+"""The longest launch is profiled too if it takes this many times the middle one's time."""
+ALIKE = 0.05
+"""Launches of one kernel in one shape whose times differ by less stand for each other."""
+MOST_ALIKE = 20_000
+"""Launches that are looked at for being alike: later ones are not better."""
+
+Why = Literal["typical", "longest"]
+
+
+class Wanted(NamedTuple):
+    """A launch that should be profiled."""
+
+    name: str
+    why: Why
+    ns: int
+    numbers: frozenset[int]
+    """Invocations of the kernel, from 1, any of which will do."""
+
+
+class Chosen(NamedTuple):
+    """One launch that ncu is told to profile."""
+
+    name: str
+    invocation: int
+    """From 1, among the launches of the kernel in its process."""
+    number: int
+    """In the run, from 0."""
+    record: Record
+    why: Why | None
+    """None: it comes along, because another kernel is wanted at the same invocation."""
+
+
+class Choice(NamedTuple):
+    """What to profile, in the order in which the program launches it."""
+
+    launches: tuple[Chosen, ...]
+    kernels: tuple[str, ...]
+    """The most time first."""
+    share: float
+    """Of the run's busy time, 0 to 1: all launches of these kernels."""
+    left_out: tuple[str, ...] = ()
+    """Kernels that belong to the most of the time and are beyond the limits."""
+
+    @property
+    def invocations(self) -> tuple[int, ...]:
+        return tuple(sorted({each.invocation for each in self.launches}))
+
+
+Cost = Callable[[Sequence[Chosen]], bool]
+"""Whether so many launches are within the limits."""
+
+
+def choose(
+    records: Sequence[Record],
+    busy: Sequence[float],
+    affordable: Cost,
+    matches: Callable[[Record], bool],
+) -> Choice:
+    """From the launches of a run in order, with each one's part of the busy time.
+
+    Launches of the process with the most time are profiled: ncu counts invocations per process.
+    """
+    process = _busiest(records, busy)
+    by_kernel = _invocations(records, process, matches)
+    times: dict[str, float] = defaultdict(float)
+    for record, part in zip(records, busy, strict=True):
+        if record.name in by_kernel:
+            times[record.name] += part
+    kernels = _leading(times)
+    kept, launches = _within(kernels, records, by_kernel, affordable)
+    share = sum(times[name] for name in kept) / (sum(busy) or 1.0)
+    return Choice(launches, kept, share, tuple(name for name in kernels if name not in kept))
+
+
+def _busiest(records: Sequence[Record], busy: Sequence[float]) -> int:
+    times: dict[int, float] = defaultdict(float)
+    for record, part in zip(records, busy, strict=True):
+        times[record.process] += part
+    return max(times, key=lambda process: times[process], default=0)
+
+
+def _invocations(
+    records: Sequence[Record], process: int, matches: Callable[[Record], bool]
+) -> dict[str, list[int]]:
+    """Run numbers of each kernel's launches, in order."""
+    found: dict[str, list[int]] = defaultdict(list)
+    wanted: dict[str, bool] = {}
+    for number, record in enumerate(records):
+        if record.process != process:
+            continue
+        if record.name not in wanted:
+            wanted[record.name] = matches(record)
+        if wanted[record.name]:
+            found[record.name].append(number)
+    return found
+
+
+def _leading(times: Mapping[str, float]) -> list[str]:
+    """The most time first, until they make most of it; at least one."""
+    whole, sum_so_far = sum(times.values()), 0.0
+    leading: list[str] = []
+    for name in sorted(times, key=lambda name: -times[name]):
+        if leading and sum_so_far >= MOST_OF_THE_TIME * whole:
+            break
+        leading.append(name)
+        sum_so_far += times[name]
+    return leading
+
+
+def _within(
+    kernels: Sequence[str],
+    records: Sequence[Record],
+    by_kernel: dict[str, list[int]],
+    affordable: Cost,
+) -> tuple[tuple[str, ...], tuple[Chosen, ...]]:
+    """As many kernels as the limits allow, the most time first; the first one always."""
+    every = {name: list(_wanted(name, records, by_kernel[name])) for name in kernels}
+    for count in range(len(kernels), 0, -1):
+        kept = tuple(kernels[:count])
+        wanted = [each for name in kept for each in every[name]]
+        launches = _launches(wanted, records, by_kernel)
+        if count == 1 or affordable(launches):
+            return kept, launches
+    return (), ()
+
+
+def _wanted(name: str, records: Sequence[Record], numbers: Sequence[int]) -> Iterable[Wanted]:
+    typical = _typical(records, numbers)
+    longest = max(numbers, key=lambda number: _ns(records[number]))
+    yield _alike(name, "typical", typical, records, numbers)
+    if _ns(records[longest]) > LONGER * _ns(records[typical]):
+        yield _alike(name, "longest", longest, records, numbers)
+
+
+def _typical(records: Sequence[Record], numbers: Sequence[int]) -> int:
+    """The time-weighted median: half of the kernel's time is in launches that take no longer."""
+    ranked = sorted(numbers, key=lambda number: (_ns(records[number]), number))
+    half = sum(_ns(records[number]) for number in numbers) / 2
+    passed = 0
+    for number in ranked:
+        passed += _ns(records[number])
+        if passed >= half:
+            return number
+    return ranked[-1]
+
+
+def _alike(
+    name: str, why: Why, number: int, records: Sequence[Record], numbers: Sequence[int]
+) -> Wanted:
+    """The invocations that do as well."""
+    one = records[number]
+    found = {
+        invocation
+        for invocation, other in enumerate(numbers[:MOST_ALIKE], 1)
+        if records[other].grid == one.grid
+        and records[other].block == one.block
+        and abs(_ns(records[other]) - _ns(one)) <= ALIKE * _ns(one)
+    }
+    return Wanted(name, why, _ns(one), frozenset({*found, numbers.index(number) + 1}))
+
+
+def _ns(record: Record) -> int:
+    return record.end - record.start
+
+
+def _launches(
+    wanted: Sequence[Wanted], records: Sequence[Record], by_kernel: dict[str, list[int]]
+) -> tuple[Chosen, ...]:
+    """Every kernel at every invocation number that is taken, as ncu does it."""
+    taken = _fewest_numbers(wanted)
+    why = {(each.name, n): each.why for each in reversed(wanted) for n in taken & each.numbers}
+    found = [
+        Chosen(name, invocation, number, records[number], why.get((name, invocation)))
+        for name in dict.fromkeys(each.name for each in wanted)
+        for invocation in taken
+        if invocation <= len(by_kernel[name])
+        for number in [by_kernel[name][invocation - 1]]
+    ]
+    return tuple(sorted(found, key=lambda each: each.number))
+
+
+def _fewest_numbers(wanted: Sequence[Wanted]) -> set[int]:
+    """Greedy: the invocation that serves most of what is still open; of equals the earliest that
+    is not the first, which may be a warm-up."""
+    open_, taken = list(wanted), set[int]()
+    while open_:
+        votes = Counter(number for each in open_ for number in each.numbers)
+        best = min(votes, key=lambda number: (-votes[number], number == 1, number))
+        taken.add(best)
+        open_ = [each for each in open_ if best not in each.numbers]
+    return taken

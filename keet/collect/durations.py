@@ -1,0 +1,78 @@
+"""The last way to time a run: ncu with the duration alone, one launch at a time, one pass each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from keet.collect.plain_run import PlainRun, Progress, recorded_run
+from keet.profile import Launch
+from keet.profile.run_table import RunTable
+from keet.profile.timeline import Record
+
+MOST_LAUNCHES = 1_000
+"""Launches that are timed so: each costs some milliseconds, and the program waits for it."""
+_ALONE = (
+    "each launch ran alone under ncu: times are without overlap, and managed memory that the host "
+    "touches meanwhile does not show"
+)
+
+
+def duration_command(
+    program: Sequence[str], ncu: str, report: Path, log: Path, clock_control: str
+) -> list[str]:
+    return [
+        ncu,
+        *("--metrics", "gpu__time_duration.sum"),
+        *("--cache-control", "none", "--clock-control", clock_control),
+        *("--target-processes", "all", "--launch-count", str(MOST_LAUNCHES)),
+        *("--log-file", str(log), "--force-overwrite", "--export", str(report)),
+        *program,
+    ]
+
+
+def record_with_ncu(
+    program: Sequence[str], ncu: str, folder: Path, clock_control: str, progress: Progress
+) -> PlainRun:
+    """Raises NotAvailable or ProgramFailed where nothing could be timed."""
+    import time
+
+    from keet.collect.running import failure, run, whole_launches
+    from keet.ingest import read_profile
+
+    report, log = folder / "durations.ncu-rep", folder / "durations.log"
+    began = time.monotonic()
+    done = run(duration_command(program, ncu, report, log, clock_control), log, lambda _: None)
+    seconds = time.monotonic() - began
+    if not whole_launches(report):
+        raise failure(program, done.log, done.status)
+    launches = read_profile(report).launches
+    notes = [_ALONE]
+    if len(launches) >= MOST_LAUNCHES:
+        notes.append(f"only the first {MOST_LAUNCHES:,} launches were timed")
+    from keet.collect.problems import program_status
+
+    status = program_status(done.log) or 0
+    found = recorded_run(_records(launches), "ncu", status, seconds, notes=tuple(notes))
+    progress(f"ncu timed {len(launches):,} launches")
+    return found._replace(table=_without_overlap(found))
+
+
+def _records(launches: Sequence[Launch]) -> list[Record]:
+    """One after the other: when they began is not known."""
+    records, clock = [], 0
+    processes: dict[str | None, int] = {}
+    for launch in launches:
+        ns = int(launch.rank_time)
+        process = processes.setdefault(launch.process, len(processes))
+        name, full = launch.name.mangled or launch.name.full, launch.name.full
+        shape = (launch.grid or (0, 0, 0), launch.block or (0, 0, 0))
+        records.append(Record(name, full, *shape, clock, clock + ns, 0, process, launch.id))
+        clock += ns
+    return records
+
+
+def _without_overlap(found: PlainRun) -> RunTable:
+    """What ncu's order of one by one does not show is not known."""
+    kernels = tuple(kernel._replace(overlapped_ns=None) for kernel in found.table.kernels)
+    return found.table._replace(kernels=kernels, span_ns=None)

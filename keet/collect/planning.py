@@ -1,0 +1,165 @@
+"""What `keet profile` asks ncu for, how long that takes, and what it says about it beforehand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from keet.catalog import collection
+from keet.collect.choosing import Choice, Chosen, choose
+from keet.collect.command import Invocations, Request
+from keet.collect.plain_run import PlainRun
+from keet.errors import NotAvailable
+from keet.profile.names import short_name
+from keet.profile.run_table import RECORDER_NAMES
+from keet.profile.timeline import Record, busy_parts
+from keet.units import Quantity
+
+_START_SECONDS = 4.0
+_LAUNCH_SECONDS = 0.5
+"""Measured on an H200: ncu costs that much per process and per launch (docs/profiling.md)."""
+_REPLAY = 2.0
+"""Assumed: a pass takes twice the launch's own time, with what it saves, restores and flushes."""
+_MAX_NAMES = 8
+
+
+class Options(NamedTuple):
+    """How `keet profile` goes about it."""
+
+    plain: bool = True
+    """Run the program without replay first."""
+    first: bool = False
+    """The first launch of each kernel, instead of those that make the time."""
+    max_passes: int = 480
+    max_minutes: float = 10.0
+    kernel_timeout: float = 60.0
+    """Seconds without progress after which a launch counts as one that can't be replayed."""
+    check_overhead: bool = False
+
+
+class Plan(NamedTuple):
+    """What ncu is told."""
+
+    request: Request
+    choice: Choice | None = None
+    """None: ncu chooses by the user's own options."""
+
+
+def make_plan(
+    request: Request,
+    plain: PlainRun | None,
+    options: Options,
+    without: Collection[str] = (),
+) -> Plan:
+    """`without`: kernels that can't be profiled, by their mangled names."""
+    told = request.launch_skip is not None or request.launch_count is not None
+    if plain is None or told or options.first or request.as_range:
+        return Plan(request)
+    busy, _ = busy_parts(plain.records)
+    matches = _matching(request.kernel, without)
+    choice = choose(plain.records, busy, _affordable(plain, options), matches)
+    if not choice.launches and not without:
+        raise NotAvailable(_no_match(request, plain.records))
+    wanted = Invocations(choice.kernels, choice.invocations)
+    return Plan(request._replace(chosen=wanted), choice)
+
+
+def _matching(kernel: str | None, without: Collection[str]) -> Callable[[Record], bool]:
+    pattern = re.compile(kernel or "")
+    return lambda record: (
+        record.name not in without
+        and any(
+            pattern.search(form) for form in (short_name(record.full), record.full, record.name)
+        )
+    )
+
+
+def _no_match(request: Request, records: Sequence[Record]) -> str:
+    names = list(dict.fromkeys(short_name(record.full) for record in records))
+    listed = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
+    return (
+        f"--kernel {request.kernel} matches no kernel; the program launches {listed}; "
+        "choose one of these, or leave the option out"
+    )
+
+
+def _affordable(plain: PlainRun, options: Options) -> Callable[[Sequence[Chosen]], bool]:
+    return lambda launches: (
+        passes_of(launches) <= options.max_passes
+        and seconds_of(launches, plain) <= 60 * options.max_minutes
+    )
+
+
+def passes_of(launches: Sequence[Chosen]) -> int:
+    """About: other GPUs need other numbers of passes."""
+    return len(launches) * collection().passes
+
+
+def seconds_of(launches: Sequence[Chosen], plain: PlainRun) -> float:
+    """About, and from above: the program runs again, and every launch in each of its passes."""
+    replayed = sum(each.record.end - each.record.start for each in launches) / 1e9
+    replayed *= _REPLAY * collection().passes
+    return _START_SECONDS + plain.seconds + _LAUNCH_SECONDS * len(launches) + replayed
+
+
+# --- what is said beforehand
+
+
+def told_run(plain: PlainRun) -> str:
+    table = plain.table
+    kernels = len({kernel.name for kernel in table.kernels})
+    return (
+        f"the plain run: {counted(table.launch_count, 'launch', 'launches')} of "
+        f"{counted(kernels, 'kernel')}, {Quantity(table.busy_ns, 'ns')} of GPU time in "
+        f"{plain.seconds:.1f} s; {RECORDER_NAMES[table.recorder]}{_own(plain)}"
+    )
+
+
+def _own(plain: PlainRun) -> str:
+    """What recording cost, where the recorder tells."""
+    if plain.own_seconds is None or not plain.seconds:
+        return ""
+    share = plain.own_seconds / plain.seconds
+    return (
+        f" (starting and ending the recorder took {1000 * plain.own_seconds:.0f} ms, {share:.1%})"
+    )
+
+
+def told_plan(plan: Plan, plain: PlainRun, options: Options) -> Iterator[str]:
+    choice = plan.choice
+    if choice is None:
+        return
+    launches = choice.launches
+    yield (
+        f"profiling {counted(len(launches), 'launch', 'launches')} of "
+        f"{counted(len(choice.kernels), 'kernel')} with {choice.share:.0%} of the GPU time: "
+        f"about {passes_of(launches)} passes and {seconds_of(launches, plain):.0f} s, at most "
+        f"{options.max_passes} passes and {options.max_minutes:g} minutes "
+        "(--max-passes, --max-minutes)"
+    )
+    counts = _counts(plain.records)
+    for each in launches:
+        why = f", the {each.why} one" if each.why else ", at the same number as another"
+        yield (
+            f"  {short_name(each.record.full)}: launch {each.invocation:,} of "
+            f"{counts[each.name]:,}, {Quantity(each.record.end - each.record.start, 'ns')}{why}"
+        )
+    if choice.left_out:
+        names = ", ".join(short_name(_full(name, plain.records)) for name in choice.left_out)
+        yield f"left out, because of the limits: {names}"
+
+
+def _counts(records: Sequence[Record]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for record in records:
+        counts[record.name] = counts.get(record.name, 0) + 1
+    return counts
+
+
+def _full(name: str, records: Sequence[Record]) -> str:
+    return next((record.full for record in records if record.name == name), name)
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"

@@ -1,0 +1,140 @@
+"""Reads what recorder/recorder.c writes: one file per process, cut anywhere if the program died."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from keet.profile.run_table import Migrations
+from keet.profile.timeline import Record
+
+_HEAD = struct.Struct("=II")
+_KERNEL = struct.Struct("=QQ12I")
+_NAME = struct.Struct("=I")
+_START = struct.Struct("=QQQ")
+_END = struct.Struct("=QQQQQ")
+_MIGRATION = struct.Struct("=QQ")
+_COUNT = struct.Struct("=Q")
+_TO_GPU, _TO_HOST, _FAULTS = 1, 2, 4
+"""CUPTI's numbers of the counters for managed memory."""
+
+
+class Recording(NamedTuple):
+    """What was recorded of a run, all its processes together."""
+
+    records: tuple[Record, ...]
+    processes: int
+    """That used CUDA."""
+    failures: tuple[int, ...] = ()
+    """CUPTI's error codes, of processes that it did not record."""
+    unfinished: int = 0
+    """Launches that had not ended when their process did."""
+    dropped: int = 0
+    """Launches that CUPTI lost."""
+    complete: bool = True
+    """Every process wrote its last record; else the last launches may be missing."""
+    own_ns: int = 0
+    """What the recorder itself took at the start and at the end of the processes."""
+    managed_bytes: int | None = None
+    migrations: Migrations | None = None
+
+
+class _Process:
+    """The file of one process."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.records: list[Record] = []
+        self.status = 0
+        self.ended: tuple[int, ...] | None = None
+        self.managed: list[int] = []
+        self.counting: int | None = None
+        self.migrated: list[tuple[int, int]] = []
+        self._names: dict[int, tuple[str, str]] = {}
+
+    def read(self, data: bytes) -> None:
+        for tag, content in _parts(data):
+            if tag == b"k" and len(content) == _KERNEL.size:
+                self.records.append(self._kernel(_KERNEL.unpack(content)))
+            elif tag == b"n":
+                mangled, _, full = content[_NAME.size :].partition(b"\0")
+                self._names[_NAME.unpack_from(content)[0]] = (_text(mangled), _text(full))
+            else:
+                self._other(tag, content)
+
+    def _kernel(self, fields: Sequence[int]) -> Record:
+        start, end, name, gx, gy, gz, bx, by, bz, device, _, _, correlation, _ = fields
+        mangled, full = self._names.get(name, ("?", "?"))
+        return Record(
+            mangled, full, (gx, gy, gz), (bx, by, bz), start, end, device, self.number, correlation
+        )
+
+    def _other(self, tag: bytes, content: bytes) -> None:
+        if tag == b"s" and len(content) == _START.size:
+            self.status = _START.unpack(content)[2]
+        elif tag == b"e" and len(content) == _END.size:
+            self.ended = _END.unpack(content)
+        elif tag == b"a" and len(content) == _COUNT.size:
+            self.managed.append(_COUNT.unpack(content)[0])
+        elif tag == b"m" and len(content) == _COUNT.size:
+            self.counting = _COUNT.unpack(content)[0]
+        elif tag == b"u" and len(content) == _MIGRATION.size:
+            self.migrated.append(_MIGRATION.unpack(content))
+
+
+def _parts(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Tag and content of each whole record."""
+    at = 0
+    while at + _HEAD.size <= len(data):
+        tag, length = _HEAD.unpack_from(data, at)
+        at += _HEAD.size
+        if at + length > len(data):
+            return
+        yield bytes([tag & 0xFF]), data[at : at + length]
+        at += length
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", errors="replace")
+
+
+def read_recording(folder: Path) -> Recording:
+    """All processes of a run; the first to launch a kernel comes first."""
+    processes: list[_Process] = []
+    for path in sorted(folder.glob("*.rec")):
+        process = _Process(len(processes))
+        process.read(path.read_bytes())
+        processes.append(process)
+    ended = [process.ended for process in processes if process.ended]
+    return Recording(
+        tuple(record for process in processes for record in process.records),
+        len(processes),
+        tuple(process.status for process in processes if process.status),
+        sum(end[1] for end in ended),
+        sum(end[0] for end in ended),
+        len(ended) == len(processes),
+        sum(end[2] + end[4] for end in ended),
+        _managed(processes),
+        _migrations(processes),
+    )
+
+
+def _managed(processes: Sequence[_Process]) -> int | None:
+    """None where nobody watched the allocations of a process."""
+    if not processes or any(process.counting is None for process in processes):
+        return None
+    return sum(sum(process.managed) for process in processes)
+
+
+def _migrations(processes: Sequence[_Process]) -> Migrations | None:
+    """None where CUPTI refused to count."""
+    if not processes or any(process.counting != 0 for process in processes):
+        return None
+    moved = {_TO_GPU: 0, _TO_HOST: 0, _FAULTS: 0}
+    for process in processes:
+        for kind, value in process.migrated:
+            if kind in moved:  # a record of faults is one group of them
+                moved[kind] += 1 if kind == _FAULTS else value
+    return Migrations(moved[_TO_GPU], moved[_TO_HOST], moved[_FAULTS])

@@ -1,0 +1,166 @@
+"""A plain run, recorded by the real recorder over a CUPTI that the tests bring along."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.collect.nsys import read_export
+from keet.collect.plain_run import PlainRun, described, record_plain_run
+from keet.collect.record_file import read_recording
+from keet.profile.run_table import Migrations
+from tests.unit.collect.toolkit import build_toolkit, needs_compiler
+
+STEP = ("launch", "_Z11smooth_stepPKfPf", "1000", "2200", "132", "1024", "400")
+OTHER = ("launch", "_Z4fillPfi", "500000", "500900", "64", "256", "2")
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return build_toolkit(tmp_path, monkeypatch)
+
+
+def record(program: Path, folder: Path, *words: str) -> PlainRun:
+    work = folder / "work"
+    work.mkdir()
+    return record_plain_run([str(program), *words], "ncu", work, "none", lambda _: None)
+
+
+@needs_compiler
+def test_every_launch_is_recorded(program: Path, tmp_path: Path) -> None:
+    found = record(program, tmp_path, *STEP, *OTHER)
+    table = found.table
+    assert found.status == 0
+    assert [(k.name, k.full, k.launches, k.total_ns) for k in table.kernels] == [
+        ("_Z11smooth_stepPKfPf", "smooth_step(float const*, float*)", 400, 480_000),
+        ("_Z4fillPfi", "fill(float*, int)", 2, 1_800),
+    ]
+    assert table.kernels[0].grid == (132, 1, 1)
+    assert table.recorder == "cupti"
+    assert table.notes == ()
+    assert table.managed_bytes == 0
+    assert found.own_seconds is not None
+
+
+@needs_compiler
+def test_managed_memory_is_seen(program: Path, tmp_path: Path) -> None:
+    words = ("managed", "4096", "migrate", "1", "100", "migrate", "2", "7", "migrate", "4", "31")
+    table = record(program, tmp_path, *words, *STEP).table
+    assert table.migrations == Migrations(100, 7, 1)
+    assert table.managed_bytes == 4096
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("end", "status"), [(("abort",), 134), (("_exit", "5"), 5), (("exit", "3"), 3)]
+)
+def test_a_program_that_ends_badly(
+    end: tuple[str, ...], status: int, program: Path, tmp_path: Path
+) -> None:
+    """What CUPTI had delivered is kept, and so is the exit code."""
+    found = record(program, tmp_path, *STEP, "delivered", *end)
+    assert found.status == status
+    assert found.table.launch_count == 400
+    assert bool(found.table.notes) == (end[0] != "exit")
+
+
+@needs_compiler
+def test_a_child_that_was_forked_writes_nothing(program: Path, tmp_path: Path) -> None:
+    assert record(program, tmp_path, *STEP, "fork", *OTHER).table.launch_count == 402
+
+
+@needs_compiler
+def test_several_processes_are_added_up(program: Path, tmp_path: Path) -> None:
+    script = f"{program} {' '.join(STEP)}; {program} {' '.join(OTHER)}"
+    found = record(Path(shutil.which("bash") or "bash"), tmp_path, "-c", script)
+    assert found.table.launch_count == 402
+    assert found.table.notes == ("2 processes used the GPU; their launches are added up",)
+
+
+@needs_compiler
+def test_unfinished_launches_are_said(program: Path, tmp_path: Path) -> None:
+    found = record(program, tmp_path, *STEP, "launch", "late", "9000", "0", "1", "1", "1")
+    assert found.table.launch_count == 400
+    assert "1 launches had not finished" in found.table.notes[0]
+
+
+@needs_compiler
+@given(st.integers(0, 40_000))
+def test_a_record_that_was_cut_short(program_record: bytes, cut: int) -> None:
+    """A killed program leaves a part of its file: every whole launch in it counts."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "1.0.rec").write_bytes(program_record[:cut])
+        found = read_recording(Path(folder))
+    assert len(found.records) <= 400
+    assert not found.complete or cut >= len(program_record)
+    assert {record.name for record in found.records} <= {"_Z11smooth_stepPKfPf"}
+
+
+@pytest.fixture(scope="module")
+def program_record(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("record")
+        program = build_toolkit(folder, patch)
+        from keet.collect.recorder import build_recorder
+
+        library = build_recorder()
+        patch.setenv("CUDA_INJECTION64_PATH", str(library))
+        patch.setenv("KEET_RECORD_DIR", str(folder))
+        subprocess.run([str(program), *STEP], check=True)
+        return next(folder.glob("*.rec")).read_bytes()
+
+
+@needs_compiler
+def test_another_way_is_taken_where_cupti_refuses(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CUPTI_ERROR", "1")
+    nsys = tmp_path / "bin" / "nsys"
+    nsys.parent.mkdir(exist_ok=True)
+    nsys.write_text(NSYS)
+    nsys.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{nsys.parent}:/usr/bin:/bin")
+    found = record(program, tmp_path, *STEP)
+    assert found.table.recorder == "nsys"
+    assert [(k.name, k.launches) for k in found.table.kernels] == [("_Z4stepv", 2)]
+
+
+NSYS = """#!/usr/bin/env python3
+import sqlite3, subprocess, sys
+words = sys.argv[1:]
+out = words[words.index("--output") + 1]
+if words[0] == "profile":
+    open(out, "w").close()
+    sys.exit(subprocess.call(words[words.index("--output") + 2:]))
+db = sqlite3.connect(out)
+db.executescript('''
+create table StringIds (id integer, value text);
+insert into StringIds values (1, '_Z4stepv'), (2, 'step()');
+create table CUPTI_ACTIVITY_KIND_KERNEL (start int, end int, deviceId int, globalPid int,
+    correlationId int, mangledName int, demangledName int, gridX int, gridY int, gridZ int,
+    blockX int, blockY int, blockZ int);
+insert into CUPTI_ACTIVITY_KIND_KERNEL values (5, 9, 0, 1, 1, 1, 2, 4, 1, 1, 32, 1, 1),
+    (12, 15, 0, 1, 2, 1, 2, 4, 1, 1, 32, 1, 1);
+''')
+db.commit()
+"""
+
+
+def test_an_export_without_kernels(tmp_path: Path) -> None:
+    database = tmp_path / "run.sqlite"
+    sqlite3.connect(database).close()
+    assert read_export(database) == []
+
+
+def test_how_a_program_ended() -> None:
+    assert described(7) == "exit code 7"
+    assert described(139) == "signal SIGSEGV (exit code 139)"
+    assert described(255) == "exit code 255"

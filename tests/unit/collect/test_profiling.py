@@ -1,0 +1,300 @@
+"""`keet profile` from the plain run to the explanation: the real recorder over a CUPTI of the tests,
+and an ncu that leaves the reports of an H200."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.ingest import read_profile
+from tests.conftest import REPORTS, Keet
+from tests.unit.collect.toolkit import RUNS, build_toolkit, needs_compiler
+
+pytestmark = needs_compiler
+
+STEPS = ("launch", "_Z11smooth_stepPKfPf", "1000", "2216", "132", "1024", "400")
+STEP = "_Z11smooth_stepPKfPf"
+WAITS = (
+    *("launch", "_Z4fillPfi", "1000", "41000", "65536", "256", "1"),
+    *("launch", "_Z11before_waitPfi", "50000", "107000", "65536", "256", "3"),
+    *("launch", "_Z13wait_for_hostPViPf", "400000", "2400000", "1", "32", "3"),
+    *("launch", "_Z10after_waitPfi", "9000000", "9058000", "65536", "256", "3"),
+)
+PROFILED = '==PROF== Profiling "1:7:{}:2": 0%....50%....100% - 24 passes\n'
+
+NCU = """#!/usr/bin/env python3
+import json, os, pathlib, shutil, subprocess, sys
+words, home = sys.argv, pathlib.Path(__file__).parent
+after = lambda option: words[words.index(option) + 1]
+calls = json.loads((home / "calls.json").read_text())
+call = calls.pop(0) if len(calls) > 1 else calls[0]
+(home / "calls.json").write_text(json.dumps(calls))
+with (home / "words.jsonl").open("a") as file:
+    file.write(json.dumps(words) + "\\n")
+program = words[words.index("--export") + 2:]
+log = pathlib.Path(after("--log-file"))
+child = subprocess.Popen(["sleep", "1000"] if call.get("hangs") else program)
+log.write_text(call.get("log", ""))
+code = child.wait()
+if call.get("report"):
+    shutil.copyfile(call["report"], after("--export"))
+with log.open("a") as file:
+    file.write(call.get("end", ""))
+sys.exit(abs(code))
+"""
+
+
+class Bench:
+    """A machine with a toolkit, an ncu and a program."""
+
+    def __init__(self, folder: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.keet, self.folder = keet, folder
+        self.program = build_toolkit(folder, monkeypatch)
+        self.tools = folder / "bin"
+        self.tools.mkdir()
+        for name, text in {"ncu": NCU, "nvidia-smi": "#!/bin/sh\necho 'GPU 0: H200'\n"}.items():
+            (self.tools / name).write_text(text)
+            (self.tools / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{self.tools}:{os.environ['PATH']}")
+        self.report = folder / "r.ncu-rep"
+
+    def answers(self, *calls: dict[str, Any]) -> None:
+        """What ncu does, call by call; the last one for all further calls."""
+        (self.tools / "calls.json").write_text(json.dumps(calls))
+
+    def profile(self, *words: object, options: Sequence[str] = ()) -> Any:
+        done = ("profile", "--format", "path", *options, "-o", self.report, "--", self.program)
+        return self.keet(*done, *words, width=200)
+
+    def asked(self) -> list[list[str]]:
+        lines = (self.tools / "words.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def chosen(self, call: int = 0) -> str:
+        words = self.asked()[call]
+        assert words[words.index("--kernel-name-base") + 1] == "mangled"
+        return words[words.index("--kernel-id") + 1]
+
+    def left(self) -> list[str]:
+        known = {"bin", "toolkit", "cache"}
+        return sorted(path.name for path in self.folder.iterdir() if path.name not in known)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, keet, monkeypatch)
+
+
+def report(name: str) -> str:
+    return str(RUNS / f"{name}.ncu-rep")
+
+
+def test_the_launches_that_matter(bench: Bench) -> None:
+    bench.answers({"log": PROFILED.format(STEP), "report": report("steps_many")})
+    done = bench.profile("launch", "_Z4fillPfi", 10, 900, 528, 256, 1, *STEPS)
+    assert done.code == 0
+    assert done.out == f"{bench.report}\n"
+    assert bench.chosen() == f"::regex:^({STEP})$:^(2)$"
+    assert "401 launches of 2 kernels, 487.3 us of GPU time" in done.err
+    assert "profiling 1 launch of 1 kernel with 100% of the GPU time: about 24 passes" in done.err
+    assert "smooth_step: launch 2 of 400, 1.22 us, the typical one" in done.err
+    assert "profiled smooth_step in 24 passes" in done.err
+    assert bench.left() == ["r.ncu-rep", "r.run.json"]
+    profile = read_profile(bench.report)
+    assert profile.run is not None
+    assert [(each.launch, each.number, each.ns) for each in profile.run.profiled] == [(0, 2, 1216)]
+    position = profile.in_run and profile.in_run.of(0)
+    assert position is not None
+    assert (position.launches, position.known_by) == (400, "launch")
+
+
+def test_a_kernel_that_can_not_be_replayed(bench: Bench) -> None:
+    """It is left out with its reason, and the others are profiled."""
+    hangs = '==PROF== Profiling "1:7:_Z13wait_for_hostPViPf:2": 0%..'
+    bench.answers({"log": hangs, "hangs": True}, {"report": report("waits")})
+    done = bench.profile(*WAITS, options=["--kernel-timeout", "0.3"])
+    assert done.code == 0
+    assert bench.chosen(0) == "::regex:^(_Z13wait_for_hostPViPf)$:^(2)$"
+    assert "wait_for_host" not in bench.chosen(1)
+    assert "wait_for_host: it can't be replayed: no progress under ncu for" in done.err
+    assert "wait_for_host is not in the report; try: call cudaProfilerStart" in done.err
+    run = read_profile(bench.report).run
+    assert run is not None
+    assert [each.kernel for each in run.skipped] == ["wait_for_host"]
+
+
+def test_only_kernels_that_can_not_be_replayed(bench: Bench) -> None:
+    """There is no report, and the table of the run is kept."""
+    hangs = '==PROF== Profiling "1:7:_Z13wait_for_hostPViPf:2": 0%..'
+    bench.answers({"log": hangs, "hangs": True})
+    done = bench.profile(*WAITS[14:21], options=["--kernel-timeout", "0.2"])
+    assert done.code == 3
+    assert "no kernel could be profiled (wait_for_host); call cudaProfilerStart" in done.err
+    assert bench.left() == ["r.run.json"]
+
+
+def test_a_kernel_that_ncu_gives_up_on(bench: Bench) -> None:
+    fails = '==ERROR== Failed to profile "1:7:_Z13wait_for_hostPViPf:2" in process 7\n'
+    bench.answers({"log": fails}, {"report": report("waits")})
+    done = bench.profile(*WAITS)
+    assert done.code == 0
+    assert "wait_for_host: ncu could not profile it" in done.err
+
+
+def test_a_warning_in_the_middle_of_a_launch_is_no_end(bench: Bench) -> None:
+    slow = (
+        '==PROF== Profiling "1:7:_Z4fillPfi:1": 0%..==WARNING== it takes long\n..100% - 9 passes\n'
+    )
+    bench.answers({"log": slow, "report": report("waits")})
+    assert "profiled fill in 9 passes" in bench.profile(*WAITS).err
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--max-minutes", "0.01"], "the time is up (--max-minutes)"),
+        (["--kernel-timeout", "0.3"], "did not go on under ncu"),
+    ],
+)
+def test_a_run_that_does_not_end(options: list[str], says: str, bench: Bench) -> None:
+    """A program that forks may hang under ncu when it is done."""
+    bench.answers({"log": PROFILED.format(STEP), "hangs": True, "report": report("steps_many")})
+    done = bench.profile(*STEPS, options=options)
+    assert says in done.err
+    assert done.code == 0
+    assert bench.left() == ["r.ncu-rep", "r.run.json"]
+
+
+@pytest.mark.parametrize(("end", "code"), [(("exit", 3), 3), (("delivered", "abort"), 134)])
+def test_the_programs_exit_code_is_kept(end: tuple[object, ...], code: int, bench: Bench) -> None:
+    bench.answers({"report": report("steps_many")})
+    done = bench.profile(*STEPS, *end)
+    assert done.code == code
+    assert f"exit code {code}" in done.err
+    assert bench.left() == ["r.ncu-rep", "r.run.json"]
+
+
+def test_a_program_without_kernels(bench: Bench) -> None:
+    """ncu has the last word on that: the recorder may not have been loaded."""
+    bench.answers({"log": "==WARNING== No kernels were profiled.\n"})
+    done = bench.profile("exit", 0)
+    assert done.code == 3
+    assert "the program launched no kernel" in done.err
+    assert bench.left() == []
+
+
+def test_a_program_that_fails_before_its_first_kernel(bench: Bench) -> None:
+    bench.answers({"end": "==ERROR== The application returned an error code (7).\n"})
+    done = bench.profile("exit", 7)
+    assert done.code == 7
+    assert "failed with exit code 7 before a kernel was profiled" in done.err
+
+
+def test_without_a_recorder_ncu_times_the_launches(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_INJECTION64_PATH", "/another/tool.so")
+    bench.answers({"report": str(REPORTS / "metrics_only.ncu-rep")}, {"report": report("waits")})
+    done = bench.profile()
+    assert "CUDA_INJECTION64_PATH is set already; there is no nsys: timing the launches" in done.err
+    assert "4 launches of 3 kernels" in done.err
+    assert "measured by ncu, one launch at a time" in done.err
+    assert "gpu__time_duration.sum" in bench.asked()[0]
+    assert "transpose_rows" in bench.chosen(1)
+
+
+def test_names_that_no_kernel_has(bench: Bench) -> None:
+    bench.answers({})
+    done = bench.profile(*STEPS, options=["--kernel", "gemm"])
+    assert done.code == 3
+    assert "--kernel gemm matches no kernel; the program launches smooth_step; choose" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "filter_words"),
+    [
+        (["--first"], ["--kernel-id", "::regex:.:1"]),
+        (["--launch-skip", "3", "--launch-count", "2"], ["--launch-skip", "3"]),
+        (["--range"], ["--replay-mode", "range"]),
+    ],
+)
+def test_the_user_chooses(options: list[str], filter_words: list[str], bench: Bench) -> None:
+    bench.answers({"report": report("steps_many")})
+    assert bench.profile(*STEPS, options=options).code == 0
+    words = bench.asked()[0]
+    assert words[words.index(filter_words[0]) + 1] == filter_words[1]
+    assert bench.left() == ["r.ncu-rep", "r.run.json"]
+
+
+def test_ranges_leave_out_what_ncu_does_not_collect_for_them(bench: Bench) -> None:
+    bench.answers({"report": report("steps_many")})
+    bench.profile(*STEPS, options=["--range"])
+    words = bench.asked()[0]
+    assert "SourceCounters" not in words
+    assert "smsp__sass_" not in words[words.index("--metrics") + 1]
+
+
+def test_a_run_that_is_not_recorded(bench: Bench) -> None:
+    bench.answers({"log": PROFILED.format(STEP), "report": report("steps_many")})
+    assert bench.profile(*STEPS, options=["--no-plain-run"]).code == 0
+    assert bench.left() == ["r.ncu-rep"]
+
+
+def test_what_recording_costs(bench: Bench) -> None:
+    bench.answers({"report": report("steps_many")})
+    said = bench.profile(*STEPS, options=["--check-overhead"]).err
+    assert "s recorded, " in said
+    assert "s in all, " in said
+
+
+def test_a_program_that_prints_a_lot_is_heard_once(bench: Bench) -> None:
+    """On stderr, in the plain run; stdout is keet's result."""
+    bench.answers({"report": report("steps_many")})
+    program = [str(bench.program), "print", "50000", *STEPS]
+    words = ["profile", "--format", "path", "-o", str(bench.report), "--", *program]
+    done = subprocess.run(
+        [sys.executable, "-m", "keet", *words], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{bench.report}\n"
+    assert done.stderr.count("the program speaks\n") == 50_000
+
+
+def test_ctrl_c_in_the_plain_run_keeps_what_was_recorded(bench: Bench) -> None:
+    program = [str(bench.program), *STEPS, "delivered", "print", "1", "pause"]
+    words = ["profile", "-o", str(bench.report), "--", *program]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "keet", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not recorded(bench.folder):
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert f"wrote {bench.folder / 'r.run.json'}" in said
+    assert bench.left() == ["r.run.json"]
+
+
+def recorded(folder: Path) -> bool:
+    found = folder.glob(".keet-profile-*/records/*.rec")
+    return any(path.stat().st_size > 1000 for path in found)
+
+
+def test_nothing_is_replaced_without_being_told(bench: Bench) -> None:
+    """The table of an earlier run counts, too."""
+    (bench.folder / "r.run.json").write_text("kept")
+    done = bench.profile(*STEPS)
+    assert done.code == 2
+    assert "r.run.json: it exists; replace it with --force" in done.err
