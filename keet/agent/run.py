@@ -255,7 +255,9 @@ def _case(explanations: Sequence[Explanation], redactor: Redactor) -> Case:
 
 
 def _longest(launches: Sequence[LaunchExplanation], most: int) -> list[int]:
-    """Positions of those that take the most time, in the order of the report."""
+    """Positions of those that take the most time, in the order of the report, or of the run."""
+    if any(each.in_run for each in launches):  # they come by what they stand for in the run
+        return list(range(len(launches)))[:most]
     ranked = sorted(range(len(launches)), key=lambda position: -launches[position].launch.rank_time)
     return sorted(ranked[:most])
 

@@ -149,7 +149,8 @@ def named_reports(args: Namespace) -> list[Path]:
     report = getattr(args, "report", None)
     several = [*getattr(args, "reports", ()), *getattr(args, "read", ())]
     against = getattr(args, "against", None)
-    single = [path for path in (report, against) if path is not None]
+    table = getattr(args, "run_table", None)
+    single = [path for path in (report, against, table) if path is not None]
     return [*map(Path, words), *several, *single]
 
 

@@ -1,6 +1,7 @@
 """What limits a kernel, as context for a prompt that asks to make it faster: causes by what they
 cost, with their evidence; the source lines with the cost of each; what must stay as it is; what to
-check afterwards. One launch: the longest of those chosen.
+check afterwards. One launch: of those chosen the longest, or, where the whole run is known, the one
+that stands for the most of its time.
 
 Never more than --max-tokens. keet counts with no tokenizer: the largest of bytes / 3.5,
 words * 1.35, and a count of word pieces (5 letters each), digits, signs and indents. That is more
@@ -17,6 +18,7 @@ from keet.cli.arguments import (
     Destination,
     add_no_sass,
     add_report,
+    add_run_table,
     add_selection,
     add_source,
     positive,
@@ -48,6 +50,7 @@ def configure(parser: ArgumentParser) -> None:
         help=f"never more than this, counted as said above (default: {MAX_TOKENS})",
     )
     add_source(parser)
+    add_run_table(parser)
     add_no_sass(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to FILE")
 
@@ -63,8 +66,9 @@ def run(args: Namespace) -> None:
     from keet.ingest import read_profile
     from keet.render.context import context_text, longest
 
-    profile = read_profile(args.report, source=args.source)
+    profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     chosen = selected_launches(profile, args)
-    explanation = explain(profile, [longest(chosen)], CAUSES, sass=not args.no_sass)
+    launch = profile.by_run_time(chosen)[0] if profile.run else longest(chosen)
+    explanation = explain(profile, [launch], CAUSES, sass=not args.no_sass)
     text = context_text(explanation, args.max_tokens, of=len(chosen))
     Destination(args, sys.stdout).write(text)

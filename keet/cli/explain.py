@@ -15,6 +15,7 @@ from keet.cli.arguments import (
     Destination,
     add_no_sass,
     add_output,
+    add_run_table,
     add_selection,
     add_source,
     positive,
@@ -40,6 +41,7 @@ examples:
   keet explain report.ncu-rep --model openai:gpt-5
   keet explain report.ncu-rep --base-url http://localhost:8000/v1 --redact names
   keet explain report.ncu-rep --show-prompt
+  keet explain report.ncu-rep --run-table kernels.csv
   keet explain after.ncu-rep --against before.ncu-rep
   keet explain profiles/ --kernel gemm
 """
@@ -58,6 +60,7 @@ def configure(parser: ArgumentParser) -> None:
         help="a report, export or snapshot; several of them, or a folder",
     )
     add_source(parser)
+    add_run_table(parser)
     add_selection(parser)
     parser.add_argument(
         "--top", type=positive, default=5, metavar="N", help="findings a launch (default: 5)"
@@ -88,13 +91,11 @@ def run(args: Namespace) -> int:
         from keet.cli.explain_many import explain_many
 
         return explain_many(args, chosen)
-    profile = read_profile(args.reports[0], source=args.source)
+    profile = read_profile(args.reports[0], source=args.source, run_table=args.run_table)
     launches = selected_launches(profile, args)
     if not args.no_sass:
-        from keet.profile.launch import with_code
-
         # The text of the code is fetched while the analyst is loaded, which takes as long.
-        profile.prefetch_code(with_code(launches))
+        profile.prefetch_code(profile.with_code(launches))
     from keet.explanation.analyst import explain
 
     # Evidence ids that are unique over launches: a model's tools look at any of them.

@@ -51,6 +51,7 @@ def _check(args: Namespace) -> None:
     single = {
         "--launch": args.launch,
         "--against": args.against,
+        "--run-table": args.run_table,
         "--show-prompt": args.show_prompt,
         "--replay": args.replay,
         "--transcript": args.transcript,

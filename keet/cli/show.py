@@ -6,16 +6,21 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
     Destination,
     add_output,
     add_report,
+    add_run_table,
     add_selection,
     add_source,
     selected_launches,
 )
-from keet.profile import Launch
+from keet.profile import Launch, Profile
+
+if TYPE_CHECKING:
+    from keet.render.documents import RunDocument
 
 MAX_ROWS = 40
 """Launches that a terminal lists unless --all: a report may hold thousands."""
@@ -32,6 +37,7 @@ examples:
 def configure(parser: ArgumentParser) -> None:
     add_report(parser)
     add_source(parser)
+    add_run_table(parser)
     add_selection(parser)
     parser.add_argument(
         "--sort", choices=("launch", "time"), default="launch", help="by number, or longest first"
@@ -44,7 +50,7 @@ def run(args: Namespace) -> None:
     from keet.analysis.coverage import find_coverage
     from keet.ingest import read_profile
 
-    profile = read_profile(args.report, source=args.source)
+    profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     selected = selected_launches(profile, args)
     launches = _listed(selected, args)
     coverage = find_coverage(profile)
@@ -53,12 +59,22 @@ def run(args: Namespace) -> None:
         from keet.render.documents import json_text
         from keet.render.to_documents import show_document
 
-        out.write(json_text(show_document(profile, coverage, launches)))
+        out.write(json_text(show_document(profile, coverage, launches, _run_document(profile))))
         return
     from keet.render.show import show_view
 
     cut = len(selected) - len(launches)
     out.show(lambda width: show_view(profile, coverage, launches, width, cut=cut))
+
+
+def _run_document(profile: Profile) -> RunDocument | None:
+    if profile.run is None:
+        return None
+    from keet.explanation.whole_run import whole_run
+    from keet.render.run_documents import run_document
+
+    run = whole_run(profile)
+    return run_document(run) if run else None
 
 
 def _listed(launches: Sequence[Launch], args: Namespace) -> Sequence[Launch]:

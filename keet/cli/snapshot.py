@@ -7,7 +7,13 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from keet.cli.arguments import add_report, add_source, check_output, output_errors
+from keet.cli.arguments import (
+    add_report,
+    add_run_table,
+    add_source,
+    check_output,
+    output_errors,
+)
 
 EXAMPLES = """\
 examples:
@@ -21,6 +27,7 @@ examples:
 def configure(parser: ArgumentParser) -> None:
     add_report(parser)
     add_source(parser)
+    add_run_table(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -34,7 +41,7 @@ def run(args: Namespace) -> None:
     from keet.ingest import read_profile
     from keet.ingest.snapshot import SUFFIX, snapshot_text, write_snapshot
 
-    profile = read_profile(args.report, source=args.source)
+    profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     if args.output == "-":
         for piece in snapshot_text(profile):
             sys.stdout.write(piece)

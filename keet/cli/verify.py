@@ -9,7 +9,13 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from keet.cli.arguments import Destination, add_output, add_selection, selected_launches
+from keet.cli.arguments import (
+    Destination,
+    add_output,
+    add_run_table,
+    add_selection,
+    selected_launches,
+)
 from keet.errors import UsageError, one_line
 
 MAX_TEXT = 200_000
@@ -31,6 +37,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--report", type=Path, required=True, metavar="REPORT", help="a report, export or snapshot"
     )
+    add_run_table(parser)
     add_selection(parser)
     add_output(parser, "terminal", "json")
 
@@ -40,8 +47,12 @@ def run(args: Namespace) -> int:
     from keet.ingest import read_profile
 
     text = _read(args.text)
-    profile = read_profile(args.report)
+    profile = read_profile(args.report, run_table=args.run_table)
     found = verify_text(text, selected_launches(profile, args), profile.launches)
+    if profile.run:
+        from keet.explanation.run_claims import with_run_claims
+
+        found = with_run_claims(found, profile)
     out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.render.documents import json_text

@@ -11,14 +11,21 @@ from keet.analysis.ceilings import NEAR, Ceiling
 from keet.analysis.coverage import Coverage, Gap, find_coverage
 from keet.analysis.diagnosis import Diagnosis, diagnose
 from keet.analysis.findings import Finding, Skipped
+from keet.analysis.ledger import Book
 from keet.analysis.sampling import partial_sampling
 from keet.analysis.view import View
 from keet.catalog import findings
 from keet.evidence import Evidence
 from keet.explanation.grounding import Grounding, check_grounding
 from keet.explanation.statement import Authorship, Statement
+from keet.explanation.whole_run import (
+    InRun,
+    ReplayDiffers,
+    WholeRun,
+    whole_run,
+    with_run,
+)
 from keet.profile import Launch, Profile
-from keet.profile.launch import with_code
 from keet.profile.rules import RuleResult, SpeedupScope
 
 
@@ -62,6 +69,10 @@ class LaunchExplanation(NamedTuple):
     """Metrics that the checks looked at and found, by ncu's names."""
     statement: Statement | None = None
     """What a model adds."""
+    in_run: InRun | None = None
+    """What it stands for; None: the run is not known, or has no such kernel."""
+    replay: ReplayDiffers | None = None
+    """Set where the replay took much longer or shorter than the launch in the run."""
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -74,11 +85,14 @@ class Explanation(NamedTuple):
 
     profile: Profile
     launches: tuple[LaunchExplanation, ...]
+    """As they were chosen; by the GPU time that they stand for where the run is known."""
     grounding: Grounded
     author: Authorship | None = None
     """The model that had a part in it."""
     reads_code: bool = True
     """Whether machine code may be analysed."""
+    whole_run: WholeRun | None = None
+    """What the program spent its GPU time on; None: not known."""
 
 
 def explain(
@@ -94,13 +108,16 @@ def explain(
     `sass`: analyse the machine code of the longest launches too.
     """
     coverage = find_coverage(profile)
-    read = with_code(launches) if sass else []
+    launches = profile.by_run_time(launches)
+    read = profile.with_code(launches) if sass else []
     profile.prefetch_code(read)  # one child for all of them, instead of one after the other
     told = tuple(
         _explain(launch, profile, coverage, top, numbers, reads_code=launch in read)
         for launch in launches
     )
-    return Explanation(profile, told, Grounded(told), reads_code=sass)
+    told = with_run(told, profile)
+    run = whole_run(profile, told, Book(numbers))
+    return Explanation(profile, told, Grounded(told, run), reads_code=sass, whole_run=run)
 
 
 def _explain(  # noqa: PLR0913 - what all launches of a report share, and one of them
@@ -314,16 +331,20 @@ class Grounded:
     Checked when it is asked for: a batch keeps the texts of each launch, and not this.
     """
 
-    def __init__(self, told: Sequence[LaunchExplanation]) -> None:
+    def __init__(self, told: Sequence[LaunchExplanation], run: WholeRun | None = None) -> None:
         self._told = told
+        self._run = run
 
     @cached_property
     def _checked(self) -> list[Grounding]:
-        """Every sentence against the evidence of its own launch."""
+        """Every sentence against the evidence of its own launch, or of the run."""
         return [
-            check_grounding(text, each.evidence, launch=each.launch)
-            for each in self._told
-            for text in texts_of(each)
+            *(self._run.checked() if self._run else ()),
+            *(
+                check_grounding(text, each.evidence, launch=each.launch)
+                for each in self._told
+                for text in texts_of(each)
+            ),
         ]
 
     @property
@@ -340,8 +361,16 @@ class Grounded:
 
 
 def texts_of(each: LaunchExplanation) -> list[str]:
-    texts = [each.verdict.headline, *(note.text for note in each.healthy)]
+    texts = [*_run_texts(each), each.verdict.headline, *(note.text for note in each.healthy)]
     return texts + [text for finding in each.findings for text in (finding.text, finding.action)]
+
+
+def _run_texts(each: LaunchExplanation) -> Iterator[str]:
+    if each.in_run:
+        yield each.in_run.text
+    if each.replay:
+        yield each.replay.text
+        yield from (text for r in each.replay.reasons for text in (r.text, r.how_to_tell))
 
 
 def forecast_text(finding: Finding) -> str:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keet.errors import DamagedReport, IngestError, UnreadableFile, UnsupportedVersion
 from keet.files import replacing
 from keet.ingest.files import MAX_TEXT, open_input, printable_path
 from keet.profile import Profile
 from keet.profile.run_table import RunLaunch, RunTable
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 VERSION = 1
 MARK = "keet_run"
@@ -76,6 +80,8 @@ def read_run_table(path: Path) -> RunTable:
 def _parsed(text: str, path: Path) -> dict[str, Any]:
     try:
         document = json.loads(text)
+        if "\\ud" in text.lower():  # half a surrogate pair can't be printed
+            json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as problem:
         raise _damaged(path, str(problem).splitlines()[0]) from None
     if not isinstance(document, dict) or MARK not in document:
@@ -92,14 +98,14 @@ def table_from_document(document: dict[str, Any], path: Path) -> RunTable:
             f"version {VERSION}",
             "update keet, or " + _MAKE_AGAIN,
         )
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
         columns = document.get("launches") or {}
         rows = zip(columns["kernel"], columns["start_ns"], columns["ns"], strict=True)
         launches = tuple(RunLaunch(*row) for row in rows) if columns else ()
         fields = {name: value for name, value in document.items() if name != MARK}
-        table = TypeAdapter(RunTable).validate_python({**fields, "launches": launches})
+        table = _adapter().validate_python({**fields, "launches": launches})
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -110,12 +116,24 @@ def table_from_document(document: dict[str, Any], path: Path) -> RunTable:
     return table
 
 
+@cache
+def _adapter() -> TypeAdapter[RunTable]:
+    """Making it takes longer than a small table does."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(RunTable)
+
+
 def _check(table: RunTable, path: Path) -> None:
     """What every reader of a table relies on."""
     for kernel in table.kernels:
-        times = (kernel.total_ns, kernel.busy_ns)
-        if kernel.launches < 1 or not all(0 <= time < float("inf") for time in times):
+        of_launches = (kernel.shortest_ns, kernel.median_ns, kernel.longest_ns)
+        times = (kernel.total_ns, kernel.busy_ns, kernel.overlapped_ns, *of_launches)
+        known = [time for time in times if time is not None]
+        if kernel.launches < 1 or not all(0 <= time < float("inf") for time in known):
             raise _damaged(path, f"{kernel.name[:80]}: its launches or times can't be")
+    if table.span_ns is not None and not 0 <= table.span_ns < float("inf"):
+        raise _damaged(path, "span_ns can't be")
     for launch in table.launches:
         if not 0 <= launch.kernel < len(table.kernels) or launch.ns < 0:
             raise _damaged(path, "a launch is of no kernel of the table, or its time can't be")

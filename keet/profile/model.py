@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from keet.profile.launch import Device, Launch
+from keet.profile.launch import MOST_CODES, Device, Launch, with_code
 from keet.profile.run_table import RunPositions, RunTable
 
 if TYPE_CHECKING:
@@ -70,6 +70,19 @@ class Profile:
         from keet.profile.run_link import place_in_run
 
         return place_in_run(self.launches, self.run)
+
+    def by_run_time(self, launches: Iterable[Launch]) -> list[Launch]:
+        """Those that stand for the most GPU time first; as they come where the run is not known."""
+        positions = self.in_run
+        if positions is None:
+            return list(launches)
+        return sorted(launches, key=lambda x: (-positions.busy_ns(x.id), -x.rank_time))
+
+    def with_code(self, launches: Iterable[Launch]) -> list[Launch]:
+        """The launches whose machine code is analysed unless told otherwise."""
+        if self.in_run is None:
+            return with_code(launches)
+        return self.by_run_time(launches)[:MOST_CODES]
 
     def prefetch_code(self, launches: Iterable[Launch]) -> None:
         """Start to fetch the SASS text of launches in the background, and return at once.

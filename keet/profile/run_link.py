@@ -8,6 +8,7 @@ run, whatever was profiled.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -36,7 +37,7 @@ class _Share(NamedTuple):
 def place_in_run(launches: Iterable[Launch], table: RunTable) -> RunPositions:
     """Where the launches of a report stand in the run."""
     linker = _Linker(table)
-    known = _Names(table.kernels)
+    known = KernelNames(table.kernels)
     members: dict[str, list[Launch]] = defaultdict(list)
     for launch in launches:
         if (name := known.name_of(launch)) is not None:
@@ -45,10 +46,11 @@ def place_in_run(launches: Iterable[Launch], table: RunTable) -> RunPositions:
     for name, group in members.items():
         found |= linker.positions(known.kernels[name], group)
     unprofiled = tuple(kernel for kernel in table.kernels if kernel.name not in members)
-    return RunPositions(table, found, unprofiled)
+    profiled = {name: tuple(launch.id for launch in group) for name, group in members.items()}
+    return RunPositions(table, found, unprofiled, profiled)
 
 
-class _Names:
+class KernelNames:
     """Finds the name that a table has for a kernel. A form that two names share finds neither."""
 
     def __init__(self, kernels: Sequence[KernelRun]) -> None:
@@ -84,82 +86,125 @@ class _Linker:
     ) -> Mapping[int, Position]:
         """Of the profiled launches of one kernel, which is in the run in several shapes."""
         shares: dict[int, list[_Share]] = {launch.id: [] for launch in members}
+        every = self._ranked(members)
+        by_shape: dict[object, list[Launch]] = defaultdict(list)
+        for launch in members:
+            by_shape[launch.grid, launch.block].append(launch)
+        same = {shape: self._ranked(some) for shape, some in by_shape.items()}
         for kernel in kernels:
-            same = [launch for launch in members if _same_shape(launch, kernel)]
-            for launch, share in self._divided(kernel, same or members):
+            # A table without shapes does not tell them apart.
+            ranked = same.get((kernel.grid, kernel.block), every) if kernel.grid else every
+            for launch, share in self._divided(kernel, ranked):
                 shares[launch.id].append(share)
-        return {each.id: self._position(each, kernels, shares[each.id]) for each in members}
+        times = _PlainTimes(kernels, members, self._exact)
+        return {each.id: _position(each, times, shares[each.id]) for each in members}
 
-    def _divided(
-        self, kernel: KernelRun, members: Sequence[Launch]
-    ) -> Iterable[tuple[Launch, _Share]]:
-        times = self._times.get(_key(kernel), [])
+    def _ranked(self, members: Sequence[Launch]) -> _Ranked:
+        return _Ranked(members, [self._own_time(launch) for launch in members])
+
+    def _divided(self, kernel: KernelRun, ranked: _Ranked) -> Iterable[tuple[Launch, _Share]]:
+        members, times = ranked.launches, self._times.get(_key(kernel), [])
         if len(members) == 1:
             return [(members[0], _Share(kernel, 1.0, times))]
-        logs = [math.log(max(self._own_time(launch), 1.0)) for launch in members]
-        if not times or len(set(logs)) == 1:
+        if not times or ranked.is_flat:
             # Nothing tells which launch stands for which: each for as many.
             return [(launch, _Share(kernel, 1 / len(members), ())) for launch in members]
-        nearest: list[list[float]] = [[] for _ in members]
+        nearest: dict[int, list[float]] = defaultdict(list)
         for time in times:
-            nearest[_nearest(math.log(max(time, 1.0)), logs)].append(time)
+            nearest[ranked.nearest(time)].append(time)
         return [
-            (launch, _Share(kernel, len(own) / len(times), own))
-            for launch, own in zip(members, nearest, strict=True)
-            if own
+            (members[at], _Share(kernel, len(own) / len(times), own)) for at, own in nearest.items()
         ]
 
     def _own_time(self, launch: Launch) -> float:
         """In the run, where it is known which launch of the run it is; else under replay."""
         return self._exact.get(launch.id) or launch.rank_time
 
-    def _position(
-        self, launch: Launch, kernels: Sequence[KernelRun], shares: Sequence[_Share]
-    ) -> Position:
-        overlaps = [share.kernel.overlapped_ns for share in shares]
-        known = [each for each in overlaps if each is not None]
-        plain, known_by = self._plain_time(launch, kernels)
-        return Position(
-            launches=sum(share.part * share.kernel.launches for share in shares),
-            total_ns=sum(share.weight * share.kernel.total_ns for share in shares),
-            busy_ns=sum(share.weight * share.kernel.busy_ns for share in shares),
-            shapes=len({share.kernel[2:4] for share in shares}),
-            overlapped_ns=(
-                sum(s.weight * each for s, each in zip(shares, known, strict=True))
-                if len(known) == len(shares)
-                else None
-            ),
-            shortest_ns=_extreme(min, shares, lambda kernel: kernel.shortest_ns),
-            longest_ns=_extreme(max, shares, lambda kernel: kernel.longest_ns),
-            plain_ns=plain,
-            known_by=known_by,
-        )
 
-    def _plain_time(
-        self, launch: Launch, kernels: Sequence[KernelRun]
-    ) -> tuple[float | None, KnownBy | None]:
+class _Ranked:
+    """Profiled launches, to find the one whose time is nearest: a run may have thousands of them,
+    and tens of thousands of launches."""
+
+    def __init__(self, launches: Sequence[Launch], times: Iterable[float]) -> None:
+        self.launches = launches
+        first: dict[float, int] = {}
+        for at, time in enumerate(times):
+            first.setdefault(_log(time), at)
+        self._logs = sorted(first)
+        self._at = [first[log] for log in self._logs]
+
+    @property
+    def is_flat(self) -> bool:
+        """All of them took as long."""
+        return len(self._logs) == 1
+
+    def nearest(self, time: float) -> int:
+        """Its place in `launches`, by ratio of the times; of equals the first."""
+        log = _log(time)
+        right = bisect_left(self._logs, log)
+        beside = range(max(right - 1, 0), min(right + 1, len(self._logs)))
+        return self._at[min(beside, key=lambda i: (abs(log - self._logs[i]), self._at[i]))]
+
+
+def _log(time: float) -> float:
+    return math.log(max(time, 1.0))
+
+
+class _PlainTimes:
+    """What launches of one kernel took in the run."""
+
+    def __init__(
+        self, kernels: Sequence[KernelRun], members: Sequence[Launch], exact: Mapping[int, float]
+    ) -> None:
+        self._exact = exact
+        self._by_shape: dict[object, float] = {}
+        for kernel in kernels:
+            if kernel.grid and (typical := kernel.median_ns or kernel.mean_ns):
+                self._by_shape.setdefault((kernel.grid, kernel.block), typical)
+        self._typical = _typical_of_all(kernels)
+        self.profiled_ns = sum(launch.rank_time for launch in members) / len(members)
+        """Average of the profiled launches under replay."""
+
+    def of(self, launch: Launch) -> tuple[float | None, KnownBy | None]:
         if launch.id in self._exact:
             return self._exact[launch.id], "launch"
-        for kernel in kernels:
-            if kernel.median_ns is not None and _same_shape(launch, kernel):
-                return kernel.median_ns, "shape"
-        launches = sum(kernel.launches for kernel in kernels)
-        total = sum(kernel.total_ns for kernel in kernels)
-        return (total / launches, "kernel") if launches and total else (None, None)
+        if (launch.grid, launch.block) in self._by_shape:
+            return self._by_shape[launch.grid, launch.block], "shape"
+        return (self._typical, "kernel") if self._typical else (None, None)
+
+
+def _typical_of_all(kernels: Sequence[KernelRun]) -> float:
+    """The median where one row has it, else the average; 0: the table has no time."""
+    if len(kernels) == 1 and kernels[0].median_ns:
+        return kernels[0].median_ns
+    launches = sum(kernel.launches for kernel in kernels)
+    return sum(kernel.total_ns for kernel in kernels) / launches if launches else 0.0
+
+
+def _position(launch: Launch, times: _PlainTimes, shares: Sequence[_Share]) -> Position:
+    overlaps = [share.kernel.overlapped_ns for share in shares]
+    known = [each for each in overlaps if each is not None]
+    plain, known_by = times.of(launch)
+    return Position(
+        launches=sum(share.part * share.kernel.launches for share in shares),
+        total_ns=sum(share.weight * share.kernel.total_ns for share in shares),
+        busy_ns=sum(share.weight * share.kernel.busy_ns for share in shares),
+        shapes=len({share.kernel[2:4] for share in shares}),
+        overlapped_ns=(
+            sum(s.weight * each for s, each in zip(shares, known, strict=True))
+            if len(known) == len(shares)
+            else None
+        ),
+        shortest_ns=_extreme(min, shares, lambda kernel: kernel.shortest_ns),
+        longest_ns=_extreme(max, shares, lambda kernel: kernel.longest_ns),
+        plain_ns=plain,
+        known_by=known_by,
+        profiled_ns=times.profiled_ns or None,
+    )
 
 
 def _key(kernel: KernelRun) -> tuple[object, ...]:
     return kernel.name, kernel.grid, kernel.block
-
-
-def _same_shape(launch: Launch, kernel: KernelRun) -> bool:
-    """A table without shapes does not tell them apart."""
-    return kernel.grid is None or (launch.grid, launch.block) == (kernel.grid, kernel.block)
-
-
-def _nearest(log: float, logs: Sequence[float]) -> int:
-    """By ratio of the times; of equals the first."""
-    return min(range(len(logs)), key=lambda at: abs(log - logs[at]))
 
 
 def _extreme(

@@ -140,8 +140,8 @@ class RunTable(NamedTuple):
 
 
 KnownBy = Literal["launch", "shape", "kernel"]
-"""How the time of a profiled launch in the run is known: it is that very launch; the median of the
-launches with the same kernel and shape; the average of all launches of the kernel."""
+"""How the time of a profiled launch in the run is known: of that very launch; as the median (else
+the average) of launches with the same kernel and shape, or of all launches of the kernel."""
 
 
 class Position(NamedTuple):
@@ -160,21 +160,34 @@ class Position(NamedTuple):
     plain_ns: float | None
     """What this launch took in the run: see `known_by`. None: the table has no time for it."""
     known_by: KnownBy | None
+    profiled_ns: float | None = None
+    """Under replay, the average of the profiled launches of the kernel; None: not measured."""
 
 
 class RunPositions:
     """The launches of a report in the run: what each stands for, and what no launch stands for."""
 
     def __init__(
-        self, table: RunTable, positions: Mapping[int, Position], unprofiled: tuple[KernelRun, ...]
+        self,
+        table: RunTable,
+        positions: Mapping[int, Position],
+        unprofiled: tuple[KernelRun, ...],
+        profiled: Mapping[str, tuple[int, ...]] | None = None,
     ) -> None:
         self.table = table
         self.positions = positions
         self.unprofiled = unprofiled
+        self.profiled = profiled or {}
+        """By `KernelRun.name`: numbers of the launches of the report that repeat the kernel."""
 
     def of(self, launch: int) -> Position | None:
         """By the launch's number in the report; None: the run has no such kernel."""
         return self.positions.get(launch)
+
+    def busy_ns(self, launch: int) -> float:
+        """Of the launches that it stands for; 0: the run has no such kernel."""
+        position = self.of(launch)
+        return position.busy_ns if position else 0.0
 
     @cached_property
     def unprofiled_ns(self) -> float:

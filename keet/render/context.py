@@ -11,10 +11,12 @@ from keet.explanation.budget import Piece, fit
 from keet.profile import Dim3, Launch, Workload
 from keet.render.costed_source import CostedSource
 from keet.render.show import describe_device
+from keet.render.whole_run import reason_texts, run_lines
 from keet.units import Quantity
 
-_VERDICT, _CAUSES, _SOURCE, _LIMITS, _CHECK, _GAPS = range(6)
+_VERDICT, _RUN, _CAUSES, _SOURCE, _LIMITS, _CHECK, _GAPS = range(7)
 _HEADINGS = {
+    _RUN: "## What the whole run spends its time on",
     _CAUSES: "## Causes, by gain",
     _SOURCE: "## Source lines and what they cost",
     _LIMITS: "## Constraints",
@@ -70,6 +72,7 @@ def _pieces(
     for finding in first:
         yield from _cause(1, finding)
     yield Piece(_VERDICT, _facts(each, of), group="1")
+    yield from _run(explanation, each)
     for finding in first:
         yield from _lines(finding.places)
     yield from _constraints(each)
@@ -93,16 +96,40 @@ def _pieces(
 def _title(each: LaunchExplanation) -> str:
     launch = each.launch
     what = "Kernel " if launch.workload is Workload.KERNEL else ""
-    return f"# {what}{one_line(launch.kernel)}\n\n{one_line(each.verdict.headline)}"
+    texts = [each.replay.text] if each.replay else []
+    blocks = (f"# {what}{launch.kernel}", *texts, each.verdict.headline)
+    return "\n\n".join(map(one_line, blocks))
 
 
 def _facts(each: LaunchExplanation, of: int) -> str:
     launch = each.launch
     duration = launch.get("duration")
     took = f"it took {duration}" if duration else "its duration was not measured"
-    which = f"launch {launch.id}, the longest of {of}" if of > 1 else f"launch {launch.id}"
     device = one_line(describe_device(launch.device))
-    return f"Measured with Nsight Compute on {device}, {which}: {took}."
+    stands = f" It {each.in_run.text}." if each.in_run else ""
+    which = f"launch {launch.id}{_why_this(each, of)}"
+    return f"Measured with Nsight Compute on {device}, {which}: {took}.{stands}"
+
+
+def _why_this(each: LaunchExplanation, of: int) -> str:
+    if of == 1:
+        return ""
+    if each.in_run is None:
+        return f", the longest of {of}"
+    return f" (of {of} that were profiled, the one with the largest share of the run)"
+
+
+def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[Piece]:
+    run = explanation.whole_run
+    if run is None:
+        return
+    texts = [text for text, launch in run.said if launch is None]
+    for text in (" ".join(texts), *run_lines(run, each.launch.id)):
+        yield Piece(_RUN, text, group="run")
+    if each.replay:
+        yield Piece(_RUN, "Why the replay of this launch differs from the run:", group="run why")
+        for heading, text in reason_texts(each.replay):
+            yield Piece(_RUN, one_line(f"- {heading} {text}"), group="run why")
 
 
 def _cause(rank: int, finding: Finding) -> Iterator[Piece]:

@@ -6,9 +6,9 @@ the documents by command.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_serializer
 
 from keet.units import Number
 from keet.version import __version__
@@ -22,6 +22,19 @@ NonFinite = Literal["nan", "inf", "-inf"]
 
 class Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PartlyFilled(Document):
+    """Has fields that are left out where nothing was set: a report without a model or a table of
+    its run is printed as it was before there were such things."""
+
+    optional: ClassVar[frozenset[str]] = frozenset()
+
+    @model_serializer(mode="plain")
+    def _serialize(self):  # type: ignore[no-untyped-def]
+        # Not annotated on purpose: pydantic would publish the return type as the schema.
+        unset = self.optional - self.model_fields_set
+        return {name: value for name, value in self if name not in unset}
 
 
 class Producer(Document):
@@ -69,6 +82,77 @@ class GapDocument(Document):
     compile_flag: str | None = Field(None, description="what the program must be built with")
 
 
+class EvidenceDocument(Document):
+    metric: str = Field(description="ncu's name, or one of keet's own for what is computed")
+    label: str
+    value: Number
+    unit: str
+    line: str | None = None
+    derived_from: list[str] | None = Field(None, description="ids of what it was computed from")
+
+
+class RunKernelDocument(Document):
+    """One kernel in all its launch shapes."""
+
+    kernel: str = Field(description="short stable name")
+    kernel_full: str = Field(description="demangled, as far as the table knows it")
+    share_pct: float = Field(description="per cent of the run's GPU time")
+    launches: int
+    busy: QuantityDocument = Field(
+        description="microseconds; its part of the GPU time: overlapping kernels share it"
+    )
+    shortest: QuantityDocument | None = Field(description="launch; null: only totals are known")
+    longest: QuantityDocument | None
+    profiled: list[int] = Field(description="launches of the report that stand for it, by id")
+    evidence: list[str] = Field(description="ids in the run's `evidence`")
+
+
+class SkippedKernelDocument(Document):
+    """A kernel that was to be profiled and could not be."""
+
+    kernel: str
+    reason: str
+    remedy: str
+
+
+class MigrationsDocument(Document):
+    """What moved between host and GPU because of managed memory, over the whole run."""
+
+    to_gpu_bytes: int
+    to_host_bytes: int
+    fault_groups: int = Field(description="groups of page faults that kernels caused")
+
+
+class RunDocument(Document):
+    """A run of the whole program without a profiler."""
+
+    recorder: Literal["cupti", "nsys", "ncu", "file"]
+    recorded: str = Field(description="how the times were measured, in words")
+    created: str | None = Field(description="ISO 8601, UTC")
+    path: str | None = Field(description="the table that was read; null: it is in the snapshot")
+    launches: int
+    busy: QuantityDocument = Field(
+        description="microseconds in which the GPU ran at least one kernel, over all GPUs"
+    )
+    total: QuantityDocument = Field(
+        description="sum of all durations; more than `busy` where kernels overlap"
+    )
+    span: QuantityDocument | None = Field(
+        description="from the start of the first kernel to the end of the last one"
+    )
+    wall_seconds: float | None = Field(description="of the whole program in that run")
+    covered_pct: float = Field(
+        description="per cent of the GPU time that the launches of the report stand for"
+    )
+    kernels: list[RunKernelDocument] = Field(description="the largest share first")
+    managed_bytes: int | None = Field(description="managed memory that the program allocated")
+    migrations: MigrationsDocument | None
+    skipped: list[SkippedKernelDocument]
+    notes: list[str]
+    text: list[str] = Field(description="sentences about the run")
+    evidence: dict[str, EvidenceDocument]
+
+
 class ShowLaunch(Document):
     id: int
     kernel: str = Field(description="short stable name")
@@ -92,8 +176,10 @@ class ShowLaunch(Document):
     )
 
 
-class ShowDocument(Document):
+class ShowDocument(PartlyFilled):
     """`keet show --format json`"""
+
+    optional: ClassVar[frozenset[str]] = frozenset({"run"})
 
     schema_version: Literal[1] = SCHEMA_VERSION
     producer: Producer = Producer()
@@ -105,6 +191,9 @@ class ShowDocument(Document):
     capture: str | None = Field(description="the ncu command that would capture what is missing")
     build: str | None = Field(description="what to compile with first")
     obstacle: str | None = Field(default=None, description="why nothing more can be captured")
+    run: RunDocument | None = Field(
+        default=None, description="the whole program; null: nobody recorded a run of it"
+    )
 
 
 class PointDocument(Document):
@@ -146,15 +235,6 @@ class SkippedDocument(Document):
     check: str
     reason: str
     remedy: str
-
-
-class EvidenceDocument(Document):
-    metric: str = Field(description="ncu's name, or one of keet's own for what is computed")
-    label: str
-    value: Number
-    unit: str
-    line: str | None = None
-    derived_from: list[str] | None = Field(None, description="ids of what it was computed from")
 
 
 class BusiestDocument(Document):

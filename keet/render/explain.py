@@ -14,6 +14,7 @@ from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_te
 from keet.profile import Dim3, Launch
 from keet.render.show import describe_device
 from keet.render.source_text import source_lines
+from keet.render.whole_run import replay_view, run_view, stands_for
 
 _BARS = 5
 _LEAST = 0.05
@@ -24,8 +25,10 @@ _STYLE = {"high": "bold green", "medium": "bold yellow", "low": "bold"}
 
 def explain_view(explanation: Explanation, width: int) -> Group:
     parts: list[RenderableType] = [_heading(explanation)]
+    if explanation.whole_run:
+        parts += ["", *run_view(explanation.whole_run)]
     for each in explanation.launches:
-        parts += ["", *_launch(each, width)]
+        parts += ["", *_launch(each, width, in_run=explanation.whole_run is not None)]
         if explanation.author:
             from keet.render.statement import statement_view
 
@@ -40,8 +43,12 @@ def _heading(explanation: Explanation) -> Text:
     return Text.assemble((profile.provenance.path, "bold"), f" on {devices}")
 
 
-def _launch(each: LaunchExplanation, width: int) -> Iterator[RenderableType]:
-    yield _title(each.launch)
+def _launch(
+    each: LaunchExplanation, width: int, *, in_run: bool = False
+) -> Iterator[RenderableType]:
+    yield _title(each, in_run=in_run)
+    if each.replay:
+        yield from replay_view(each.replay)
     yield Padding(Text(each.verdict.headline, style="bold"), (0, 0, 0, 2), expand=False)
     yield ""
     for place, ceiling in enumerate(each.ceilings[:_BARS]):
@@ -57,11 +64,16 @@ def _launch(each: LaunchExplanation, width: int) -> Iterator[RenderableType]:
     yield from _rest(each)
 
 
-def _title(launch: Launch) -> Text:
+def _title(each: LaunchExplanation, *, in_run: bool) -> Text:
+    """`in_run`: whether the run is known, in which it stands for something."""
+    launch = each.launch
     duration = launch.get("duration")
     shape = f"grid {_shape(launch.grid)}, block {_shape(launch.block)}"
     took = f", {duration}" if duration else ""
-    return Text.assemble((f"#{launch.id} ", "dim"), (launch.kernel, "bold"), f": {shape}{took}")
+    stands = f"; {stands_for(each)}." if in_run else ""
+    return Text.assemble(
+        (f"#{launch.id} ", "dim"), (launch.kernel, "bold"), f": {shape}{took}{stands}"
+    )
 
 
 def _shape(size: Dim3 | None) -> str:
@@ -125,8 +137,9 @@ def _without_code(explanation: Explanation) -> list[RenderableType]:
     off = states.count("off")
     if off in (0, len(states)):
         return []
+    which = "longest of" if explanation.whole_run is None else "launches that matter most of"
     text = (
-        f"The machine code was looked at for the {len(states) - off} longest of {len(states)} "
+        f"The machine code was looked at for the {len(states) - off} {which} {len(states)} "
         "launches; choose others with --launch N."
     )
     return [Text(text, style="dim")]
@@ -140,4 +153,5 @@ def _verified(explanation: Explanation) -> Iterator[RenderableType]:
         return
     grounding = explanation.grounding
     told = f"{grounding.verified} of {grounding.numbers} numbers verified against the report"
+    told += " and the table of the run" if explanation.whole_run else ""
     yield Text(told, style="dim")

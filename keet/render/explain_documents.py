@@ -19,15 +19,23 @@ from keet.render.documents import (
     Dimensions,
     Document,
     NonFinite,
+    PartlyFilled,
     Producer,
     QuantityDocument,
     ReportDocument,
+    RunDocument,
     SkippedDocument,
+)
+from keet.render.run_documents import (
+    InRunDocument,
+    ReplayDocument,
+    in_run_document,
+    replay_document,
+    run_document,
 )
 from keet.render.statement_documents import (
     HypothesisDocument,
     ModelDocument,
-    PartlyByModel,
     UsageDocument,
     author_name,
     dropped_lines,
@@ -67,8 +75,8 @@ class LocationDocument(Document):
     of: str = Field(description="what the share is of: `excess sectors`, `samples`")
 
 
-class FindingDocument(PartlyByModel):
-    by_model: ClassVar[frozenset[str]] = frozenset({"why"})
+class FindingDocument(PartlyFilled):
+    optional: ClassVar[frozenset[str]] = frozenset({"why"})
 
     id: str = Field(description="of the closed list in keet's catalog")
     rank: int = Field(description="from 1, the largest gain first")
@@ -113,8 +121,8 @@ class NumberDocument(Document):
     nonfinite: NonFinite | None = None
 
 
-class ExplainLaunch(PartlyByModel):
-    by_model: ClassVar[frozenset[str]] = frozenset({"hypotheses", "model"})
+class ExplainLaunch(PartlyFilled):
+    optional: ClassVar[frozenset[str]] = frozenset({"hypotheses", "model", "in_run", "replay"})
 
     id: int
     kernel: str
@@ -142,6 +150,12 @@ class ExplainLaunch(PartlyByModel):
     model: ModelDocument | None = Field(
         None, description="what a model adds; null: nothing of this launch"
     )
+    in_run: InRunDocument | None = Field(
+        None, description="null: the run is not known, or has no such kernel"
+    )
+    replay: ReplayDocument | None = Field(
+        None, description="null: the replay took about as long as the launch in the run"
+    )
 
 
 class GroundingDocument(Document):
@@ -152,10 +166,10 @@ class GroundingDocument(Document):
     )
 
 
-class ExplainDocument(PartlyByModel):
+class ExplainDocument(PartlyFilled):
     """`keet explain --format json`"""
 
-    by_model: ClassVar[frozenset[str]] = frozenset({"problem", "transcript"})
+    optional: ClassVar[frozenset[str]] = frozenset({"problem", "transcript", "run"})
 
     schema_version: Literal[1] = SCHEMA_VERSION
     producer: Producer = Producer()
@@ -172,6 +186,9 @@ class ExplainDocument(PartlyByModel):
         None, description="why a model's part is missing or incomplete; null: it is whole"
     )
     transcript: str | None = Field(None, description="where the run with the model is recorded")
+    run: RunDocument | None = Field(
+        None, description="the whole program; null: nobody recorded a run of it"
+    )
 
 
 Fields = dict[str, Any]
@@ -190,7 +207,12 @@ def explain_document(explanation: Explanation) -> ExplainDocument:
         ],
         grounding=_grounding(explanation),
         **_authorship(explanation),
+        **_run(explanation),
     )
+
+
+def _run(explanation: Explanation) -> Fields:
+    return {"run": run_document(explanation.whole_run)} if explanation.whole_run else {}
 
 
 def _grounding(explanation: Explanation) -> GroundingDocument:
@@ -254,6 +276,16 @@ def _launch_fields(explanation: Explanation, each: LaunchExplanation) -> Fields:
         "second_opinion": each.second_opinion,
         "evidence": {e.id: number(e) for e in each.evidence},
         **_by_model(explanation, each),
+        **_in_run(explanation, each),
+    }
+
+
+def _in_run(explanation: Explanation, each: LaunchExplanation) -> Fields:
+    if explanation.whole_run is None:
+        return {}
+    return {
+        "in_run": in_run_document(each.in_run) if each.in_run else None,
+        "replay": replay_document(each.replay) if each.replay else None,
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.findings import Finding, Place
 from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_text
-from keet.profile import Dim3, Launch
+from keet.profile import Dim3
 from keet.render.excerpt import around, indentation, language, runs
 from keet.render.markdown import code, fence, prose, table
 from keet.render.show import describe_device
@@ -18,6 +18,7 @@ from keet.render.statement_markdown import (
     why_markdown,
 )
 from keet.render.statement_text import dropped_claims, numbers_told, statements
+from keet.render.whole_run import replay_markdown, run_markdown, stands_for
 from keet.version import __version__
 
 _UNITS = 5
@@ -30,8 +31,10 @@ _RADIUS = 2
 
 def explain_markdown(explanation: Explanation) -> str:
     blocks = [*_heading(explanation)]
+    if explanation.whole_run:
+        blocks += run_markdown(explanation.whole_run)
     for each in explanation.launches:
-        blocks += _launch(each)
+        blocks += _launch(each, in_run=explanation.whole_run is not None)
         if explanation.author:
             blocks += statement_markdown(each, explanation.author)
     blocks += [*_not_judged(explanation), *_closing(explanation)]
@@ -44,11 +47,13 @@ def _heading(explanation: Explanation) -> Iterator[str]:
     yield prose(", ".join(describe_device(device) for device in profile.devices))
 
 
-def _launch(each: LaunchExplanation) -> Iterator[str]:
+def _launch(each: LaunchExplanation, *, in_run: bool) -> Iterator[str]:
     # "#3" would be a link to an issue.
     yield f"### Launch {each.launch.id}: {code(each.launch.kernel)}"
+    if each.replay:
+        yield from replay_markdown(each.replay)
     yield f"**{prose(each.verdict.headline)}**"
-    yield _facts(each.launch)
+    yield _facts(each, in_run=in_run)
     rows = [[c.name, f"{c.reached:.0f}"] for c in each.ceilings[:_UNITS] if c.share >= _LEAST]
     if rows:
         yield table(["unit", "of its peak"], rows)
@@ -62,12 +67,14 @@ def _launch(each: LaunchExplanation) -> Iterator[str]:
         yield prose(each.second_opinion)
 
 
-def _facts(launch: Launch) -> str:
+def _facts(each: LaunchExplanation, *, in_run: bool) -> str:
+    launch = each.launch
     duration = launch.get("duration")
     facts = [
         f"grid {_shape(launch.grid)}" if launch.grid else None,
         f"block {_shape(launch.block)}" if launch.block else None,
         str(duration) if duration else "duration not measured",
+        stands_for(each) if in_run else None,
     ]
     return prose(", ".join(fact for fact in facts if fact))
 
@@ -141,4 +148,5 @@ def _closing(explanation: Explanation) -> Iterator[str]:
         yield from author_markdown(author, numbers_told(explanation), answered=answered)
         return
     told = f"{grounding.verified} of {grounding.numbers} numbers verified against the report"
+    told += " and the table of the run" if explanation.whole_run else ""
     yield f"*{told}; keet {__version__}, no model*"

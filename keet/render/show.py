@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -11,12 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from keet.analysis.coverage import Coverage, Gap, keet_program, ncu_arguments
-from keet.profile import Device, Dim3, Launch, Profile, Workload
+from keet.profile import Device, Dim3, Launch, Profile, RunPositions, Workload
 from keet.units import Quantity, format_number
 
 WIDE = 120
 """Columns from which a launch gets one row with its shape beside it."""
 
+RUN_ROWS = 20
+"""Kernels of the run that are listed."""
 _PEAKS = {
     "SM": ("sm_throughput_pct",),
     "L1": ("l1tex_throughput_pct", "l1tex_throughput_pascal_pct"),
@@ -30,7 +32,8 @@ def show_view(
     profile: Profile, coverage: Coverage, launches: Sequence[Launch], width: int, *, cut: int = 0
 ) -> Group:
     """The report, and a table of those launches in the order given; `cut` more were too many."""
-    parts: list[RenderableType] = [_heading(profile), _launch_table(launches, width)]
+    table = _launch_table(launches, width, profile.in_run)
+    parts: list[RenderableType] = [_heading(profile), *_run(profile), table]
     parts += [Text(line, style="dim") for line in _footnotes(profile, cut, width)]
     parts += ["", *_coverage(coverage, width)]
     return Group(*parts)
@@ -77,7 +80,19 @@ def describe_device(device: Device) -> str:
     return f"{name} ({known})" if known else name
 
 
-def _launch_table(launches: Iterable[Launch], width: int) -> Table:
+def _run(profile: Profile) -> Iterator[RenderableType]:
+    from keet.explanation.whole_run import whole_run
+    from keet.render.whole_run import run_view
+
+    run = whole_run(profile) if profile.run else None
+    if run is not None:
+        yield ""
+        yield from run_view(run, RUN_ROWS)
+
+
+def _launch_table(
+    launches: Iterable[Launch], width: int, positions: RunPositions | None = None
+) -> Table:
     wide = width >= WIDE
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
     table.add_column("#", justify="right", style="dim", no_wrap=True)
@@ -89,9 +104,18 @@ def _launch_table(launches: Iterable[Launch], width: int) -> Table:
     table.add_column("Time", justify="right", no_wrap=True)
     for heading in _PEAKS:
         table.add_column(f"{heading} %", justify="right", no_wrap=True)
+    if positions:
+        table.add_column("Run %", justify="right", no_wrap=True)
     for launch in launches:
-        table.add_row(*_launch_row(launch, wide=wide))
+        row = _launch_row(launch, wide=wide)
+        table.add_row(*row, *([_run_share(launch, positions)] if positions else []))
     return table
+
+
+def _run_share(launch: Launch, positions: RunPositions) -> str:
+    """Of the run's GPU time, by the launches that this one stands for."""
+    position, whole = positions.of(launch.id), positions.table.busy_ns
+    return f"{100 * position.busy_ns / whole:.1f}" if position and whole else "-"
 
 
 def _launch_row(launch: Launch, *, wide: bool) -> list[RenderableType]:
@@ -160,9 +184,11 @@ def _one_decimal(quantity: Quantity | None) -> str:
 
 def _footnotes(profile: Profile, cut: int, width: int) -> list[str]:
     lines = ["% of peak, over elapsed cycles (L1: over its active cycles); - is not measured"]
+    if profile.run:
+        lines.append("Run %: of the run's GPU time, by the launches that this one stands for")
     if width < WIDE:
         lines.append(f"from {WIDE} columns on: shared memory and occupancy too")
-    lines += _totals(profile)
+    lines += [] if profile.run else _totals(profile)
     if cut > 0:
         lines.append(f"{cut:,} more launches: --all, --launch N, --kernel REGEX, --sort time")
     if len(profile.devices) > 1:

@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_serializer
+from pydantic import Field
 
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.statement import Authorship, Cause, Dropped, Judgement, Usage
 from keet.render.documents import Document
 from keet.render.statement_text import causes_of, claim_text, statements
-
-
-class PartlyByModel(Document):
-    """Has fields that only an explanation with a model fills: without one they are left out.
-
-    What the analyst alone prints is thus what it printed before there were models.
-    """
-
-    by_model: ClassVar[frozenset[str]] = frozenset()
-
-    @model_serializer(mode="plain")
-    def _serialize(self):  # type: ignore[no-untyped-def]
-        # Not annotated on purpose: pydantic would publish the return type as the schema.
-        unset = self.by_model - self.model_fields_set
-        return {name: value for name, value in self if name not in unset}
 
 
 class HypothesisDocument(Document):

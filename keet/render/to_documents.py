@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from keet.analysis.coverage import Coverage
 from keet.catalog import MetricSpec
@@ -19,6 +20,7 @@ from keet.render.documents import (
     PointDocument,
     QuantityDocument,
     ReportDocument,
+    RunDocument,
     ShowDocument,
     ShowLaunch,
 )
@@ -39,6 +41,9 @@ SHOWN_VALUES = (
     "waves_per_sm",
 )
 """What `keet show` tells of each launch, by catalog id."""
+
+
+_NOTHING: dict[str, Any] = {}
 
 
 def report_document(profile: Profile) -> ReportDocument:
@@ -65,7 +70,12 @@ def finite(value: Number) -> tuple[Number | None, NonFinite | None]:
     return None, "inf" if value > 0 else "-inf"
 
 
-def show_document(profile: Profile, coverage: Coverage, launches: Iterable[Launch]) -> ShowDocument:
+def show_document(
+    profile: Profile,
+    coverage: Coverage,
+    launches: Iterable[Launch],
+    run: RunDocument | None = None,
+) -> ShowDocument:
     return ShowDocument(
         report=report_document(profile),
         devices=[device_document(device) for device in profile.devices],
@@ -78,6 +88,7 @@ def show_document(profile: Profile, coverage: Coverage, launches: Iterable[Launc
         capture=coverage.command,
         build=coverage.build_hint,
         obstacle=coverage.obstacle,
+        **({"run": run} if run else _NOTHING),
     )
 
 

@@ -25,7 +25,21 @@ def analyst_findings(
     parts: list[Finding | str] = [*each.findings, *_others(each, say)]
     shown, more = one_page(parts, page, _SIZE) if parts else ([], "")
     rows = [part if isinstance(part, str) else _row(case, each, part, say) for part in shown]
-    return say.answer(say.headline(each, _HEADLINE), *rows, more)
+    return say.answer(_replay(each, say), say.headline(each, _HEADLINE), *rows, more)
+
+
+def _replay(each: LaunchExplanation, say: Telling) -> str:
+    """That the findings are of a replay which differs from the run, and the likely reasons."""
+    replay = each.replay
+    if replay is None:
+        return ""
+    pieces = (replay.replay, replay.plain, replay.factor)
+    likely = [reason for reason in replay.reasons if reason.status == "likely"]
+    reasons = [
+        f"Likely {reason.id}: {say.with_ids(reason.text, reason.evidence, each.launch)}."
+        for reason in likely
+    ]
+    return " ".join([say.with_ids(replay.text, pieces, each.launch), *reasons])
 
 
 def _row(case: Case, each: LaunchExplanation, finding: Finding, say: Telling) -> str:

@@ -53,6 +53,8 @@ class Case:
         told = self.report(report).launches
         if launch is None and report == 0 and self.focus < len(told):
             return told[self.focus]
+        if launch is None and any(each.in_run for each in told):
+            return told[0]  # which stands for the most time of the run
         if launch is None and told:
             return max(told, key=lambda each: each.launch.rank_time)
         found = next((each for each in told if each.launch.id == launch), None)

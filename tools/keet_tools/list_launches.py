@@ -25,7 +25,19 @@ def _row(each: LaunchExplanation, say: Telling) -> str:
     took = f" {say(duration)}" if duration else ""
     shapes = f"grid {_shape(launch.grid)} block {_shape(launch.block)}"
     headline = say.headline(each, 150)
-    return f"#{launch.id} {quote(launch.kernel, 50)} {quote(shapes)}{took}: {headline}"
+    what = f"#{launch.id} {quote(launch.kernel, 50)} {quote(shapes)}"
+    return f"{what}{took}{_run(each, say)}: {headline}"
+
+
+def _run(each: LaunchExplanation, say: Telling) -> str:
+    """What the launch stands for in the run, where that is known."""
+    found = each.in_run
+    if found is None:
+        return ""
+    stands = f", stands for {say(found.launches)} launches, {say(found.share)} of the run"
+    if each.replay is None:
+        return stands
+    return f"{stands}; {say(each.replay.plain)} in the run, so the rest is of the replay alone"
 
 
 def _shape(shape: tuple[int, int, int] | None) -> str:

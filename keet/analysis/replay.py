@@ -1,0 +1,67 @@
+"""Replay against reality: what a launch took under ncu's replay, and in the run of the program."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from keet.profile import Launch, Position
+
+DIFFERS = 1.5
+"""Times as long, in either direction, from which a replay is not what happened in the run."""
+FLOOR_NS = 2000.0
+"""A smaller difference is none: ncu counts what starting and ending a launch takes. On an H200 it
+reports 0.4 to 1.4 us more than CUPTI for kernels of 0.8 to 110 us (docs/profiling.md)."""
+
+
+class ReplayGap(NamedTuple):
+    """A launch whose replay took much longer or shorter than the launch in the run."""
+
+    replay_ns: float
+    plain_ns: float
+    """In the run without a profiler; `Position.known_by` tells how well it is known."""
+
+    @property
+    def ratio(self) -> float:
+        """Time in the run over time under replay."""
+        return self.plain_ns / self.replay_ns
+
+    @property
+    def run_is_longer(self) -> bool:
+        return self.plain_ns > self.replay_ns
+
+    @property
+    def factor(self) -> float:
+        """How many times as long the longer of both is: above `DIFFERS`."""
+        return max(self.ratio, 1 / self.ratio)
+
+
+def replay_gap(launch: Launch, position: Position | None) -> ReplayGap | None:
+    """None where both times agree, or one of them is not known."""
+    times = both_times(launch, position)
+    if times is None or not _differ(times) or _agrees_on_average(times, position):
+        return None
+    return times
+
+
+def _differ(times: ReplayGap) -> bool:
+    return times.factor > DIFFERS and abs(times.plain_ns - times.replay_ns) > FLOOR_NS
+
+
+def _agrees_on_average(times: ReplayGap, position: Position | None) -> bool:
+    """Where the table has one time for all launches of the kernel, and several were profiled: a
+    small one and a large one differ from it, and their average does not."""
+    if position is None or position.known_by != "kernel" or not position.profiled_ns:
+        return False
+    return not _differ(times._replace(replay_ns=position.profiled_ns))
+
+
+def both_times(launch: Launch, position: Position | None) -> ReplayGap | None:
+    """The two times of a launch, whether they differ or not; None where one is not known."""
+    duration = launch.get("duration")
+    plain = position.plain_ns if position else None
+    if duration is None or plain is None:
+        return None
+    replay = float(duration.value)
+    known = all(math.isfinite(time) and time > 0 for time in (replay, plain))
+    return ReplayGap(replay, plain) if known else None

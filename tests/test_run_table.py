@@ -1,0 +1,402 @@
+"""The table of the whole run, as `explain`, `show`, `context`, `snapshot` and `verify` use it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+from keet_tools.analyst_findings import analyst_findings
+from keet_tools.case import Case
+from keet_tools.list_launches import list_launches
+
+from keet.explanation.analyst import explain
+from keet.explanation.budget import count_tokens
+from keet.ingest import read_profile
+from keet.ingest.run_table import table_document, write_run_table
+from keet.profile import KernelRun, RunTable
+from keet.profile.run_table import Migrations, ProfiledLaunch, SkippedKernel
+from keet.render.schemas import DOCUMENTS
+from tests.conftest import REPORTS, Keet
+
+MS, US = 1e6, 1e3
+TOUR = Path("tests/data/reports/tour_full.ncu-rep")
+CSV = """\
+kernel,launches,total_ms
+transpose_rows,10,0.7
+tour::transpose_tiles,400,4.88
+tour::normalise,100,1.47
+solve,2,3
+init,1,0.01
+finish,1,0.01
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "kernels.csv"
+    path.write_text(CSV)
+    return path
+
+
+def kernel(name: str, launches: int, busy_ms: float, **fields: object) -> KernelRun:
+    made = KernelRun(name, name, None, None, launches, busy_ms * MS, busy_ms * MS)
+    return made._replace(**fields)
+
+
+MANAGED = RunTable(
+    kernels=(
+        kernel("transpose_rows", 10, 0.7),
+        kernel("tour::transpose_tiles", 400, 4.88),
+        kernel("tour::normalise", 100, 241, overlapped_ns=0.0)._replace(
+            shortest_ns=1000 * US, longest_ns=2500 * US
+        ),
+        kernel("wait_for_host", 3, 6),
+    ),
+    recorder="cupti",
+    profiled=(ProfiledLaunch(2, 40, 2410 * US),),
+    span_ns=300 * MS,
+    managed_bytes=1 << 20,
+    migrations=Migrations(100 << 20, 100 << 20, 1600),
+    skipped=(
+        SkippedKernel("wait_for_host", "it did not end under replay", "try --replay-mode range"),
+    ),
+    notes=("the program started another one, which was not recorded",),
+)
+"""A kernel that waits for pages: 14.69 us under replay, 2.41 ms in the run."""
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Path:
+    """A report with its table beside it, as `keet profile` leaves them."""
+    report = tmp_path / "app.ncu-rep"
+    shutil.copy(TOUR, report)
+    created = read_profile(report).provenance.created
+    write_run_table(MANAGED._replace(report_created=created), tmp_path / "app.run.json")
+    return report
+
+
+# --- explain
+
+
+def test_explain_starts_with_the_run(table: Path, keet: Keet) -> None:
+    result = keet("explain", TOUR, "--run-table", table, "--top", 1, "--no-model")
+    assert result.code == 0
+    assert result.out.startswith(
+        """\
+tests/data/reports/tour_full.ncu-rep on NVIDIA H200 (cc 9.0, 132 SMs)
+
+The run: 514 launches of 6 kernels took 10.07 ms of GPU time (from a table that
+was given).
+
+Share  Launches     Time  Kernel           Profiled
+───────────────────────────────────────────────────────
+  48%       400  4.88 ms  transpose_tiles  #1
+  30%         2     3 ms  solve            not profiled
+  15%       100  1.47 ms  normalise        #2
+ 7.0%        10   700 us  transpose_rows   #0
+ 0.2%         2    20 us  2 other kernels  not profiled
+
+#1 transpose_tiles<float, 32>: grid 64×64, block 32×8, 12.26 us; stands for 400
+launches, 48% of the run's GPU time.
+  L2 at 62% of peak, and the report shows no waste in that.
+"""
+    )
+    verified, numbers = re.findall(r"(\d+) of (\d+) numbers verified", result.out)[0]
+    assert verified == numbers
+    assert "numbers verified against the report and the table of the run\n" in result.out
+
+
+def test_explain_says_first_where_the_replay_differs(beside: Path, keet: Keet) -> None:
+    result = keet("explain", beside, "--top", 1, "--no-model", "--launch", "0,2")
+    said = result.out.split("\n\n", 1)[1]
+    assert said.startswith(
+        """\
+The run: 513 launches of 4 kernels took 252.6 ms of GPU time (recorded with
+CUPTI in a run without a profiler).
+From its first kernel to its last, the run took 300 ms; the GPU ran no kernel
+for 16% of the run.
+Launch #2 (normalise) took 14.69 us under ncu's replay and 2.41 ms in the plain
+run: its explanation is of the replay.
+
+Share  Launches     Time  Kernel                      Profiled
+──────────────────────────────────────────────────────────────────
+  95%       100   241 ms  normalise                   #2
+                          1 ms to 2.50 ms per launch
+ 2.4%         3     6 ms  wait_for_host               not profiled
+ 1.9%       400  4.88 ms  transpose_tiles             #1
+ 0.3%        10   700 us  transpose_rows              #0
+
+"""
+    )
+    assert (
+        """
+wait_for_host could not be profiled: it did not end under replay; try
+--replay-mode range
+note: the program started another one, which was not recorded
+
+#2 normalise: grid 2048, block 256, 14.69 us; stands for 100 launches, 95% of
+the run's GPU time.
+  Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x
+  as long in the run): what follows explains the replay, not the run.
+  Likely: managed or host memory. In the run, kernels caused 1,600 groups of
+  page faults, and 104.9 MB of managed memory moved to the GPU; under replay the
+  pages stay there. To tell: call cudaMemPrefetchAsync before the launch, or use
+  cudaMalloc and explicit copies, and time the run again; a kernel that polls a
+  flag of the host finds it set under replay.
+
+  No unit is near its peak: exposed latency at tour.cu:48.
+"""
+        in said
+    )
+
+
+def test_the_order_of_explain_is_that_of_the_run(table: Path, keet: Keet) -> None:
+    titles = re.findall(
+        r"^#(\d)", keet("explain", TOUR, "--run-table", table, "--no-model").out, re.MULTILINE
+    )
+    assert titles == ["1", "2", "0"]
+
+
+def test_a_launch_that_is_not_in_the_table(tmp_path: Path, keet: Keet) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text("kernel,launches,total_ms\ntranspose_rows,10,0.7\n")
+    result = keet("explain", TOUR, "--run-table", path, "--no-model", "--format", "markdown")
+    assert "grid 2048, block 256, 14.69 us, not in the table of the run" in result.out
+    assert "grid 64×256, block 32×8, 69.34 us, stands for 10 launches, 100% of the" in result.out
+
+
+def test_markdown(beside: Path, keet: Keet) -> None:
+    result = keet("explain", beside, "--no-model", "--format", "markdown")
+    assert (
+        """
+| kernel | share | launches | time | profiled |
+| --- | ---: | ---: | ---: | ---: |
+| `normalise` (1 ms to 2.50 ms per launch) | 95% | 100 | 241 ms | launch 2 |
+| `wait_for_host` | 2.4% | 3 | 6 ms | not profiled |
+| `transpose_tiles` | 1.9% | 400 | 4.88 ms | launch 1 |
+| `transpose_rows` | 0.3% | 10 | 700 us | launch 0 |
+
+- Launch 2 (normalise) took 14.69 us under ncu's replay and 2.41 ms in the plain run: its \
+explanation is of the replay.
+- wait_for_host could not be profiled: it did not end under replay; try --replay-mode range
+- Note: the program started another one, which was not recorded
+
+### Launch 2: `normalise`
+
+**Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x as long in the \
+run): what follows explains the replay, not the run.**
+
+- **Likely: managed or host memory.** In the run, kernels caused 1,600 groups of page faults"""
+        in result.out
+    )
+
+
+def test_json(beside: Path, keet: Keet) -> None:
+    result = keet("explain", beside, "--no-model", "--format", "json")
+    document = json.loads(result.out)
+    DOCUMENTS["explain"].model_validate(document)
+    run = document["run"]
+    assert (run["recorder"], run["launches"]) == ("cupti", 513)
+    assert run["busy"] == {"value": pytest.approx(252_580), "unit": "us", "nonfinite": None}
+    assert run["span"]["value"] == 300_000
+    assert run["covered_pct"] == pytest.approx(100 * (1 - 6 / 252.58))
+    assert [row["profiled"] for row in run["kernels"]] == [[2], [], [1], [0]]
+    assert sum(row["share_pct"] for row in run["kernels"]) == pytest.approx(100)
+    assert run["skipped"][0]["remedy"] == "try --replay-mode range"
+    assert run["migrations"]["fault_groups"] == 1600
+    assert {piece for row in run["kernels"] for piece in row["evidence"]} <= set(run["evidence"])
+    first, *others = document["launches"]
+    assert (first["id"], [other["replay"] for other in others]) == (2, [None, None])
+    assert first["in_run"]["launches"] == 100
+    assert first["in_run"]["share_pct"] == pytest.approx(100 * 241 / 252.58)
+    assert first["in_run"]["known_by"] == "launch"
+    replay = first["replay"]
+    assert replay["plain_duration"]["value"] == 2410
+    assert replay["ratio"] == pytest.approx(2410 / 14.688)
+    assert [(r["id"], r["status"]) for r in replay["reasons"]] == [
+        ("managed_or_host_memory", "likely"),
+        ("cold_caches", "ruled_out"),
+        ("clocks", "ruled_out"),
+        ("concurrency", "ruled_out"),
+        ("not_typical", "ruled_out"),
+    ]
+    cited = {piece for r in replay["reasons"] for piece in r["evidence"]}
+    cited |= {*replay["evidence"], *first["in_run"]["evidence"]}
+    assert cited <= set(first["evidence"])
+    assert document["grounding"]["verified"] == document["grounding"]["numbers"]
+
+
+@pytest.mark.parametrize("command", ["explain", "show"])
+def test_json_without_a_table_has_no_word_of_it(command: str, keet: Keet) -> None:
+    document = json.loads(keet(command, TOUR, "--format", "json").out)
+    assert "run" not in document
+    assert not {"in_run", "replay"} & set(document["launches"][0])
+
+
+def test_a_table_is_for_one_report(table: Path, keet: Keet) -> None:
+    result = keet("explain", TOUR, REPORTS / "tour_lines.ncu-rep", "--run-table", table)
+    assert result.code == 2
+    assert "--run-table is for a single report" in result.err
+
+
+def test_the_table_is_not_written_over(table: Path, keet: Keet) -> None:
+    result = keet("explain", TOUR, "--run-table", table, "--no-model", "-o", table)
+    assert (result.code, table.read_text()) == (2, CSV)
+
+
+# --- show
+
+
+def test_show(beside: Path, keet: Keet) -> None:
+    result = keet("show", beside, width=120)
+    assert "  95%       100   241 ms  normalise" in result.out
+    assert re.search(r"DRAM %  Run %\n", result.out)
+    assert re.search(r"^ 2  normalise .* 24\.6   95\.4$", result.out, re.MULTILINE)
+    assert "Run %: of the run's GPU time, by the launches that this one stands for" in result.out
+    assert "wait_for_host could not be profiled" in result.out
+    document = json.loads(keet("show", beside, "--format", "json").out)
+    DOCUMENTS["show"].model_validate(document)
+    assert document["run"]["kernels"][0]["kernel"] == "normalise"
+
+
+def test_show_lists_twenty_kernels(tmp_path: Path, keet: Keet) -> None:
+    path = tmp_path / "many.csv"
+    rows = [f"kernel_{n},1,{10 + n}" for n in range(30)]
+    path.write_text("\n".join(["kernel,launches,total_ms", *rows, "transpose_rows,1,500"]))
+    result = keet("show", TOUR, "--run-table", path)
+    assert len(re.findall(r"^ *[\d.]+% ", result.out, re.MULTILINE)) == 20
+    assert "12 other kernels  not profiled" in result.out
+
+
+# --- context
+
+
+@pytest.mark.parametrize("budget", [30, 120, 300, 800, 2000])
+def test_context_keeps_to_its_budget(budget: int, beside: Path, keet: Keet) -> None:
+    text = keet("context", beside, "--max-tokens", budget).out
+    assert count_tokens(text) <= budget
+
+
+def test_context_knows_the_run(beside: Path, keet: Keet) -> None:
+    text = keet("context", beside).out
+    assert text.startswith(
+        "# Kernel normalise\n\n"
+        "Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x as long in "
+        "the run): what follows explains the replay, not the run.\n\n"
+        "No unit is near its peak: exposed latency at tour.cu:48.\n"
+        "Measured with Nsight Compute on NVIDIA H200 (cc 9.0, 132 SMs), launch 2 (of 3 that were "
+        "profiled, the one with the largest share of the run): it took 14.69 us. It stands for "
+        "100 launches, 95% of the run's GPU time.\n\n"
+        "## What the whole run spends its time on\n"
+    )
+    assert (
+        "- 95%: normalise, 100 launches, 241 ms, 1 ms to 2.50 ms per launch, this kernel\n"
+        "- 2.4%: wait_for_host, 3 launches, 6 ms\n"
+        "- 1.9%: transpose_tiles, 400 launches, 4.88 ms\n"
+        "- 0.3%: transpose_rows, 10 launches, 700 us\n"
+        "Why the replay of this launch differs from the run:\n"
+        "- Likely: managed or host memory. In the run, kernels caused 1,600 groups"
+    ) in text
+
+
+# --- snapshot, baseline, verify
+
+
+@pytest.mark.parametrize("name", ["app.keet.json", "app.keet.json.zst"])
+def test_a_snapshot_keeps_the_table(name: str, beside: Path, tmp_path: Path, keet: Keet) -> None:
+    path = tmp_path / "elsewhere" / name
+    path.parent.mkdir()
+    assert keet("snapshot", beside, "-o", path).code == 0
+    profile, again = read_profile(beside), read_profile(path)
+    assert profile.run is not None
+    assert again.run == profile.run._replace(path=None)
+    one, other = (keet("explain", each, "--format", "json") for each in (beside, path))
+    first, second = json.loads(one.out), json.loads(other.out)
+    assert first["run"].pop("path") == str(tmp_path / "app.run.json")
+    assert second["run"].pop("path") is None
+    assert first["run"] == second["run"]
+    assert first["launches"] == second["launches"]
+
+
+def test_a_snapshot_takes_a_table_that_is_named(table: Path, tmp_path: Path, keet: Keet) -> None:
+    path = tmp_path / "named.keet.json"
+    assert keet("snapshot", TOUR, "--run-table", table, "-o", path).code == 0
+    run = read_profile(path).run
+    assert run is not None
+    assert (run.recorder, run.launch_count) == ("file", 514)
+
+
+def test_a_baseline_keeps_the_table(
+    beside: Path, tmp_path: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert keet("baseline", "save", "main", beside).code == 0
+    assert "normalise" in keet("baseline", "show", "main").out
+    (saved,) = (tmp_path / ".keet").rglob("*.keet.json*")
+    run = read_profile(saved).run
+    assert run is not None
+    assert run._replace(report_created=None) == MANAGED
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_what_explain_says_is_not_contradicted(
+    form: str, beside: Path, tmp_path: Path, keet: Keet
+) -> None:
+    text = tmp_path / "said.txt"
+    keet("explain", beside, "--no-model", "--format", form, "-o", text)
+    result = keet("verify", text, "--report", beside)
+    assert (result.code, ", 0 contradicted," in result.out) == (0, True)
+
+
+def test_verify_knows_numbers_of_the_run(beside: Path, tmp_path: Path, keet: Keet) -> None:
+    text = tmp_path / "said.txt"
+    text.write_text("In the run, normalise took 2.41 ms.\n\nThe run took 252.6 ms of GPU time.\n")
+    assert "2 numbers: 2 confirmed" in keet("verify", text, "--report", beside).out
+    text.write_text("In the run, normalise took 2.73 ms.\n")
+    assert "0 contradicted, 1 not found" in keet("verify", text, "--report", beside).out
+    text.write_text("The duration of normalise is 2.41 ms.\n")
+    assert keet("verify", text, "--report", beside).code == 1
+
+
+# --- tools of the agent
+
+
+def test_tools_tell_what_launches_stand_for() -> None:
+    profile = replace(read_profile(TOUR), run=MANAGED)
+    case = Case([explain(profile, profile.launches, 5, count(1))])
+    listed = re.sub(r" \[E\d+\]", "", list_launches(case).text).splitlines()
+    assert listed[1].startswith(
+        "#2 `normalise` `grid 2048x1x1 block 256x1x1` 14.69 us, stands for 100 launches, "
+        "95.4% of the run; 2.41 ms in the run, so the rest is of the replay alone: No unit"
+    )
+    found = re.sub(r" \[E\d+\]", "", analyst_findings(case).text)
+    assert found.startswith("Under ncu's replay this launch took 14.69 us; in the plain run, 2.41")
+    assert "Likely managed_or_host_memory: in the run, kernels caused 1,600 groups of" in found
+
+
+# --- tables that can't be
+
+
+@pytest.mark.parametrize("field", ["shortest_ns", "median_ns", "longest_ns", "overlapped_ns"])
+def test_a_time_that_can_not_be(field: str, tmp_path: Path, keet: Keet) -> None:
+    path = tmp_path / "odd.run.json"
+    document = table_document(MANAGED)
+    for value in ("-1.0", "1e999"):
+        document["kernels"][0][field] = "here"
+        path.write_text(json.dumps(document).replace('"here"', value))
+        result = keet("explain", TOUR, "--run-table", path)
+        assert result.code == 4
+        assert "transpose_rows: its launches or times can't be" in result.err
+
+
+def test_half_a_surrogate_pair(tmp_path: Path, keet: Keet) -> None:
+    path = tmp_path / "odd.run.json"
+    path.write_text(json.dumps(table_document(MANAGED)).replace("wait_for_host", "\\ud800"))
+    result = keet("explain", TOUR, "--run-table", path, "--format", "json")
+    assert result.code == 4
+    assert "the table of the run is damaged" in result.err

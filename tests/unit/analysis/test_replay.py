@@ -1,0 +1,414 @@
+"""Replay against reality: which launches differ, and which reasons the evidence allows."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.analysis.replay import DIFFERS, FLOOR_NS, ReplayGap, replay_gap
+from keet.analysis.replay_reasons import Reason, ReplayReasons
+from keet.analysis.view import View
+from keet.ingest.stored import StoredLaunch
+from keet.profile import (
+    Device,
+    KernelName,
+    KernelRun,
+    Launch,
+    Position,
+    Profile,
+    Provenance,
+    RawMetric,
+    RunPositions,
+    RunTable,
+    Workload,
+)
+from keet.profile.run_table import Migrations
+
+US = 1000.0
+DURATION = "gpu__time_duration.sum"
+HOST = "lts__t_sectors_srcunit_tex_aperture_sysmem_lookup_miss.sum"
+SECTORS = "lts__t_sectors_srcunit_tex.sum"
+CLOCK, MOST_CLOCK = "gpc__cycles_elapsed.avg.per_second", "device__attribute_clock_rate"
+READ, L2 = "dram__bytes_read.sum", "device__attribute_l2_cache_size"
+ISSUE = "sm__inst_issued.avg.pct_of_peak_sustained_elapsed"
+DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
+NO_FAULTS = Migrations(0, 0, 0)
+
+
+def launch_with(metrics: dict[str, float], number: int = 0, name: str = "k") -> Launch:
+    return Launch(
+        number=number,
+        name=KernelName(name, f"{name}()", f"_Z1{name}v"),
+        workload=Workload.KERNEL,
+        grid=(1, 1, 1),
+        block=(32, 1, 1),
+        data=StoredLaunch(
+            Device("NVIDIA H200", "9.0", 132), {n: RawMetric(v) for n, v in metrics.items()}
+        ),
+    )
+
+
+def position_of(plain_us: float | None, launches: float = 100, **fields: object) -> Position:
+    total = (plain_us or 0) * US * launches
+    position = Position(
+        launches=launches,
+        total_ns=total,
+        busy_ns=total,
+        shapes=1,
+        overlapped_ns=0.0,
+        shortest_ns=None,
+        longest_ns=None,
+        plain_ns=None if plain_us is None else plain_us * US,
+        known_by="launch",
+    )
+    return position._replace(**fields)
+
+
+def reasons(
+    replay_us: float,
+    position: Position,
+    *,
+    command: str | None = "ncu --clock-control none -o r ./app",
+    others: tuple[tuple[str, float, float], ...] = (),
+    metrics: dict[str, float] | None = None,
+    **table: object,
+) -> dict[str, Reason]:
+    """`others`: kernels of the report with their time under replay and in the run, in us."""
+    first = launch_with({DURATION: replay_us * US, **(metrics or {})})
+    rest = [
+        launch_with({DURATION: replay * US}, number, name)
+        for number, (name, replay, _) in enumerate(others, 1)
+    ]
+    kernel = KernelRun("_Z1kv", "k()", None, None, 100, position.total_ns, position.busy_ns)
+    run = RunTable((kernel,), "cupti")._replace(**table)
+    origin = Provenance("made", "ncu-rep", 0, "0", "a test", command_line=command)
+    profile = Profile((first, *rest), origin, run=run)
+    places = {0: position}
+    places |= {n: position_of(plain) for n, (_, _, plain) in enumerate(others, 1)}
+    positions = RunPositions(run, places, (), {"_Z1kv": (0,)})
+    gap = replay_gap(first, position)
+    assert gap is not None
+    found = ReplayReasons(profile, positions).of(View(first), gap, position)
+    return {reason.id: reason for reason in found}
+
+
+def statuses(replay_us: float, position: Position, **known: object) -> dict[str, str]:
+    found = reasons(replay_us, position, **known)  # type: ignore[arg-type]
+    return {name: reason.status for name, reason in found.items()}
+
+
+# --- which launches differ
+
+
+@given(st.floats(1, 1e9), st.floats(1, 1e9))
+def test_a_gap_is_a_large_ratio_and_a_large_difference(replay: float, plain: float) -> None:
+    gap = replay_gap(launch_with({DURATION: replay}), position_of(plain / US))
+    factor = max(replay / plain, plain / replay)
+    if gap is None:
+        assert factor <= DIFFERS * (1 + 1e-9) or abs(plain - replay) <= FLOOR_NS * (1 + 1e-9)
+    else:
+        assert gap.factor == pytest.approx(factor)
+        assert gap.run_is_longer == (plain > replay)
+
+
+@given(st.floats(1, 1e9), st.floats(1, 1e9))
+def test_both_directions_are_alike(one: float, other: float) -> None:
+    first = replay_gap(launch_with({DURATION: one}), position_of(other / US))
+    second = replay_gap(launch_with({DURATION: other}), position_of(one / US))
+    assert (first is None) == (second is None)
+
+
+def test_the_limits() -> None:
+    def differs(replay_us: float, plain_us: float) -> bool:
+        launch = launch_with({DURATION: replay_us * US})
+        return replay_gap(launch, position_of(plain_us)) is not None
+
+    assert not differs(100, 150)
+    assert differs(100, 151)
+    assert differs(151, 100)
+    assert not differs(3, 0.9)  # what two clocks make of a short kernel
+    assert not differs(5, 9)
+    assert differs(5, 9.5)
+
+
+@pytest.mark.parametrize("duration", [None, math.nan, math.inf, 0.0, -1.0])
+def test_a_time_that_is_not_known_is_no_gap(duration: float | None) -> None:
+    metrics = {} if duration is None else {DURATION: duration}
+    assert replay_gap(launch_with(metrics), position_of(1000)) is None
+
+
+def test_a_launch_that_the_run_does_not_have_is_no_gap() -> None:
+    launch = launch_with({DURATION: 1000.0})
+    assert replay_gap(launch, None) is None
+    assert replay_gap(launch, position_of(None)) is None
+    assert replay_gap(launch, position_of(0)) is None
+
+
+def test_the_ratio() -> None:
+    gap = ReplayGap(5_000, 2_500_000)
+    assert (gap.ratio, gap.factor, gap.run_is_longer) == (500, 500, True)
+    gap = ReplayGap(2_500_000, 5_000)
+    assert (gap.ratio, gap.factor, gap.run_is_longer) == (1 / 500, 500, False)
+
+
+# --- managed and host memory
+
+
+def test_flags_in_managed_memory() -> None:
+    found = reasons(
+        5.1,
+        position_of(2410),
+        metrics={HOST: 0, SECTORS: 40_000},
+        managed_bytes=1 << 20,
+        migrations=Migrations(100 << 20, 100 << 20, 1600),
+    )
+    assert [reason.status for reason in found.values()] == ["likely"] + ["ruled_out"] * 4
+    first = found["managed_or_host_memory"]
+    assert first.text == (
+        "in the run, kernels caused 1,600 groups of page faults, and 104.9 MB of managed memory "
+        "moved to the GPU; under replay the pages stay there"
+    )
+    assert [piece.value for piece in first.evidence] == [1600, 100 << 20]
+
+
+def test_too_few_faults_for_so_many_launches_are_no_reason() -> None:
+    """Faults of another kernel: a thousand launches took too long, and ten groups can't do that."""
+    found = statuses(
+        100,
+        position_of(300, launches=1000, overlapped_ns=0.9 * 300 * US * 1000),
+        managed_bytes=1 << 20,
+        migrations=Migrations(1 << 20, 0, 10),
+    )
+    assert found["managed_or_host_memory"] == "possible"
+    assert found["concurrency"] == "likely"
+
+
+def test_faults_of_the_first_launch_alone_are_enough_for_it() -> None:
+    total = 99 * 100 * US + 5000 * US
+    found = statuses(
+        100,
+        position_of(5000, launches=100, total_ns=total),
+        managed_bytes=1 << 30,
+        migrations=Migrations(1 << 30, 0, 10),
+    )
+    assert found["managed_or_host_memory"] == "likely"
+
+
+def test_pages_that_were_prefetched_are_no_reason() -> None:
+    found = reasons(
+        100,
+        position_of(300),
+        managed_bytes=1 << 20,
+        migrations=Migrations(1 << 20, 0, 0),
+    )
+    assert found["managed_or_host_memory"].status == "possible"
+    assert found["managed_or_host_memory"].text == (
+        "1.05 MB of managed memory was allocated; too few page faults were recorded to explain it"
+    )
+
+
+def test_a_kernel_that_polls_host_memory() -> None:
+    found = reasons(
+        4, position_of(2000), metrics={HOST: 3, SECTORS: 40}, managed_bytes=0, migrations=NO_FAULTS
+    )
+    first = found["managed_or_host_memory"]
+    assert (first.status, first.text[:7]) == ("likely", "8% of t")
+
+
+def test_sectors_of_the_driver_are_no_host_memory_of_the_kernel() -> None:
+    """`lts__t_sectors_aperture_sysmem` has 25,000 sectors in every launch that ncu replays."""
+    found = statuses(
+        10,
+        position_of(300),
+        metrics={HOST: 0, SECTORS: 3136, "lts__t_sectors_aperture_sysmem.sum": 25_000},
+        managed_bytes=0,
+        migrations=NO_FAULTS,
+    )
+    assert found["managed_or_host_memory"] == "ruled_out"
+
+
+@pytest.mark.parametrize(
+    ("managed", "migrations", "metrics"),
+    [
+        (None, NO_FAULTS, {HOST: 0, SECTORS: 1}),
+        (0, None, {HOST: 0, SECTORS: 1}),
+        (0, NO_FAULTS, {}),
+    ],
+)
+def test_what_is_not_known_rules_nothing_out(managed, migrations, metrics) -> None:
+    found = statuses(
+        10, position_of(300), metrics=metrics, managed_bytes=managed, migrations=migrations
+    )
+    assert found["managed_or_host_memory"] == "possible"
+
+
+# --- cold caches
+
+
+FITS = {READ: 16e6, L2: 60e6}
+
+
+def test_bytes_that_fit_the_l2() -> None:
+    found = reasons(100, position_of(50), metrics=FITS)
+    assert found["cold_caches"].status == "likely"
+    assert found["cold_caches"].text == (
+        "ncu empties the caches before each pass; the 16 MB that came from DRAM fit the L2 of "
+        "60 MB, where the run may have found them"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "known"),
+    [
+        ("ruled_out", {"metrics": FITS, "command": "ncu --cache-control none ./app"}),
+        ("ruled_out", {"metrics": FITS, "command": "ncu --cache-control=none ./app"}),
+        ("ruled_out", {"metrics": {**FITS, ISSUE: 80.0}}),
+        ("likely", {"metrics": {**FITS, ISSUE: 40.0}}),
+        ("possible", {"metrics": FITS, "command": None}),
+        ("possible", {"metrics": {READ: 90e6, L2: 60e6}}),
+        ("possible", {"metrics": {READ: 16e6}}),
+        ("possible", {}),
+    ],
+)
+def test_when_caches_can_be_the_reason(status: str, known: dict) -> None:
+    assert statuses(100, position_of(50), **known)["cold_caches"] == status
+
+
+def test_caches_do_not_make_a_kernel_ten_times_as_fast() -> None:
+    assert statuses(1000, position_of(100), metrics=FITS)["cold_caches"] == "possible"
+
+
+# --- clocks
+
+
+SLOW_CLOCK = {CLOCK: 1.2e9, MOST_CLOCK: 1_980_000}
+
+
+@pytest.mark.parametrize(
+    ("status", "plain_us", "known"),
+    [
+        ("likely", 60, {"metrics": SLOW_CLOCK}),
+        ("ruled_out", 60, {"metrics": {CLOCK: 1.98e9, MOST_CLOCK: 1_980_000}}),
+        ("ruled_out", 60, {"metrics": {**SLOW_CLOCK, DRAM: 90.0}}),
+        ("ruled_out", 30, {"metrics": SLOW_CLOCK}),
+        ("likely", 60, {"command": "ncu ./app"}),
+        ("likely", 60, {"command": "ncu --clock-control base ./app"}),
+        ("possible", 60, {}),
+        ("possible", 60, {"command": None}),
+        ("possible", 170, {"command": "ncu ./app"}),
+        ("ruled_out", 260, {}),
+    ],
+)
+def test_when_clocks_can_be_the_reason(status: str, plain_us: float, known: dict) -> None:
+    assert statuses(100, position_of(plain_us), **known)["clocks"] == status
+
+
+def test_a_ratio_that_all_kernels_share() -> None:
+    others = (("a", 50, 84), ("b", 200, 350))
+    found = reasons(100, position_of(170), others=others)
+    assert found["clocks"].status == "likely"
+    assert found["clocks"].text == (
+        "all 3 kernels that can be compared differ by about the same factor"
+    )
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        (("a", 50, 85),),  # two are a coincidence
+        (("a", 50, 85), ("a", 51, 86)),  # one kernel twice
+        (("a", 50, 85), ("b", 200, 210)),
+        (("a", 50, 85), ("b", 2, 3.4)),  # too short to compare clocks
+    ],
+)
+def test_a_ratio_that_they_do_not_share(others) -> None:
+    assert statuses(100, position_of(170), others=others)["clocks"] == "possible"
+
+
+# --- other kernels
+
+
+@pytest.mark.parametrize(
+    ("status", "share"),
+    [("ruled_out", 0.0), ("ruled_out", 0.04), ("possible", 0.2), ("likely", 0.8), ("likely", 1.0)],
+)
+def test_when_other_kernels_can_be_the_reason(status: str, share: float) -> None:
+    position = position_of(300, overlapped_ns=share * 300 * US * 100)
+    assert statuses(100, position)["concurrency"] == status
+
+
+def test_time_alone_is_not_slowed_by_other_kernels() -> None:
+    """40 % of 2.4 ms with others leaves 1.4 ms alone, for what takes 5 us."""
+    position = position_of(2400, overlapped_ns=0.4 * 2400 * US * 100)
+    assert statuses(5, position)["concurrency"] == "possible"
+
+
+def test_overlap_that_is_not_known() -> None:
+    position = position_of(300, overlapped_ns=None)
+    assert statuses(100, position)["concurrency"] == "possible"
+    assert statuses(100, position, recorder="ncu")["concurrency"] == "ruled_out"
+
+
+# --- other launches
+
+
+@pytest.mark.parametrize(
+    ("status", "fields"),
+    [
+        ("ruled_out", {"known_by": "launch"}),
+        ("possible", {"known_by": "shape"}),
+        ("likely", {"known_by": "shape", "shortest_ns": 90 * US, "longest_ns": 900 * US}),
+        ("ruled_out", {"known_by": "shape", "shortest_ns": 250 * US, "longest_ns": 400 * US}),
+        (
+            "possible",
+            {"known_by": "shape", "shortest_ns": 90 * US, "longest_ns": 900 * US, "shapes": 2},
+        ),
+        ("likely", {"known_by": "kernel"}),
+        ("ruled_out", {"known_by": "kernel", "shortest_ns": 250 * US, "longest_ns": 400 * US}),
+    ],
+)
+def test_when_the_launch_is_not_typical(status: str, fields: dict) -> None:
+    assert statuses(100, position_of(300, **fields))["not_typical"] == status
+
+
+def test_the_average_of_one_launch_is_that_launch() -> None:
+    kernel = KernelRun("_Z1kv", "k()", None, None, 1, 300 * US, 300 * US)
+    position = position_of(300, launches=1, known_by="kernel")
+    assert statuses(100, position, kernels=(kernel,))["not_typical"] == "ruled_out"
+
+
+# --- all of them
+
+
+@given(
+    replay=st.floats(1, 1e5),
+    plain=st.floats(1, 1e5),
+    overlap=st.none() | st.floats(0, 1),
+    known_by=st.sampled_from(["launch", "shape", "kernel"]),
+    managed=st.none() | st.integers(0, 1 << 30),
+    faults=st.none() | st.integers(0, 10_000),
+    command=st.sampled_from([None, "ncu ./app", "ncu --cache-control none ./app"]),
+)
+def test_each_reason_once_and_in_order(
+    replay, plain, overlap, known_by, managed, faults, command
+) -> None:
+    if replay_gap(launch_with({DURATION: replay * US}), position_of(plain)) is None:
+        return
+    share = None if overlap is None else overlap * plain * US * 100
+    found = reasons(
+        replay,
+        position_of(plain, overlapped_ns=share, known_by=known_by),
+        command=command,
+        metrics={**FITS, HOST: 0, SECTORS: 100},
+        managed_bytes=managed,
+        migrations=None if faults is None else Migrations(faults, 0, faults),
+    )
+    assert len(found) == 5
+    order = ["likely", "possible", "ruled_out"]
+    ranks = [order.index(reason.status) for reason in found.values()]
+    assert ranks == sorted(ranks)
+    impossible = ("cold_caches",) if plain > replay else ("managed_or_host_memory", "concurrency")
+    assert all(found[name].status == "ruled_out" for name in impossible)

@@ -1,0 +1,287 @@
+"""What the launches of a report stand for in the run, and the sentences about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.evidence import Evidence
+from keet.explanation.analyst import Explanation, explain
+from keet.explanation.whole_run import launches_text, share_text
+from keet.profile import KernelRun, Profile, RunTable
+from keet.profile.run_table import Migrations, ProfiledLaunch, Recorder, SkippedKernel
+from keet.render.whole_run import profiled_text, rows_of, spread_text
+
+MS, US = 1e6, 1e3
+TOUR = "tour_full.ncu-rep"
+SHAPE = {"grid": (2048, 1, 1), "block": (256, 1, 1)}
+ProfileOf = Callable[[str], Profile]
+
+
+def kernel(name: str, launches: int, busy_ms: float, **fields: object) -> KernelRun:
+    made = KernelRun(name, name, None, None, launches, busy_ms * MS, busy_ms * MS)
+    return made._replace(**fields)
+
+
+PLAIN = (
+    kernel("transpose_rows", 10, 0.7),
+    kernel("tour::transpose_tiles", 400, 4.88),
+    kernel("tour::normalise", 100, 1.47),
+)
+"""Times as under replay: no launch differs."""
+
+
+def explained(
+    profile: Profile, *kernels: KernelRun, recorder: Recorder = "cupti", **table: object
+) -> Explanation:
+    run = RunTable(kernels, recorder)._replace(**table)
+    return explain(replace(profile, run=run), profile.launches, 5)
+
+
+def said(explanation: Explanation) -> list[str]:
+    run = explanation.whole_run
+    assert run is not None
+    return [text for text, _ in run.said]
+
+
+def test_the_run_in_a_sentence(profile_of: ProfileOf) -> None:
+    told = explained(profile_of(TOUR), *PLAIN)
+    assert said(told) == [
+        "The run: 510 launches of 3 kernels took 7.05 ms of GPU time (recorded with CUPTI in a run "
+        "without a profiler)."
+    ]
+
+
+def test_launches_come_by_what_they_stand_for(profile_of: ProfileOf) -> None:
+    told = explained(profile_of(TOUR), *PLAIN)
+    assert [each.launch.id for each in told.launches] == [1, 2, 0]
+    texts = [each.in_run.text for each in told.launches if each.in_run]
+    assert texts == [
+        "stands for 400 launches, 69% of the run's GPU time",
+        "stands for 100 launches, 21% of the run's GPU time",
+        "stands for 10 launches, 9.9% of the run's GPU time",
+    ]
+    assert all(each.replay is None for each in told.launches)
+
+
+def test_every_number_is_grounded(profile_of: ProfileOf) -> None:
+    without = explain(profile_of(TOUR), profile_of(TOUR).launches, 5)
+    told = explained(profile_of(TOUR), *PLAIN, kernel("far", 3, 100.0, longest_ns=90 * MS))
+    assert told.grounding.verified == told.grounding.numbers > without.grounding.numbers
+    assert told.grounding.dropped == ()
+
+
+def test_nothing_changes_without_a_table(profile_of: ProfileOf) -> None:
+    told = explain(profile_of(TOUR), profile_of(TOUR).launches, 5)
+    assert told.whole_run is None
+    assert [each.launch.id for each in told.launches] == [0, 1, 2]
+    assert all(each.in_run is None and each.replay is None for each in told.launches)
+
+
+def test_evidence_of_the_launches_keeps_its_ids(profile_of: ProfileOf) -> None:
+    """Numbers of the run come behind those of the report."""
+    without = explain(profile_of(TOUR), profile_of(TOUR).launches, 5)
+    told = explained(profile_of(TOUR), *PLAIN)
+    before = {each.launch.id: each.evidence for each in without.launches}
+    for each in told.launches:
+        own = before[each.launch.id]
+        assert each.evidence[: len(own)] == own
+
+
+def test_ids_are_unique_where_reports_share_them(profile_of: ProfileOf) -> None:
+    profile = replace(profile_of(TOUR), run=RunTable(PLAIN, "cupti"))
+    told = explain(profile, profile.launches, 5, count(1))
+    assert told.whole_run is not None
+    ids = [piece.id for each in told.launches for piece in each.evidence]
+    ids += [piece.id for piece in told.whole_run.book]
+    assert len(ids) == len(set(ids))
+
+
+def test_overlap_and_idle_time(profile_of: ProfileOf) -> None:
+    overlapping = PLAIN[1]._replace(total_ns=9 * MS, overlapped_ns=8 * MS)
+    told = explained(profile_of(TOUR), PLAIN[0], overlapping, PLAIN[2], span_ns=14.1 * MS)
+    assert said(told)[1:] == [
+        "Kernels ran concurrently: their durations add up to 11.17 ms.",
+        "From its first kernel to its last, the run took 14.10 ms; the GPU ran no kernel for 50% "
+        "of the run.",
+        "Launch #1 (transpose_tiles<float, 32>) took 12.26 us under ncu's replay and 22.50 us in "
+        "the plain run: its explanation is of the replay.",
+    ]
+
+
+@pytest.mark.parametrize("span_ms", [7.05, 7.2, 5.0])
+def test_a_gpu_that_hardly_idles(span_ms: float, profile_of: ProfileOf) -> None:
+    """A span below the busy time: several GPUs."""
+    assert len(said(explained(profile_of(TOUR), *PLAIN, span_ns=span_ms * MS))) == 1
+
+
+def test_a_report_of_a_minor_part(profile_of: ProfileOf) -> None:
+    told = explained(profile_of(TOUR), *PLAIN, kernel("solve", 2, 20))
+    assert said(told)[1:] == [
+        "The launches of this report stand for 26% of that time: most of the run was not profiled."
+    ]
+
+
+def test_a_table_of_another_program(profile_of: ProfileOf) -> None:
+    told = explained(profile_of(TOUR), kernel("solve", 2, 20), recorder="file")
+    assert said(told) == [
+        "The run: 2 launches of 1 kernel took 20 ms of GPU time (from a table that was given).",
+        "No launch of this report is in that table: it may be of another program.",
+    ]
+    assert all(each.in_run is None for each in told.launches)
+
+
+def test_a_table_without_time(profile_of: ProfileOf) -> None:
+    for kernels in ((), (kernel("transpose_rows", 1, 0.0),)):
+        told = explained(profile_of(TOUR), *kernels)
+        assert told.whole_run is None
+        assert all(each.in_run is None for each in told.launches)
+
+
+# --- replay
+
+
+def test_a_launch_that_differs_is_named_first(profile_of: ProfileOf) -> None:
+    told = explained(
+        profile_of(TOUR),
+        *PLAIN[:2],
+        kernel("tour::normalise", 100, 241, overlapped_ns=0.0),
+        profiled=(ProfiledLaunch(2, 40, 2410 * US),),
+        managed_bytes=1 << 20,
+        migrations=Migrations(100 << 20, 100 << 20, 1600),
+    )
+    first = told.launches[0]
+    assert first.launch.id == 2
+    assert first.replay is not None
+    assert first.replay.text == (
+        "Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x as long in "
+        "the run): what follows explains the replay, not the run."
+    )
+    assert [reason.id for reason in first.replay.open_reasons] == ["managed_or_host_memory"]
+    assert said(told)[1:] == [
+        "Launch #2 (normalise) took 14.69 us under ncu's replay and 2.41 ms in the plain run: its "
+        "explanation is of the replay."
+    ]
+    assert told.grounding.verified == told.grounding.numbers
+
+
+def test_a_replay_with_cold_caches(profile_of: ProfileOf) -> None:
+    table = (*PLAIN[:2], kernel("tour::normalise", 100, 0.9, **SHAPE))
+    told = explained(profile_of(TOUR), *table)
+    replay = next(each.replay for each in told.launches if each.replay)
+    assert replay.text == (
+        "Under ncu's replay this launch took 14.69 us; in the plain run, launches like it took "
+        "9 us (1.6x as long under replay): what follows explains the replay, not the run."
+    )
+    likely = [reason for reason in replay.reasons if reason.status == "likely"]
+    assert [reason.text for reason in likely] == [
+        "ncu empties the caches before each pass; the 16.79 MB that came from DRAM fit the L2 of "
+        "62.91 MB, where the run may have found them"
+    ]
+    clocks = next(reason for reason in replay.reasons if reason.id == "clocks")
+    assert (clocks.status, clocks.text) == (
+        "ruled_out",
+        "the replay ran at 1.96 GHz, and this GPU goes up to 1.98 GHz",
+    )
+    assert told.grounding.verified == told.grounding.numbers
+
+
+def test_more_gaps_than_are_named(profile_of: ProfileOf) -> None:
+    profile = profile_of("pipeline_before.ncu-repz")
+    kernels = [
+        kernel(each.name.full, 1, 10.0, grid=each.grid, block=each.block)
+        for each in profile.launches[:5]
+    ]
+    texts = said(explained(profile, *kernels))
+    assert [text.startswith("Launch #") for text in texts] == [False, True, True, True, False]
+    assert texts[-1] == "The replay of 2 more launches differs as much from the run."
+
+
+def test_a_table_with_one_time_for_launches_of_two_sizes(profile_of: ProfileOf) -> None:
+    """14.69 us and 6.43 us under replay, 10.5 us on average in the run: nothing differs."""
+    profile = profile_of("tour_lines.ncu-rep")
+    told = explained(profile, kernel("tour::normalise", 100, 1.05), recorder="file")
+    assert all(each.replay is None for each in told.launches)
+    told = explained(profile, kernel("tour::normalise", 100, 105), recorder="file")
+    assert [each.launch.id for each in told.launches if each.replay] == [2, 3]
+    small = told.launches[1].replay
+    assert small is not None
+    assert small.text.startswith(
+        "Under ncu's replay this launch took 6.43 us; in the run, launches of this kernel took "
+        "about 1.05 ms each (163x as long in the run)"
+    )
+    assert small.reasons[0].text == (
+        "the table has one time for all 100 launches, which may differ"
+    )
+    assert told.grounding.verified == told.grounding.numbers
+
+
+# --- rows
+
+
+def test_rows_of_a_table(profile_of: ProfileOf) -> None:
+    told = explained(
+        profile_of(TOUR),
+        *PLAIN[:2],
+        kernel("tour::normalise", 90, 1.0, grid=(2048, 1, 1), block=(256, 1, 1))._replace(
+            shortest_ns=10 * US, median_ns=14 * US, longest_ns=20 * US
+        ),
+        kernel("tour::normalise", 10, 0.47, grid=(256, 1, 1), block=(256, 1, 1))._replace(
+            shortest_ns=4 * US, median_ns=6 * US, longest_ns=8 * US
+        ),
+        kernel("solve", 3, 60),
+        skipped=(SkippedKernel("solve", "it did not end under replay", "try --replay-mode range"),),
+    )
+    run = told.whole_run
+    assert run is not None
+    assert [(row.kernel, share_text(row.share), profiled_text(row)) for row in run.kernels] == [
+        ("solve", "89%", "not profiled"),
+        ("transpose_tiles", "7.3%", "#1"),
+        ("normalise", "2.2%", "#2"),
+        ("transpose_rows", "1.0%", "#0"),
+    ]
+    assert [spread_text(row) for row in run.kernels] == ["", "", "4 us to 20 us per launch", ""]
+    assert run.kernels[0].skipped == run.table.skipped[0]
+
+
+@given(
+    busy=st.lists(st.floats(0.001, 1000), min_size=1, max_size=40), most=st.sampled_from([8, 20])
+)
+def test_rows_add_up_to_the_run(busy: list[float], most: int) -> None:
+    from keet.explanation.whole_run import whole_run
+    from tests.unit.explanation.test_analyst import profile_with
+
+    kernels = tuple(kernel(f"kernel{n}", n + 1, time) for n, time in enumerate(busy))
+    run = whole_run(replace(profile_with(), run=RunTable(kernels, "cupti")))
+    assert run is not None
+    rows = rows_of(run, most)
+    assert 1 <= len(rows) <= most
+    assert sum(row.busy.value for row in rows) == pytest.approx(run.busy.value)
+    assert sum(row.share.value for row in rows) == pytest.approx(100)
+    assert sum(row.launches.value for row in rows) == run.launches.value
+    single = [row.busy.value for row in rows if row.full]
+    assert single == sorted(single, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0%"), (0.01, "<0.1%"), (0.06, "0.1%"), (0.94, "0.9%"), (9.9, "9.9%"), (9.96, "10%"),
+        (71.2, "71%"), (99.4, "99%"), (99.7, "99.7%"), (99.96, "100%"), (100, "100%"),
+    ],
+)  # fmt: skip
+def test_shares(value: float, text: str) -> None:
+    assert share_text(Evidence("E1", "share", value, "%", "share")) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1, "1 launch"), (1.0, "1 launch"), (400, "400 launches"), (2.5, "2.5 launches")],
+)
+def test_launches(value: float, text: str) -> None:
+    assert launches_text(Evidence("E1", "launches", value, "", "launches")) == text
