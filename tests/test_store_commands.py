@@ -8,6 +8,7 @@ import json
 import math
 import re
 import shlex
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.render.store_documents import QueryDocument, TopDocument
 from tests.conftest import Keet
+from tests.unit.corpus.run_tables import OTHER, write_table
 from tests.unit.corpus.store_rows import record
 
 SAMPLES = ("matrix_flip", "pair_reduce", "lookup_records", "fan_update")
@@ -110,7 +112,7 @@ def test_a_forecast_that_can_not_be_computed_is_null() -> None:
     (only,) = told.launches
     unknown = replace(only.findings[0], forecast=Forecast(1.0, math.inf, math.inf))
     explanation = told._replace(launches=(only._replace(findings=(unknown,)),))
-    ((row,), (finding,)) = rows_of(explanation, lambda _: "{}")
+    ((row,), (finding,), *_) = rows_of(explanation, lambda _: "{}")
     assert dict(zip(LAUNCH_COLUMNS, row))["top_low"] is None
     assert finding[6:9] == (None, None, None)
 
@@ -429,13 +431,39 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
-def test_the_examples_of_the_page_run(store: Path) -> None:
+def test_the_examples_of_the_page_run(store: Path, run_store: Path) -> None:
     (text,) = blocks("sql")
     questions = [part for part in text.split(";") if part.strip()]
-    with open_store(store) as opened:
-        answers = [opened.query(question).rows for question in questions]
-    assert len(questions) == 7
-    assert all(answers), [question for question, answer in zip(questions, answers) if not answer]
+    of_runs = [question for question in questions if "run_" in question]
+    assert (len(questions), len(of_runs)) == (10, 3)
+    for question in questions:
+        with open_store(run_store if question in of_runs else store) as opened:
+            assert opened.query(question).rows, question
+
+
+@pytest.fixture
+def run_store(tmp_path: Path) -> Path:
+    """One report whose run is known; its longest kernel took much longer there than under replay."""
+    report = Path(shutil.copy("tests/data/reports/tour_full.ncu-rep", tmp_path))
+    write_table(
+        report, {"transpose_rows": (50, 90_000.0), "normalise": (10, 150.0), OTHER: (1, 5.0)}
+    )
+    rows = analyse(str(report))
+    assert rows.run is not None
+    done = record(str(report), rows.sha256, run_total_us=rows.run.total_us)
+    done = done._replace(run_unprofiled_us=rows.run.unprofiled_us)
+    write_part(tmp_path / "OUT", [done], [rows])
+    return tmp_path / "OUT"
+
+
+def test_a_command_that_top_names_for_a_replay_gap_can_be_pasted(
+    run_store: Path, keet: Keet
+) -> None:
+    """What it says of the gap is tested with `keet explain`."""
+    lines = keet("top", run_store, width=80).out.splitlines()
+    assert "1 profiled launch took more than 1.5 times as long, or as short, in the run as" in lines
+    step = lines[-2].strip().removeprefix("keet ")
+    assert keet(*shlex.split(step)).code == 0
 
 
 def test_the_python_of_the_page_runs(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,10 @@ best fix would save, and which launch to look at.
 
 Launches of the same kernel, shape and GPU are one group. "saves" is the time of the launches with
 the finding, less what the forecast leaves of it. Shares are of the time on the group's own GPU, and
-groups are ranked by the share that would be saved."""
+groups are ranked by the share that would be saved.
+
+Where the whole run of a report is known (`keet profile` records it), times and shares are of the
+run. Launches of other reports count once, as profiled, and are kept apart."""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from keet.errors import UsageError
 
 if TYPE_CHECKING:
     from keet.corpus.store import Store
-    from keet.corpus.top import Opportunity, Top
-    from keet.render.store_documents import OpportunityDocument, TopDocument
+    from keet.corpus.top import Gpu, Opportunity, Top
+    from keet.render.store_documents import GpuDocument, OpportunityDocument, TopDocument
 
 EXAMPLES = """\
 examples:
@@ -78,7 +81,7 @@ def _failed(store: Store) -> int:
 
 
 def _document(args: Namespace, top: Top, failed: int) -> TopDocument:
-    from keet.render.store_documents import GpuDocument, TopDocument
+    from keet.render.store_documents import TopDocument
 
     path = args.store
     if not top.launches:
@@ -89,11 +92,18 @@ def _document(args: Namespace, top: Top, failed: int) -> TopDocument:
     fields = {
         **top._asdict(),
         "opportunities": [_opportunity(n, each) for n, each in enumerate(top.opportunities, 1)],
-        "gpus": [GpuDocument(**gpu._asdict()) for gpu in top.gpus],
+        "gpus": [_gpu(gpu) for gpu in top.gpus],
         "device": args.device.pattern if args.device else None,
         "kernel": args.kernel.pattern if args.kernel else None,
     }
     return TopDocument(store=str(path), failed=failed, **fields)
+
+
+def _gpu(gpu: Gpu) -> GpuDocument:
+    from keet.render.store_documents import GapExampleDocument, GpuDocument
+
+    example = GapExampleDocument(**gpu.gap_example._asdict()) if gpu.gap_example else None
+    return GpuDocument(**{**gpu._asdict(), "gap_example": example})
 
 
 def _opportunity(rank: int, each: Opportunity) -> OpportunityDocument:

@@ -11,13 +11,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
-from keet.corpus.discovery import Found
-from keet.corpus.gone import is_gone
+from keet.corpus.discovery import Found, TableFile
 from keet.corpus.layout import LAUNCH_COLUMNS, storable, utc_now
 from keet.corpus.part_writer import FileRecord, write_part
-from keet.corpus.rows import FileRows
+from keet.corpus.rows import FileRows, RunTimes
 from keet.corpus.settled import Claims, Decision, Do, Duplicate, Kept, Known, Owner, failures
 from keet.corpus.worker import Analysed, Answer, Failed, Hashed, Look, Step, Task
 from keet.errors import KeetError, one_line
@@ -43,6 +42,10 @@ class Tally(NamedTuple):
     launches: int = 0
     gpu_seconds: float = 0.0
     """Of the launches that say how long they took."""
+    runs: int = 0
+    """Files whose whole run is known."""
+    unused_tables: int = 0
+    """Files beside which a table of a run lies that is not theirs, or damaged."""
     seconds: float = 0.0
     workers: int = 0
     """Processes started so far: more than `jobs` where some died or were replaced."""
@@ -54,22 +57,9 @@ class Tally(NamedTuple):
     def through(self) -> int:
         return self.done + self.failed + self.duplicates
 
-    def plus(
-        self,
-        *,
-        done: int = 0,
-        failed: int = 0,
-        duplicates: int = 0,
-        launches: int = 0,
-        gpu_seconds: float = 0.0,
-    ) -> Tally:
-        return self._replace(
-            done=self.done + done,
-            failed=self.failed + failed,
-            duplicates=self.duplicates + duplicates,
-            launches=self.launches + launches,
-            gpu_seconds=self.gpu_seconds + gpu_seconds,
-        )
+    def plus(self, **more: Any) -> Tally:
+        """`more`: numbers, by the name of the field that they are added to."""
+        return self._replace(**{name: getattr(self, name) + added for name, added in more.items()})
 
     @property
     def seconds_left(self) -> float | None:
@@ -249,7 +239,7 @@ class Batch:
         owner = self._claims.owner(sha256) if sha256 else None
         if equal is None and owner is not None and sha256 is not None:
             equal = Duplicate(number, sha256, owner)
-        if equal is not None:
+        if equal is not None and not self._claims.adds(number, equal.of, rows.run):
             self._record_equal(number, equal)
         else:
             self._record_done(answer, rows)
@@ -257,21 +247,30 @@ class Batch:
 
     def _record_done(self, answer: Answer, rows: FileRows) -> None:
         file, count = self._files[answer.task.number], len(rows.launches)
-        record = _record(file, "done", sha256=rows.sha256, launches=count)
-        self._writer.add(_as_seen(record, answer), rows)
+        record = _in_run(_record(file, "done", sha256=rows.sha256, launches=count), rows.run)
+        record = _as_seen(record._replace(reason=rows.table_problem), answer)
+        self._writer.add(record, rows)
         if rows.sha256:
-            self._claims.keep(rows.sha256, Owner(storable(file.path), count))
+            table = TableFile(record.run_table_size, record.run_table_mtime_ns)
+            self._claims.keep(rows.sha256, Owner(record.path, count, table, rows.run))
         spent = sum(_microseconds(row) for row in rows.launches) / 1e6
-        self.tally = self.tally.plus(done=1, launches=count, gpu_seconds=spent)
+        self.tally = self.tally.plus(
+            done=1,
+            launches=count,
+            gpu_seconds=spent,
+            runs=rows.run is not None,
+            unused_tables=rows.table_problem is not None,
+        )
 
     def _record_equal(self, number: int, equal: Duplicate) -> None:
         """A file that was merely touched is done as it was, and one that was moved takes over from
         where it was; the rows are there."""
         file, owner = self._files[number], equal.of
-        if owner.path == storable(file.path) or is_gone(owner.path):
-            self._writer.add(_record(file, "done", sha256=equal.sha256, launches=owner.launches))
+        if self._claims.is_successor(number, owner):
+            record = _record(file, "done", sha256=equal.sha256, launches=owner.launches)
+            self._writer.add(_in_run(record, owner.run))
             self._claims.keep(equal.sha256, owner._replace(path=storable(file.path)))
-            self.tally = self.tally.plus(done=1)
+            self.tally = self.tally.plus(done=1, runs=owner.run is not None)
             return
         record = _record(file, "duplicate", sha256=equal.sha256, duplicate_of=owner.path)
         self._writer.add(record._replace(reason=f"it is equal to {one_line(owner.path)}"))
@@ -317,7 +316,15 @@ def _record(
         seconds=None,
         keet=__version__,
         recorded=utc_now(),
+        run_table_size=file.table.size,
+        run_table_mtime_ns=file.table.mtime_ns,
     )
+
+
+def _in_run(record: FileRecord, run: RunTimes | None) -> FileRecord:
+    if run is None:
+        return record
+    return record._replace(run_total_us=run.total_us, run_unprofiled_us=run.unprofiled_us)
 
 
 def failed_record(file: Found, reason: str) -> FileRecord:

@@ -203,6 +203,8 @@ def _added(tally: Tally, chunk: Tally, files: int) -> Tally:
         duplicates=chunk.duplicates,
         launches=chunk.launches,
         gpu_seconds=chunk.gpu_seconds,
+        runs=chunk.runs,
+        unused_tables=chunk.unused_tables,
     )._replace(worker_memory=max(tally.worker_memory, chunk.worker_memory))
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from keet.corpus.sharding import WHOLE, Shard
 from keet.errors import UsageError
+from keet.ingest.run_table import MARK, SUFFIX, table_path
 
 _BINARY = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".keet.json.zst")
 """The third is what Nsight Compute called them in 2019, the last a packed snapshot."""
@@ -28,6 +29,7 @@ _HEAD = 64 << 10
 _RAW_HEADER = re.compile(rb'^"?ID"?,[^\r\n]*Kernel Name', re.MULTILINE)
 _DETAILS = re.compile(rb'^"?ID"?,[^\r\n]*Metric Name', re.MULTILINE)
 _SNAPSHOT = re.compile(rb'^\s*\{\s*"keet_snapshot"')
+_RUN_TABLE = re.compile(rb'^\s*\{\s*"' + MARK.encode() + b'"')
 _BEHIND = re.compile(rb'"size": (\d{1,19}),\s*"sha256": "([0-9a-f]{64})"')
 
 
@@ -36,6 +38,17 @@ class Content(NamedTuple):
 
     size: int
     sha256: str
+
+
+class TableFile(NamedTuple):
+    """The table of the run that lies beside a report, as a file: what changes it shows here."""
+
+    size: int | None = None
+    """None: there is no such file."""
+    mtime_ns: int | None = None
+
+
+NO_TABLE = TableFile()
 
 
 class Found(NamedTuple):
@@ -49,6 +62,7 @@ class Found(NamedTuple):
     mtime_ns: int
     behind: Content | None = None
     """The report that a snapshot was made from: both hold the same launches."""
+    table: TableFile = NO_TABLE
 
     @property
     def content_size(self) -> int:
@@ -81,6 +95,8 @@ def find_reports(places: Sequence[Path], out: Path, shard: Shard = WHOLE) -> Sur
 class _Entry(NamedTuple):
     path: str
     relative: str
+    has_table: bool = True
+    """Whether its folder has a table of a run, as far as is known: most have none."""
 
 
 class _Search:
@@ -135,9 +151,10 @@ class _Search:
         except OSError as problem:
             self._closed.append(f"{folder.path}: {(problem.strerror or str(problem)).lower()}")
             return []
+        has_table = any(entry.name.endswith(SUFFIX) for entry in entries)
         folders: list[_Entry] = []
         for entry in entries:
-            found = _Entry(entry.path, _joined(folder.relative, entry.name))
+            found = _Entry(entry.path, _joined(folder.relative, entry.name), has_table)
             if entry.is_symlink():
                 self._links.append(found)
             elif entry.is_dir(follow_symlinks=False):
@@ -163,6 +180,8 @@ class _Search:
             self._elsewhere += 1
             return
         head = b"" if name.endswith(_BINARY) else _head(entry.path)
+        if _RUN_TABLE.match(head):  # it belongs to a report, also where a shell's `*` named it
+            return
         if sure or _is_text_report(head):
             self._reports.append(_found(entry, head))
         else:
@@ -191,7 +210,16 @@ def _joined(relative: str, name: str) -> str:
 def _found(entry: _Entry, head: bytes) -> Found:
     status = status_of(entry.path)
     size, mtime_ns = (status.st_size, status.st_mtime_ns) if status else (0, 0)
-    return Found(entry.path, entry.relative, size, mtime_ns, _report_behind(head))
+    table = table_file(entry.path) if entry.has_table else NO_TABLE
+    return Found(entry.path, entry.relative, size, mtime_ns, _report_behind(head), table)
+
+
+def table_file(report: str) -> TableFile:
+    try:
+        status = table_path(Path(report)).stat()
+    except (OSError, ValueError):
+        return NO_TABLE
+    return TableFile(status.st_size, status.st_mtime_ns)
 
 
 def status_of(path: str) -> os.stat_result | None:

@@ -75,6 +75,20 @@ LAUNCHES = (
     ),
     Column("created", "TIMESTAMP", "when it was captured, UTC"),
     Column("duration_us", "DOUBLE", "time of the launch", "us"),
+    Column(
+        "run_launches",
+        "DOUBLE",
+        "launches of the whole run that it stands for; NULL: the run is not known",
+    ),
+    Column("run_time_us", "DOUBLE", "GPU time of those launches in the run", "us"),
+    Column("run_share", "DOUBLE", "of the GPU time of the whole run, by those launches, 0 to 1"),
+    Column(
+        "plain_us",
+        "DOUBLE",
+        "time of this launch in that run; the median of its kernel and shape, or the average of "
+        "its kernel, where single launches are not recorded",
+        "us",
+    ),
     Column("limiter", "VARCHAR", "the unit nearest to its peak; latency: none is near"),
     Column("reached_pct", "DOUBLE", "of its peak, by that unit", "%"),
     *_columns(
@@ -129,13 +143,24 @@ FILES = (
         "VARCHAR",
         sha256="of its bytes; NULL: it could not be read",
         status="done, failed, duplicate, or gone: it was there once (keet batch --prune)",
-        reason="why it failed",
+        reason="why it failed, or why the table of its run is not used",
         duplicate_of="the path that has the same bytes",
     ),
     Column("launches", "INTEGER", "in it"),
     Column("seconds", "DOUBLE", "that the analysis took", "s"),
     Column("keet", "VARCHAR", "version that analysed it"),
     Column("recorded", "TIMESTAMP", "when, UTC"),
+    Column(
+        "run_table_size", "BIGINT", "of the table of its run; NULL: none lies beside it", "byte"
+    ),
+    Column("run_table_mtime_ns", "BIGINT", "when that table was last changed, as `mtime_ns`"),
+    Column("run_total_us", "DOUBLE", "GPU time of the whole run; NULL: not known", "us"),
+    Column(
+        "run_unprofiled_us",
+        "DOUBLE",
+        "part of it, in kernels that no launch of the report stands for",
+        "us",
+    ),
 )
 
 LAUNCH_COLUMNS = tuple(column.name for column in LAUNCHES)

@@ -8,7 +8,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -50,6 +50,10 @@ class FileRecord(NamedTuple):
     seconds: float | None
     keet: str
     recorded: datetime
+    run_table_size: int | None = None
+    run_table_mtime_ns: int | None = None
+    run_total_us: float | None = None
+    run_unprofiled_us: float | None = None
 
 
 def make_store(out: Path) -> None:
@@ -82,13 +86,9 @@ def write_part(out: Path, records: Sequence[FileRecord], rows: Iterable[FileRows
     return finished
 
 
-def _once(rows: Iterable[FileRows]) -> Iterator[FileRows]:
-    """Equal content that was analysed twice is the same rows: a part holds them once."""
-    seen: set[str] = set()
-    for each in rows:
-        if each.sha256 is not None and each.sha256 not in seen:
-            seen.add(each.sha256)
-            yield each
+def _once(rows: Iterable[FileRows]) -> Iterable[FileRows]:
+    """A part holds the rows of equal content once: the last, which may know the run."""
+    return {each.sha256: each for each in rows if each.sha256 is not None}.values()
 
 
 # --- tables

@@ -12,8 +12,17 @@ from keet.corpus.layout import METRICS
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.profile import Launch, Provenance
 from keet.profile.launch import Dim3
+from keet.profile.run_table import RunPositions
 
 Row = tuple[object, ...]
+
+
+class RunTimes(NamedTuple):
+    """GPU time of the whole run that a report is of."""
+
+    total_us: float
+    unprofiled_us: float
+    """In kernels that no launch of the report stands for."""
 
 
 class FileRows(NamedTuple):
@@ -21,6 +30,10 @@ class FileRows(NamedTuple):
 
     launches: tuple[Row, ...]
     findings: tuple[Row, ...]
+    run: RunTimes | None = None
+    """None: the run is not known."""
+    table_problem: str | None = None
+    """Why the table of the run that lies beside the report is not used."""
 
     @property
     def sha256(self) -> str | None:
@@ -30,22 +43,45 @@ class FileRows(NamedTuple):
 
 def rows_of(explanation: Explanation, document: Callable[[LaunchExplanation], str]) -> FileRows:
     """`document`: makes the text of the column `explanation`."""
-    provenance = explanation.profile.provenance
+    provenance, in_run = explanation.profile.provenance, explanation.profile.in_run
+    run = _run_times(in_run)
     launches = tuple(
-        (*_launch_row(provenance, each), document(each), *_metrics(each.launch))
+        (
+            *_launch_row(provenance, each, _in_run(in_run, run, each.launch)),
+            document(each),
+            *_metrics(each.launch),
+        )
         for each in explanation.launches
     )
     sha256 = provenance.sha256
     found = tuple(row for each in explanation.launches for row in _finding_rows(sha256, each))
-    return FileRows(launches, found)
+    return FileRows(launches, found, run)
 
 
-def _launch_row(provenance: Provenance, each: LaunchExplanation) -> Row:
+def _run_times(in_run: RunPositions | None) -> RunTimes | None:
+    if in_run is None:
+        return None
+    return RunTimes(in_run.table.busy_ns / 1e3, in_run.unprofiled_ns / 1e3)
+
+
+def _in_run(in_run: RunPositions | None, run: RunTimes | None, launch: Launch) -> Row:
+    """What the launch stands for in the run: launches, time, share, and its own time there."""
+    position = in_run.of(launch.id) if in_run else None
+    if position is None or run is None:
+        return (None, None, None, None)
+    time = position.busy_ns / 1e3
+    plain = None if position.plain_ns is None else position.plain_ns / 1e3
+    return (position.launches, time, time / run.total_us if run.total_us else None, plain)
+
+
+def _launch_row(provenance: Provenance, each: LaunchExplanation, in_run: Row) -> Row:
     """Up to the explanation."""
     return (
         *(provenance.sha256, provenance.path, each.launch.id),
         *_identity(each.launch),
         *_capture(provenance),
+        _duration(each.launch),
+        *in_run,
         *_verdict(each),
         *_top_finding(each),
         *(len(each.findings), len(each.skipped), each.verdict.not_judged),
@@ -96,10 +132,15 @@ def _moment(text: str | None) -> datetime | None:
         return None
 
 
+def _duration(launch: Launch) -> float | None:
+    """Microseconds."""
+    duration = launch.get("duration")
+    return _finite(duration.to("us").value) if duration else None
+
+
 def _verdict(each: LaunchExplanation) -> Row:
-    verdict, duration = each.verdict, each.launch.get("duration")
+    verdict = each.verdict
     return (
-        _finite(duration.to("us").value) if duration else None,
         verdict.limiter if verdict.reached else None,
         _finite(verdict.reached.value) if verdict.reached else None,
         verdict.headline,

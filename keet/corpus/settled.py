@@ -4,17 +4,23 @@ Equal bytes have equal sizes: only files that share their size with another need
 is a glance at three places of each; those that look the same are hashed. They are decided in their
 order, so that it is always the first of several equal ones whose rows are kept, however many
 workers there are and whichever is fast.
+
+The rows also depend on the table of the run beside the report. Equal reports are one report: the
+table of the file whose rows are kept is used, and where it has none, that of the first copy that
+has one.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from keet.corpus.discovery import Found
+from keet.corpus.discovery import NO_TABLE, Found, TableFile
+from keet.corpus.gone import is_gone
 from keet.corpus.layout import storable
+from keet.corpus.rows import RunTimes
 from keet.corpus.store import Store, open_store
 from keet.corpus.worker import Look, Step
 
@@ -27,6 +33,10 @@ class Owner(NamedTuple):
 
     path: str
     launches: int
+    table: TableFile = NO_TABLE
+    """That lay beside it when it was analysed."""
+    run: RunTimes | None = None
+    """None: the rows do not know the run."""
 
 
 class Kept(NamedTuple):
@@ -54,6 +64,8 @@ class _Last(NamedTuple):
 
     size: int | None
     mtime_ns: int | None
+    run_table_size: int | None
+    run_table_mtime_ns: int | None
     status: str
 
 
@@ -61,7 +73,8 @@ class _Last(NamedTuple):
 
 
 def settle(out: Path, files: Sequence[Found], *, retry_failed: bool = False) -> Settled:
-    """Compare with the manifest: a path with the size and time of its record is not read again."""
+    """Compare with the manifest: a path with the size and time of its record, and with the same
+    table of its run, is not read again."""
     with open_store(out) as store:
         last = _last_records(store, files) if files and store.part_count else {}
         said = [_settled_as(file, last, retry_failed=retry_failed) for file in files]
@@ -73,7 +86,7 @@ def settle(out: Path, files: Sequence[Found], *, retry_failed: bool = False) -> 
 
 def _settled_as(file: Found, last: dict[str, _Last], *, retry_failed: bool) -> str | None:
     record = last.get(storable(file.path))
-    if record is None or (record.size, record.mtime_ns) != (file.size, file.mtime_ns):
+    if record is None or record[:-1] != (file.size, file.mtime_ns, *file.table):
         return None
     return None if retry_failed and record.status == "failed" else record.status
 
@@ -86,7 +99,8 @@ def _last_records(store: Store, files: Sequence[Found]) -> dict[str, _Last]:
     paths[:] = [storable(file.path) for file in files]
     store.connection.register("mine", {"path": paths})
     rows = store.stream(
-        "SELECT path, size, mtime_ns, status FROM files WHERE path IN (SELECT path FROM mine)"
+        "SELECT path, size, mtime_ns, run_table_size, run_table_mtime_ns, status FROM files "
+        "WHERE path IN (SELECT path FROM mine)"
     )
     return {path: _Last(*rest) for path, *rest in rows}
 
@@ -97,18 +111,29 @@ def _kept(store: Store, files: Sequence[Found]) -> Kept:
 
     sizes = np.array(sorted({file.content_size for file in files}), dtype=np.int64)
     store.connection.register("wanted", {"size": sizes})
-    columns = "SELECT sha256, size, path, launches"
+    of_run = "run_table_size, run_table_mtime_ns, run_total_us, run_unprofiled_us"
+    columns = f"SELECT sha256, size, path, launches, {of_run}"
     chosen = "status = 'done' AND sha256 IS NOT NULL"
-    # The last of a content wins: the path that it goes by now, where it has one, else its first.
     rows = store.query(
-        f"SELECT sha256, size, path, launches FROM ("
+        f"SELECT sha256, size, path, launches, {of_run} FROM ("
         f"{columns}, 0 AS now, filename, file_row_number FROM parts.files WHERE {chosen} "
         f"UNION ALL {columns}, 1, NULL, NULL FROM files WHERE {chosen}) "
         "WHERE size IN (SELECT size FROM wanted) OR path LIKE '%.json' "
         "ORDER BY now, filename DESC, file_row_number DESC"
     ).rows
-    owners = {sha256: Owner(*owner) for sha256, _, *owner in rows}
-    return Kept(owners, frozenset(size for _, size, *_ in rows))
+    return Kept(_owners(rows), frozenset(size for _, size, *_ in rows))
+
+
+def _owners(rows: Iterable[Sequence[Any]]) -> dict[str, Owner]:
+    """By content. The last path wins: the one that it goes by now, where it has one, else its
+    first. The rows that are shown are the newest, and the first record tells of their run."""
+    owners: dict[str, Owner] = {}
+    newest: dict[str, Sequence[Any]] = {}
+    for sha256, _, path, launches, *state in rows:
+        size, mtime_ns, total, unprofiled = newest.setdefault(sha256, state)
+        run = None if total is None else RunTimes(total, unprofiled or 0.0)
+        owners[sha256] = Owner(path, launches, TableFile(size, mtime_ns), run)
+    return owners
 
 
 class Failure(NamedTuple):
@@ -202,13 +227,31 @@ class Claims:
             self._looks.add(known)
             return
         self._hashes[number] = known
-        if known in self._kept:
-            yield Duplicate(number, known, self._kept[known])
+        owner = self._kept.get(known)
+        if owner is not None and not self._may_add(number, owner):
+            yield Duplicate(number, known, owner)
         elif known in self._waiting:
             self._waiting[known].append(number)
         else:
             self._waiting[known] = deque()
             yield Do(number, "analyse")
+
+    def _may_add(self, number: Number, owner: Owner) -> bool:
+        """Whether the table of its run may tell what the rows that are kept do not know."""
+        table = self._files[number].table
+        if self.is_successor(number, owner):
+            return table != owner.table
+        return owner.run is None and table != NO_TABLE
+
+    def adds(self, number: Number, owner: Owner, run: RunTimes | None) -> bool:
+        """Whether its rows take the place of those that are kept for equal content."""
+        if self.is_successor(number, owner):
+            return self._files[number].table != owner.table
+        return owner.run is None and run is not None
+
+    def is_successor(self, number: Number, owner: Owner) -> bool:
+        """It is the owner's own file, or the owner is gone: it may have been moved."""
+        return owner.path == storable(self._files[number].path) or is_gone(owner.path)
 
     def keep(self, sha256: str, owner: Owner) -> None:
         """It has been analysed, or goes by another path from now on."""

@@ -6,34 +6,26 @@ is that of those launches together, long ones counting for more.
 
 Times of two GPUs have nothing in common: shares are of the time on the group's own GPU, and groups
 are ranked by the share that would be saved. On one GPU that is the order of the time saved.
+
+Where the whole run of a report is known, a launch counts for the time of all launches of the run
+that it stands for, and shares are of the run, with the kernels that were not profiled. Launches of
+other reports count once, as profiled. Both do not compare, so they are kept apart as GPUs are.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
+from keet.corpus.chosen import POOL, Chosen, choose
 from keet.corpus.store import Store
-from keet.errors import UsageError
+from keet.corpus.top_groups import By, Leader, Member, find_leaders, find_members
 
-By = Literal["kernel", "finding", "file"]
 DEFAULT_LIMIT = 10
 
-_KEYS: dict[By, tuple[str, ...]] = {
-    "kernel": ("kernel", "grid", "block"),
-    "finding": ("top_finding",),
-    "file": ("path",),
-}
-_PREFIX = "NVIDIA "
-_BARE = (
-    f"CASE WHEN starts_with(device, '{_PREFIX}') THEN substr(device, {len(_PREFIX) + 1}) "
-    "ELSE device END"
-)
-"""Older versions of ncu leave the maker out of a GPU's name, newer ones do not."""
-_DEVICE = ("gpu", "compute_capability", "sm_count")
-"""Part of every group."""
+Basis = Literal["run", "reports"]
+"""What times are of: whole runs, or the profiled launches alone."""
 
 
 class Selection(NamedTuple):
@@ -65,38 +57,61 @@ class Opportunity(NamedTuple):
     compute_capability: str | None
     sm_count: int | None
     launches: int
+    """Profiled ones."""
     untimed: int
     """Launches without a measured duration, which no time below counts."""
     time_us: float | None
     share: float | None
-    """Of the time of all launches on its GPU, 0 to 1."""
+    """Of the time of all launches on its GPU, or of the runs there, 0 to 1."""
     limiter: str | None
     finding: str | None
     finding_launches: int
     forecast: Gain | None
     saved_us: float | None
-    """If that finding were fixed where it is the first."""
+    """If that finding were fixed where it is the first, without launches with a replay gap."""
     saved_share: float | None
-    """Of the time of all launches on its GPU: what groups are ranked by."""
+    """Of what `share` is of: what groups are ranked by."""
     not_judged: int
     """Launches without a finding whose report lacks what would show one."""
     path: str
-    """The report that holds the longest launch of them."""
+    """The report that holds the launch with the most time of them."""
+    launch: int
+    basis: Basis = "reports"
+    run_launches: float | None = None
+    """Launches of the runs that they stand for."""
+    replay_gaps: int = 0
+    """Launches that took much longer or shorter in the run than under the profiler."""
+
+
+class GapExample(NamedTuple):
+    """Of the launches with a replay gap, the one that stands for the most time."""
+
+    path: str
     launch: int
 
 
 class Gpu(NamedTuple):
-    """The launches on one GPU that the selection lets through."""
+    """The launches on one GPU that the selection lets through; whole runs apart."""
 
     device: str | None
     """Its longest name."""
     compute_capability: str | None
     sm_count: int | None
     launches: int
+    """Profiled ones."""
     untimed: int
     time_us: float | None
     total_us: float | None
-    """Of all kernels: what shares are of."""
+    """Of all kernels, profiled or not: what shares are of."""
+    basis: Basis = "reports"
+    runs: int = 0
+    """Reports whose run is known."""
+    run_launches: float | None = None
+    not_profiled_us: float | None = None
+    """Part of `total_us`, in kernels that were not profiled."""
+    replay_gaps: int = 0
+    replay_gap_us: float | None = None
+    gap_example: GapExample | None = None
 
 
 class Top(NamedTuple):
@@ -108,221 +123,101 @@ class Top(NamedTuple):
     launches: int
     untimed: int
     time_us: float | None
-    """`None` too where there are several GPUs: their times don't add up."""
+    """`None` too where there are several GPUs, or runs and single launches: they don't add up."""
     gpus: tuple[Gpu, ...]
     """Those with most launches first."""
     groups: int
     """Before the limit cut them."""
     opportunities: tuple[Opportunity, ...]
+    runs: int = 0
+    """Reports whose whole run is known."""
 
 
 def find_top(store: Store, selection: Selection) -> Top:
-    on_devices, devices = _on_devices(store, selection.device)
-    named, names = _named(store, selection.kernel)
-    filtered = _Filter(on_devices, named, {**devices, **names})
-    gpus = _gpus(store, filtered)
-    groups, leaders = _leaders(store, selection, filtered)
-    members = _members(store, selection, filtered, leaders)
-    found = (_opportunity(each, members[each.key], gpus[each.key[-3:]]) for each in leaders)
+    chosen = choose(store, selection.device, selection.kernel)
+    gpus = _gpus(store, chosen)
+    if not any(gpu.basis == "run" for gpu in gpus.values()):
+        chosen = chosen._replace(has_runs=False)
+    groups, leaders = find_leaders(store, selection.by, selection.limit, chosen)
+    members = find_members(store, selection.by, chosen, leaders)
+    found = (_opportunity(each, members[each.key], gpus[each.pool]) for each in leaders)
+    reports, runs = _report_counts(store, chosen)
     return Top(
         by=selection.by,
-        reports=_report_count(store, filtered),
+        reports=reports,
         launches=sum(gpu.launches for gpu in gpus.values()),
         untimed=sum(gpu.untimed for gpu in gpus.values()),
         time_us=next(iter(gpus.values())).time_us if len(gpus) == 1 else None,
         gpus=tuple(gpus.values()),
         groups=groups,
         opportunities=tuple(found),
+        runs=runs,
     )
 
 
 _GPUS = """
 SELECT {keys}, arg_max(device, length(device)), count(*) FILTER (named) AS n,
-    count(*) FILTER (named AND duration_us IS NULL),
-    sum(duration_us) FILTER (named), sum(duration_us)
+    count(*) FILTER (named AND spent_us IS NULL),
+    sum(spent_us) FILTER (named), sum(spent_us), sum(run_launches) FILTER (named),
+    count(*) FILTER (named AND replay_gap), sum(spent_us) FILTER (named AND replay_gap),
+    arg_max(struct_pack(path := path, launch := launch_id), coalesce(spent_us, -1))
+        FILTER (named AND replay_gap)
 FROM {source} GROUP BY {keys} HAVING n > 0 ORDER BY n DESC, {keys}
 """
+_RUNS = (
+    "SELECT {keys}, count(*), sum(run_total_us), sum(run_unprofiled_us) FROM {runs} GROUP BY {keys}"
+)
 
 
-def _gpus(store: Store, filtered: _Filter) -> dict[tuple[Any, ...], Gpu]:
+def _gpus(store: Store, chosen: Chosen) -> dict[tuple[Any, ...], Gpu]:
     """By what tells them apart."""
-    sql = _GPUS.format(keys=", ".join(_DEVICE), source=filtered.source)
-    return dict(map(_gpu, store.query(sql, filtered.parameters).rows))
+    keys = ", ".join(POOL)
+    rows = store.query(_GPUS.format(keys=keys, source=chosen.source), chosen.parameters).rows
+    of_run: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    if any(row[_IN_RUN] for row in rows):
+        runs = store.query(_RUNS.format(keys=keys, runs=chosen.runs), chosen.parameters).rows
+        of_run = {row[: len(POOL)]: row[len(POOL) :] for row in runs}
+    return {row[: len(POOL)]: _gpu(row, of_run.get(row[: len(POOL)])) for row in rows}
 
 
-def _gpu(row: tuple[Any, ...]) -> tuple[tuple[Any, ...], Gpu]:
-    (_, capability, sms), (device, launches, untimed, *times) = row[:3], row[3:]
-    return row[:3], Gpu(device, capability, sms, launches, untimed, *map(_rounded, times))
+_IN_RUN = POOL.index("in_run")
 
 
-def _report_count(store: Store, filtered: _Filter) -> int:
-    sql = f"SELECT count(DISTINCT report_sha256) FROM {filtered.source} WHERE named"
-    return int(store.query(sql, filtered.parameters).rows[0][0])
-
-
-# --- which launches
-
-_Parameters = dict[str, list[str]]
-"""Of SQL, by name."""
-
-
-def _on_devices(store: Store, pattern: re.Pattern[str] | None) -> tuple[str, _Parameters]:
-    """A GPU is meant by any of its names."""
-    if pattern is None:
-        return "true", {}
-    rows = store.query(f"SELECT DISTINCT {_BARE}, device FROM launches").rows
-    chosen = {str(gpu) for gpu, device in rows if _matches(pattern, gpu, device)}
-    if not chosen:
-        raise _no_match(store, "--device", pattern, [device for _, device in rows])
-    return "coalesce(gpu, 'None') IN (SELECT unnest($devices))", {"devices": sorted(chosen)}
-
-
-def _named(store: Store, pattern: re.Pattern[str] | None) -> tuple[str, _Parameters]:
-    if pattern is None:
-        return "true", {}
-    rows = store.query("SELECT DISTINCT kernel, kernel_full FROM launches").rows
-    chosen = {str(full) for kernel, full in rows if _matches(pattern, kernel, full)}
-    if not chosen:
-        raise _no_match(store, "--kernel", pattern, [kernel for kernel, _ in rows])
-    return "coalesce(kernel_full, 'None') IN (SELECT unnest($kernels))", {"kernels": sorted(chosen)}
-
-
-def _matches(pattern: re.Pattern[str], *names: object) -> bool:
-    """Python's expressions, as everywhere in keet: duckdb's are of another kind."""
-    return any(pattern.search(str(name)) for name in names)
-
-
-def _no_match(
-    store: Store, option: str, pattern: re.Pattern[str], names: Sequence[object]
-) -> UsageError:
-    known = sorted({str(name) for name in names})
-    left = f" and {len(known) - 3} more" if len(known) > 3 else ""
-    return UsageError(
-        f"{option} {pattern.pattern!r} matches none of {', '.join(known[:3])}{left}; "
-        f"see: keet top {store.path}"
+def _gpu(row: tuple[Any, ...], of_run: tuple[Any, ...] | None) -> Gpu:
+    (_, capability, sms, in_run), (device, launches, untimed, *times) = row[:4], row[4:]
+    time, total, run_launches, gaps, gap_us, example = times
+    runs, run_total, not_profiled = of_run or (0, None, None)
+    return Gpu(
+        device,
+        capability,
+        sms,
+        launches,
+        untimed,
+        _rounded(time),
+        _rounded(run_total if in_run else total),
+        "run" if in_run else "reports",
+        runs,
+        run_launches,
+        _rounded(not_profiled),
+        gaps,
+        _rounded(gap_us),
+        GapExample(**example) if example else None,
     )
 
 
-class _Filter(NamedTuple):
-    on_devices: str
-    named: str
-    parameters: _Parameters
-
-    @property
-    def source(self) -> str:
-        """All kernels on the chosen GPUs; the chosen ones are `named`."""
-        launches = f"SELECT *, {_BARE} AS gpu, {self.named} AS named FROM launches"
-        return f"(SELECT * FROM ({launches}) WHERE {self.on_devices})"
+def _report_counts(store: Store, chosen: Chosen) -> tuple[int, int]:
+    """All, and those whose run is known."""
+    known = "count(DISTINCT report_sha256) FILTER (in_run)" if chosen.has_runs else "0"
+    sql = f"SELECT count(DISTINCT report_sha256), {known} FROM {chosen.source} WHERE named"
+    reports, runs = store.query(sql, chosen.parameters).rows[0]
+    return int(reports), int(runs)
 
 
-# --- groups
-
-
-class _Leader(NamedTuple):
-    """A group, and its finding with the largest saving."""
-
-    key: tuple[Any, ...]
-    launches: int
-    timed: int
-    time_us: float | None
-    not_judged: int
-    finding: str | None
-    finding_launches: int
-    told_us: float | None
-    """Time of the launches that have the finding and a forecast; then what it would become."""
-    slowest_us: float | None
-    likely_us: float | None
-    fastest_us: float | None
-
-
-_LEADERS = """
-WITH causes AS (
-    SELECT {keys}, top_finding AS cause, count(*) AS n, count(duration_us) AS timed,
-        sum(duration_us) AS us, sum(duration_us) FILTER (top_forecast > 0) AS told,
-        sum(duration_us / top_low) FILTER (top_forecast > 0) AS slowest,
-        sum(duration_us / top_forecast) FILTER (top_forecast > 0) AS likely,
-        sum(duration_us / top_high) FILTER (top_forecast > 0) AS fastest,
-        count(*) FILTER (not_judged) AS unjudged
-    FROM {source} WHERE named GROUP BY {keys}, top_finding
-), whole AS (
-    SELECT {keys}, sum(n)::BIGINT AS launches, sum(timed)::BIGINT AS timed, sum(us) AS all_us,
-        sum(unjudged)::BIGINT AS unjudged,
-        arg_max(
-            struct_pack(cause := cause, n := n, told := told, slowest := slowest,
-                likely := likely, fastest := fastest),
-            CASE WHEN told > likely THEN told - likely ELSE -1 / (1 + coalesce(us, 0)) END
-        ) AS best
-    FROM causes GROUP BY {keys}
-), totals AS (
-    SELECT {gpu} AS on_gpu, sum(duration_us) AS total FROM {source} GROUP BY on_gpu
-)
-SELECT count(*) OVER (), {keys}, launches, timed, all_us, unjudged,
-    best.cause, best.n, best.told, best.slowest, best.likely, best.fastest
-FROM whole JOIN totals ON on_gpu = {gpu}
-ORDER BY greatest(best.told - best.likely, 0) / total DESC NULLS LAST,
-    all_us / total DESC NULLS LAST, {keys}
-{limit}
-"""
-
-
-def _leaders(
-    store: Store, selection: Selection, filtered: _Filter
-) -> tuple[int, tuple[_Leader, ...]]:
-    """How many groups there are, and those that lead."""
-    limit = f"LIMIT {selection.limit}" if selection.limit else ""
-    keys = _keys(selection.by)
-    gpu = f"hash({', '.join(_DEVICE)})"  # which NULL is equal to itself in
-    sql = _LEADERS.format(keys=", ".join(keys), gpu=gpu, source=filtered.source, limit=limit)
-    rows = store.query(sql, filtered.parameters).rows
-    end = 1 + len(keys)
-    return rows[0][0] if rows else 0, tuple(_Leader(row[1:end], *row[end:]) for row in rows)
-
-
-def _keys(by: By) -> tuple[str, ...]:
-    return (*_KEYS[by], *_DEVICE)
-
-
-class _Member(NamedTuple):
-    """Launches of one kernel with one finding and limiter, and the longest of them."""
-
-    finding: str | None
-    kernel: str
-    limiter: str | None
-    time_us: float | None
-    longest_us: float | None
-    path: str
-    launch: int
-
-
-_Members = dict[tuple[Any, ...], list[_Member]]
-
-_MEMBERS = """
-SELECT {keys}, top_finding, kernel, limiter, sum(duration_us), max(duration_us),
-    unnest(arg_max(struct_pack(path := path, launch := launch_id), coalesce(duration_us, -1)))
-FROM {source}
-WHERE named AND coalesce({first}, '') IN (SELECT unnest($firsts))
-GROUP BY {keys}, top_finding, kernel, limiter
-"""
-
-
-def _members(
-    store: Store, selection: Selection, filtered: _Filter, leaders: Sequence[_Leader]
-) -> _Members:
-    """Of the leading groups, by their key: who they are is asked for no others."""
-    keys = _keys(selection.by)
-    sql = _MEMBERS.format(keys=", ".join(keys), first=keys[0], source=filtered.source)
-    firsts = list({leader.key[0] or "" for leader in leaders})
-    members: _Members = defaultdict(list)
-    for row in store.query(sql, {**filtered.parameters, "firsts": firsts}).rows:
-        members[row[: len(keys)]].append(_Member(*row[len(keys) :]))
-    return members
-
-
-def _opportunity(leader: _Leader, members: Sequence[_Member], gpu: Gpu) -> Opportunity:
+def _opportunity(leader: Leader, members: Sequence[Member], gpu: Gpu) -> Opportunity:
     affected = [member for member in members if member.finding == leader.finding]
     longest = max(affected, key=lambda member: member.longest_us or -1)
     lead = max(affected, key=lambda member: member.time_us or -1)
-    grid, block = leader.key[1:3] if len(leader.key) > 4 else (None, None)
+    grid, block = leader.shape
     saved_us = _saved(leader)
     return Opportunity(
         kernel=lead.kernel,
@@ -345,6 +240,9 @@ def _opportunity(leader: _Leader, members: Sequence[_Member], gpu: Gpu) -> Oppor
         not_judged=leader.not_judged,
         path=longest.path,
         launch=longest.launch,
+        basis=gpu.basis,
+        run_launches=leader.run_launches,
+        replay_gaps=leader.replay_gaps,
     )
 
 
@@ -352,13 +250,13 @@ def _share(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole else None
 
 
-def _saved(leader: _Leader) -> float | None:
+def _saved(leader: Leader) -> float | None:
     if leader.told_us is None or leader.likely_us is None:
         return None
     return _rounded(max(0.0, leader.told_us - leader.likely_us))
 
 
-def _gain(leader: _Leader) -> Gain | None:
+def _gain(leader: Leader) -> Gain | None:
     times = (leader.slowest_us, leader.likely_us, leader.fastest_us)
     if not leader.told_us or not all(times):
         return None

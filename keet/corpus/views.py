@@ -57,7 +57,7 @@ WHERE status IN ('done', 'duplicate') AND sha256 IS NOT NULL
 QUALIFY row_number() OVER (
     PARTITION BY sha256
     ORDER BY status = 'done' DESC, CASE WHEN status = 'done' THEN filename END DESC,
-        filename, file_row_number
+        CASE WHEN status = 'done' THEN file_row_number END DESC, filename, file_row_number
 ) = 1
 """
 """Content that some path has now, by the path that was the last to be told as done."""
@@ -70,7 +70,11 @@ SELECT DISTINCT sha256 FROM parts.files WHERE status = 'done'
 
 _MOVED = """
 CREATE TABLE parts.moved AS
-SELECT live.sha256, live.path, max(was.launches) AS launches
+SELECT live.sha256, live.path, max(was.launches) AS launches,
+    last(
+        struct_pack(total := was.run_total_us, unprofiled := was.run_unprofiled_us)
+        ORDER BY was.filename, was.file_row_number
+    ) AS run
 FROM parts.live JOIN parts.files was USING (sha256) WHERE was.status = 'done'
 GROUP BY ALL HAVING bool_or(was.path <> live.path)
 """
@@ -85,9 +89,13 @@ WITH held AS (
 )
 SELECT report_sha256, filename,
     replace(filename, 'launches.parquet', 'findings.parquet') AS findings_filename
-FROM held QUALIFY row_number() OVER (PARTITION BY report_sha256 ORDER BY filename) > 1
+FROM held QUALIFY row_number() OVER (PARTITION BY report_sha256 ORDER BY filename DESC) > 1
 """
-"""Parts that hold the rows of a content which an older part holds already."""
+"""Parts that hold the rows of a content which a newer part holds too: the newer ones were made with
+the table of the run as it is now."""
+
+_IS_OWN = "(n.status = 'done' AND m.path = n.path)"
+"""The record is of the file by whose path its content goes."""
 
 _SHOWN = {
     "launches": """
@@ -105,16 +113,20 @@ _SHOWN = {
             ON o.report_sha256 = f.report_sha256 AND o.findings_filename = f.filename
     """,
     # What a record says of other files was true when it was written: they may have changed since.
-    "files": """
+    "files": f"""
         SELECT n.* EXCLUDE (filename, file_row_number) REPLACE (
             CASE WHEN m.path IS NULL THEN n.status
                 WHEN m.path = n.path THEN 'done' ELSE 'duplicate' END AS status,
-            CASE WHEN m.path IS NULL THEN n.reason
+            CASE WHEN m.path IS NULL OR {_IS_OWN} THEN n.reason
                 WHEN m.path <> n.path THEN 'it is equal to ' || m.path END AS reason,
             CASE WHEN m.path IS NULL THEN n.duplicate_of
                 WHEN m.path <> n.path THEN m.path END AS duplicate_of,
             CASE WHEN m.path IS NULL THEN n.launches
-                WHEN m.path = n.path THEN coalesce(n.launches, m.launches) END AS launches
+                WHEN m.path = n.path THEN coalesce(n.launches, m.launches) END AS launches,
+            CASE WHEN m.path IS NULL OR {_IS_OWN} THEN n.run_total_us
+                WHEN m.path = n.path THEN m.run.total END AS run_total_us,
+            CASE WHEN m.path IS NULL OR {_IS_OWN} THEN n.run_unprofiled_us
+                WHEN m.path = n.path THEN m.run.unprofiled END AS run_unprofiled_us
         )
         FROM parts.newest n
         LEFT JOIN parts.moved m ON m.sha256 = n.sha256 AND n.status IN ('done', 'duplicate')

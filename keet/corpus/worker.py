@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
-from keet.corpus.discovery import status_of
+from keet.corpus.discovery import status_of, table_file
 from keet.corpus.rows import FileRows
 from keet.errors import IngestError, KeetError, UnreadableFile, one_line
 from keet.ingest.files import open_input
@@ -41,10 +41,13 @@ class Task(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The file as it was before it was read: what changes later shows."""
+    """The file, and the table of its run, before they were read: what changes later shows."""
 
     size: int
     mtime_ns: int
+    run_table_size: int | None = None
+    """None: there is no table."""
+    run_table_mtime_ns: int | None = None
 
 
 class Look(NamedTuple):
@@ -176,7 +179,7 @@ def _reason(text: str) -> str:
 
 def look(path: str) -> Seen | None:
     status = status_of(path)
-    return Seen(status.st_size, status.st_mtime_ns) if status else None
+    return Seen(status.st_size, status.st_mtime_ns, *table_file(path)) if status else None
 
 
 def look_of(path: Path) -> Look:

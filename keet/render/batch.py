@@ -31,6 +31,10 @@ class Tally(Protocol):
     @property
     def gpu_seconds(self) -> float: ...
     @property
+    def runs(self) -> int: ...
+    @property
+    def unused_tables(self) -> int: ...
+    @property
     def seconds(self) -> float: ...
     @property
     def through(self) -> int: ...
@@ -111,6 +115,11 @@ def summary_text(tally: Tally, settled: int, strangers: int) -> str:
             f"{tally.launches:,} launches, {gpu_time_text(tally.gpu_seconds)} of GPU time; "
             f"{duration_text(tally.seconds)} ({rates_text(tally)})"
         )
+    if tally.runs:
+        lines.append(f"the whole run is known for {tally.runs:,} of {tally.done:,} files")
+    if tally.unused_tables:
+        tables = "1 table" if tally.unused_tables == 1 else f"{tally.unused_tables:,} tables"
+        lines.append(f"{tables} of a run not used; why is in the column reason of files")
     if strangers:
         lines.append(f"{strangers:,} CSV and JSON files are no reports")
     return "\n".join(lines) + "\n"

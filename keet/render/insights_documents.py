@@ -105,12 +105,19 @@ class ClusterDocument(Document):
         description="captures of other versions than the slowest of a folder: not in the times"
     )
     time_us: float
-    total_us: float = Field(description="all launches of this GPU in the store")
+    total_us: float = Field(
+        description="all launches of this GPU in the store; of basis `run` also kernels that were "
+        "not profiled"
+    )
     share_pct: float
     saved_low_us: float = Field(description="if all were fixed, by the forecast of each launch")
     saved_likely_us: float
     saved_high_us: float
     remedy: str
+    basis: Literal["run", "reports"] = Field(
+        description="what times are of: `run`, whole runs, where those of all files on this GPU "
+        "are known; `reports`, the profiled launches"
+    )
 
 
 class MovedDocument(Document):

@@ -8,6 +8,19 @@ from pydantic import Field
 
 from keet.render.documents import SCHEMA_VERSION, Document, Producer
 
+Basis = Literal["run", "reports"]
+BASIS = (
+    "what times are of: `run`, whole runs, where their tables are known; `reports`, the profiled "
+    "launches, each once"
+)
+RUN_LAUNCHES = (
+    "launches of the runs that the profiled ones stand for, a fraction where several share them; "
+    "null: basis `reports`"
+)
+REPLAY_GAPS = (
+    "launches that took more than 1.5 times as long, or as short, in the run as under the profiler"
+)
+
 
 class GainDocument(Document):
     """How many times faster the launches with the finding would be, all together."""
@@ -26,34 +39,65 @@ class OpportunityDocument(Document):
     device: str | None = Field(description="null: the reports do not say")
     compute_capability: str | None
     sm_count: int | None
-    launches: int
+    launches: int = Field(description="profiled ones")
     untimed: int = Field(description="launches without a measured duration, in no time here")
     time_us: float | None = Field(description="of all its launches; null: none was measured")
-    share: float | None = Field(description="of the time of all launches on its GPU, 0 to 1")
+    share: float | None = Field(
+        description="of `total_us` of its GPU and basis, 0 to 1: the time of all launches there, "
+        "or of the whole runs, with kernels that were not profiled"
+    )
     limiter: str | None = Field(description="of most of the time of the launches with the finding")
     finding: str | None = Field(description="that would save the most; null: none was found")
     finding_launches: int = Field(description="launches whose first finding it is")
-    forecast: GainDocument | None = Field(description="of those launches; null: not computed")
-    saved_us: float | None = Field(description="of those launches, with the likely forecast")
-    saved_share: float | None = Field(description="the same, of the time of its GPU, 0 to 1")
+    forecast: GainDocument | None = Field(
+        description="of those launches, without those with a replay gap; null: not computed"
+    )
+    saved_us: float | None = Field(
+        description="of the same launches, with the likely forecast; null: not known"
+    )
+    saved_share: float | None = Field(description="the same, of what `share` is of, 0 to 1")
     not_judged: int = Field(
         description="launches without a finding, for their report lacks what would show one"
     )
-    path: str = Field(description="the report that holds the longest of those launches")
+    path: str = Field(description="the report that holds the launch with the most time of those")
     launch: int = Field(description="its number there")
     gone: bool = Field(description="that report is no longer at its path")
+    basis: Basis = Field(description=BASIS)
+    run_launches: float | None = Field(description=RUN_LAUNCHES)
+    replay_gaps: int = Field(description=REPLAY_GAPS)
+
+
+class GapExampleDocument(Document):
+    """Of the launches with a replay gap, the one that stands for the most time."""
+
+    path: str
+    launch: int = Field(description="its number in that report")
 
 
 class GpuDocument(Document):
-    """The chosen launches on one GPU."""
+    """The chosen launches on one GPU, of one basis."""
 
     device: str | None = Field(description="null: the reports do not say")
     compute_capability: str | None
     sm_count: int | None
-    launches: int
+    launches: int = Field(description="profiled ones")
     untimed: int
     time_us: float | None
-    total_us: float | None = Field(description="of all its kernels: what shares are of")
+    total_us: float | None = Field(
+        description="of all its kernels, in runs also of those that were not profiled: what shares "
+        "are of"
+    )
+    basis: Basis = Field(description=BASIS)
+    runs: int = Field(description="reports whose whole run is known, of all kernels")
+    run_launches: float | None = Field(description=RUN_LAUNCHES)
+    not_profiled_us: float | None = Field(
+        description="part of `total_us` in kernels that were not profiled; null: basis `reports`"
+    )
+    replay_gaps: int = Field(description=REPLAY_GAPS)
+    replay_gap_us: float | None = Field(
+        description="their time in the runs, for which no saving is claimed; null: there are none"
+    )
+    gap_example: GapExampleDocument | None
 
 
 class TopDocument(Document):
@@ -69,10 +113,14 @@ class TopDocument(Document):
     failed: int = Field(description="files of the whole store that could not be read")
     launches: int = Field(description="chosen ones")
     untimed: int
-    time_us: float | None = Field(description="null also where there are several GPUs")
-    gpus: list[GpuDocument] = Field(description="those with most launches first")
+    time_us: float | None = Field(description="null also where `gpus` has several entries")
+    gpus: list[GpuDocument] = Field(
+        description="those with most launches first; one twice where the run is known for some of "
+        "its reports"
+    )
     groups: int = Field(description="before --limit cut them")
     opportunities: list[OpportunityDocument]
+    runs: int = Field(description="reports whose whole run is known; the others count as profiled")
 
 
 class QueryColumn(Document):

@@ -22,7 +22,22 @@ from keet.render.store_documents import (
     OpportunityDocument,
     TopDocument,
 )
-from keet.units import Quantity
+from keet.render.top_runs import (
+    about_runs,
+    basis_mark,
+    count,
+    duration,
+    gap_command,
+    gap_mark,
+    gap_note,
+    gpu_count,
+    launches_cell,
+    launches_text,
+    percent,
+    pool_text,
+    shared_time,
+    whole_runs,
+)
 
 _WIDE = 140
 """Columns from which limiter, finding and GPU have columns of their own."""
@@ -35,11 +50,25 @@ def top_view(top: TopDocument, width: int) -> Group:
     notes = (Text(note, style="dim") for note in _notes(top))
     where = _unbroken(one_line(top.store), "bold")
     head = (Text(line) for line in (_heading(top), *(f"  {line}" for line in _gpu_lines(top))))
-    order = [Text(_ORDER, style="dim")] if len(top.gpus) > 1 else []
-    return Group(where, *head, *order, Text(""), *rows, *notes, _unbroken(next_step(top)))
+    about = (Text(line, style="dim") for line in _about(top))
+    gaps = _gaps(top)
+    return Group(where, *head, *about, Text(""), *rows, *notes, *gaps, _unbroken(next_step(top)))
+
+
+def _gaps(top: TopDocument) -> list[Text]:
+    note = gap_note(top)
+    if note is None:
+        return []
+    return [Text(note, style="dim"), _unbroken(f"    {gap_command(top)}", "dim")]
 
 
 _ORDER = "Shares are of the time on each one's own GPU; ranked by the share that would be saved."
+
+
+def _about(top: TopDocument) -> list[str]:
+    """What times and shares are of."""
+    order = [_ORDER] if len(top.gpus) > 1 else []
+    return about_runs(top) if top.runs else order
 
 
 def _unbroken(text: str, style: str = "") -> Text:
@@ -51,35 +80,23 @@ def _heading(top: TopDocument) -> str:
     """Of files that failed nobody knows whose they are: they are told where nothing is chosen."""
     whole = top.device is None and top.kernel is None
     failed = f" ({top.failed:,} more failed)" if top.failed and whole else ""
-    launches = _count(top.launches, "launch", "es")
+    launches = count(top.launches, "launch", "es")
+    if top.runs and len(top.gpus) == 1:
+        return f"{whole_runs(top.gpus[0])}; {launches} profiled{failed}"
     time = f"{duration(top.time_us)} of GPU time in " if top.time_us is not None else ""
-    gpus = f" on {len(top.gpus):,} GPUs" if len(top.gpus) > 1 else ""
-    return f"{time}{launches} of {_count(top.reports, 'report')}{gpus}{failed}"
+    gpus = f" on {gpu_count(top):,} GPUs" if gpu_count(top) > 1 else ""
+    return f"{time}{launches} of {count(top.reports, 'report')}{gpus}{failed}"
 
 
 def _gpu_lines(top: TopDocument) -> list[str]:
     if len(top.gpus) < 2:
         return []
     lines = [
-        f"{name}: {duration(gpu.time_us)} in {_count(gpu.launches, 'launch', 'es')}"
+        f"{name}: {pool_text(top, gpu)}"
         for name, gpu in zip(_device_names(top.gpus, top.gpus), top.gpus)
     ]
     left = len(lines) - _MOST_GPUS
     return [*lines[:_MOST_GPUS], f"and {left:,} more"] if left > 0 else lines
-
-
-def _count(number: int, noun: str, plural: str = "s") -> str:
-    return f"{number:,} {noun}{'' if number == 1 else plural}"
-
-
-def duration(microseconds: float | None) -> str:
-    return "-" if microseconds is None else str(Quantity(microseconds * 1000, "ns"))
-
-
-def _percent(share: float | None) -> str:
-    if share is None:
-        return "-"
-    return "<0.1%" if 0 < share < 0.0005 else f"{100 * share:.1f}%"
 
 
 # --- rows
@@ -98,8 +115,9 @@ def _wide(top: TopDocument) -> list[RenderableType]:
         grid.add_row(
             Text(str(each.rank), style="dim"),
             Text(_saving(top, each), style="bold green" if each.saved_us else ""),
-            *(_percent(each.share), duration(each.time_us), f"{each.launches:,}"),
-            *(what, device, each.limiter or "-", _finding(each), forecast_text(each.forecast)),
+            *(percent(each.share), duration(each.time_us), launches_cell(each)),
+            *(what, device + basis_mark(top, each), each.limiter or "-"),
+            *(_finding(each) + gap_mark(each), forecast_text(each.forecast)),
         )
     commands = [_unbroken(f"{each.rank:>2}  {_marked(each)}", "dim") for each in top.opportunities]
     return [grid, Text(""), *commands, Text("")]
@@ -115,17 +133,16 @@ def _blocks(top: TopDocument) -> list[RenderableType]:
 def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[RenderableType]:
     saves = f"saves {_saving(top, each)}" if each.saved_us else _no_saving(each)
     told = f": {forecast_text(each.forecast)} faster" if each.forecast else ""
-    whose = "its GPU's" if len(top.gpus) > 1 else "the"
     first = Text.assemble(
         (f"{each.rank:>2}. ", "dim"),
         (saves, "bold green" if each.saved_us else ""),
-        f"  {_percent(each.share)} of {whose} time: {duration(each.time_us)}"
-        f" in {_count(each.launches, 'launch', 'es')}",
+        f"  {percent(each.share)} of {shared_time(top, each)}: {duration(each.time_us)}"
+        f" in {launches_text(each)}",
     )
     by_finding = top.by == "finding"
     rest = [
         Text.assemble((_name(top, each), "" if by_finding else "bold"), _aside(top, each)),
-        Text.assemble((_finding(each), "bold" if by_finding else ""), told),
+        Text.assemble((_finding(each), "bold" if by_finding else ""), told, gap_mark(each)),
         Text(f"limiter: {each.limiter or 'not known'}, on {device}"),
     ]
     if by_finding:
@@ -157,13 +174,14 @@ def _saving(top: TopDocument, each: OpportunityDocument) -> str:
     """With what it is ranked by, where the times alone don't show that."""
     if not each.finding:
         return "-"
-    share = f" ({_percent(each.saved_share)})" if each.saved_us and len(top.gpus) > 1 else ""
+    share = f" ({percent(each.saved_share)})" if each.saved_us and len(top.gpus) > 1 else ""
     return f"{duration(each.saved_us)}{share}"
 
 
 def _no_saving(each: OpportunityDocument) -> str:
-    if each.finding is not None:
-        return "nothing to save" if each.saved_us is not None else "what it saves is not known"
+    if each.finding is not None or each.replay_gaps:
+        known = each.saved_us is not None and not each.replay_gaps
+        return "nothing to save" if known else "what it saves is not known"
     return "nothing to save" if each.not_judged < each.launches else "not judged"
 
 
@@ -250,18 +268,21 @@ def next_step(top: TopDocument) -> str:
 # --- other forms
 
 _CSV = tuple(OpportunityDocument.model_fields)
+_ADDED = ("basis", "run_launches", "replay_gaps")
+"""Columns that came later: they are the last, so that those before them stay where they were."""
 
 
 def top_csv(top: TopDocument) -> str:
-    """A row a group; the forecast in three columns."""
+    """A row per group; the forecast in three columns."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    plain = [name for name in _CSV if name != "forecast"]
-    writer.writerow([*plain, "forecast_low", "forecast_likely", "forecast_high"])
+    plain = [name for name in _CSV if name not in ("forecast", *_ADDED)]
+    writer.writerow([*plain, "forecast_low", "forecast_likely", "forecast_high", *_ADDED])
     for each in top.opportunities:
         gain = each.forecast
         cells = [getattr(each, name) for name in plain]
-        writer.writerow([*cells, *((gain.low, gain.likely, gain.high) if gain else ("", "", ""))])
+        cells += (gain.low, gain.likely, gain.high) if gain else ("", "", "")
+        writer.writerow([*cells, *(getattr(each, name) for name in _ADDED)])
     return out.getvalue()
 
 
@@ -274,23 +295,26 @@ def top_markdown(top: TopDocument) -> str:
         *_markdown_gpus(top),
         table(header, rows),
         *map(prose, _notes(top)),
+        *([f"{prose(note)} {code(gap_command(top))}"] if (note := gap_note(top)) else []),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _markdown_gpus(top: TopDocument) -> list[str]:
-    lines = _gpu_lines(top)
-    return ["\n".join(f"- {prose(line)}" for line in lines), _ORDER] if lines else []
+    lines = ["\n".join(f"- {prose(line)}" for line in _gpu_lines(top))]
+    return [*filter(None, lines), *map(prose, _about(top))]
 
 
 def _markdown_row(top: TopDocument, each: OpportunityDocument, device: str) -> list[str]:
     shape = _shape(each) if each.grid else ""
-    what = {"kernel": f"{code(each.kernel + shape)}: {prose(_finding(each))}"}
-    what["finding"] = f"{prose(_finding(each))}: {prose(_name(top, each))}"
-    what["file"] = f"{code(each.path)}: {prose(_finding(each))}"
+    found = _finding(each) + gap_mark(each)
+    what = {"kernel": f"{code(each.kernel + shape)}: {prose(found)}"}
+    what["finding"] = f"{prose(found)}: {prose(_name(top, each))}"
+    what["file"] = f"{code(each.path)}: {prose(found)}"
+    on = prose(device + basis_mark(top, each))
     return [
-        *(what[top.by], _saving(top, each), _percent(each.share), duration(each.time_us)),
-        *(f"{each.launches:,}", prose(device), prose(each.limiter or "-")),
+        *(what[top.by], _saving(top, each), percent(each.share), duration(each.time_us)),
+        *(launches_cell(each), on, prose(each.limiter or "-")),
         forecast_text(each.forecast),
         code(example(each)) + (" (the file is gone)" if each.gone else ""),
     ]

@@ -19,6 +19,7 @@ from keet.corpus.insights.other_series import (
 from keet.corpus.insights.outliers import find_outliers
 from keet.corpus.insights.points import Source, ceilings_of, read_points, with_metrics
 from keet.corpus.insights.records import Grounding, Insight, Insights
+from keet.corpus.insights.run_times import run_times
 from keet.corpus.insights.series import Capture, Series, captures_of, find_series
 from keet.corpus.insights.sweep_facts import SweepFacts
 from keet.corpus.insights.sweep_words import SweepTeller
@@ -39,7 +40,8 @@ def find_insights(
 ) -> Insights:
     """`kernel`: only kernels whose short or full name matches; `top`: of each kind."""
     measured, changes = _across_files(store, kernel)
-    clusters, outliers = find_clusters(store, kernel), find_outliers(store, kernel, top)
+    runs = run_times(store)
+    clusters, outliers = find_clusters(store, kernel, runs), find_outliers(store, kernel, top)
     found = [
         *_sweep_insights(store, sorted(measured, key=_weight)[:top]),
         *clusters[:top],
@@ -54,7 +56,7 @@ def find_insights(
         launches=extent.launches,
         devices=extent.devices,
         insights=tuple(numbered),
-        notes=(*extent.notes, *_left_out(left)),
+        notes=(*extent.notes, *runs.notes, *_left_out(left)),
         grounding=_grounded(numbered),
     )
 

@@ -11,7 +11,8 @@ from keet.catalog import findings
 from keet.corpus.insights.book import Book
 from keet.corpus.insights.describe import capital, joined, plural
 from keet.corpus.insights.points import Source
-from keet.corpus.insights.records import Cluster, ClusterKernel, Insight
+from keet.corpus.insights.records import Basis, Cluster, ClusterKernel, Insight
+from keet.corpus.insights.run_times import GPU, RunTimes
 from keet.evidence import Evidence
 from keet.units import Quantity
 
@@ -45,14 +46,17 @@ class _Row(NamedTuple):
     saved_high_us: float
 
 
-def find_clusters(store: Source, kernel: re.Pattern[str] | None) -> list[Insight]:
-    totals = _totals(store, kernel)
+def find_clusters(store: Source, kernel: re.Pattern[str] | None, runs: RunTimes) -> list[Insight]:
+    totals = _totals(store, kernel, runs)
     groups: dict[tuple[str, str], list[_Row]] = defaultdict(list)
-    for row in _rows(store):
+    for row in _rows(store, runs):
         asked = kernel is None or kernel.search(row.kernel) or kernel.search(row.kernel_full)
         if asked and row.saved_likely_us >= _LEAST_SAVED_US:
             groups[row.finding, row.device].append(row)
-    clusters = [_cluster(rows, totals[device]) for (_, device), rows in groups.items()]
+    clusters = [
+        _cluster(rows, totals[device], "run" if device in runs.not_profiled_us else "reports")
+        for (_, device), rows in groups.items()
+    ]
     worth = [cluster for cluster in clusters if _is_pattern(cluster)]
     return [_insight(each) for each in sorted(worth, key=lambda c: -c.saved_likely_us)]
 
@@ -64,29 +68,33 @@ def _is_pattern(cluster: Cluster) -> bool:
     return cluster.kernel_count >= least and saved >= _LEAST_SHARE
 
 
-def _totals(store: Source, kernel: re.Pattern[str] | None) -> dict[str, float]:
-    """Time of each GPU: shares of one are never shares of another."""
+def _totals(store: Source, kernel: re.Pattern[str] | None, runs: RunTimes) -> dict[str, float]:
+    """Time of each GPU: shares of one are never shares of another. Kernels that were not profiled
+    are a part of the runs; whether their names match is not known."""
     table = store.query(
-        "SELECT coalesce(device, 'unknown GPU'), kernel, kernel_full, sum(duration_us) "
+        f"SELECT {GPU}, kernel, kernel_full, sum({runs.spent}) "
         "FROM launches WHERE duration_us > 0 GROUP BY ALL"
     )
     totals: dict[str, float] = defaultdict(float)
+    if kernel is None:
+        totals.update(runs.not_profiled_us)
     for device, short, full, time in table.rows:
         if kernel is None or kernel.search(short or "") or kernel.search(full or ""):
             totals[device] += time
     return totals
 
 
-def _rows(store: Source) -> list[_Row]:
+def _rows(store: Source, runs: RunTimes) -> list[_Row]:
     """What fixing saves is a part of the launch's own time: never more than is there."""
     saved = ", ".join(
-        f"sum(l.duration_us * (1 - 1 / greatest(1, f.forecast_{bound}))) AS {bound}"
+        f"coalesce(sum(({runs.spent}) * (1 - 1 / greatest(1, f.forecast_{bound}))) "
+        f"FILTER ({runs.holds}), 0) AS {bound}"
         for bound in ("low", "likely", "high")
     )
     table = store.query(
         "WITH in_file AS (SELECT f.id, coalesce(l.device, 'unknown GPU') AS device, l.kernel, "
         "any_value(l.kernel_full) AS full_name, l.report_sha256 AS sha256, min(l.path) AS path, "
-        f"count(*) AS launches, sum(l.duration_us) AS time, {saved} "
+        f"count(*) AS launches, sum({runs.spent}) AS time, {saved} "
         "FROM findings f JOIN launches l USING (report_sha256, launch_id) "
         "WHERE l.duration_us > 0 AND f.forecast_likely IS NOT NULL "
         "GROUP BY f.id, coalesce(l.device, 'unknown GPU'), l.kernel, l.report_sha256) "
@@ -104,7 +112,7 @@ def _row(row: Sequence[Any]) -> _Row:
     return _Row(finding, device, kernel or "", full or "", path or "", *counts, *times)
 
 
-def _cluster(rows: Sequence[_Row], total_us: float) -> Cluster:
+def _cluster(rows: Sequence[_Row], total_us: float, basis: Basis) -> Cluster:
     kernels = sorted(_kernels(rows, total_us), key=lambda k: -k.saved_likely_us)
     spec = findings().get(rows[0].finding)
     time = sum(row.time_us for row in rows)
@@ -125,6 +133,7 @@ def _cluster(rows: Sequence[_Row], total_us: float) -> Cluster:
         saved_likely_us=sum(row.saved_likely_us for row in rows),
         saved_high_us=sum(row.saved_high_us for row in rows),
         remedy=spec.remedy.replace("{here}", "") if spec else "",
+        basis=basis,
     )
 
 
@@ -185,9 +194,12 @@ def _extent(cluster: Cluster, book: Book, share: Evidence) -> str:
         _time(book, "their time", cluster.time_us),
         _time(book, "all time", cluster.total_us),
     )
+    runs = cluster.basis == "run"
+    profiled = "profiled launches" if runs else "launches"
+    held = "of GPU time of the whole runs" if runs else "that the store holds of this GPU"
     return (
-        f"{launches.value:,.0f} launches in {plural(int(files.value), 'file')} on {cluster.device} "
-        f"have it; {_who(cluster, book)} {time} of the {total} that the store holds of this GPU "
+        f"{launches.value:,.0f} {profiled} in {plural(int(files.value), 'file')} on "
+        f"{cluster.device} have it; {_who(cluster, book)} {time} of the {total} {held} "
         f"({share:.0f})."
     )
 

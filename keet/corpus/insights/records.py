@@ -81,6 +81,9 @@ class Sweep(NamedTuple):
     left_out: tuple[LeftOut, ...] = ()
 
 
+Basis = Literal["run", "reports"]
+
+
 class ClusterKernel(NamedTuple):
     """A kernel in the files of one folder."""
 
@@ -122,6 +125,8 @@ class Cluster(NamedTuple):
     saved_likely_us: float
     saved_high_us: float
     remedy: str
+    basis: Basis = "reports"
+    """What times are of: whole runs, or the profiled launches."""
 
 
 class Moved(NamedTuple):

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.corpus.batch import Batch, PartWriter, Tally
-from keet.corpus.discovery import Content, Found
+from keet.corpus.discovery import NO_TABLE, Content, Found, TableFile
 from keet.corpus.part_writer import FileRecord
-from keet.corpus.rows import FileRows
+from keet.corpus.rows import FileRows, RunTimes
 from keet.corpus.settled import NOTHING_KEPT, Kept, Owner
 from keet.corpus.worker import Analysed, Answer, Failed, Hashed, Look, Task
 from tests.unit.corpus.batch_doubles import rows
@@ -108,6 +108,48 @@ def test_the_first_of_equals_is_the_one(
     good = {content for content in contents if content[0] not in "!?"}
     assert sorted(notes.analysed) == sorted(first[content] for content in good)
     assert tally.through == len(files)
+
+
+TABLE = TableFile(7, 7)
+"""`+`: it belongs to the report; `-`: it does not, and the rows know no run."""
+
+
+class WithTables(Shuffled):
+    """A file's content ends with what its table is; only what is before that is hashed."""
+
+    def _result(self, task: Task) -> Look | Hashed | Analysed | Failed:
+        result = super()._result(task)
+        content = Path(task.path).read_text()
+        if isinstance(result, Hashed):
+            return Hashed(content[0])
+        if isinstance(result, Analysed):
+            ((row,), _, *_) = result.rows
+            run = RunTimes(5.0, 1.0) if content[1] == "+" else None
+            return Analysed(FileRows(((content[0], *row[1:]),), (), run))
+        return result
+
+
+@given(
+    st.lists(st.sampled_from(["a ", "a+", "a-", "b ", "b+", "b-"]), max_size=12),
+    st.integers(0, 999),
+    st.integers(1, 6),
+)
+def test_the_first_table_that_fits_is_used(
+    tmp_path_factory, contents: list[str], seed: int, jobs: int
+) -> None:
+    plain = found(tmp_path_factory.mktemp("files"), contents)
+    tables = (NO_TABLE if content[1] == " " else TABLE for content in contents)
+    files = [file._replace(table=table) for file, table in zip(plain, tables)]
+    notes, tally = run(files, WithTables(seed, jobs))
+    assert tally.through == len(files)
+    for letter in "ab":
+        mine = [file.path for file, content in zip(files, contents) if content[0] == letter]
+        known = [file.path for file, each in zip(files, contents) if each == f"{letter}+"]
+        done = [path for path in mine if notes.records[path].status == "done"]
+        assert done == list(dict.fromkeys([*mine[:1], *known[:1]])), "the last of them is shown"
+        assert sorted(path for path in notes.analysed if path in mine) == sorted(done)
+        totals = [notes.records[path].run_total_us for path in done[-1:]]
+        assert totals == ([5.0] if known else [None] if mine else [])
 
 
 def test_only_files_that_look_the_same_are_hashed(tmp_path: Path) -> None:

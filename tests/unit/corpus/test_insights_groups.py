@@ -41,6 +41,59 @@ def test_one_disease_in_several_kernels_of_each_gpu(tmp_path: Path) -> None:
         assert cluster.remedy
 
 
+RUN_TIMES = {"one": 4000.0, "two": 1000.0, "three": 2800.0}
+"""In two files with 100 us each that were not profiled: 8 ms in all."""
+
+
+def sick_in_runs(*known: str) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """Launches of 100 us, for which `RUN_TIMES` are known where the kernel is named."""
+    made = [
+        launch(
+            "b.ncu-rep" if name == "two" else "a.ncu-rep",
+            number,
+            kernel=name,
+            kernel_full=f"{name}()",
+            **({"run_time_us": time, "plain_us": 110.0} if name in known else {}),
+        )
+        for number, (name, time) in enumerate(RUN_TIMES.items())
+    ]
+    return made, [finding(each, "uncoalesced_global", 2.0) for each in made[:2]]
+
+
+def test_clusters_count_the_time_of_the_runs(tmp_path: Path) -> None:
+    found = found_in(tmp_path, *sick_in_runs("one", "two", "three"))
+    (only,) = of_kind(found, "cluster")
+    assert only.cluster is not None
+    assert (only.cluster.basis, only.cluster.total_us) == ("run", 8000.0)
+    assert only.cluster.time_us == pytest.approx(5000.0)
+    assert only.cluster.saved_likely_us == pytest.approx(2500.0)
+    assert only.title.startswith("2 kernels, 62% of the time: ")
+    assert only.text[0] == (
+        "2 profiled launches in 2 files on NVIDIA H200 have it; they take 5 ms of the 8 ms of GPU "
+        "time of the whole runs (62%)."
+    )
+    assert found.notes == ()
+
+
+def test_clusters_count_as_profiled_where_one_run_is_not_known(tmp_path: Path) -> None:
+    """Times of runs and of single launches do not add up."""
+    found = found_in(tmp_path, *sick_in_runs("one", "three"))
+    (only,) = of_kind(found, "cluster")
+    assert only.cluster is not None
+    assert (only.cluster.basis, only.cluster.total_us) == ("reports", 300.0)
+    assert only.cluster.saved_likely_us == pytest.approx(100.0)
+    assert found.notes == (
+        "the whole run is known for 1 of 2 files on NVIDIA H200: clusters there count launches as "
+        "profiled",
+    )
+
+
+def test_clusters_claim_nothing_where_the_replay_differs(tmp_path: Path) -> None:
+    launches, findings = sick_in_runs("one", "two", "three")
+    launches[0]["plain_us"] = 2400.0
+    assert of_kind(found_in(tmp_path, launches, findings), "cluster") == [], "one kernel is left"
+
+
 def test_one_sick_kernel_is_no_cluster(tmp_path: Path) -> None:
     sick = [launch(f"{i}.ncu-rep", i) for i in range(3)]
     found = found_in(tmp_path, sick, [finding(each, "small_grid", 2.0) for each in sick])

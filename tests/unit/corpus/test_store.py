@@ -159,8 +159,37 @@ def test_equal_content_that_two_machines_analysed_counts_once(tmp_path: Path) ->
 
 
 def test_equal_content_in_one_part_counts_once(tmp_path: Path) -> None:
-    settle(tmp_path, report("p", sha("a")), report("copy of p", sha("a")))
-    assert shown(tmp_path) == [("p", "a", 0)]
+    settle(tmp_path, report("p", sha("a"), (1.0,)), report("copy of p", sha("a"), (2.0,)))
+    assert shown(tmp_path) == [("copy of p", "a", 0)]
+    assert durations(tmp_path) == [2.0]
+
+
+def durations(out: Path) -> list[float]:
+    with open_store(out) as store:
+        return [time for (time,) in store.query("SELECT duration_us FROM launches").rows]
+
+
+def test_rows_of_equal_content_are_the_newest(tmp_path: Path) -> None:
+    """The table of the run may have changed, which is no part of the content."""
+    settle(tmp_path, report("p", sha("a"), (1.0, 2.0)))
+    settle(tmp_path, report("p", sha("a"), (3.0,)))
+    assert (shown(tmp_path), durations(tmp_path)) == ([("p", "a", 0)], [3.0])
+
+
+@pytest.mark.parametrize("now", [None, 7.0], ids=["forgotten", "known"])
+def test_the_run_of_a_file_is_that_of_its_newest_rows(tmp_path: Path, now: float | None) -> None:
+    write_part(tmp_path, [record("p", SHA, run_total_us=5.0, run_unprofiled_us=1.0)], [])
+    write_part(tmp_path, [record("q", SHA, run_total_us=now, run_unprofiled_us=now)], [])
+    write_part(tmp_path, [copy_of("q", "r")], [])
+    assert of_run(tmp_path) == {"p": (None, None), "q": (now, now), "r": (None, None)}
+    write_part(tmp_path, [gone("p"), gone("q")], [])
+    assert of_run(tmp_path) == {"p": (None, None), "q": (None, None), "r": (now, now)}
+
+
+def of_run(out: Path) -> dict[str, tuple[object, ...]]:
+    with open_store(out) as store:
+        rows = store.query("SELECT path, run_total_us, run_unprofiled_us FROM files").rows
+    return {path: tuple(rest) for path, *rest in rows}
 
 
 def test_a_file_that_was_only_touched_keeps_its_rows(tmp_path: Path) -> None:

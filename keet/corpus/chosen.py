@@ -1,0 +1,101 @@
+"""Which launches of a store are looked at, and what each of them counts for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from keet.analysis.replay import DIFFERS, FLOOR_NS
+from keet.corpus.store import Store
+from keet.errors import UsageError
+
+_PREFIX = "NVIDIA "
+_BARE = (
+    f"CASE WHEN starts_with(device, '{_PREFIX}') THEN substr(device, {len(_PREFIX) + 1}) "
+    "ELSE device END"
+)
+"""Older versions of ncu leave the maker out of a GPU's name, newer ones do not."""
+POOL = ("gpu", "compute_capability", "sm_count", "in_run")
+"""Part of every group: times of two GPUs do not compare, nor do those of whole runs with those of
+single launches."""
+REPLAY_GAP = (
+    f"coalesce(greatest(duration_us, plain_us) > {DIFFERS} * least(duration_us, plain_us) "
+    f"AND abs(duration_us - plain_us) > {FLOOR_NS / 1e3}, false)"
+)
+"""Of a launch: as `keet.analysis.replay` has it."""
+_COUNTED = (
+    "run_time_us IS NOT NULL AS in_run, coalesce(run_time_us, duration_us) AS spent_us, "
+    f"run_time_us IS NOT NULL AND {REPLAY_GAP} AS replay_gap"
+)
+
+Parameters = dict[str, list[str]]
+"""Of SQL, by name."""
+
+
+class Chosen(NamedTuple):
+    """The launches that --device and --kernel let through, as SQL."""
+
+    on_devices: str
+    named: str
+    parameters: Parameters
+    has_runs: bool = True
+    """False: no whole run is known, and nothing need be asked about runs."""
+
+    @property
+    def source(self) -> str:
+        """All kernels on the chosen GPUs; the chosen ones are `named`."""
+        launches = f"SELECT *, {_BARE} AS gpu, {self.named} AS named, {_COUNTED} FROM launches"
+        return f"(SELECT * FROM ({launches}) WHERE {self.on_devices})"
+
+    @property
+    def runs(self) -> str:
+        """Reports whose run is known, with its GPU time; once per pool that they are in."""
+        pool = ", ".join(POOL)
+        reports = f"SELECT DISTINCT {pool}, report_sha256 FROM {self.source} WHERE in_run"
+        files = "SELECT sha256, run_total_us, run_unprofiled_us FROM files WHERE status = 'done'"
+        return f"(FROM ({reports}) JOIN ({files}) ON sha256 = report_sha256)"
+
+
+def choose(store: Store, device: re.Pattern[str] | None, kernel: re.Pattern[str] | None) -> Chosen:
+    """Raises UsageError if nothing matches."""
+    on_devices, devices = _on_devices(store, device)
+    named, names = _named(store, kernel)
+    return Chosen(on_devices, named, {**devices, **names})
+
+
+def _on_devices(store: Store, pattern: re.Pattern[str] | None) -> tuple[str, Parameters]:
+    """A GPU is meant by any of its names."""
+    if pattern is None:
+        return "true", {}
+    rows = store.query(f"SELECT DISTINCT {_BARE}, device FROM launches").rows
+    chosen = {str(gpu) for gpu, device in rows if _matches(pattern, gpu, device)}
+    if not chosen:
+        raise _no_match(store, "--device", pattern, [device for _, device in rows])
+    return "coalesce(gpu, 'None') IN (SELECT unnest($devices))", {"devices": sorted(chosen)}
+
+
+def _named(store: Store, pattern: re.Pattern[str] | None) -> tuple[str, Parameters]:
+    if pattern is None:
+        return "true", {}
+    rows = store.query("SELECT DISTINCT kernel, kernel_full FROM launches").rows
+    chosen = {str(full) for kernel, full in rows if _matches(pattern, kernel, full)}
+    if not chosen:
+        raise _no_match(store, "--kernel", pattern, [kernel for kernel, _ in rows])
+    return "coalesce(kernel_full, 'None') IN (SELECT unnest($kernels))", {"kernels": sorted(chosen)}
+
+
+def _matches(pattern: re.Pattern[str], *names: object) -> bool:
+    """Python's expressions, as everywhere in keet: duckdb's are of another kind."""
+    return any(pattern.search(str(name)) for name in names)
+
+
+def _no_match(
+    store: Store, option: str, pattern: re.Pattern[str], names: Sequence[object]
+) -> UsageError:
+    known = sorted({str(name) for name in names})
+    left = f" and {len(known) - 3} more" if len(known) > 3 else ""
+    return UsageError(
+        f"{option} {pattern.pattern!r} matches none of {', '.join(known[:3])}{left}; "
+        f"see: keet top {store.path}"
+    )

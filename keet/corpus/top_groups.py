@@ -1,0 +1,143 @@
+"""The groups of `keet top` as SQL: which lead, and what is in them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from keet.corpus.chosen import POOL, Chosen
+from keet.corpus.store import Store
+
+By = Literal["kernel", "finding", "file"]
+
+_KEYS: dict[By, tuple[str, ...]] = {
+    "kernel": ("kernel", "grid", "block"),
+    "finding": ("top_finding",),
+    "file": ("path",),
+}
+
+
+class Leader(NamedTuple):
+    """A group, and its finding with the largest saving."""
+
+    key: tuple[Any, ...]
+    launches: int
+    timed: int
+    time_us: float | None
+    not_judged: int
+    run_launches: float | None
+    replay_gaps: int
+    finding: str | None
+    finding_launches: int
+    told_us: float | None
+    """Time of the launches that have the finding and a forecast that holds in the run; then what it
+    would become."""
+    slowest_us: float | None
+    likely_us: float | None
+    fastest_us: float | None
+
+    @property
+    def pool(self) -> tuple[Any, ...]:
+        return self.key[-len(POOL) :]
+
+    @property
+    def shape(self) -> tuple[str | None, str | None]:
+        """Grid and block; of groups by finding or file nothing."""
+        own = self.key[: -len(POOL)]
+        return own[1:3] if len(own) == 3 else (None, None)
+
+
+_LEADERS = """
+WITH causes AS (
+    SELECT {keys}, top_finding AS cause, count(*) AS n, count(spent_us) AS timed,
+        sum(spent_us) AS us, sum(spent_us) FILTER (holds) AS told,
+        sum(spent_us / top_low) FILTER (holds) AS slowest,
+        sum(spent_us / top_forecast) FILTER (holds) AS likely,
+        sum(spent_us / top_high) FILTER (holds) AS fastest,
+        count(*) FILTER (not_judged) AS unjudged,
+        sum(run_launches) AS in_runs, count(*) FILTER (replay_gap) AS gaps
+    FROM (SELECT *, top_forecast > 0 AND NOT replay_gap AS holds FROM {source})
+    WHERE named GROUP BY {keys}, top_finding
+), whole AS (
+    SELECT {keys}, sum(n)::BIGINT AS launches, sum(timed)::BIGINT AS timed, sum(us) AS all_us,
+        sum(unjudged)::BIGINT AS unjudged, sum(in_runs) AS in_runs, sum(gaps)::BIGINT AS gaps,
+        arg_max(
+            struct_pack(cause := cause, n := n, told := told, slowest := slowest,
+                likely := likely, fastest := fastest),
+            CASE WHEN told > likely THEN told - likely ELSE -1 / (1 + coalesce(us, 0)) END
+        ) AS best
+    FROM causes GROUP BY {keys}
+), totals AS (
+    SELECT {pool} AS of_pool, sum(spent_us) AS total
+    FROM {source} WHERE NOT in_run GROUP BY of_pool
+    {run_totals}
+)
+SELECT count(*) OVER (), {keys}, launches, timed, all_us, unjudged, in_runs, gaps,
+    best.cause, best.n, best.told, best.slowest, best.likely, best.fastest
+FROM whole LEFT JOIN totals ON of_pool = {pool}
+ORDER BY greatest(best.told - best.likely, 0) / total DESC NULLS LAST,
+    all_us / total DESC NULLS LAST, {keys}
+{limit}
+"""
+
+
+_RUN_TOTALS = """
+UNION ALL SELECT {pool} AS of_pool, sum(run_total_us) FROM {runs} GROUP BY of_pool
+"""
+
+
+def find_leaders(
+    store: Store, by: By, limit: int | None, chosen: Chosen
+) -> tuple[int, tuple[Leader, ...]]:
+    """How many groups there are, and those that lead."""
+    keys = _keys(by)
+    pool = f"hash({', '.join(POOL)})"  # which NULL is equal to itself in
+    sql = _LEADERS.format(
+        keys=", ".join(keys),
+        pool=pool,
+        source=chosen.source,
+        run_totals=_RUN_TOTALS.format(pool=pool, runs=chosen.runs) if chosen.has_runs else "",
+        limit=f"LIMIT {limit}" if limit else "",
+    )
+    rows = store.query(sql, chosen.parameters).rows
+    end = 1 + len(keys)
+    return rows[0][0] if rows else 0, tuple(Leader(row[1:end], *row[end:]) for row in rows)
+
+
+def _keys(by: By) -> tuple[str, ...]:
+    return (*_KEYS[by], *POOL)
+
+
+class Member(NamedTuple):
+    """Launches of one kernel with one finding and limiter, and the one with the most time."""
+
+    finding: str | None
+    kernel: str
+    limiter: str | None
+    time_us: float | None
+    longest_us: float | None
+    path: str
+    launch: int
+
+
+Members = dict[tuple[Any, ...], list[Member]]
+
+_MEMBERS = """
+SELECT {keys}, top_finding, kernel, limiter, sum(spent_us), max(spent_us),
+    unnest(arg_max(struct_pack(path := path, launch := launch_id), coalesce(spent_us, -1)))
+FROM {source}
+WHERE named AND coalesce({first}, '') IN (SELECT unnest($firsts))
+GROUP BY {keys}, top_finding, kernel, limiter
+"""
+
+
+def find_members(store: Store, by: By, chosen: Chosen, leaders: Sequence[Leader]) -> Members:
+    """Of the leading groups, by their key: who they are is asked for no others."""
+    keys = _keys(by)
+    sql = _MEMBERS.format(keys=", ".join(keys), first=keys[0], source=chosen.source)
+    firsts = list({leader.key[0] or "" for leader in leaders})
+    members: Members = defaultdict(list)
+    for row in store.query(sql, {**chosen.parameters, "firsts": firsts}).rows:
+        members[row[: len(keys)]].append(Member(*row[len(keys) :]))
+    return members

@@ -1,0 +1,155 @@
+"""`keet top` in words: times and counts, of whole runs or of profiled launches."""
+
+from __future__ import annotations
+
+import shlex
+
+from keet.analysis.replay import DIFFERS
+from keet.errors import one_line
+from keet.render.store_documents import GpuDocument, OpportunityDocument, TopDocument
+from keet.units import Quantity
+
+
+def count(number: int, noun: str, plural: str = "s") -> str:
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
+
+
+def duration(microseconds: float | None) -> str:
+    return "-" if microseconds is None else str(Quantity(microseconds * 1000, "ns"))
+
+
+def percent(share: float | None) -> str:
+    if share is None:
+        return "-"
+    return "<0.1%" if 0 < share < 0.0005 else f"{100 * share:.1f}%"
+
+
+def gpu_count(top: TopDocument) -> int:
+    """One whose runs are known in part is there twice, and counts once."""
+    return len({(gpu.device, gpu.compute_capability, gpu.sm_count) for gpu in top.gpus})
+
+
+# --- launches
+
+
+def launches_text(each: OpportunityDocument | GpuDocument) -> str:
+    if each.basis == "reports":
+        return count(each.launches, "launch", "es")
+    noun = "launch" if each.run_launches == 1 else "launches"
+    return f"{_amount(each.run_launches)} {noun} ({each.launches:,} profiled)"
+
+
+def launches_cell(each: OpportunityDocument) -> str:
+    if each.basis == "reports":
+        return f"{each.launches:,}"
+    return f"{_amount(each.run_launches)} ({each.launches:,} profiled)"
+
+
+def _amount(number: float | None) -> str:
+    """A fraction of a launch is said: several profiled launches share the others evenly."""
+    if number is None:
+        return "-"
+    return f"{number:,.0f}" if abs(number - round(number)) < 0.05 else f"{number:,.1f}"
+
+
+# --- what times and shares are of
+
+
+def whole_runs(gpu: GpuDocument) -> str:
+    noun = "launch" if gpu.run_launches == 1 else "launches"
+    spent = f"{duration(gpu.time_us)} of GPU time in {_amount(gpu.run_launches)} {noun}"
+    return f"{spent} of {count(gpu.runs, 'whole run')}"
+
+
+def pool_text(top: TopDocument, gpu: GpuDocument) -> str:
+    """One line of several at the head of the list."""
+    if not top.runs:
+        return f"{duration(gpu.time_us)} in {count(gpu.launches, 'launch', 'es')}"
+    if gpu.basis == "reports":
+        return f"{duration(gpu.time_us)} in {count(gpu.launches, 'launch', 'es')}, as profiled"
+    return f"{whole_runs(gpu)} ({gpu.launches:,} profiled){_not_profiled(gpu)}"
+
+
+def _not_profiled(gpu: GpuDocument) -> str:
+    if not gpu.not_profiled_us or not gpu.total_us:
+        return ""
+    share = percent(gpu.not_profiled_us / gpu.total_us)
+    spent = duration(gpu.not_profiled_us)
+    return f"; kernels that were not profiled took {spent} ({share} of all GPU time)"
+
+
+def about_runs(top: TopDocument) -> list[str]:
+    if len(top.gpus) == 1:
+        return [_about_one(top.gpus[0])]
+    lines = []
+    if left := top.reports - top.runs:
+        others = "the other report" if left == 1 else f"the other {left:,} reports"
+        lines = [
+            f"The whole run is known for {top.runs:,} of {count(top.reports, 'report')}. "
+            f"The launches of {others} count once, as profiled; times of runs and of single "
+            "launches do not compare."
+        ]
+    order = "Shares are of the time of each one's own line above"
+    return [*lines, f"{order}; ranked by the share that would be saved."]
+
+
+def _about_one(gpu: GpuDocument) -> str:
+    runs, their = ("the run", "its") if gpu.runs == 1 else ("the runs", "their")
+    of_all = f"Times are of {runs} as a whole; shares are of all {their} GPU time"
+    missed = ""
+    if gpu.not_profiled_us and gpu.total_us:
+        share = percent(gpu.not_profiled_us / gpu.total_us)
+        spent = duration(gpu.not_profiled_us)
+        missed = f" Kernels that were not profiled take {spent} ({share}) of it."
+    return f"{of_all}, {duration(gpu.total_us)}.{missed}"
+
+
+def shared_time(top: TopDocument, each: OpportunityDocument) -> str:
+    """What the share of a group is of."""
+    where = " on its GPU" if gpu_count(top) > 1 else ""
+    if each.basis == "run":
+        whose = "run's" if top.runs == 1 else "runs'"
+        return f"the {whose} time{where}"
+    if top.runs:
+        return f"the profiled time{where}"
+    return "its GPU's time" if where else "the time"
+
+
+def basis_mark(top: TopDocument, each: OpportunityDocument) -> str:
+    """Beside the GPU, where only some runs are known."""
+    if not top.runs or top.runs == top.reports:
+        return ""
+    return ", whole runs" if each.basis == "run" else ", as profiled"
+
+
+# --- replay against reality
+
+
+def gap_mark(each: OpportunityDocument) -> str:
+    """Their forecast is of the replay."""
+    if not each.replay_gaps:
+        return ""
+    some = each.replay_gaps < each.launches
+    of_all = f" of {each.replay_gaps:,} of {count(each.launches, 'profiled launch', 'es')}"
+    return f"; the replay{of_all if some else ''} differs from the run"
+
+
+def gap_note(top: TopDocument) -> str | None:
+    """`gap_command` follows it."""
+    number = sum(gpu.replay_gaps for gpu in top.gpus)
+    if not number:
+        return None
+    whose = "it" if number == 1 else "them"
+    return (
+        f"{count(number, 'profiled launch', 'es')} took more than {DIFFERS:g} times as long, or as "
+        f"short, in the run as under the profiler: no saving is claimed for {whose}. Why, for the "
+        "one with the most time:"
+    )
+
+
+def gap_command(top: TopDocument) -> str:
+    """Says why the launch that stands for the most time differs."""
+    most = max(top.gpus, key=lambda gpu: gpu.replay_gap_us or 0.0)
+    example = most.gap_example
+    path = shlex.quote(one_line(example.path)) if example else "REPORT"
+    return f"keet explain {path}" + (f" --launch {example.launch}" if example else "")

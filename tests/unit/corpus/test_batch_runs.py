@@ -1,0 +1,278 @@
+"""`keet batch` with tables of runs beside the reports: used, and noticed when they change."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.corpus import batch as batch_module
+from keet.corpus.discovery import NO_TABLE, find_reports
+from keet.corpus.layout import FILES, LAUNCHES, TABLES
+from keet.corpus.store import open_store
+from tests.conftest import REPORTS, Keet
+from tests.unit.corpus.run_tables import OTHER, write_table
+
+RUN = {"normalise": (60, 600.0), "transpose_rows": (20, 1400.0), OTHER: (5, 500.0)}
+"""A run of 2.5 ms; `transpose_tiles`, which the report has, is not in it."""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    shutil.copy(REPORTS / "tour_full.ncu-rep", folder / "tour.ncu-rep")
+    return folder
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+def asked(out: Path, sql: str) -> list[tuple[Any, ...]]:
+    with open_store(out) as store:
+        return store.query(sql).rows
+
+
+def in_run(out: Path) -> list[tuple[Any, ...]]:
+    return asked(
+        out,
+        "SELECT kernel.split('<')[1], run_launches, run_time_us, run_share, plain_us FROM launches "
+        "ORDER BY launch_id",
+    )
+
+
+def manifest(out: Path) -> dict[str, tuple[Any, ...]]:
+    rows = asked(
+        out, "SELECT path, status, run_total_us, run_unprofiled_us, launches FROM files ORDER BY 1"
+    )
+    return {Path(path).name: tuple(rest) for path, *rest in rows}
+
+
+NOT_KNOWN = (None, None, None, None)
+KNOWN = [
+    ("transpose_rows", 20.0, 1400.0, 0.56, 70.0),
+    ("transpose_tiles", *NOT_KNOWN),
+    ("normalise", 60.0, 600.0, 0.24, 10.0),
+]
+UNKNOWN = [(name, *NOT_KNOWN) for name, *_ in KNOWN]
+
+
+def test_rows_know_the_run(tree: Path, out: Path, batch: Keet) -> None:
+    write_table(tree / "tour.ncu-rep", RUN)
+    result = batch(tree, "-o", out)
+    assert (result.code, result.err) == (0, "")
+    assert "the whole run is known for 1 of 1 files\n" in result.out
+    assert "no reports" not in result.out
+    assert in_run(out) == KNOWN
+    assert manifest(out) == {"tour.ncu-rep": ("done", 2500.0, 500.0, 3)}
+
+
+def test_without_a_table_the_run_is_not_known(tree: Path, out: Path, batch: Keet) -> None:
+    assert "whole run" not in batch(tree, "-o", out).out
+    assert in_run(out) == UNKNOWN
+    assert manifest(out) == {"tour.ncu-rep": ("done", None, None, 3)}
+
+
+# --- resuming
+
+
+def test_a_table_that_appears_changes_or_disappears(tree: Path, out: Path, batch: Keet) -> None:
+    report = tree / "tour.ncu-rep"
+    batch(tree, "-o", out)
+    table = write_table(report, RUN)
+    assert "1 files: 1 done" in batch(tree, "-o", out).out
+    assert in_run(out) == KNOWN
+    assert "1 settled before" in batch(tree, "-o", out).out
+    write_table(report, {"normalise": (7, 70.0)}, age_s=60)
+    assert "3 launches" in batch(tree, "-o", out).out
+    assert in_run(out)[2] == ("normalise", 7.0, 70.0, 1.0, 10.0)
+    assert manifest(out) == {"tour.ncu-rep": ("done", 70.0, 0.0, 3)}
+    table.unlink()
+    batch(tree, "-o", out)
+    assert in_run(out) == UNKNOWN
+    assert manifest(out) == {"tour.ncu-rep": ("done", None, None, 3)}
+    assert asked(out, "SELECT count(*) FROM findings") == asked(
+        out, "SELECT count(*) FROM findings SEMI JOIN launches USING (report_sha256, launch_id)"
+    )
+    assert "1 settled before" in batch(tree, "-o", out).out
+
+
+def test_a_report_that_was_touched_keeps_its_run(tree: Path, out: Path, batch: Keet) -> None:
+    write_table(tree / "tour.ncu-rep", RUN)
+    batch(tree, "-o", out)
+    (tree / "tour.ncu-rep").touch()
+    result = batch(tree, "-o", out)
+    assert "0 launches" in result.out, "it is compared by its hash, and not analysed"
+    assert (in_run(out), manifest(out)["tour.ncu-rep"][1]) == (KNOWN, 2500.0)
+
+
+def test_stores_of_before_go_on_without_analysing_all_again(
+    tree: Path, out: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of an older keet has no column of the run: only reports with a table are read again."""
+    shutil.copy(REPORTS / "nvtx.ncu-rep", tree)
+    new = {name for name in (column.name for column in (*LAUNCHES, *FILES)) if is_of_run(name)}
+    assert len(new) == 8
+    with monkeypatch.context() as patch:
+        kept = {name: [c.name not in new for c in columns] for name, columns in TABLES.items()}
+        for name, columns in list(TABLES.items()):
+            patch.setitem(TABLES, name, tuple(c for c in columns if c.name not in new))
+        write = batch_module.write_part
+
+        def write_old(out: Path, records: Any, rows: Any) -> Path:
+            old = [
+                each._replace(launches=tuple(cut(row, kept["launches"]) for row in each.launches))
+                for each in rows
+            ]
+            return write(out, [cut(record, kept["files"]) for record in records], old)  # type: ignore[arg-type]
+
+        patch.setattr(batch_module, "write_part", write_old)
+        assert batch(tree, "-o", out).code == 0
+    assert "2 settled before" in batch(tree, "-o", out).out
+    assert in_run(out)[0][1:] == NOT_KNOWN
+    write_table(tree / "tour.ncu-rep", RUN)
+    result = batch(tree, "-o", out)
+    assert "2 files: 1 done, 1 settled before" in result.out
+    assert [row for row in in_run(out) if row[1] is not None] == [KNOWN[0], KNOWN[2]]
+    assert manifest(out)["tour.ncu-rep"] == ("done", 2500.0, 500.0, 3)
+
+
+def is_of_run(name: str) -> bool:
+    return name.startswith("run_") or name == "plain_us"
+
+
+def cut(row: tuple[Any, ...], kept: list[bool]) -> tuple[Any, ...]:
+    return tuple(cell for cell, keep in zip(row, kept, strict=True) if keep)
+
+
+# --- equal reports
+
+
+def copied(tree: Path, name: str) -> Path:
+    return Path(shutil.copy(tree / "tour.ncu-rep", tree / name))
+
+
+def test_the_table_of_a_copy_is_used_where_the_first_has_none(
+    tree: Path, out: Path, batch: Keet
+) -> None:
+    """Whether the copy came in the same run or later."""
+    write_table(copied(tree, "x.ncu-rep"), RUN)
+    batch(tree / "tour.ncu-rep", "-o", out)
+    for store in (out, out.with_name("at once")):
+        batch(tree, "-o", store)
+        assert in_run(store) == KNOWN
+        assert manifest(store) == {
+            "tour.ncu-rep": ("duplicate", None, None, None),
+            "x.ncu-rep": ("done", 2500.0, 500.0, 3),
+        }
+        assert {Path(path).name for (path,) in asked(store, "SELECT path FROM launches")} == {
+            "x.ncu-rep"
+        }
+        assert "2 settled before" in batch(tree, "-o", store).out
+
+
+def test_of_two_tables_that_of_the_first_is_used(tree: Path, out: Path, batch: Keet) -> None:
+    write_table(tree / "tour.ncu-rep", RUN)
+    write_table(copied(tree, "x.ncu-rep"), {"normalise": (1, 1.0)})
+    batch(tree, "-o", out)
+    assert in_run(out) == KNOWN
+    assert manifest(out)["x.ncu-rep"][0] == "duplicate"
+
+
+def test_a_copy_whose_table_does_not_fit_changes_nothing(
+    tree: Path, out: Path, batch: Keet
+) -> None:
+    write_table(copied(tree, "x.ncu-rep"), RUN, created="2001-01-01T00:00:00Z")
+    batch(tree, "-o", out)
+    assert in_run(out) == UNKNOWN
+    assert manifest(out)["tour.ncu-rep"][0] == "done"
+    assert manifest(out)["x.ncu-rep"][0] == "duplicate"
+
+
+def test_a_report_that_was_moved_with_its_table(tree: Path, out: Path, batch: Keet) -> None:
+    table = write_table(tree / "tour.ncu-rep", RUN)
+    batch(tree, "-o", out)
+    (tree / "tour.ncu-rep").rename(tree / "moved.ncu-rep")
+    table.rename(tree / "moved.run.json")
+    assert "0 launches" in batch(tree, "-o", out).out
+    assert in_run(out) == KNOWN
+    assert manifest(out)["moved.ncu-rep"] == ("done", 2500.0, 500.0, 3)
+
+
+def test_a_report_that_was_moved_without_its_table(tree: Path, out: Path, batch: Keet) -> None:
+    write_table(tree / "tour.ncu-rep", RUN)
+    batch(tree, "-o", out)
+    (tree / "tour.ncu-rep").rename(tree / "moved.ncu-rep")
+    assert "3 launches" in batch(tree, "-o", out).out
+    assert in_run(out) == UNKNOWN
+
+
+def test_a_snapshot_brings_the_run_of_its_report(
+    tree: Path, out: Path, batch: Keet, keet: Keet
+) -> None:
+    table = write_table(tree / "tour.ncu-rep", RUN)
+    assert keet("snapshot", tree / "tour.ncu-rep", "-o", tree / "x.keet.json").code == 0
+    table.unlink()
+    batch(tree, "-o", out)
+    assert in_run(out) == KNOWN
+    assert manifest(out)["x.keet.json"] == ("done", 2500.0, 500.0, 3)
+    assert "2 settled before" in batch(tree, "-o", out).out
+
+
+# --- tables that can't be used
+
+
+@pytest.mark.parametrize("damage", [b"{}", b'{"keet_run": 99}', b'{"keet_run": 1'])
+def test_a_damaged_table_costs_no_report_and_is_told(
+    tree: Path, out: Path, batch: Keet, damage: bytes
+) -> None:
+    write_table(tree / "tour.ncu-rep", RUN).write_bytes(damage)
+    result = batch(tree, "-o", out)
+    assert result.code == 0
+    assert "1 table of a run not used; why is in the column reason of files\n" in result.out
+    assert in_run(out) == UNKNOWN
+    ((status, reason),) = asked(out, "SELECT status, reason FROM files")
+    assert status == "done"
+    assert reason.startswith("the table of the run is not used: ")
+
+
+def test_a_table_of_another_profile_is_not_used(tree: Path, out: Path, batch: Keet) -> None:
+    write_table(tree / "tour.ncu-rep", RUN, created="2001-01-01T00:00:00Z")
+    batch(tree, "-o", out)
+    assert in_run(out) == UNKNOWN
+    ((reason,),) = asked(out, "SELECT reason FROM files")
+    assert "is the table of another profile and is not used" in reason
+
+
+# --- finding reports
+
+
+def test_tables_are_no_reports_and_no_strangers(tree: Path, out: Path, batch: Keet) -> None:
+    table = write_table(tree / "tour.ncu-rep", RUN)
+    survey = find_reports([tree], out)
+    assert [file.relative for file in survey.reports] == ["tour.ncu-rep"]
+    assert survey.strangers == 0
+    status = table.stat()
+    assert survey.reports[0].table == (status.st_size, status.st_mtime_ns)
+    named = find_reports(sorted(tree.iterdir()), out)
+    assert [file.relative for file in named.reports] == ["tour.ncu-rep"], "as from a shell's *"
+    assert batch(table, "-o", out).code == 2
+    table.unlink()
+    assert find_reports([tree], out).reports[0].table == NO_TABLE
+
+
+def test_a_snapshot_may_be_called_like_a_table(tree: Path, out: Path, keet: Keet) -> None:
+    keet("snapshot", tree / "tour.ncu-rep", "-o", tree / "x.keet.json")
+    (tree / "x.keet.json").rename(tree / "other.run.json")
+    names = [file.relative for file in find_reports([tree], out).reports]
+    assert names == ["other.run.json", "tour.ncu-rep"]
+
+
+def test_explain_of_a_folder_takes_no_table_for_a_report(tree: Path, keet: Keet) -> None:
+    write_table(tree / "tour.ncu-rep", RUN)
+    result = keet("explain", tree, "--no-model", "--no-sass")
+    assert result.code == 0, result.err
