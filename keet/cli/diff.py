@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from keet.cli.arguments import (
     Destination,
     add_output,
+    add_run_table,
     pattern,
     positive,
     reports_in,
@@ -36,6 +37,8 @@ examples:
   keet diff baseline:main after.ncu-rep --gate 0 --metric launch__registers_per_thread
   keet diff before.ncu-rep after.ncu-rep --format markdown -o comment.md
   keet diff before.ncu-rep after.ncu-rep --times 300:1      300 launches became one
+  keet diff a.ncu-rep b.ncu-rep --run-table-before a.csv --run-table b.csv
+                                                            times of the whole runs
 
 exit codes: 0 done; 1 the gate failed; 2 wrong usage; 4 a report can't be read;
 6 the two sides can't be compared (--force goes on)
@@ -65,12 +68,15 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--times",
         type=_two_counts,
-        default=(1, 1),
+        default=(None, None),
         metavar="N:M",
-        help="a launch stands for N launches before and for M after (default: 1:1)",
+        help="a launch stands for N launches before and for M after (default: what the tables of "
+        "the runs say, else 1:1)",
     )
     parser.add_argument("--source", type=Path, metavar="DIR", help="sources of AFTER")
     parser.add_argument("--source-before", type=Path, metavar="DIR", help="sources of BEFORE")
+    add_run_table(parser)
+    parser.add_argument("--run-table-before", type=Path, metavar="FILE", help="the same of BEFORE")
     parser.add_argument(
         "--top", type=positive, default=5, metavar="N", help="kernels told in full (default: 5)"
     )
@@ -130,6 +136,7 @@ def _run(args: Namespace) -> int:
     if args.metric and args.gate is None:
         raise UsageError("--metric names what to gate; say by how much: --gate PCT")
     before, after = _sides(args)
+    _check_times(before, after)
     difference = compare(before, after, guess=args.force or args.launch is not None)
     _check(difference, args)
     gate = _gate(difference, args)
@@ -151,6 +158,13 @@ def _sides(args: Namespace) -> tuple[Side, Side]:
     return _side(args, before, 0), _side(args, after, 1)
 
 
+def _check_times(before: Side, after: Side) -> None:
+    if before.times is not None and before.has_tables and after.has_tables:
+        raise UsageError(
+            "the tables of the runs know how often each kernel is launched: leave out --times"
+        )
+
+
 def _paths(name: str) -> list[Path]:
     if name.startswith("baseline:"):
         from keet.ingest.baselines import find_baseline
@@ -165,14 +179,30 @@ def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
     from keet.ingest import read_profile
 
     source = args.source_before if which == 0 else args.source
+    table = _run_table(args, which, len(paths))
     runs = []
     for path in paths:
-        profile = read_profile(path, source=source)
+        profile = read_profile(path, source=source, run_table=table)
         chosen = Namespace(
             launch=frozenset({args.launch[which]}) if args.launch else None, kernel=args.kernel
         )
         runs.append(Run(profile, selected_launches(profile, chosen)))
     return Side(tuple(_each_once(runs)), args.times[which])
+
+
+def _run_table(args: Namespace, which: int, reports: int) -> Path | None:
+    """The table that was named for a side. Two launches of one report have one table."""
+    alone = args.after is None
+    found: Path | None = args.run_table_before if which == 0 and not alone else args.run_table
+    if alone and args.run_table_before is not None:
+        raise UsageError("--run-table-before is for two reports; of one: --run-table FILE")
+    if found is not None and reports > 1:
+        option = "--run-table-before" if which == 0 else "--run-table"
+        raise UsageError(
+            f"{option} is the table of one report, and this side has {reports}: keep each table "
+            "beside its report"
+        )
+    return found
 
 
 def _each_once(runs: Sequence[Run]) -> list[Run]:
@@ -205,10 +235,16 @@ def _gate(difference: Difference, args: Namespace) -> Gate | None:
         gates.append(_metric_gate(difference, metric, args.gate))
     gate = join(gates)
     if not gate.checked:
-        raise NotComparable(
-            "no kernel has a time on both sides, so nothing was gated; profile them with durations"
-        )
+        raise NotComparable(_nothing_gated(difference))
     return gate
+
+
+def _nothing_gated(difference: Difference) -> str:
+    if difference.no_total:
+        from keet.comparison.telling import headline
+
+        return f"nothing was gated. {headline(difference).rstrip('.')}"
+    return "no kernel has a time on both sides, so nothing was gated; profile them with durations"
 
 
 def _metric_gate(difference: Difference, metric: GatedMetric, percent: float) -> Gate:

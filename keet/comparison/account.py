@@ -72,6 +72,12 @@ class Part(NamedTuple):
     told: LaunchExplanation
     weight: float
     """How many launches as long as this one make the time of its kernel."""
+    volume: float | None = None
+    """How many launches as large as this one make the work of its kernel; None: as `weight`."""
+
+    @property
+    def repeated(self) -> float:
+        return self.weight if self.volume is None else self.volume
 
     @property
     def duration(self) -> Evidence | None:
@@ -122,9 +128,17 @@ class Account:
     """Both sides of a pair, with a book for what is computed from both."""
 
     def __init__(
-        self, before: Sequence[Part], after: Sequence[Part], book: Book, name: str
+        self,
+        before: Sequence[Part],
+        after: Sequence[Part],
+        book: Book,
+        name: str,
+        *,
+        whole_run: bool = False,
     ) -> None:
         self.before, self.after = tuple(before), tuple(after)
+        self.whole_run = whole_run
+        """The parts stand for launches of a run, other numbers of them on the two sides."""
         self.book = book
         self.name = name
         """Tells the pair's evidence from that of other pairs."""
@@ -192,7 +206,7 @@ class Account:
             known = [each for each in found if each is not None]
             if len(known) != len(metric_ids):
                 return None
-            total += part.weight * sum(float(each.value) for each in known)
+            total += part.repeated * sum(float(each.value) for each in known)
             sources += known
         if len(sources) == 1 and total == sources[0].value:
             return sources[0]

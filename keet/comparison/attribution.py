@@ -40,6 +40,7 @@ _WORK = (
     "dram_bytes_written",
     "l2_sectors",
 )
+_AMOUNTS = ("inst_executed_total", "dram_bytes_read", "dram_bytes_written", "l2_sectors")
 
 
 class Attribution(NamedTuple):
@@ -208,9 +209,14 @@ def _work(account: Account) -> Iterator[Attribution]:
     if len(account.before) != 1 or len(account.after) != 1:
         return
     for metric in _WORK:
-        one, other = (side[0].told.view.get(metric) for side in (account.before, account.after))
-        if one is None or other is None:
-            continue
-        change = Change(one.label, one, other)
-        if change.moved >= _MOVED:
-            yield Attribution("work", str(change), None, None, (one, other))
+        change = _change_of(account, metric)
+        if change and change.moved >= _MOVED:
+            yield Attribution("work", str(change), None, None, (change.before, change.after))
+
+
+def _change_of(account: Account, metric: str) -> Change | None:
+    """Of one launch; of a run, amounts are those of all launches."""
+    if account.whole_run and metric in _AMOUNTS:
+        return account.summed(metric)
+    one, other = (side[0].told.view.get(metric) for side in (account.before, account.after))
+    return Change(one.label, one, other) if one and other else None

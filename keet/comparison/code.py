@@ -58,6 +58,12 @@ def _opcodes(launch: Launch) -> frozenset[str] | None:
     return frozenset(str(opcode) for opcode, count in parts.pairs() if count)
 
 
+def uses_tensor_cores(launch: Launch) -> bool | None:
+    """By its opcodes (`HMMA`, `IMMA`, `HGMMA`); `None` where they are not known."""
+    opcodes = _opcodes(launch)
+    return None if opcodes is None else any("MMA" in opcode for opcode in opcodes)
+
+
 def _layout(launch: Launch) -> tuple[tuple[int, str], ...] | None:
     """Where each executed instruction lies, and the text of its source line where it is known."""
     addresses = InstructionTable(launch).addresses

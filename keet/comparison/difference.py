@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import NamedTuple
@@ -10,18 +9,18 @@ from typing import NamedTuple
 from keet.analysis.ledger import Book
 from keet.comparison.account import Account, Change, Part
 from keet.comparison.attribution import Attribution, attribute
+from keet.comparison.basis import choose_weighing, one_sided, pair_reasons, run_notes
 from keet.comparison.causes import Outcome, outcome
-from keet.comparison.comparability import (
-    Reason,
-    all_captured,
-    compare_captures,
-    compare_launches,
-    doubt_of,
-)
+from keet.comparison.comparability import compare_captures
 from keet.comparison.pairing import How, Pairing, pair_groups
-from keet.comparison.sides import Group, Run, Side, duration_of, groups_of
-from keet.comparison.timing import Timing, time_pair, total
-from keet.evidence import MEASURED_SPEEDUPS, Evidence
+from keet.comparison.reasons import Reason, doubt_of
+from keet.comparison.run_reasons import overlap, replay_differs
+from keet.comparison.sides import Group, Run, Side, groups_of
+from keet.comparison.time_evidence import Speedup, TimeEvidence
+from keet.comparison.timing import Timing
+from keet.comparison.weighing import Basis, NoTotal
+from keet.comparison.whole_run import WholeRun
+from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation, explain
 from keet.profile import Launch
 from keet.units import Quantity
@@ -35,15 +34,7 @@ _NO_TIMES = Reason(
     "a launch has no duration: profile it with: ncu --section SpeedOfLight, or "
     "--metrics gpu__time_duration.sum",
 )
-_ABOUT_TIMES = ("work_per_launch", "launch_counts")
 _NOTHING = Outcome((), (), (), ())
-
-
-class Speedup(NamedTuple):
-    """Time before over time after, and the factor as people say it: never below 1."""
-
-    ratio: Evidence
-    factor: Evidence
 
 
 class PairDifference(NamedTuple):
@@ -60,6 +51,18 @@ class PairDifference(NamedTuple):
     parts: tuple[tuple[Part, ...], tuple[Part, ...]] = ((), ())
     """The launches of both sides that were looked into."""
     limiters: tuple[str, str] | None = None
+    basis: Basis = "reports"
+    launches: tuple[float | None, float | None] = (None, None)
+    """What the times are of: see `Basis`; of `per_launch`, the launches of the reports."""
+    counted: Change | None = None
+    """Evidence of `launches`, where they are those of the runs."""
+
+    @property
+    def on_both(self) -> bool:
+        """Nothing was gone or new: each side has it, in its report or in its run."""
+        timing = self.timing
+        both = timing.before is not None and timing.after is not None
+        return both or bool(self.pairing.before and self.pairing.after)
 
     @property
     def kernel(self) -> str:
@@ -72,7 +75,7 @@ class PairDifference(NamedTuple):
     @property
     def evidence(self) -> Iterator[Evidence]:
         """Of its own sentences; the launches have more."""
-        changes = [self.time] if self.time else []
+        changes = [each for each in (self.time, self.counted) if each]
         yield from (piece for change in changes for piece in (change.before, change.after))
         yield from self.speedup or ()
         for each in self.attribution:
@@ -93,6 +96,19 @@ class Difference(NamedTuple):
     speedup: Speedup | None
     noise: Evidence
     evidence: tuple[Evidence, ...]
+    basis: Basis = "reports"
+    no_total: NoTotal | None = None
+    chosen_only: bool = False
+    """Of whole runs: the total is of launches that were chosen."""
+    launches: Change | None = None
+    """Launches of the runs; None: times are not of whole runs."""
+    not_profiled: Change | None = None
+    """Time of the kernels that no launch of either report stands for, in the runs."""
+
+    @property
+    def rows(self) -> int:
+        """What the total is made of."""
+        return len(self.pairs) + (self.not_profiled is not None)
 
     @property
     def forbidden(self) -> tuple[Reason, ...]:
@@ -154,59 +170,41 @@ class _Comparer:
         self._numbers = numbers
         self._explained = explained
         self._book = Book(numbers)
+        self._evidence = TimeEvidence(self._book)
         self._ledgers: list[Book] = [self._book]
         self._told: dict[int, LaunchExplanation] = {}
         """Launches that are looked into, by their identity."""
 
     def run(self, *, guess: bool) -> Difference:
-        captures = compare_captures(self._before, self._after)
         groups = [groups_of(side.first.launches) for side in self._sides]
         pairings = pair_groups(*groups, guess=guess)
         sure = pair_groups(*groups) if guess else pairings
+        found = [pair_reasons(each, *self._sides) for each in pairings]
+        self._weighing = choose_weighing(pairings, found, *self._sides)
+        captures = self._weighing.applying(compare_captures(*self._sides))
         reasons = [*captures, *_unpaired(pairings), *_guessed(pairings, sure)]
-        doubt = doubt_of(captures)
+        reasons += run_notes(self._weighing, pairings)
+        doubt = doubt_of(reasons)
         timed = [
-            (each, found, time_pair(each, *self._sides, doubt + doubt_of(found)))
-            for each in pairings
-            for found in [self._reasons(each)]
+            (each, reason, self._weighing.timing(each, doubt + doubt_of(reason)))
+            for each, told in zip(pairings, found, strict=True)
+            for reason in [self._weighing.of_pair(each, told)]
         ]
-        whole = _same_or(total([timing for *_, timing in timed]), captures)
+        timings = [timing for *_, timing in timed]
+        whole = _same_or(self._weighing.total(pairings, timings), captures)
         if whole.unmeasured:
             reasons.append(_NO_TIMES)
-        lone = self._lone([(each, timing) for each, _, timing in timed], whole)
+        lone = one_sided(self._weighing, pairings, timings, whole)
         if lone:
             reasons.append(lone)
             whole = whole._replace(doubt=whole.doubt + lone.doubt)
         looked_into = _longest([(each, timing) for each, _, timing in timed])
         self._explain([timed[number][0] for number in sorted(looked_into)])
         pairs = tuple(
-            self._pair(number, each, found, _same_or(timing, captures), deep=number in looked_into)
-            for number, (each, found, timing) in enumerate(timed)
+            self._pair(number, each, reason, _same_or(timing, captures), deep=number in looked_into)
+            for number, (each, reason, timing) in enumerate(timed)
         )
         return self._difference(tuple(reasons), pairs, whole)
-
-    def _lone(self, timed: Sequence[tuple[Pairing, Timing]], whole: Timing) -> Reason | None:
-        """Kernels of one side count in the total, unless they may just not have been captured."""
-        lone = [each for each, _ in timed if not (each.before and each.after)]
-        paired = total([timing for each, timing in timed if each.before and each.after])
-        if not lone or paired.speedup is None or whole.speedup is None:
-            return None
-        names = ", ".join(
-            f"{each.kernel} (only {'before' if each.before else 'after'})" for each in lone[:3]
-        )
-        more = f" and {len(lone) - 3} more" if len(lone) > 3 else ""
-        if all(all_captured(side.first.profile) for side in self._sides):
-            return Reason("one_sided", "note", f"{names}{more}: the total counts that")
-        text = f"{names}{more}: gone or new, or just not captured on the other side"
-        doubt = abs(math.log(whole.speedup / paired.speedup))
-        return Reason("one_sided", "weakens", text, doubt)
-
-    def _reasons(self, pairing: Pairing) -> tuple[Reason, ...]:
-        found = compare_launches(pairing, *(side.first.profile for side in self._sides))
-        if self._before.times == self._after.times == 1:
-            return found
-        # Who says how often each is launched has answered that question.
-        return tuple(reason for reason in found if reason.id not in _ABOUT_TIMES)
 
     @property
     def _sides(self) -> tuple[Side, Side]:
@@ -215,15 +213,43 @@ class _Comparer:
     def _difference(
         self, reasons: tuple[Reason, ...], pairs: tuple[PairDifference, ...], whole: Timing
     ) -> Difference:
-        time = self._times("all kernels", whole, ())
-        speedup = self._speedup("all kernels", whole, time)
+        name = "all kernels"
+        time = self._evidence.times(name, whole, ())
+        speedup = self._evidence.speedup(name, whole, time)
         noise = Quantity(100 * whole.noise, "%")
         said = self._book.derived("noise of the total", noise, "what chance may change")
-        evidence = [each for ledger in self._ledgers for each in ledger]
-        evidence.sort(key=lambda each: int(each.id[1:]))
-        return Difference(
-            self._before, self._after, reasons, pairs, whole, time, speedup, said, tuple(evidence)
+        found = Difference(
+            self._before,
+            self._after,
+            reasons,
+            pairs,
+            whole,
+            time,
+            speedup,
+            said,
+            (),
+            self._weighing.basis,
+            self._weighing.no_total,
         )
+        if isinstance(self._weighing, WholeRun):
+            found = self._of_runs(self._weighing, found)
+        return found._replace(evidence=self._all_evidence())
+
+    def _of_runs(self, runs: WholeRun, found: Difference) -> Difference:
+        """With what is known of whole runs only."""
+        launches = runs.all_launches([pair.pairing for pair in found.pairs])
+        rest = runs.rest
+        more = () if runs.chosen_only else overlap(runs, None, found.timing)
+        return found._replace(
+            reasons=(*found.reasons, *more),
+            chosen_only=runs.chosen_only,
+            launches=self._evidence.pair_of("all kernels", "launches", "launch", launches),
+            not_profiled=self._evidence.times("kernels not profiled", rest, ()) if rest else None,
+        )
+
+    def _all_evidence(self) -> tuple[Evidence, ...]:
+        evidence = [each for ledger in self._ledgers for each in ledger]
+        return tuple(sorted(evidence, key=lambda each: int(each.id[1:])))
 
     def _pair(
         self,
@@ -237,30 +263,60 @@ class _Comparer:
         name = f"pair {number}"
         parts = self._parts(pairing) if deep else ((), ())
         durations = [p.duration for side in parts for p in side if p.duration]
-        time = self._times(name, timing, durations)
-        speedup = self._speedup(name, timing, time)
-        if not (parts[0] and parts[1]):
-            return PairDifference(pairing, timing, time, speedup, reasons, (), _NOTHING, parts)
-        account = Account(*parts, self._book, name)
-        return PairDifference(
+        runs = self._weighing if isinstance(self._weighing, WholeRun) else None
+        time = self._evidence.times(name, timing, () if runs else durations)
+        speedup = self._evidence.speedup(name, timing, time)
+        before, after = (self._weighing.launches(which, pairing) for which in (0, 1))
+        pair = PairDifference(
             pairing,
             timing,
             time,
             speedup,
             reasons,
-            tuple(attribute(account, timing, pairing.how)),
-            outcome(account),
+            (),
+            _NOTHING,
             parts,
-            (_limiter(parts[0]), _limiter(parts[1])),
+            basis=self._weighing.basis,
+            launches=(before, after),
+        )
+        if parts[0] and parts[1]:
+            explains = not runs or not (timing.unmeasured or any(replay_differs(runs, parts)))
+            pair = self._accounted(pair, name, explains=explains)
+        return self._pair_of_runs(runs, pair, name) if runs else pair
+
+    def _accounted(self, pair: PairDifference, name: str, *, explains: bool) -> PairDifference:
+        """With what changed; `explains`: the replays show what happened in the runs."""
+        parts = pair.parts
+        in_run = self._weighing.basis == "run"
+        account = Account(*parts, self._book, name, whole_run=in_run)
+        told = attribute(account, pair.timing, pair.how) if explains else ()
+        return pair._replace(
+            attribution=tuple(told),
+            outcome=outcome(account),
+            limiters=(_limiter(parts[0]), _limiter(parts[1])),
         )
 
+    def _pair_of_runs(self, runs: WholeRun, pair: PairDifference, name: str) -> PairDifference:
+        known = [each for each in pair.launches if each is not None]
+        launches = (
+            self._evidence.pair_of(name, "launches", "launch", known) if len(known) == 2 else None
+        )
+        more = [*replay_differs(runs, pair.parts), *overlap(runs, pair.pairing, pair.timing)]
+        return pair._replace(counted=launches, reasons=(*pair.reasons, *more))
+
     def _parts(self, pairing: Pairing) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-        every = zip(self._sides, (pairing.before, pairing.after), pairing.typical, strict=True)
         before, after = (
-            tuple(self._part(side, *each) for each in zip(groups, typical, strict=True))
-            for side, groups, typical in every
+            tuple(
+                self._part(which, pairing, *each)
+                for each in zip(pairing.sides[which], pairing.typical[which], strict=True)
+            )
+            for which in (0, 1)
         )
         return before, after
+
+    def _part(self, which: int, pairing: Pairing, group: Group, launch: Launch) -> Part:
+        weight = self._weighing.part(which, pairing, group, launch)
+        return Part(self._told[id(launch)], weight.time, weight.volume)
 
     def _explain(self, pairings: Sequence[Pairing]) -> None:
         """A side at once: what its report lacks is looked up a single time."""
@@ -273,39 +329,6 @@ class _Comparer:
                 told = self._explained(launch) or self._told[id(launch)]
                 self._told[id(launch)] = told
                 self._ledgers.append(told.view.ledger)
-
-    def _part(self, side: Side, group: Group, launch: Launch) -> Part:
-        told = self._told[id(launch)]
-        own, times = duration_of(launch), group.times
-        weight = side.times * (sum(times) / own if own and times else len(group.launches))
-        return Part(told, weight)
-
-    # --- evidence of times
-
-    def _times(self, name: str, timing: Timing, durations: Sequence[Evidence]) -> Change | None:
-        if timing.unmeasured or (timing.before is None and timing.after is None):
-            return None
-        sides = [
-            self._book.derived(
-                f"{name}: time {word}", Quantity(ns or 0.0, "ns"), f"time {word}", *durations
-            )
-            for word, ns in (("before", timing.before), ("after", timing.after))
-        ]
-        return Change("time", *sides)
-
-    def _speedup(self, name: str, timing: Timing, time: Change | None) -> Speedup | None:
-        if timing.speedup is None or time is None:
-            return None
-        label, backwards = MEASURED_SPEEDUPS
-        ratio = self._factor(f"{name}: speedup", label, time, 1)
-        if timing.speedup >= 1:
-            return Speedup(ratio, ratio)
-        slowdown = self._factor(f"{name}: slowdown", backwards, time, -1)
-        return Speedup(ratio, slowdown)
-
-    def _factor(self, name: str, label: str, time: Change, power: int) -> Evidence:
-        ratio = (float(time.before.value) / float(time.after.value)) ** power
-        return self._book.derived(name, Quantity(ratio, "x"), label, time.before, time.after)
 
 
 def _unpaired(pairings: Sequence[Pairing]) -> Iterator[Reason]:

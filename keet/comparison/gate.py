@@ -74,6 +74,11 @@ class Gate(NamedTuple):
     """What was asked for and is not in the reports."""
     alone: tuple[str, ...] = ()
     """Kernels that are on one side only: nothing was gated of them but the total."""
+    not_gated: tuple[str, ...] = ()
+    """What was not judged, in sentences: a total that is not there, kernels that can't be
+    compared."""
+    total: bool = False
+    """The total was gated, besides single kernels."""
 
     @property
     def failed(self) -> bool:
@@ -102,9 +107,12 @@ def _direction(name: str, unit: str) -> Better | None:
 
 
 def gate_time(difference: Difference, percent: float) -> Gate:
-    """The total, and every kernel that takes a hundredth of the time."""
+    """The total, and every kernel that takes a hundredth of the time. Where there is no total,
+    every kernel, per launch."""
     pairs = [(pair, pair.timing) for pair in _gated(difference)]
-    rows = [(None, difference.timing), *pairs] if len(difference.pairs) > 1 else pairs
+    judged = [(pair, timing) for pair, timing in pairs if not _incomparable(pair)]
+    total = difference.rows > 1 and not difference.no_total
+    rows = [(None, difference.timing), *judged] if total else judged
     found, blurred, checked = [], [], 0
     for pair, timing in rows:
         if timing.before is None or timing.after is None or timing.unmeasured:
@@ -113,24 +121,53 @@ def gate_time(difference: Difference, percent: float) -> Gate:
         worse, noise = timing.after / timing.before - 1, timing.noise + timing.doubt
         before, after = Quantity(timing.before, "ns"), Quantity(timing.after, "ns")
         if worse > percent / 100 and math.log1p(worse) > noise:
-            found.append(Regression(pair, "time", before, after, worse, noise))
+            found.append(Regression(pair, _metric(difference), before, after, worse, noise))
         elif worse + noise > percent / 100 and noise > percent / 100:
             blurred.append(pair.kernel if pair else "all kernels")
-    return Gate(percent, tuple(found), checked, tuple(blurred), alone=_alone(difference))
+    return Gate(
+        percent,
+        tuple(found),
+        checked,
+        tuple(blurred),
+        alone=_alone(difference),
+        not_gated=tuple(_not_gated(difference)),
+        total=total,
+    )
+
+
+def _metric(difference: Difference) -> str:
+    return {"run": "time in the run", "per_launch": "time per launch", "reports": "time"}[
+        difference.basis
+    ]
+
+
+def _incomparable(pair: PairDifference) -> bool:
+    """Per launch: one launch may do the work of several on the other side."""
+    sized = ("work_per_launch", "launch_size", "launch_work")
+    return pair.basis == "per_launch" and any(reason.id in sized for reason in pair.reasons)
+
+
+def _not_gated(difference: Difference) -> Iterator[str]:
+    if difference.no_total:
+        yield f"the total was not gated: {difference.no_total.cause}; kernels are gated per launch"
+    names = [pair.kernel for pair in difference.pairs if _incomparable(pair)]
+    if names:
+        yield f"not gated, a launch may do other work than before: {', '.join(names[:5])}"
 
 
 def _alone(difference: Difference) -> tuple[str, ...]:
-    lone = (p for p in difference.pairs if not (p.pairing.before and p.pairing.after))
+    lone = (p for p in difference.pairs if not p.on_both)
     return tuple(
         f"{pair.kernel} ({'only before' if pair.pairing.before else 'only after'})" for pair in lone
     )
 
 
 def _gated(difference: Difference) -> Iterator[PairDifference]:
+    """Without a total, nobody knows which kernels matter."""
     whole = max(difference.timing.before or 0.0, difference.timing.after or 0.0)
     for pair in difference.pairs:
         longest = max(pair.timing.before or 0.0, pair.timing.after or 0.0)
-        if pair.pairing.before and pair.pairing.after and longest >= _MATTERS * whole:
+        if pair.on_both and longest >= _MATTERS * whole:
             yield pair
 
 
@@ -224,4 +261,6 @@ def join(gates: Sequence[Gate]) -> Gate:
         tuple(each for gate in gates for each in gate.blurred),
         tuple(each for gate in gates for each in gate.missing),
         tuple(dict.fromkeys(each for gate in gates for each in gate.alone)),
+        tuple(dict.fromkeys(each for gate in gates for each in gate.not_gated)),
+        any(gate.total for gate in gates),
     )

@@ -43,6 +43,10 @@ class Pairing(NamedTuple):
     how: How
 
     @property
+    def sides(self) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+        return self.before, self.after
+
+    @property
     def kernel(self) -> str:
         """What people call it: the one name, or both."""
         names = [

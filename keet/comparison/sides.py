@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from keet.profile import Launch, Profile
 from keet.profile.launch import Dim3
+
+_SELECTING = re.compile(
+    r"(?<!\S)(-k|-s|--kernel-name|--kernel-id|--launch-skip|--nvtx-include|--nvtx-exclude"
+    r"|--launch-skip-before-match|--graph-profiling|--range-filter|--profile-from-start"
+    r"|--devices)[\s=]"
+)
+"""Options of ncu that choose launches."""
 
 
 class Run(NamedTuple):
@@ -16,13 +24,45 @@ class Run(NamedTuple):
     profile: Profile
     launches: tuple[Launch, ...]
 
+    @property
+    def partial(self) -> bool:
+        """Some launches of the report were chosen."""
+        return len(self.launches) != len(self.profile.launches)
+
+    def holds_all(self, names: Collection[str]) -> bool:
+        """Every launch that the program made of these kernels counts here."""
+        if not self.partial or not all_captured(self.profile):
+            return all_captured(self.profile)
+        chosen = {launch.id for launch in self.launches}
+        return all(
+            launch.id in chosen for launch in self.profile.launches if launch.name.full in names
+        )
+
+
+def all_captured(profile: Profile) -> bool:
+    """ncu was told to profile every launch, or fewer came than it was told to."""
+    line = profile.provenance.command_line
+    if line is None or _SELECTING.search(line):
+        return False
+    limit = re.search(r"(?<!\S)(?:--launch-count|-c)(?:\s+|=)(\d+)", line)
+    return limit is None or len(profile.launches) < int(limit[1])
+
 
 class Side(NamedTuple):
     """Before, or after: the same program, profiled once or several times."""
 
     runs: tuple[Run, ...]
-    times: int = 1
-    """How often the program does what the report shows once."""
+    times: int | None = None
+    """How often the program does what the report shows once; None: nobody said."""
+
+    @property
+    def scale(self) -> int:
+        return self.times or 1
+
+    @property
+    def has_tables(self) -> bool:
+        """The whole run is known, for each of its reports."""
+        return all(run.profile.run is not None for run in self.runs)
 
     @property
     def first(self) -> Run:

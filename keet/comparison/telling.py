@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 from keet.analysis.findings import Finding
 from keet.comparison.account import Change, Part
-from keet.comparison.difference import Difference, PairDifference, Speedup
+from keet.comparison.difference import Difference, PairDifference
 from keet.comparison.pairing import How
+from keet.comparison.sides import Side
+from keet.comparison.time_evidence import Speedup
 from keet.comparison.timing import Timing
 from keet.evidence import Evidence
 from keet.explanation.analyst import forecast_text
 from keet.explanation.grounding import Grounding, check_grounding
+from keet.profile.run_table import RECORDER_NAMES, RunPositions
 
 _HOW: dict[How, str] = {
     "same": "",
@@ -26,25 +29,102 @@ _HOW: dict[How, str] = {
 }
 
 
+_IN_RUN, _PER_LAUNCH = " in the run", " per launch"
+_CHOSEN = " (the chosen launches only)"
+_NO_TIMES = "no times that could be compared"
+NOT_PROFILED = "kernels that were not profiled"
+_REMEDY = (
+    "profile both with keet profile, which records the whole run, name tables of the runs with "
+    "--run-table, or say how often each is launched: --times N:M"
+)
+
+
 def headline(difference: Difference) -> str:
     """The verdict in one sentence."""
+    if difference.no_total:
+        return (
+            f"No total can be given: {difference.no_total.cause}, and the reports do not hold all "
+            f"launches; {_REMEDY}."
+        )
     if difference.time is None:
         return "The reports have no times that could be compared."
-    of = "" if len(difference.pairs) == 1 else " in total"
+    of = "" if difference.rows == 1 else " in total"
     told = _verdict(difference.timing, difference.speedup)
-    return f"{told}{of}: {_times(difference.time)}, noise {difference.noise:.1f}."
+    where = _IN_RUN if difference.basis == "run" else ""
+    where += _CHOSEN if difference.chosen_only else ""
+    return f"{told}{of}: {_times(difference.time)}{where}, noise {difference.noise:.1f}."
+
+
+def basis_text(difference: Difference) -> str | None:
+    """What the times are of, where they are not those of the reports."""
+    if difference.launches is None:
+        return None
+    before, after = (
+        _count(each) for each in (difference.launches.before, difference.launches.after)
+    )
+    tables = (_run_of(side).table.recorder for side in (difference.before, difference.after))
+    recorded = ", ".join(dict.fromkeys(RECORDER_NAMES[each] for each in tables))
+    of = "of the chosen launches " if difference.chosen_only else ""
+    return (
+        f"Times are the GPU time {of}in the whole run ({recorded}): {before} launches before, "
+        f"{after} after."
+    )
+
+
+def _run_of(side: Side) -> RunPositions:
+    positions = side.first.profile.in_run
+    if positions is None:
+        raise ValueError("the run of this report is not known")
+    return positions
+
+
+def not_profiled_text(difference: Difference) -> str | None:
+    if difference.not_profiled is None:
+        return None
+    time = difference.not_profiled
+    return f"{NOT_PROFILED}: {time.before} before, {time.after} after"
+
+
+def counted_launches(launches: Change, noun: str = " launches") -> str:
+    """`400 launches → 1`, or `400 launches` where there are as many."""
+    one, other = (_count(each) for each in (launches.before, launches.after))
+    said = f"{one}{noun[:-2] if noun and one == '1' else noun}"
+    return said if one == other else f"{said} → {other}"
+
+
+def _count(number: Evidence) -> str:
+    """A fraction where several profiled launches share launches that nothing tells apart."""
+    value = float(number.value)
+    digits = 0 if abs(value - round(value)) < 0.05 or value >= 100 else 1
+    return f"{value:,.{digits}f}"
 
 
 def pair_headline(pair: PairDifference) -> str:
     if pair.time is None:
-        return "no times that could be compared"
-    if pair.how == "removed":
-        return f"gone: {pair.time.before}"
-    if pair.how == "added":
-        return f"new: {pair.time.after}"
+        return "its time in the run is not known" if pair.basis == "run" else _NO_TIMES
+    if not pair.on_both:
+        return _one_sided(pair, pair.time)
     told = _verdict(pair.timing, pair.speedup)
     limited = limits(pair)
-    return f"{told[:1].lower()}{told[1:]}: {_times(pair.time)}{f'; {limited}' if limited else ''}"
+    per = _PER_LAUNCH if pair.basis == "per_launch" else ""
+    said = f"{told[:1].lower()}{told[1:]}{per}: {_times(pair.time)}{_in_run(pair)}"
+    return f"{said}{f'; {limited}' if limited else ''}"
+
+
+def _in_run(pair: PairDifference) -> str:
+    if pair.basis != "run":
+        return ""
+    return _IN_RUN + (f" ({counted_launches(pair.counted)})" if pair.counted else "")
+
+
+def _one_sided(pair: PairDifference, time: Change) -> str:
+    word, ns = ("gone", time.before) if pair.pairing.before else ("new", time.after)
+    count = ""
+    if pair.counted:
+        number = _count(pair.counted.before if pair.pairing.before else pair.counted.after)
+        count = f" ({number} {'launch' if number == '1' else 'launches'})"
+    where = {"run": _IN_RUN, "per_launch": _PER_LAUNCH, "reports": ""}[pair.basis]
+    return f"{word}: {ns}{where}{count}"
 
 
 def _verdict(timing: Timing, speedup: Speedup | None) -> str:
@@ -70,6 +150,8 @@ def limits(pair: PairDifference) -> str | None:
 
 
 def how_paired(pair: PairDifference) -> str:
+    if pair.on_both and not (pair.pairing.before and pair.pairing.after):
+        return f"profiled {_HOW[pair.how]}"
     return _HOW[pair.how]
 
 
@@ -80,22 +162,25 @@ class NextStep(NamedTuple):
     finding: Finding
     saved: float
     """Nanoseconds that it would save, by its forecast."""
-    whole: float
-    """Nanoseconds of everything."""
+    whole: float | None
+    """Nanoseconds of everything; None: not known."""
 
     @property
     def text(self) -> str:
+        said = (
+            f"{self.part.told.launch.kernel}: {self.finding.title.lower()}"
+            f"{self.finding.here}, {forecast_text(self.finding)}"
+        )
+        if self.whole is None:
+            return said
         share = self.saved / self.whole if self.whole else 0.0
         gain = f"{share:.0%}" if share >= 0.01 else "less than 1%"
-        return (
-            f"{self.part.told.launch.kernel}: {self.finding.title.lower()}"
-            f"{self.finding.here}, {forecast_text(self.finding)}; that is {gain} of the whole"
-        )
+        return f"{said}; that is {gain} of the whole"
 
 
 def next_step(difference: Difference) -> NextStep | None:
     """What to fix next: after, the finding that costs most time."""
-    whole = difference.timing.after or 0.0
+    whole = None if difference.no_total else difference.timing.after or 0.0
     left = [
         NextStep(part, finding, _cost(part, finding), whole)
         for pair in difference.pairs
@@ -124,6 +209,7 @@ def nothing_next(difference: Difference) -> str:
 def texts_of(difference: Difference) -> Iterator[str]:
     """Every sentence that is printed; forecasts are checked where they are made."""
     yield headline(difference)
+    yield from filter(None, (basis_text(difference), not_profiled_text(difference)))
     for pair in difference.pairs:
         yield pair_headline(pair)
         yield from (each.what.removeprefix(each.where) for each in pair.attribution)

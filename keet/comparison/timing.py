@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from keet.comparison.noise import between_sessions, within_session
 from keet.comparison.pairing import Pairing
-from keet.comparison.sides import Group, Side, time_in
+from keet.comparison.sides import Group, Run, Side, time_in
 
 Word = Literal["faster", "slower", "unchanged", "inconclusive"]
 
@@ -68,7 +68,7 @@ class Timing(NamedTuple):
         return "unchanged" if clear else "inconclusive"
 
 
-class _Measured(NamedTuple):
+class Measured(NamedTuple):
     """A side of a pair: what all its launches took, run by run."""
 
     times: list[float]
@@ -99,25 +99,68 @@ class _Measured(NamedTuple):
         return between / self.sessions + scale * self.within / len(self.times)
 
 
-def time_pair(pairing: Pairing, before: Side, after: Side, doubt: float = 0.0) -> Timing:
-    one, other = _measure(before, pairing.before), _measure(after, pairing.after)
+Weights = tuple[Sequence[float], Sequence[float]]
+"""How often each group of a pairing counts, before and after."""
+
+
+def time_pair(
+    pairing: Pairing,
+    before: Side,
+    after: Side,
+    doubt: float = 0.0,
+    weights: Weights | None = None,
+) -> Timing:
+    """`weights`: as often as the reports have them, unless told otherwise."""
+    ones, others = weights or (
+        [float(before.scale)] * len(pairing.before),
+        [float(after.scale)] * len(pairing.after),
+    )
+    one = _measure(before, pairing.before, ones)
+    other = _measure(after, pairing.after, others)
     missing = (pairing.before and not one) or (pairing.after and not other)
     known = [each for each in (one, other) if each]
-    noise = 0.0 if missing else _noise(pairing, known, by_turns=_by_turns(before, after))
+    spread = _launch_variance(pairing, min((len(each.times) for each in known), default=1))
+    noise = 0.0 if missing else _noise(known, spread, by_turns=_by_turns(before, after))
     return Timing(_mean(one), _mean(other), noise, doubt, bool(missing))
 
 
-def _mean(side: _Measured | None) -> float | None:
+def time_runs(
+    one: Measured | None, other: Measured | None, before: Side, after: Side, doubt: float = 0.0
+) -> Timing:
+    """Of times that are known for whole runs: no launch stands for others by chance."""
+    known = [each for each in (one, other) if each]
+    noise = _noise(known, 0.0, by_turns=_by_turns(before, after))
+    return Timing(_mean(one), _mean(other), noise, doubt)
+
+
+def measured(side: Side, times: Sequence[float], launches: float) -> Measured | None:
+    """`launches`: what the times are of, to tell how long one takes; None: it takes no time."""
+    positive = [time for time in times if time > 0]
+    if not positive:
+        return None
+    one_launch = statistics.fmean(positive) / max(launches, 1.0)
+    return Measured(positive, one_launch, _sessions(_captured(side)))
+
+
+def _mean(side: Measured | None) -> float | None:
     return statistics.fmean(side.times) if side else None
 
 
-def _measure(side: Side, groups: Sequence[Group]) -> _Measured | None:
-    found = [time_in(run, groups) for run in side.runs] if groups else []
-    times = [time * side.times for time in found if time is not None]
+def _measure(side: Side, groups: Sequence[Group], weights: Sequence[float]) -> Measured | None:
+    found = [_weighted_time(run, groups, weights) for run in side.runs] if groups else []
+    times = [time for time in found if time is not None]
     if not times:
         return None
-    launches = sum(len(group.launches) for group in groups) * side.times
-    return _Measured(times, statistics.fmean(times) / launches, _sessions(_captured(side)))
+    launches = sum(w * len(group.launches) for w, group in zip(weights, groups, strict=True))
+    return Measured(times, statistics.fmean(times) / launches, _sessions(_captured(side)))
+
+
+def _weighted_time(run: Run, groups: Sequence[Group], weights: Sequence[float]) -> float | None:
+    found = [time_in(run, [group]) for group in groups]
+    known = [time for time in found if time is not None]
+    if len(known) != len(found):
+        return None
+    return sum(weight * time for weight, time in zip(weights, known, strict=True))
 
 
 def _sessions(captured: Sequence[datetime]) -> int:
@@ -139,17 +182,16 @@ def _by_turns(before: Side, after: Side) -> bool:
     return one[0] < other[-1] and other[0] < one[-1]
 
 
-def _noise(pairing: Pairing, sides: Sequence[_Measured], *, by_turns: bool) -> float:
+def _noise(sides: Sequence[Measured], launch_variance: float, *, by_turns: bool) -> float:
     """What is on one side only is as uncertain as if it stood against its like."""
     if not sides:
         return 0.0
     scale = _scale(sides)
     runs = sum(side.variance(scale, by_turns=by_turns) for side in sides) * (2 / len(sides))
-    fewest = min(len(side.times) for side in sides)
-    return _COVER * math.sqrt(runs + _launch_variance(pairing, fewest))
+    return _COVER * math.sqrt(runs + launch_variance)
 
 
-def _scale(sides: Sequence[_Measured]) -> float:
+def _scale(sides: Sequence[Measured]) -> float:
     """How far the runs differ, over how far they were assumed to: the assumption counts as some
     further runs that differ just so."""
     squares, degrees = 0.0, 0

@@ -13,12 +13,15 @@ from rich.text import Text
 
 from keet.catalog import findings
 from keet.comparison.attribution import Attribution
-from keet.comparison.comparability import Reason
 from keet.comparison.difference import Difference, PairDifference
 from keet.comparison.gate import Gate
+from keet.comparison.reasons import Reason
 from keet.comparison.sides import Group as KernelGroup
 from keet.comparison.sides import Side
 from keet.comparison.telling import (
+    NOT_PROFILED,
+    basis_text,
+    counted_launches,
     grounded,
     headline,
     how_paired,
@@ -52,15 +55,22 @@ _ROWS = 20
 def diff_view(difference: Difference, gate: Gate | None, top: int, width: int) -> Group:
     said = Text(headline(difference), style=_STYLE[difference.timing.word])
     parts: list[RenderableType] = [said, _heading(difference)]
+    if basis := basis_text(difference):
+        parts.append(Text(basis))
     parts += _reasons(difference.all_reasons)
-    if len(difference.pairs) > 1:
-        parts += ["", _table(difference.pairs, width)]
+    if difference.rows > 1:
+        parts += ["", _table(difference, width)]
     for pair in told_in_full(difference.pairs, top):
-        parts += ["", *_pair(pair, alone=len(difference.pairs) == 1)]
+        parts += ["", *_pair(pair, alone=is_alone(difference))]
     parts += ["", *_closing(difference)]
     if gate:
         parts += ["", *_gate(gate)]
     return Group(*parts)
+
+
+def is_alone(difference: Difference) -> bool:
+    """The verdict is that of the only kernel."""
+    return difference.rows == 1 and difference.basis != "per_launch"
 
 
 def told_in_full(pairs: Sequence[PairDifference], top: int) -> list[PairDifference]:
@@ -108,41 +118,65 @@ def numbers_of(groups: Sequence[KernelGroup]) -> str:
 
 
 def change_of(pair: PairDifference) -> str:
-    if pair.how in ("removed", "added"):
-        return {"removed": "gone", "added": "new"}[pair.how]
+    if not pair.on_both:
+        return "gone" if pair.pairing.before else "new"
     return pair_headline(pair).partition(":")[0]
 
 
-def _table(pairs: Sequence[PairDifference], width: int) -> Table:
+def time_headings(difference: Difference) -> tuple[str, str]:
+    per = " per launch" if difference.basis == "per_launch" else ""
+    return f"before{per}", f"after{per}"
+
+
+def _table(difference: Difference, width: int) -> Table:
+    pairs = difference.pairs
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
-    for name, right in (("#", False), ("→ #", False), ("Kernel", False), ("Before", True),
-                        ("After", True), ("Change", True), ("Limited by", False)):  # fmt: skip
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    before, after = (each.capitalize() for each in time_headings(difference))
+    launches = ["Launches"] if difference.basis == "run" else []
+    right = {before, after, "Change", "Launches"}
+    for name in ("#", "→ #", "Kernel", *launches, before, after, "Change", "Limited by"):
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     if width < 100:
         table.columns.pop()
     for pair in pairs[:_ROWS]:
         table.add_row(*_row(pair)[: len(table.columns)])
     if len(pairs) > _ROWS:
         table.caption = f"and {len(pairs) - _ROWS} more kernels"
+    if rest := difference.not_profiled:
+        cells = ["", "", NOT_PROFILED, "", str(rest.before), str(rest.after), "", ""]
+        table.add_row(*cells[: len(table.columns)])
     return table
 
 
 def _row(pair: PairDifference) -> list[RenderableType]:
-    before, after = ("-", "-")
-    if pair.time:
-        before = str(pair.time.before) if pair.pairing.before else "-"
-        after = str(pair.time.after) if pair.pairing.after else "-"
+    before, after = shown_times(pair)
     limits = " → ".join(dict.fromkeys(pair.limiters or ()))
-    word = pair.timing.word if pair.pairing.before and pair.pairing.after else "unchanged"
+    word = pair.timing.word if pair.on_both else "unchanged"
     return [
         numbers_of(pair.pairing.before),
         numbers_of(pair.pairing.after),
         Text(pair.kernel),
+        *launch_cells(pair),
         before,
         after,
         Text(change_of(pair), style=_STYLE[word]),
         limits,
     ]
+
+
+def shown_times(pair: PairDifference) -> tuple[str, str]:
+    """In cells of a table: `-` where a side has no such kernel, or no time."""
+    timing, time = pair.timing, pair.time
+    before = str(time.before) if time and timing.before is not None else "-"
+    after = str(time.after) if time and timing.after is not None else "-"
+    return before, after
+
+
+def launch_cells(pair: PairDifference) -> list[str]:
+    """Of the runs; no cell where the times are not of runs."""
+    if pair.basis != "run":
+        return []
+    return [counted_launches(pair.counted, noun="") if pair.counted else "-"]
 
 
 def _pair(pair: PairDifference, *, alone: bool) -> Iterator[RenderableType]:
@@ -235,3 +269,4 @@ def gate_notes(gate: Gate) -> Iterator[str]:
         yield f"not gated by itself: {', '.join(gate.alone[:5])}"
     if gate.missing:
         yield f"not on both sides: {', '.join(gate.missing[:3])}"
+    yield from gate.not_gated

@@ -8,14 +8,16 @@ from typing import Literal
 
 from pydantic import Field
 
+from keet.comparison.account import Change
 from keet.comparison.attribution import Attribution, Kind
-from keet.comparison.comparability import Reason, Severity
 from keet.comparison.difference import Difference, PairDifference
 from keet.comparison.gate import Gate, Regression
 from keet.comparison.pairing import How
+from keet.comparison.reasons import Reason, Severity
 from keet.comparison.sides import Group, Side
 from keet.comparison.telling import grounded, headline, next_step, pair_headline
 from keet.comparison.timing import Word
+from keet.comparison.weighing import Basis
 from keet.explanation.analyst import Explanation
 from keet.profile.launch import Location
 from keet.render.documents import (
@@ -62,7 +64,14 @@ class ChangeVerdictDocument(Document):
     speedup: float | None = Field(description="time before over time after; null: not measured")
     noise: float = Field(description="what chance may change the speed-up by: 0.05 is 5 %")
     headline: str
-    before: QuantityDocument | None = Field(description="microseconds, all launches together")
+    basis: Basis = Field(
+        description="what the times are of: `run`, GPU busy time in whole runs without a profiler; "
+        "`reports`, all launches of the reports together; `per_launch`, one launch, because how "
+        "often each kernel is launched is not known (then there is no total)"
+    )
+    before: QuantityDocument | None = Field(
+        description="microseconds, of all launches together unless `basis` is `per_launch`"
+    )
     after: QuantityDocument | None
 
 
@@ -86,6 +95,20 @@ class AttributionDocument(Document):
     evidence: list[str]
 
 
+class LaunchCountsDocument(Document):
+    """Launches that the times of a pair are of: of the runs where `basis` is `run`, else of the
+    reports, as often as `times` says. A fraction where several profiled launches stand for launches
+    that the table of the run does not tell apart."""
+
+    before: int | float | None = Field(description="null: the table of the run has no such kernel")
+    after: int | float | None
+
+
+class TimesDocument(Document):
+    before: QuantityDocument = Field(description="microseconds")
+    after: QuantityDocument
+
+
 class PairDocument(Document):
     before: list[int] = Field(description="launches of the report before; empty: it is new")
     after: list[int]
@@ -93,6 +116,7 @@ class PairDocument(Document):
     how: How = Field(description="how the two were found to be one kernel")
     verdict: ChangeVerdictDocument
     speedup: float | None
+    launches: LaunchCountsDocument
     limiter: list[str] | None = Field(description="before and after; null: not looked into")
     attribution: list[AttributionDocument] = Field(description="causes first")
     fixed: list[str] = Field(description="ids of findings")
@@ -126,6 +150,8 @@ class GateDocument(Document):
     regressions: list[RegressionDocument]
     blurred: list[str] = Field(description="kernels whose noise is wider than the gate")
     missing: list[str]
+    total_gated: bool = Field(description="false: there is no total, or only one kernel")
+    not_gated: list[str] = Field(description="what was not judged and why, in sentences")
 
 
 class DiffDocument(Document):
@@ -138,6 +164,11 @@ class DiffDocument(Document):
     comparability: ComparabilityDocument
     verdict: ChangeVerdictDocument
     pairs: list[PairDocument]
+    not_profiled: TimesDocument | None = Field(
+        description="kernels of the runs that no launch of either report stands for: with the "
+        "pairs they add up to the total; null: `basis` is not `run`, or there are none, or only "
+        "some launches were chosen"
+    )
     next: NextDocument | None = Field(description="the costliest finding that is left")
     gate: GateDocument | None = Field(description="null: no gate was asked for")
     grounding: GroundingDocument
@@ -170,6 +201,7 @@ def diff_document(difference: Difference, gate: Gate | None) -> DiffDocument:
         ),
         verdict=_total(difference),
         pairs=[_pair(pair) for pair in difference.pairs],
+        not_profiled=_times(difference.not_profiled) if difference.not_profiled else None,
         next=_next(difference),
         gate=_gate(gate) if gate else None,
         grounding=GroundingDocument(
@@ -187,7 +219,7 @@ def _side(side: Side) -> SideDocument:
         **dict(first),
         devices=[device_document(device) for device in side.first.profile.devices],
         further_runs=others,
-        times=side.times,
+        times=side.scale,
     )
 
 
@@ -206,9 +238,25 @@ def _verdict(told: Difference | PairDifference, text: str) -> ChangeVerdictDocum
         speedup=timing.speedup,
         noise=timing.noise,
         headline=text,
+        basis=told.basis,
         before=_microseconds(timing.before),
         after=_microseconds(timing.after),
     )
+
+
+def _times(time: Change) -> TimesDocument:
+    before, after = (
+        quantity_document(Quantity(each.value, each.unit).to("us"))
+        for each in (time.before, time.after)
+    )
+    return TimesDocument(before=before, after=after)
+
+
+def _launches(pair: PairDifference) -> LaunchCountsDocument:
+    before, after = (
+        int(each) if each is not None and each == int(each) else each for each in pair.launches
+    )
+    return LaunchCountsDocument(before=before, after=after)
 
 
 def _microseconds(ns: float | None) -> QuantityDocument | None:
@@ -223,6 +271,7 @@ def _pair(pair: PairDifference) -> PairDocument:
         how=pair.how,
         verdict=_verdict(pair, pair_headline(pair)),
         speedup=pair.timing.speedup,
+        launches=_launches(pair),
         limiter=list(pair.limiters) if pair.limiters else None,
         attribution=[_attribution(each) for each in pair.attribution],
         fixed=list(pair.outcome.fixed),
@@ -278,6 +327,8 @@ def _gate(gate: Gate) -> GateDocument:
         regressions=[_regression(each) for each in gate.regressions],
         blurred=list(gate.blurred),
         missing=list(gate.missing),
+        total_gated=gate.total,
+        not_gated=list(gate.not_gated),
     )
 
 

@@ -8,6 +8,8 @@ from keet.comparison.attribution import Attribution
 from keet.comparison.difference import Difference, PairDifference
 from keet.comparison.gate import Gate
 from keet.comparison.telling import (
+    NOT_PROFILED,
+    basis_text,
     grounded,
     headline,
     how_paired,
@@ -21,7 +23,11 @@ from keet.render.diff import (
     finding_words,
     gate_notes,
     gate_verdict,
+    is_alone,
+    launch_cells,
+    shown_times,
     side_name,
+    time_headings,
     told_in_full,
 )
 from keet.render.markdown import code, prose, table
@@ -36,22 +42,29 @@ _FOLDED = ("unit", "stall", "work")
 
 def diff_markdown(difference: Difference, gate: Gate | None, top: int) -> str:
     blocks = [_heading(difference, gate), _sides(difference)]
+    blocks += [prose(each) for each in (_said(difference)[1], basis_text(difference)) if each]
     blocks += _gate(gate) if gate else []
     blocks += [f"> {prose(f'{SEVERITY[r.severity]}: {r.text}')}" for r in difference.all_reasons]
-    if len(difference.pairs) > 1:
+    if difference.rows > 1:
         blocks.append(_table(difference))
     for pair in told_in_full(difference.pairs, top):
-        blocks += _pair(pair, alone=len(difference.pairs) == 1)
+        blocks += _pair(pair, alone=is_alone(difference))
     blocks += _closing(difference)
     return "\n\n".join(blocks) + "\n"
 
 
 def _heading(difference: Difference, gate: Gate | None) -> str:
     """What decides comes first."""
-    told = prose(headline(difference).rstrip("."))
+    told = prose(_said(difference)[0])
     if gate is None:
         return f"## {_MARK[difference.timing.word]} keet: {told}"
     return f"## {'❌' if gate.failed else '✅'} keet: {prose(gate_verdict(gate))}; {told}"
+
+
+def _said(difference: Difference) -> tuple[str, str]:
+    """The verdict, and what to do where there is none: a heading is short."""
+    said, _, remedy = headline(difference).rstrip(".").partition("; ")
+    return said, f"{remedy[:1].upper()}{remedy[1:]}." if remedy else ""
 
 
 def _sides(difference: Difference) -> str:
@@ -72,18 +85,21 @@ def _gate(gate: Gate) -> Iterator[str]:
 
 def _table(difference: Difference) -> str:
     rows = [_row(pair) for pair in difference.pairs[:_ROWS]]
-    told = table(["kernel", "before", "after", "change", "noise"], rows)
+    launches = ["launches"] if difference.basis == "run" else []
+    if rest := difference.not_profiled:
+        rows.append([NOT_PROFILED, "", str(rest.before), str(rest.after), "", ""])
+    told = table(["kernel", *launches, *time_headings(difference), "change", "noise"], rows)
     more = len(difference.pairs) - _ROWS
     return f"{told}\n\nand {more} more kernels" if more > 0 else told
 
 
 def _row(pair: PairDifference) -> list[str]:
-    paired = bool(pair.pairing.before and pair.pairing.after)
+    paired = pair.on_both
     mark = _MARK[pair.timing.word] if paired else "➖" if pair.pairing.before else "➕"
     return [
         code(pair.kernel),
-        str(pair.time.before) if pair.time and pair.pairing.before else "-",
-        str(pair.time.after) if pair.time and pair.pairing.after else "-",
+        *launch_cells(pair),
+        *shown_times(pair),
         f"{mark} {change_of(pair)}",
         f"{pair.timing.noise:.1%}" if paired else "",
     ]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from keet.catalog import MetricSpec, metrics
 from keet.comparison.attribution import Attribution
 from keet.comparison.difference import Difference, PairDifference
-from keet.comparison.telling import headline, pair_headline
+from keet.comparison.telling import basis_text, headline, not_profiled_text, pair_headline
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.grounding import check_grounding
@@ -67,10 +67,16 @@ def _reasons(difference: Difference) -> Iterator[str]:
 
 
 def _kernels(difference: Difference, say: Telling) -> Iterator[str]:
-    """All kernels, where there are several."""
-    if len(difference.pairs) == 1:
+    """All kernels, where there are several, or where the times need a word."""
+    if basis := basis_text(difference):
+        yield _cited(basis, difference.evidence, say)
+    if difference.rows == 1 and not difference.no_total:
         return
     yield f"total {_cited(headline(difference), difference.evidence, say)}"
+    if rest := not_profiled_text(difference):
+        yield f"- {_cited(rest, difference.evidence, say)}"
+    if difference.rows == 1:
+        return
     for pair in sorted(difference.pairs, key=_weight, reverse=True)[:_KERNELS]:
         words = _cited(pair_headline(pair), difference.evidence, say)
         yield f"- {quote(pair.kernel, 80)} {words}"

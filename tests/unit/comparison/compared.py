@@ -42,6 +42,15 @@ MIRRORED = {
     "added": "removed",
 }
 
+LAUNCHED = {
+    "ring_steps": (300, 1),
+    "cell_update": (1, 1),
+    "lookup_records": (1, 1),
+    "row_layers": (1, 1),
+}
+"""Samples whose launches were fused or split, and what their programs do; their reports hold the
+first launch of each kernel, so nothing else tells how often each is launched."""
+
 
 @cache
 def read(path: Path) -> Profile:
@@ -69,14 +78,14 @@ def is_healthy(name: str) -> bool:
     return "healthy" in truth(name)["kinds"]
 
 
-def side(*profiles: Profile, times: int = 1) -> Side:
+def side(*profiles: Profile, times: int | None = None) -> Side:
     return Side(tuple(Run(profile, profile.launches) for profile in profiles), times)
 
 
 def sample_sides(name: str) -> tuple[Side, Side]:
-    """Before and after, as often as the program launches them."""
-    times = 300 if name == "ring_steps" else 1
-    return side(sample(name), times=times), side(sample(name, "fast"))
+    """Before and after; where a report can't tell, as often as the program launches them."""
+    before, after = LAUNCHED.get(name, (None, None))
+    return side(sample(name), times=before), side(sample(name, "fast"), times=after)
 
 
 @cache

@@ -1,0 +1,95 @@
+"""Which basis a comparison has, and what must be said of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from keet.comparison.comparability import compare_launches
+from keet.comparison.pairing import Pairing
+from keet.comparison.reasons import Reason
+from keet.comparison.run_reasons import run_reasons
+from keet.comparison.sides import Side, all_captured
+from keet.comparison.timing import Timing, total
+from keet.comparison.weighing import Weighing, suspected, without_tables
+from keet.comparison.whole_run import WholeRun
+
+
+def pair_reasons(pairing: Pairing, before: Side, after: Side) -> tuple[Reason, ...]:
+    found = compare_launches(pairing, before.first.profile, after.first.profile)
+    return suspected(pairing, found, before, after)
+
+
+def choose_weighing(
+    pairings: Sequence[Pairing], reasons: Sequence[Sequence[Reason]], before: Side, after: Side
+) -> Weighing:
+    if _of_runs(before, after):
+        return WholeRun(before, after, pairings)
+    return without_tables(before, after, pairings, reasons)
+
+
+def _of_runs(before: Side, after: Side) -> bool:
+    """Two launches of one report are compared as they are: both stand in the same run."""
+    told = before.times is not None or after.times is not None
+    return before.has_tables and after.has_tables and not told and not _within_report(before, after)
+
+
+def _within_report(before: Side, after: Side) -> bool:
+    one, other = before.first, after.first
+    same = one.profile.provenance.sha256 == other.profile.provenance.sha256
+    return same and [e.id for e in one.launches] != [e.id for e in other.launches]
+
+
+def run_notes(weighing: Weighing, pairings: Sequence[Pairing]) -> Iterator[Reason]:
+    """What must be said of the tables, and of a total that is not there."""
+    if isinstance(weighing, WholeRun):
+        yield from run_reasons(weighing, pairings)
+        return
+    if weighing.no_total:
+        yield weighing.no_total.reason
+    before, after = weighing.sides
+    if before.has_tables and after.has_tables and _within_report(before, after):
+        text = "launches of one report are compared as the profiler measured them, one by one"
+        yield Reason("run_table", "note", text)
+    if before.has_tables != after.has_tables:
+        has, lacks = ("before", "after") if before.has_tables else ("after", "before")
+        text = (
+            f"the table of the run is there {has} and not {lacks}, so it is not used: times are "
+            "those under the profiler"
+        )
+        yield Reason("run_table", "note", text)
+
+
+def one_sided(
+    weighing: Weighing, pairings: Sequence[Pairing], timings: Sequence[Timing], whole: Timing
+) -> Reason | None:
+    """Kernels of one side count in the total, unless they may just not have been captured."""
+    timed = list(zip(pairings, timings, strict=True))
+    lone = [each for each, timing in timed if _is_lone(weighing, each, timing)]
+    paired = total([timing for each, timing in timed if each.before and each.after])
+    if not lone:
+        return None
+    names = ", ".join(
+        f"{each.kernel} (only {'before' if each.before else 'after'})" for each in lone[:3]
+    )
+    more = f" and {len(lone) - 3} more" if len(lone) > 3 else ""
+    if weighing.basis == "run":
+        return Reason("one_sided", "note", f"{names}{more}: the total counts that")
+    if weighing.basis == "reports" and (paired.speedup is None or whole.speedup is None):
+        return None
+    if all(all_captured(side.first.profile) for side in weighing.sides):
+        return Reason("one_sided", "note", f"{names}{more}: the total counts that")
+    text = f"{names}{more}: gone or new, or just not captured on the other side"
+    factor = (whole.speedup or 1.0) / (paired.speedup or 1.0)
+    doubt = abs(math.log(factor)) if weighing.basis == "reports" else 0.0
+    return Reason("one_sided", "weakens", text, doubt)
+
+
+def _is_lone(weighing: Weighing, pairing: Pairing, timing: Timing) -> bool:
+    if pairing.before and pairing.after:
+        return False
+    if not isinstance(weighing, WholeRun):
+        return True
+    if not weighing.counts(pairing):
+        return False
+    return not timing.unmeasured and (timing.before is None or timing.after is None)

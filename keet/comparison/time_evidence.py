@@ -1,0 +1,59 @@
+"""Evidence of times, of factors between them, and of numbers of launches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from keet.analysis.ledger import Book
+from keet.comparison.account import Change
+from keet.comparison.timing import Timing
+from keet.evidence import MEASURED_SPEEDUPS, Evidence
+from keet.units import Quantity
+
+
+class Speedup(NamedTuple):
+    """Time before over time after, and the factor as people say it: never below 1."""
+
+    ratio: Evidence
+    factor: Evidence
+
+
+class TimeEvidence:
+    """Numbers of a pair (`pair 3`) or of all kernels, entered into a book."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+
+    def times(self, name: str, timing: Timing, durations: Sequence[Evidence]) -> Change | None:
+        if timing.unmeasured or (timing.before is None and timing.after is None):
+            return None
+        sides = [
+            self._book.derived(
+                f"{name}: time {word}", Quantity(ns or 0.0, "ns"), f"time {word}", *durations
+            )
+            for word, ns in (("before", timing.before), ("after", timing.after))
+        ]
+        return Change("time", *sides)
+
+    def speedup(self, name: str, timing: Timing, time: Change | None) -> Speedup | None:
+        if timing.speedup is None or time is None:
+            return None
+        label, backwards = MEASURED_SPEEDUPS
+        ratio = self._factor(f"{name}: speedup", label, time, 1)
+        if timing.speedup >= 1:
+            return Speedup(ratio, ratio)
+        slowdown = self._factor(f"{name}: slowdown", backwards, time, -1)
+        return Speedup(ratio, slowdown)
+
+    def _factor(self, name: str, label: str, time: Change, power: int) -> Evidence:
+        ratio = (float(time.before.value) / float(time.after.value)) ** power
+        return self._book.derived(name, Quantity(ratio, "x"), label, time.before, time.after)
+
+    def pair_of(self, name: str, what: str, unit: str, values: Sequence[float]) -> Change:
+        """The same number before and after."""
+        before, after = (
+            self._book.derived(f"{name}: {what} {word}", Quantity(value, unit), f"{what} {word}")
+            for word, value in zip(("before", "after"), values, strict=True)
+        )
+        return Change(what, before, after)

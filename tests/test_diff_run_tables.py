@@ -1,0 +1,219 @@
+"""`keet diff` with tables of the runs, and without them where it matters, as people see it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.render.schemas import DOCUMENTS
+from tests.conftest import Keet
+
+SAMPLES = Path("kernels_samples")
+BEFORE, AFTER = (
+    Path(f"tests/data/reports/pipeline_{side}.ncu-repz") for side in ("before", "after")
+)
+_SPENT_BEFORE = """\
+kernel,launches,total_us
+scale,100,1200
+add_bias,100,1100
+clamp,100,1000
+turn<16>,100,3200
+sum_blocks,100,2600
+relax,300,3850
+clear,5,100
+"""
+_SPENT_AFTER = """\
+kernel,launches,total_us
+scale_bias_clamp,100,1300
+turn<32>,100,1600
+total_of_blocks,100,2600
+relax,150,1900
+clear,5,90
+"""
+
+
+@pytest.fixture(autouse=True)
+def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keet.ingest.native.find_spec", lambda name: None)
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> tuple[str, Path, str, Path]:
+    """The options that name both tables of the pipeline."""
+    before, after = tmp_path / "before.csv", tmp_path / "after.csv"
+    before.write_text(_SPENT_BEFORE)
+    after.write_text(_SPENT_AFTER)
+    return "--run-table-before", before, "--run-table", after
+
+
+def sample(name: str) -> tuple[Path, Path]:
+    return SAMPLES / name / "slow.ncu-rep", SAMPLES / name / "fast.ncu-rep"
+
+
+def document(keet: Keet, *arguments: object) -> dict[str, Any]:
+    result = keet("diff", *arguments, "--format", "json")
+    assert result.err == ""
+    told: dict[str, Any] = json.loads(result.out)
+    DOCUMENTS["diff"].model_validate(told)
+    return told
+
+
+def test_times_are_those_of_the_runs(keet: Keet, tables: tuple[object, ...]) -> None:
+    told = document(keet, BEFORE, AFTER, *tables)
+    verdict = told["verdict"]
+    assert (verdict["word"], verdict["basis"]) == ("faster", "run")
+    assert verdict["speedup"] == pytest.approx(13050 / 7490)
+    assert verdict["headline"].startswith(
+        "1.74x faster in total: 13.05 ms → 7.49 ms in the run, noise "
+    )
+    assert [(p["launches"]["before"], p["launches"]["after"]) for p in told["pairs"]] == [
+        (300, 100),
+        (100, 100),
+        (100, 100),
+        (300, 150),
+    ]
+    rest = told["not_profiled"]
+    assert (rest["before"]["value"], rest["after"]["value"]) == (100.0, 90.0)
+    assert rest["before"]["unit"] == "us"
+    for which in ("before", "after"):
+        rows = sum(p["verdict"][which]["value"] for p in told["pairs"]) + rest[which]["value"]
+        assert rows == pytest.approx(verdict[which]["value"])
+    assert told["pairs"][0]["verdict"]["headline"] == (
+        "2.54x faster: 3.30 ms → 1.30 ms in the run (300 launches → 100)"
+    )
+    assert told["grounding"]["dropped"] == []
+    assert told["grounding"]["numbers"] == told["grounding"]["verified"] > 50
+
+
+def test_the_terminal_says_what_the_times_are_of(keet: Keet, tables: tuple[object, ...]) -> None:
+    told = keet("diff", BEFORE, AFTER, *tables).out
+    flat = " ".join(told.split())
+    assert (
+        "Times are the GPU time in the whole run (from a table that was given): 805 launches "
+        "before, 455 after."
+    ) in flat
+    assert "300 → 100" in told
+    assert "relax: 2.03x faster: 3.85 ms → 1.90 ms in the run (300 launches → 150)" in flat
+
+
+def test_markdown_has_the_launches_and_the_rest(keet: Keet, tables: tuple[object, ...]) -> None:
+    told = keet("diff", BEFORE, AFTER, *tables, "--format", "markdown").out
+    assert "| kernel | launches | before | after | change | noise |" in told
+    assert "| kernels that were not profiled |  | 100 us | 90 us |  |  |" in told
+    assert "| `relax` | 300 → 150 | 3.85 ms | 1.90 ms | 🟢 2.03x faster |" in told
+
+
+def test_github_annotates_what_the_run_lost(keet: Keet, tables: tuple[object, ...]) -> None:
+    before, after = tables[1], tables[3]
+    swapped = ("--run-table-before", after, "--run-table", before)
+    result = keet("diff", AFTER, BEFORE, *swapped, "--gate", 5, "--format", "github")
+    assert result.code == 1
+    assert result.out.startswith("::error title=keet%3A gate of 5 %25 failed%3A 4 regressions::")
+    assert "all kernels: time in the run 7.49 ms → 13.05 ms" in result.out
+
+
+def test_chosen_kernels_have_a_total_of_their_own(keet: Keet, tables: tuple[object, ...]) -> None:
+    told = document(keet, BEFORE, AFTER, *tables, "--kernel", "relax")
+    assert told["verdict"]["headline"].startswith(
+        "2.03x faster: 3.85 ms → 1.90 ms in the run (the chosen launches only), noise "
+    )
+    assert told["not_profiled"] is None
+
+
+def test_one_table_changes_nothing_but_a_note(keet: Keet, tables: tuple[object, ...]) -> None:
+    plain, one = document(keet, BEFORE, AFTER), document(keet, BEFORE, AFTER, *tables[2:])
+    assert plain["verdict"] == one["verdict"]
+    for pair, other in zip(plain["pairs"], one["pairs"], strict=True):
+        assert pair["verdict"] == other["verdict"]
+        assert [a["what"] for a in pair["attribution"]] == [a["what"] for a in other["attribution"]]
+    notes = {note["id"]: note["text"] for note in one["comparability"]["notes"]}
+    assert notes["run_table"] == (
+        "the table of the run is there after and not before, so it is not used: times are those "
+        "under the profiler"
+    )
+
+
+def test_an_explanation_against_a_report_uses_the_tables(keet: Keet, tmp_path: Path) -> None:
+    """Tables that lie beside the reports, as keet profile leaves them."""
+    from keet.ingest import read_profile
+    from keet.ingest.run_table import read_run_table, table_path, write_run_table
+
+    places = []
+    for report, text in ((BEFORE, _SPENT_BEFORE), (AFTER, _SPENT_AFTER)):
+        place = tmp_path / report.name
+        place.write_bytes(report.read_bytes())
+        (tmp_path / "table.csv").write_text(text)
+        created = read_profile(place).provenance.created
+        table = read_run_table(tmp_path / "table.csv")._replace(report_created=created)
+        write_run_table(table, table_path(place))
+        places.append(place)
+    result = keet("explain", places[1], "--against", places[0], "--no-model", "--format", "json")
+    against = json.loads(result.out)["against"]
+    assert against["verdict"]["basis"] == "run"
+    assert against["verdict"]["speedup"] == pytest.approx(13050 / 7490)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--times", "3:1"), "know how often each kernel is launched: leave out --times"),
+        (("--after-run", BEFORE), "--run-table is the table of one report, and this side has 2"),
+    ],
+)
+def test_wrong_usage_of_tables(
+    options: tuple[object, ...], complaint: str, keet: Keet, tables: tuple[object, ...]
+) -> None:
+    result = keet("diff", BEFORE, AFTER, *tables, *options)
+    assert (result.code, result.out) == (2, "")
+    assert complaint in result.err
+
+
+# --- without tables
+
+
+def test_no_total_where_launches_were_fused(keet: Keet) -> None:
+    told = document(keet, *sample("row_layers"))
+    verdict = told["verdict"]
+    assert (verdict["word"], verdict["basis"]) == ("inconclusive", "per_launch")
+    assert verdict["speedup"] is verdict["before"] is verdict["after"] is None
+    assert verdict["headline"] == (
+        "No total can be given: kernels were fused or split, and the reports do not hold all "
+        "launches; profile both with keet profile, which records the whole run, name tables of "
+        "the runs with --run-table, or say how often each is launched: --times N:M."
+    )
+    (pair,) = told["pairs"]
+    assert pair["verdict"]["headline"].startswith("1.67x faster per launch: 169.4 us → 101.2 us; ")
+    known = document(keet, *sample("row_layers"), "--times", "1:1")
+    assert known["verdict"]["headline"].startswith("1.67x faster: 169.4 us → 101.2 us, noise ")
+
+
+def test_force_gives_no_total_of_launches_that_do_the_work_of_many(keet: Keet) -> None:
+    """It once said `18.5x slower` of a program that had become 16 times as fast."""
+    told = document(keet, *sample("ring_steps"), "--force")
+    assert told["verdict"]["speedup"] is None
+    (pair,) = told["pairs"]
+    assert pair["verdict"]["headline"] == "inconclusive per launch: 2.30 us → 42.72 us"
+    out = keet("diff", *sample("ring_steps"), "--force").out
+    assert "slower" not in out
+
+
+def test_the_gate_says_that_the_total_was_not_gated(keet: Keet) -> None:
+    passed = keet("diff", *sample("row_layers"), "--gate", 5)
+    assert passed.code == 0
+    assert (
+        "the total was not gated: kernels were fused or split; kernels are gated per launch"
+    ) in " ".join(passed.out.split())
+    told = document(keet, *sample("row_layers"), "--gate", 5)["gate"]
+    assert told["total_gated"] is False
+    assert len(told["not_gated"]) == 1
+    slow, fast = sample("row_layers")
+    assert keet("diff", fast, slow, "--gate", 5).code == 1
+
+
+def test_a_gate_of_launches_that_can_not_be_compared_does_not_pass(keet: Keet) -> None:
+    result = keet("diff", *sample("ring_steps"), "--force", "--gate", 5)
+    assert (result.code, result.out) == (6, "")
+    assert "nothing was gated. No total can be given: the work per launch may have" in result.err

@@ -1,0 +1,62 @@
+"""Tables of runs for reports made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from compared import Kernel, made
+
+from keet.comparison.difference import Difference
+from keet.profile import Profile
+from keet.profile.run_table import KernelRun, RunTable
+
+_SHAPE = Kernel("k")
+
+
+def row(
+    function: str,
+    launches: int,
+    busy_ns: float,
+    *,
+    total_ns: float | None = None,
+    shape: Kernel | None = None,
+) -> KernelRun:
+    """One kernel of a run, named as `made` names it. `shape`: of this launch; else of any."""
+    return KernelRun(
+        f"_Z{function}",
+        f"{function}(int)",
+        shape.grid if shape else None,
+        shape.block if shape else None,
+        launches,
+        busy_ns if total_ns is None else total_ns,
+        busy_ns,
+    )
+
+
+def table(*rows: KernelRun, **fields: Any) -> RunTable:
+    return RunTable(rows, **{"recorder": "cupti", **fields})
+
+
+def in_run(profile: Profile, *rows: KernelRun, **fields: Any) -> Profile:
+    return replace(profile, run=table(*rows, **fields))
+
+
+def ran(*spent: tuple[str, int, float], profiled: Sequence[str] | None = None) -> Profile:
+    """A run of these kernels (name, launches, time of them all), and a report with one launch of
+    each, or of those that were profiled."""
+    names = [name for name, *_ in spent] if profiled is None else profiled
+    means = {name: ns / launches for name, launches, ns in spent}
+    report = made(*(Kernel(name, means[name]) for name in names), command_line="ncu -c 9 ./app")
+    return in_run(report, *(row(*each) for each in spent))
+
+
+def rows_of(found: Difference) -> tuple[float, float]:
+    """What the rows of a difference add up to, before and after."""
+    timings = [pair.timing for pair in found.pairs]
+    rest = found.not_profiled
+    return (
+        sum(t.before or 0.0 for t in timings) + (float(rest.before.value) if rest else 0.0),
+        sum(t.after or 0.0 for t in timings) + (float(rest.after.value) if rest else 0.0),
+    )

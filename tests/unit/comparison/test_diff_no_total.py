@@ -1,0 +1,292 @@
+"""Without tables of the runs: where a total may be given, and where not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from compared import INSTRUCTIONS, LAUNCHED, Kernel, difference, made, reasons, sample, side
+from test_diff_samples import check_mirrored
+
+from keet.comparison.difference import Difference, compare
+from keet.comparison.gate import gate_time
+from keet.comparison.sides import Run, Side, all_captured
+from keet.comparison.telling import grounded, headline, next_step, pair_headline
+from keet.profile import Profile
+from kernels_samples.casebook.cases import Case, cases_of
+from kernels_samples.casebook.family import load_families, load_split
+
+_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"
+_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+_SOME = "ncu -k regex:. ./app"
+_ALL = "ncu --set full ./app"
+
+
+def _no_total(found: Difference) -> bool:
+    """Nothing of a total is said."""
+    refused = found.no_total is not None
+    if refused:
+        assert (found.timing.word, found.timing.speedup) == ("inconclusive", None)
+        assert (found.time, found.speedup, found.basis) == (None, None, "per_launch")
+        assert headline(found).startswith("No total can be given: ")
+        assert {pair.basis for pair in found.pairs} == {"per_launch"}
+    else:
+        assert {pair.basis for pair in found.pairs} == {"reports"}
+    assert grounded(found).stray == ()
+    return refused
+
+
+def _both(before: Profile, after: Profile) -> Difference:
+    found = difference(before, after)
+    check_mirrored(found, difference(after, before))
+    return found
+
+
+# --- other numbers of launches
+
+
+@pytest.mark.parametrize(("line", "refused"), [(_SOME, True), (None, True), (_ALL, False)])
+def test_another_number_of_launches(line: str | None, *, refused: bool) -> None:
+    before = made(*[Kernel("step", 3e5)] * 10, command_line=line)
+    after = made(*[Kernel("step", 1e5)] * 6, command_line=line)
+    found = _both(before, after)
+    assert _no_total(found) == refused
+    (pair,) = found.pairs
+    if refused:
+        assert pair_headline(pair) == "3.00x faster per launch: 300 us → 100 us"
+        assert headline(found) == (
+            "No total can be given: the number of launches changed, and the reports do not hold "
+            "all launches; profile both with keet profile, which records the whole run, name "
+            "tables of the runs with --run-table, or say how often each is launched: --times N:M."
+        )
+    else:
+        assert pair_headline(pair) == "5.00x faster: 3 ms → 600 us"
+    assert pair.launches == (10, 6)
+
+
+def test_who_says_how_often_each_is_launched_gets_a_total() -> None:
+    before = made(*[Kernel("step", 3e5)] * 10, command_line=_SOME)
+    after = made(*[Kernel("step", 1e5)] * 6, command_line=_SOME)
+    found = compare(side(before, times=1), side(after, times=1))
+    assert not _no_total(found)
+    assert found.timing.before == 3e6
+
+
+def test_one_side_that_holds_all_launches_is_not_enough() -> None:
+    before = made(*[Kernel("step", 3e5)] * 10, command_line=_ALL)
+    after = made(*[Kernel("step", 1e5)] * 6, command_line=_SOME)
+    assert _no_total(_both(before, after))
+
+
+def test_chosen_launches_are_not_all_launches() -> None:
+    before, after = (made(*[Kernel("step", 3e5)] * 10, command_line=_ALL) for _ in range(2))
+    chosen = Side((Run(before, before.launches[:4]),))
+    assert _no_total(compare(chosen, side(after)))
+    assert not _no_total(compare(side(before), side(after)))
+
+
+@pytest.mark.parametrize(
+    ("line", "whole"),
+    [
+        ("ncu ./app", True),
+        ("ncu --profile-from-start off ./app", False),
+        ("ncu --devices 0 ./app", False),
+        ("ncu --kernel-id ::regex:.:1 ./app", False),
+        (None, False),
+    ],
+)
+def test_whether_a_report_holds_all_launches(line: str | None, *, whole: bool) -> None:
+    assert all_captured(made("a", command_line=line)) == whole
+
+
+# --- fused, split, gone, new
+
+
+@pytest.mark.parametrize("name", ["cell_update", "lookup_records", "row_layers"])
+def test_fused_and_split_kernels_are_compared_one_launch_each(name: str) -> None:
+    before, after = sample(name), sample(name, "fast")
+    found = _both(before, after)
+    assert _no_total(found)
+    known = compare(
+        *(side(p, times=n) for p, n in zip((before, after), LAUNCHED[name], strict=True))
+    )
+    assert not _no_total(known)
+    assert known.timing.word == found.pairs[0].timing.word == "faster"
+    assert known.timing.speedup == pytest.approx(found.pairs[0].timing.speedup)
+
+
+def test_fused_launches_with_other_work_are_inconclusive() -> None:
+    """Two kernels, each launched in a loop, became one with the loop in it."""
+    source: Mapping[str, str | None] = {"/a/step.cu": None}
+
+    def kernel(name: str, ns: float, work: float) -> Kernel:
+        return Kernel(name, ns, source=source, metrics={INSTRUCTIONS: work})
+
+    first = kernel("start", 1e5, 1e6)
+    before = made(first, kernel("halo_step", 2e4, 1e6), kernel("inner_step", 3e4, 2e6))
+    after = made(first, kernel("all_steps", 2.5e5, 1e8))
+    found = _both(before, after)
+    assert [pair.how for pair in found.pairs] == ["same", "fused"]
+    assert _no_total(found)
+    assert found.pairs[1].timing.word == "inconclusive"
+    assert pair_headline(found.pairs[1]) == "inconclusive per launch: 50 us → 250 us"
+
+
+def test_kernels_of_one_report_only() -> None:
+    before = made(Kernel("keep", 1e6), Kernel("drop", 1e6), command_line=_SOME)
+    after = made(Kernel("keep", 5e5), command_line=_SOME)
+    found = _both(before, after)
+    assert _no_total(found)
+    assert [pair_headline(pair) for pair in found.pairs] == [
+        "2.00x faster per launch: 1 ms → 500 us",
+        "gone: 1 ms per launch",
+    ]
+    assert reasons(found) == {"no_total": "note", "one_sided": "weakens"}
+
+
+# --- one launch that does the work of many, and what looks like it
+
+
+class _Edit:
+    """What an edit did to one launch, as factors."""
+
+    def __init__(
+        self, *, threads: float, work: float, time: float, requests: float = 1.0,
+        sectors: float = 1.0, name: str = "k",
+    ) -> None:  # fmt: skip
+        self.threads, self.work, self.time = threads, work, time
+        self.requests, self.sectors, self.name = requests, sectors, name
+
+    def found(self, line: str | None = _SOME) -> Difference:
+        sides = []
+        for name, registers, on in (("k", 30, 0), (self.name, 31, 1)):
+            metrics = {
+                INSTRUCTIONS: 1e7 * self.work**on,
+                _REQUESTS: 1e6 * self.requests**on,
+                _SECTORS: 4e6 * self.sectors**on,
+                "launch__registers_per_thread": registers,
+            }
+            blocks = round(4096 * self.threads**on)
+            kernel = Kernel(name, 1e6 * self.time**on, grid=(blocks, 1, 1), metrics=metrics)
+            sides.append(made(kernel, command_line=line))
+        found = difference(*sides, guess=True)
+        check_mirrored(found, difference(*reversed(sides), guess=True))
+        return found
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        # 300 launches of a small grid became one of a large grid.
+        _Edit(threads=300, work=300, time=20, requests=300, sectors=300),
+        # Four launches became one that reads its matrix once (casebook: gemv/four_passes).
+        _Edit(threads=1, work=2.04, time=1.57, requests=4, sectors=4),
+        # A loop of 50 launches moved into the kernel, with the same grid and the same output.
+        _Edit(threads=1, work=50, time=5),
+        _Edit(threads=0.25, work=12, time=3),
+        # The same with another name: less is needed to be suspected.
+        _Edit(threads=1, work=5, time=2, name="k_all"),
+    ],
+)
+def test_a_launch_that_may_do_the_work_of_many(edit: _Edit) -> None:
+    found = edit.found()
+    assert _no_total(found)
+    (pair,) = found.pairs
+    assert pair.timing.word == "inconclusive"
+    assert pair_headline(pair).startswith("inconclusive per launch: 1 ms → ")
+    assert {"launch_work", "work_per_launch"} & set(reasons(found))
+    assert not _no_total(edit.found(_ALL))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        _Edit(threads=16, work=0.6, time=0.5),  # more threads that share the same work
+        _Edit(threads=61, work=1.5, time=0.3),
+        _Edit(threads=0.0625, work=0.45, time=0.34),  # each thread does more of it
+        _Edit(threads=0.125, work=0.125, time=0.32, requests=0.125),  # wider accesses
+        _Edit(threads=1, work=1.9, time=0.15, sectors=0.125),  # coalesced stores
+        _Edit(threads=0.05, work=0.05, time=0.1, name="k_warp"),  # trees over fewer threads
+        _Edit(threads=1, work=0.16, time=0.24),  # a formula that costs less
+        _Edit(threads=0.06, work=6.6, time=0.02),  # more instructions in less time
+    ],
+)
+def test_edits_of_one_launch_keep_their_total(edit: _Edit) -> None:
+    found = edit.found()
+    assert not _no_total(found)
+    assert found.timing.speedup == pytest.approx(1 / edit.time)
+    assert found.timing.word == "faster"
+
+
+def test_a_renamed_kernel_without_counts_may_be_anything() -> None:
+    found = _both(
+        made(Kernel("smooth_step", 1e6), command_line=_SOME),
+        made(Kernel("smooth_step_fast", 4e5), command_line=_SOME),
+    )
+    assert found.pairs[0].how == "renamed"
+    assert _no_total(found)
+    assert reasons(found)["launch_work"] == "weakens"
+
+
+def test_a_larger_grid_without_counts_that_takes_longer() -> None:
+    before = made(Kernel("k", 1e6, grid=(100, 1, 1)), command_line=_SOME)
+    after = made(Kernel("k", 4e6, grid=(3000, 1, 1)), command_line=_SOME)
+    found = _both(before, after)
+    assert _no_total(found)
+    assert found.pairs[0].timing.word == "inconclusive"
+
+
+# --- the gate, and what to do next
+
+
+def test_the_gate_judges_kernels_per_launch_and_says_so() -> None:
+    before = made(*[Kernel("step", 1e5)] * 10, Kernel("other", 1e5), command_line=_SOME)
+    after = made(*[Kernel("step", 2e5)] * 6, Kernel("other", 1e5), command_line=_SOME)
+    gate = gate_time(difference(before, after), 5.0)
+    assert [(each.kernel, each.metric) for each in gate.regressions] == [
+        ("step", "time per launch")
+    ]
+    assert gate.checked == 2
+    assert not gate.total
+    assert gate.not_gated == (
+        "the total was not gated: the number of launches changed; kernels are gated per launch",
+    )
+
+
+def test_a_launch_with_other_work_is_not_gated() -> None:
+    gate = gate_time(_Edit(threads=1, work=50, time=5).found(), 5.0)
+    assert (gate.checked, gate.failed) == (0, False)
+    assert gate.not_gated[1] == "not gated, a launch may do other work than before: k"
+
+
+def test_what_is_left_is_no_share_of_an_unknown_whole() -> None:
+    found = difference(sample("ring_steps"), sample("ring_steps", "fast"))
+    step = next_step(found)
+    assert step
+    assert "of the whole" not in step.text
+
+
+# --- measured programs
+
+
+def _case(name: str) -> Case:
+    family = next(each for each in load_families() if each.name == name.partition("/")[0])
+    assert load_split()[family.name] == "work"
+    return next(each for each in cases_of(family) if each.id == name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "batched_gemm/groups",
+        "batched_gemm/groups_and_room",
+        "gemv/four_passes",
+        "heat_steps/a_pass_each_step",
+    ],
+)
+def test_loops_of_launches_that_became_one(name: str) -> None:
+    """Programs that became 2.5 to 8.8 times as fast; a launch of two takes up to 37 times as long
+    after as before, because it does the work of up to 128."""
+    case = _case(name)
+    assert case.speedup > 2
+    assert _no_total(difference(case.before_profile, case.after_profile))

@@ -1,0 +1,405 @@
+"""Differences between whole runs: what the tables of both sides make of the reports."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from compared import Kernel, changed, difference, made, pipeline, reasons, sample, side
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tables import in_run, ran, row, rows_of, table
+from test_diff_samples import check_mirrored, check_numbers
+
+from keet.comparison.difference import Difference, compare
+from keet.comparison.gate import gate_time
+from keet.comparison.sides import Run, Side
+from keet.comparison.telling import (
+    basis_text,
+    grounded,
+    headline,
+    how_paired,
+    not_profiled_text,
+    pair_headline,
+)
+from keet.profile import Profile
+from keet.profile.run_table import RunTable
+from keet.profile.timeline import Record, tabulate
+
+
+def _fused() -> Difference:
+    """400 launches of 1.1275 us became one of 61 us: under replay, each takes 11 us."""
+    before = in_run(made(Kernel("smooth_step", 11_000.0)), row("smooth_step", 400, 451_000.0))
+    after = in_run(made(Kernel("smooth_all", 61_000.0)), row("smooth_all", 1, 61_000.0))
+    return difference(before, after, guess=True)
+
+
+def test_launches_that_became_one_are_faster() -> None:
+    found = _fused()
+    assert headline(found) == "7.39x faster: 451 us → 61 us in the run, noise 50.4%."
+    assert basis_text(found) == (
+        "Times are the GPU time in the whole run (recorded with CUPTI in a run without a "
+        "profiler): 400 launches before, 1 after."
+    )
+    (pair,) = found.pairs
+    assert pair_headline(pair) == "7.39x faster: 451 us → 61 us in the run (400 launches → 1)"
+    assert grounded(found).stray == ()
+    assert not found.forbidden
+
+
+def test_the_same_without_tables_has_no_total() -> None:
+    before, after = made(Kernel("smooth_step", 11_000.0)), made(Kernel("smooth_all", 61_000.0))
+    found = difference(before, after, guess=True)
+    assert (found.timing.word, found.timing.speedup) == ("inconclusive", None)
+
+
+def test_kernels_that_were_not_profiled_have_a_row() -> None:
+    before = ran(("hot", 10, 5e6), ("cold", 3, 3.1e6), profiled=["hot"])
+    after = ran(("hot", 10, 4e6), ("cold", 3, 2.9e6), profiled=["hot"])
+    found = difference(before, after)
+    assert not_profiled_text(found) == (
+        "kernels that were not profiled: 3.10 ms before, 2.90 ms after"
+    )
+    assert headline(found).startswith("1.17x faster in total: 8.10 ms → 6.90 ms in the run")
+    assert rows_of(found) == (found.timing.before, found.timing.after)
+
+
+def test_a_kernel_that_one_report_lacks_is_not_gone() -> None:
+    """It is in the run of the other side, which was profiled by the share of time."""
+    before = ran(("hot", 10, 5e6), ("warm", 3, 3e6))
+    after = ran(("hot", 10, 4e6), ("warm", 6, 1e6), profiled=["hot"])
+    for found, how in (
+        (difference(before, after), "profiled only before"),
+        (difference(after, before), "profiled only after"),
+    ):
+        (warm,) = [pair for pair in found.pairs if pair.kernel == "warm"]
+        assert warm.on_both
+        assert how_paired(warm) == how
+        assert found.not_profiled is None
+        assert "one_sided" not in reasons(found)
+        assert sorted(each or 0 for each in warm.launches) == [3, 6]
+    assert pair_headline(warm) == "3.00x slower: 1 ms → 3 ms in the run (6 launches → 3)"
+
+
+def test_a_kernel_that_is_gone_counts_in_the_total() -> None:
+    found = difference(ran(("hot", 10, 5e6), ("extra", 30, 5e6)), ran(("hot", 10, 5e6)))
+    assert (found.timing.word, found.timing.speedup) == ("faster", pytest.approx(2))
+    gone = found.pairs[1]
+    assert pair_headline(gone) == "gone: 5 ms in the run (30 launches)"
+    assert reasons(found)["one_sided"] == "note"
+
+
+def test_a_kernel_that_the_table_lacks_has_no_known_time() -> None:
+    before = in_run(made(Kernel("a", 1e5), Kernel("b", 1e5)), row("a", 5, 5e5), row("x", 2, 4e5))
+    found = difference(before, ran(("a", 5, 5e5), ("b", 5, 5e5)))
+    assert reasons(found)["not_in_run"] == "note"
+    assert pair_headline(found.pairs[1]) == "its time in the run is not known"
+    assert found.pairs[1].launches[0] is None
+    assert found.timing.before == 9e5
+    assert found.not_profiled
+    assert found.not_profiled.before.value == 4e5
+    assert grounded(found).stray == ()
+
+
+# --- launches that were resized
+
+
+def _resized(before_launches: int, after_launches: int) -> Difference:
+    """The same code on eight times the blocks, which does eight times the work."""
+    before = sample("decay_ratios")
+    (launch,) = before.launches
+    counted = ("inst_executed_total", "global_load_requests", "global_store_requests")
+    metrics = {m.name: 8 * float(m.value) for c in counted if (m := launch.find(c))}  # type: ignore[arg-type]
+    assert launch.grid
+    after = changed(before, grid=(8 * launch.grid[0], 1, 1), metrics=metrics)
+    rows = [
+        row(launch.name.full, n, 1e6)._replace(name=launch.name.full, full=launch.name.full)
+        for n in (before_launches, after_launches)
+    ]
+    return difference(replace(before, run=table(rows[0])), replace(after, run=table(rows[1])))
+
+
+def test_larger_and_fewer_launches_are_the_same_problem() -> None:
+    assert not _resized(8, 1).forbidden
+    assert [reason.id for reason in _resized(8, 8).forbidden] == ["problem_size"]
+
+
+# --- concurrency
+
+
+def _recorded(*spans: tuple[str, int, int]) -> RunTable:
+    shape = ((100, 1, 1), (256, 1, 1))
+    records = [
+        Record(f"_Z{name}", f"{name}(int)", *shape, start, end, order=n)
+        for n, (name, start, end) in enumerate(spans)
+    ]
+    return tabulate(records, "cupti")
+
+
+def test_kernels_that_overlap_count_by_the_time_in_which_the_gpu_ran_them() -> None:
+    """Two streams: each launch takes longer, and all are done sooner."""
+    alone = _recorded(("k", 0, 1_000_000), ("k", 1_000_000, 2_000_000))
+    together = _recorded(("k", 0, 1_200_000), ("k", 0, 1_200_000))
+    report = made(Kernel("k", 1e6))
+    found = difference(replace(report, run=alone), replace(report, run=together))
+    assert found.timing.speedup == pytest.approx(2 / 1.2)
+    assert found.pairs[0].timing.speedup == pytest.approx(2 / 1.2)
+    assert [r.text for r in found.all_reasons if r.id == "overlap"] == [
+        "all kernels: the sum of the launches' durations moved the other way (2 ms → 2.40 ms), "
+        "because kernels overlap; what counts is the time in which the GPU ran kernels",
+        "k: the sum of the launches' durations moved the other way (2 ms → 2.40 ms), because "
+        "kernels overlap; what counts is the time in which the GPU ran kernels",
+    ]
+    plain = difference(replace(report, run=alone), replace(report, run=alone))
+    assert "overlap" not in reasons(plain)
+
+
+# --- what accounts for it
+
+
+def _flip(before_us: float, after_us: float, launches: int = 10) -> Difference:
+    sides = []
+    for version, us in (("slow", before_us), ("fast", after_us)):
+        profile = sample("matrix_flip", version)
+        name = profile.launches[0].name.full
+        total = launches * us * 1000
+        kernel = row("flip", launches, total)._replace(name=name, full=name)
+        sides.append(replace(profile, run=table(kernel)))
+    return difference(*sides)
+
+
+def test_causes_are_shares_of_the_time_of_the_run() -> None:
+    found = _flip(1020.0, 150.0)
+    check_numbers(found)
+    (pair,) = found.pairs
+    assert pair.attribution[0].finding == "uncoalesced_global"
+    (states,) = [each for each in pair.attribution if each.what.startswith("Drain")]
+    assert "4.45 ms" in states.what  # ten launches
+    (sectors,) = [a for a in pair.attribution if a.kind == "unit" and a.unit == "L2"]
+    assert "L2 sectors 1,232,678,760 → 257,727,790" in sectors.what
+
+
+@pytest.mark.parametrize(("before", "after"), [(3000.0, 150.0), (1020.0, 20.0), (10.0, 1000.0)])
+def test_a_replay_that_is_not_the_run_explains_nothing(before: float, after: float) -> None:
+    found = _flip(before, after)
+    (pair,) = found.pairs
+    assert pair.attribution == ()
+    assert reasons(found)["replay_differs"] == "note"
+    assert found.timing.speedup == pytest.approx(before / after)
+    assert grounded(found).stray == ()
+
+
+def test_both_times_are_told_where_the_replay_is_not_the_run() -> None:
+    texts = [each.text for each in _flip(3000.0, 150.0).all_reasons if each.id == "replay_differs"]
+    assert texts == [
+        "flip took 1.02 ms under replay and 3 ms in the run before: its counters do not explain "
+        "the difference, so no causes are given"
+    ]
+
+
+# --- what is chosen, and what does not matter
+
+
+def _chosen(profile: Profile, *numbers: int) -> Side:
+    return Side((Run(profile, tuple(profile.launches[n] for n in numbers)),))
+
+
+def test_of_chosen_launches_the_total_is_theirs() -> None:
+    before = ran(("a", 100, 1e6), ("b", 10, 5e6), ("c", 1, 1e6), profiled=["a", "b"])
+    after = ran(("a", 50, 8e5), ("b", 10, 9e6), ("c", 1, 1e6), profiled=["a", "b"])
+    found = compare(_chosen(before, 0), _chosen(after, 0))
+    assert headline(found).startswith(
+        "1.25x faster: 1 ms → 800 us in the run (the chosen launches only), noise "
+    )
+    assert "of the chosen launches in the whole run" in (basis_text(found) or "")
+    assert "100 launches before, 50 after" in (basis_text(found) or "")
+    assert found.not_profiled is None
+
+
+def test_launches_chosen_on_one_side_leave_the_others_out() -> None:
+    """`keet explain --launch 0 --against BEFORE`"""
+    profile = ran(("a", 100, 1e6), ("b", 10, 5e6))
+    found = compare(side(profile), _chosen(ran(("a", 100, 5e5), ("b", 10, 5e6)), 0))
+    assert (found.timing.before, found.timing.after) == (1e6, 5e5)
+    assert "one_sided" not in reasons(found)
+    whole = compare(_chosen(profile, 0), side(ran(("b", 10, 5e6))))
+    assert (whole.timing.before, whole.timing.after) == (1e6, None)  # `a` is gone
+    assert reasons(whole)["one_sided"] == "note"
+
+
+def test_two_launches_of_one_report_are_compared_as_they_are() -> None:
+    profile = in_run(made(Kernel("k", 1e5), Kernel("k", 3e5)), row("k", 10, 2e6))
+    found = compare(_chosen(profile, 0), _chosen(profile, 1), guess=True)
+    assert found.basis == "reports"
+    assert found.timing.speedup == pytest.approx(1 / 3)
+    assert reasons(found)["run_table"] == "note"
+
+
+def test_a_table_without_kernels_tells_nothing() -> None:
+    found = difference(in_run(made("a")), in_run(made("a")))
+    assert (found.timing.word, found.time, found.not_profiled) == ("inconclusive", None, None)
+    assert difference(in_run(made()), in_run(made())).timing.word == "inconclusive"
+
+
+def test_a_report_against_itself_is_unchanged() -> None:
+    profile = ran(("a", 100, 1e6), ("b", 10, 5e6), profiled=["a"])
+    found = difference(profile, profile)
+    assert (found.basis, found.timing.word, found.timing.noise) == ("run", "unchanged", 0)
+
+
+def test_the_profilers_caches_and_clocks_have_no_part_in_the_run() -> None:
+    before = ran(("a", 100, 1.3e6))
+    after = ran(("a", 100, 1e6))
+    lines = ("ncu -c 9 --cache-control none ./a", "ncu -c 9 ./a")
+    before, after = (
+        replace(each, provenance=each.provenance._replace(command_line=line))
+        for each, line in zip((before, after), lines, strict=True)
+    )
+    found = difference(before, after)
+    assert reasons(found)["cache_control"] == "note"
+    assert found.timing.word == "faster"
+
+
+def test_one_table_is_not_used_and_said() -> None:
+    before, after = ran(("a", 100, 1e6)), made(Kernel("a", 1e4))
+    for one, other in ((before, after), (after, before)):
+        found = difference(one, other)
+        assert (found.basis, found.timing.word) == ("reports", "unchanged")
+        assert reasons(found)["run_table"] == "note"
+        assert found.launches is None
+
+
+@pytest.mark.parametrize(("other", "severity"), [("ncu", "weakens"), ("nsys", "note")])
+def test_times_by_other_recorders(other: str, severity: str) -> None:
+    before, after = ran(("a", 100, 1.3e6)), ran(("a", 100, 1e6))
+    assert after.run
+    found = difference(before, replace(after, run=after.run._replace(recorder=other)))  # type: ignore[arg-type]
+    assert reasons(found)["recorders"] == severity
+    assert found.timing.word == ("inconclusive" if severity == "weakens" else "faster")
+
+
+def test_several_runs_are_averaged() -> None:
+    def run(ns: float, sha: str) -> Profile:
+        profile = ran(("a", 10, ns), ("b", 10, ns / 10), profiled=["a"])
+        return replace(profile, provenance=profile.provenance._replace(sha256=sha))
+
+    one = compare(side(run(1e6, "1"), run(1.2e6, "2")), side(run(1e6, "3")))
+    assert one.timing.before == pytest.approx(1.21e6)
+    assert one.pairs[0].timing.before == pytest.approx(1.1e6)
+    assert rows_of(one) == pytest.approx((1.21e6, 1.1e6))
+    alone = compare(side(run(1.1e6, "1")), side(run(1e6, "3")))
+    assert one.timing.noise > alone.timing.noise  # the two differ by a fifth
+
+
+def test_launches_of_further_runs_may_have_other_shapes() -> None:
+    """What is profiled is chosen anew in each run."""
+    small, large = Kernel("a", 1e4, grid=(10, 1, 1)), Kernel("a", 9e4, grid=(90, 1, 1))
+    rows = (row("a", 5, 5e4, shape=small), row("a", 5, 4.5e5, shape=large))
+    first, second = in_run(made(small), *rows), in_run(made(large), *rows)
+    found = compare(side(first, second), side(first))
+    assert found.pairs[0].timing.before == found.timing.before == 5e5
+    assert not found.forbidden
+
+
+# --- the gate
+
+
+def test_the_gate_judges_the_run() -> None:
+    before = ran(("a", 400, 4.5e5), ("rest", 1, 1e5), profiled=["a"])
+    after = ran(("a", 1, 6e4), ("rest", 1, 9e5), profiled=["a"])
+    gate = gate_time(difference(before, after), 5.0)
+    assert [(each.kernel, each.metric) for each in gate.regressions] == [
+        ("all kernels", "time in the run")
+    ]
+    assert gate.total
+    assert gate.not_gated == ()
+
+
+# --- arithmetic
+
+_NAMES = ("alpha", "beta", "gamma", "delta")
+_SPENT = st.dictionaries(
+    st.sampled_from(_NAMES),
+    st.tuples(st.integers(1, 1000), st.floats(1e4, 1e9)),
+    min_size=1,
+)
+
+
+@st.composite
+def _runs(draw: st.DrawFn) -> Profile:
+    spent = draw(_SPENT)
+    profiled = draw(st.lists(st.sampled_from(sorted(spent)), min_size=1, unique=True))
+    return ran(*((name, *numbers) for name, numbers in spent.items()), profiled=profiled)
+
+
+def _multiplied(profile: Profile, factor: int) -> Profile:
+    assert profile.run
+    kernels = [
+        k._replace(
+            launches=k.launches * factor, total_ns=k.total_ns * factor, busy_ns=k.busy_ns * factor
+        )
+        for k in profile.run.kernels
+    ]
+    return replace(profile, run=profile.run._replace(kernels=tuple(kernels)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(before=_runs(), after=_runs())
+def test_rows_add_up_and_swapped_sides_mirror(before: Profile, after: Profile) -> None:
+    found, swapped = difference(before, after), difference(after, before)
+    assert before.run
+    assert after.run
+    assert found.timing.before == pytest.approx(before.run.busy_ns)
+    assert found.timing.after == pytest.approx(after.run.busy_ns)
+    assert rows_of(found) == pytest.approx((before.run.busy_ns, after.run.busy_ns))
+    check_mirrored(found, swapped)
+    assert grounded(found).stray == ()
+
+
+@settings(max_examples=25, deadline=None)
+@given(before=_runs(), after=_runs(), factor=st.integers(2, 50))
+def test_as_many_more_launches_on_both_sides_keep_the_ratio(
+    before: Profile, after: Profile, factor: int
+) -> None:
+    one = difference(before, after)
+    other = difference(*(_multiplied(each, factor) for each in (before, after)))
+    assert one.timing.speedup
+    assert other.timing.speedup == pytest.approx(one.timing.speedup)
+    assert other.timing.noise == pytest.approx(one.timing.noise)
+    for pair, more in zip(one.pairs, other.pairs, strict=True):
+        assert more.timing.before == pytest.approx(factor * (pair.timing.before or 0.0) or None)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    launches=st.integers(1, 10_000),
+    one_ns=st.floats(1e3, 1e7),
+    all_ns=st.floats(1e3, 1e9),
+    replayed=st.floats(1e3, 1e7),
+)
+def test_fusing_launches_gives_their_time_over_that_of_the_one(
+    launches: int, one_ns: float, all_ns: float, replayed: float
+) -> None:
+    """Whatever a launch takes under replay."""
+    before = in_run(made(Kernel("step", replayed)), row("step", launches, launches * one_ns))
+    after = in_run(made(Kernel("steps", replayed)), row("steps", 1, all_ns))
+    found = difference(before, after, guess=True)
+    assert found.timing.speedup == pytest.approx(launches * one_ns / all_ns)
+    assert found.pairs[0].timing.speedup == pytest.approx(launches * one_ns / all_ns)
+    change = abs(math.log(launches * one_ns / all_ns))
+    if change > found.timing.noise:
+        assert found.timing.word == ("faster" if launches * one_ns > all_ns else "slower")
+
+
+def test_real_reports_with_tables_mirror() -> None:
+    sides = []
+    for which in ("before", "after"):
+        profile = pipeline(which)
+        names = dict.fromkeys(launch.name.full for launch in profile.launches)
+        kernels = [row("k", 50, 1e6)._replace(name=name, full=name) for name in names]
+        sides.append(replace(profile, run=table(*kernels, row("unseen", 3, 2e5))))
+    found, swapped = difference(*sides), difference(*reversed(sides))
+    check_mirrored(found, swapped)
+    check_numbers(found)
+    assert rows_of(found) == pytest.approx((found.timing.before, found.timing.after))
