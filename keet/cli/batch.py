@@ -266,17 +266,7 @@ def _analyse(path: str, *, sass: bool) -> FileRows:
     profile = replace(read, provenance=named)
     explanation = explain(profile, profile.launches, _TOP, sass=sass)
     rows = rows_of(explanation, lambda each: launch_json(explanation, each))
-    return rows._replace(table_problem=_table_problem(path, profile))
-
-
-def _table_problem(path: str, profile: Profile) -> str | None:
-    """Why the table beside the report is not used: the reader notes that last. It uses none for
-    CSV exports, and says nothing then."""
-    from keet.corpus.discovery import NO_TABLE, table_file
-
-    notes = profile.provenance.notes
-    unused = profile.run is None and profile.provenance.format != "ncu-csv"
-    return notes[-1] if unused and notes and table_file(path) != NO_TABLE else None
+    return rows._replace(table_problem=profile.run_problem)
 
 
 # --- the end

@@ -92,6 +92,8 @@ def run(args: Namespace) -> int:
 
         return explain_many(args, chosen)
     profile = read_profile(args.reports[0], source=args.source, run_table=args.run_table)
+    if profile.run_problem:
+        tell(profile.run_problem)
     launches = selected_launches(profile, args)
     if not args.no_sass:
         # The text of the code is fetched while the analyst is loaded, which takes as long.

@@ -38,8 +38,6 @@ class PlainRun(NamedTuple):
     status: int
     """The program's exit code; 128 and the signal's number where one ended it."""
     seconds: float
-    own_seconds: float | None = None
-    """What the recorder itself took of that, at start and end; None: it does not tell."""
 
 
 class InterruptedRun(KeyboardInterrupt):
@@ -97,7 +95,6 @@ def _recorded_by_cupti(found: Recording, status: int, seconds: float) -> PlainRu
         status,
         seconds,
         notes=_notes(found),
-        own_seconds=found.own_ns / 1e9 if found.complete else None,
         managed_bytes=found.managed_bytes,
         migrations=found.migrations,
     )
@@ -121,20 +118,19 @@ def _notes(found: Recording) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def recorded_run(  # noqa: PLR0913 - what recorders know besides the launches differs
+def recorded_run(
     records: Sequence[Record],
     recorder: Recorder,
     status: int,
     seconds: float,
     *,
     notes: tuple[str, ...] = (),
-    own_seconds: float | None = None,
     **known: object,
 ) -> PlainRun:
     """The launches in order, and their table. `known`: further fields of the table."""
     ordered = tuple(in_order(records))
     table = tabulate(ordered, recorder)._replace(wall_s=seconds, notes=notes, **known)  # type: ignore[arg-type]
-    return PlainRun(ordered, table, status, seconds, own_seconds)
+    return PlainRun(ordered, table, status, seconds)
 
 
 # --- Nsight Systems

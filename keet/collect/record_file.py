@@ -14,7 +14,7 @@ _HEAD = struct.Struct("=II")
 _KERNEL = struct.Struct("=QQ12I")
 _NAME = struct.Struct("=I")
 _START = struct.Struct("=QQQ")
-_END = struct.Struct("=QQQQQ")
+_END = struct.Struct("=QQ")
 _MIGRATION = struct.Struct("=QQ")
 _COUNT = struct.Struct("=Q")
 _TO_GPU, _TO_HOST, _FAULTS = 1, 2, 4
@@ -35,8 +35,6 @@ class Recording(NamedTuple):
     """Launches that CUPTI lost."""
     complete: bool = True
     """Every process wrote its last record; else the last launches may be missing."""
-    own_ns: int = 0
-    """What the recorder itself took at the start and at the end of the processes."""
     managed_bytes: int | None = None
     migrations: Migrations | None = None
 
@@ -115,7 +113,6 @@ def read_recording(folder: Path) -> Recording:
         sum(end[1] for end in ended),
         sum(end[0] for end in ended),
         len(ended) == len(processes),
-        sum(end[2] + end[4] for end in ended),
         _managed(processes),
         _migrations(processes),
     )

@@ -36,7 +36,7 @@ def with_run(profile: Profile, report: Path, named: Path | None) -> Profile:
     """The profile with the table that was named, else with the one beside its report.
 
     A table that was not asked for is used only if it belongs to the report, and never costs the
-    user the report: what is wrong with it becomes a note.
+    user the report: what is wrong with it is in `run_problem`.
     """
     if named is not None:
         return replace(profile, run=read_run_table(named))
@@ -46,19 +46,14 @@ def with_run(profile: Profile, report: Path, named: Path | None) -> Profile:
     try:
         table = read_run_table(beside)
     except IngestError as problem:
-        return _noted(profile, f"the table of the run is not used: {problem}")
+        return replace(profile, run_problem=f"the table of the run is not used: {problem}")
     if table.report_created != profile.provenance.created:
-        return _noted(
+        other = f"{printable_path(beside)} is the table of another profile and is not used"
+        return replace(
             profile,
-            f"{printable_path(beside)} is the table of another profile and is not used; "
-            f"if it does fit: --run-table {printable_path(beside)}",
+            run_problem=f"{other}; if it does fit: --run-table {printable_path(beside)}",
         )
     return replace(profile, run=table)
-
-
-def _noted(profile: Profile, note: str) -> Profile:
-    origin = profile.provenance
-    return replace(profile, provenance=origin._replace(notes=(*origin.notes, note)))
 
 
 def read_run_table(path: Path) -> RunTable:

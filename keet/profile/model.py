@@ -52,6 +52,8 @@ class Profile:
     """Starts to fetch the SASS text of launches; None if the file has all text, or none."""
     run: RunTable | None = None
     """What the whole program took without a profiler; None: nobody recorded that."""
+    run_problem: str | None = None
+    """Why a table that lies beside the report is not used."""
 
     def __post_init__(self) -> None:
         if any(launch.id != index for index, launch in enumerate(self.launches)):

@@ -59,7 +59,8 @@ def _heading(profile: Profile) -> Group:
         lines.append(Text(f"snapshot of {origin.path}", style="dim"))
     if command := _command(profile):
         lines.append(Text(command, style="dim"))
-    lines += [Text(f"note: {note}", style="yellow") for note in origin.notes]
+    notes = [*origin.notes, *([profile.run_problem] if profile.run_problem else [])]
+    lines += [Text(f"note: {note}", style="yellow") for note in notes]
     return Group(*lines)
 
 

@@ -48,7 +48,7 @@ _NOTHING: dict[str, Any] = {}
 
 def report_document(profile: Profile) -> ReportDocument:
     provenance = profile.provenance._asdict()
-    notes = list(provenance.pop("notes"))
+    notes = [*provenance.pop("notes"), *([profile.run_problem] if profile.run_problem else [])]
     return ReportDocument(**provenance, notes=notes, launch_count=len(profile.launches))
 
 

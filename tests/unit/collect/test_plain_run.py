@@ -45,7 +45,6 @@ def test_every_launch_is_recorded(program: Path, tmp_path: Path) -> None:
     assert table.recorder == "cupti"
     assert table.notes == ()
     assert table.managed_bytes == 0
-    assert found.own_seconds is not None
 
 
 @needs_compiler

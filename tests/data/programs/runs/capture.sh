@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 out=$(mkdir -p "$1" && cd "$1" && pwd)
 arch=${ARCH:-sm_90}
 build=/tmp/keet-runs
-rm -rf "$build" && mkdir -p "$build" && cp "$here"/*.cu "$here"/*.h "$build" && cd "$build"
+rm -rf "$build" && mkdir -p "$build" && cp "$here"/*.cu "$here"/*.h "$here"/*.py "$build" && cd "$build"
 for name in managed_flags growing steps streams waits names; do
     nvcc -std=c++17 -O3 -arch="$arch" -lineinfo -o "$name" "$name.cu" &
 done
@@ -29,4 +29,5 @@ profile() {  # profile NAME OPTIONS... -- COMMAND...
     profile streams_serial --light -- ./streams serial
     profile streams_together --light -- ./streams together
     profile waits --light --kernel-timeout 15 -- ./waits
+    profile waits_range --range -- ./waits range
 } 2>&1 | tee "$out/transcript.txt"

@@ -1,6 +1,8 @@
 // A kernel that waits for the host to set a flag after the launch. ncu runs a launch to its end
 // before the host goes on, so this one never ends under replay; it gives up after two minutes.
+// `waits range` marks one round as a range, which ncu can replay as a whole.
 #include "check.h"
+#include <cuda_profiler_api.h>
 #include <unistd.h>
 
 __global__ void before_wait(float *data, int n) {
@@ -19,19 +21,22 @@ __global__ void after_wait(float *data, int n) {
     if (i < n) data[i] = sqrtf(data[i]);
 }
 
-int main() {
+int main(int argc, char **) {
+    bool range = argc > 1;
     int n = 1 << 24;
     float *data = filled(n);
     int *flag = nullptr;
     CHECK(cudaHostAlloc(&flag, sizeof *flag, cudaHostAllocMapped));
     for (int round = 0; round < 3; round++) {
         *flag = 0;
+        if (range && round == 1) CHECK(cudaProfilerStart());
         before_wait<<<n / 256, 256>>>(data, n);
         wait_for_host<<<1, 32>>>(flag, data);
         usleep(2000);
         *(volatile int *)flag = 1;
         after_wait<<<n / 256, 256>>>(data, n);
         CHECK(cudaDeviceSynchronize());
+        if (range && round == 1) CHECK(cudaProfilerStop());
     }
     printf("waits: %f\n", first_of(data));
     return 0;
