@@ -1,7 +1,7 @@
 """What recording a plain run costs, and how far the recorded times differ from run to run.
 
 On a machine with a GPU, after tests/data/programs/runs/capture.sh has built the programs:
-    python -m evals.plain_runs measure evals/results/plain_runs_h200_1.csv
+    python -m evals.plain_runs measure evals/results/plain_runs_h200_1.csv [PROGRAM ...]
 Anywhere, over the sessions:
     python -m evals.plain_runs summary evals/results/plain_runs_h200_*.csv
 """
@@ -50,12 +50,12 @@ class Row(NamedTuple):
     busy_ns: float
 
 
-def measure(target: Path) -> None:
+def measure(target: Path, programs: Sequence[str]) -> None:
     """By turns, with and without the recorder."""
     with target.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(Row._fields)
-        for program in PROGRAMS:
+        for program in programs:
             _wall(program, {})  # the first run loads everything from disk
             for run in range(RUNS):
                 writer.writerow(Row(program, run, _wall(program, {}), "", 0, 0.0))
@@ -166,8 +166,8 @@ def _spread(pairs: Sequence[tuple[float, float]]) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    if len(words) == 2 and words[0] == "measure":
-        measure(Path(words[1]))
+    if len(words) > 1 and words[0] == "measure":
+        measure(Path(words[1]), words[2:] or PROGRAMS)
     elif len(words) > 1 and words[0] == "summary":
         sys.stdout.write(summary([Path(word) for word in words[1:]]) + "\n")
     else:

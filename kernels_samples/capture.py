@@ -298,9 +298,14 @@ def profile(program: Program, report: Path, options: list[str]) -> None:
     shutil.copyfile(written, report)
 
 
+FIRST = ("--first", "--no-plain-run")
+"""With --once, a sample launches each kernel once: there is nothing to choose."""
+
+
 def profile_options(sample: Sample, median_us: float) -> list[str]:
-    """The sample's own, and how often warps are sampled where it does not say."""
-    own = own_options(sample)
+    """The first launch of each kernel, the sample's own options, and how often warps are sampled
+    where it does not say."""
+    own = [*FIRST, *own_options(sample)]
     return own if "--ncu-options" in own else [*own, *sampling(median_us)]
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from keet.corpus.discovery import Survey
     from keet.corpus.rows import FileRows
     from keet.corpus.settled import Settled
-    from keet.profile import Profile
     from keet.render.batch import ProgressLine
 
 EXAMPLES = """\

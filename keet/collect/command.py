@@ -79,7 +79,9 @@ def _metrics(request: Request) -> list[str]:
 def _launches(request: Request) -> list[str]:
     """ncu counts invocations per kernel in `--kernel-id`, and over all that match elsewhere."""
     if request.as_range:
-        return ["--replay-mode", "range"]
+        # The program runs again for each pass: a kernel that waits for the host or for another
+        # kernel does so as in the plain run. ncu's replay of a range within one run hangs for it.
+        return ["--replay-mode", "app-range"]
     if request.chosen:
         return _exactly(request.chosen)
     if request.launch_skip is None and request.launch_count is None:

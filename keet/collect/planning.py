@@ -21,9 +21,10 @@ _LAUNCH_SECONDS = 0.5
 """Measured on an H200: ncu costs that much per process and per launch (docs/profiling.md)."""
 _REPLAY = 2.0
 """Assumed: a pass takes twice the launch's own time, with what it saves, restores and flushes."""
-RECORDER_SECONDS = 0.015
-RECORDED_LAUNCH_SECONDS = 1.5e-6
-"""What recording costs per process and per launch on an H200 (evals.plain_runs)."""
+RECORDER_SECONDS = 0.02
+RECORDED_LAUNCH_SECONDS = 1.2e-6
+"""What recording costs per process and per launch on an H200: docs/profiling.md, printed by
+`python -m evals.plain_runs summary`."""
 _NOTICEABLE = 0.05
 _MAX_NAMES = 8
 

@@ -40,7 +40,10 @@ _WORK = (
     "dram_bytes_written",
     "l2_sectors",
 )
-_AMOUNTS = ("inst_executed_total", "dram_bytes_read", "dram_bytes_written", "l2_sectors")
+_AMOUNTS = ("inst_executed_total", "l2_sectors")
+"""Added up over a run. Not what DRAM moved: ncu empties the caches before each replay, so many
+launches of a run may find in the L2 what each replay reads from DRAM."""
+_WITH_CACHES = ("dram_bytes_read", "dram_bytes_written")
 
 
 class Attribution(NamedTuple):
@@ -209,6 +212,8 @@ def _work(account: Account) -> Iterator[Attribution]:
     if len(account.before) != 1 or len(account.after) != 1:
         return
     for metric in _WORK:
+        if account.whole_run and metric in _WITH_CACHES:
+            continue
         change = _change_of(account, metric)
         if change and change.moved >= _MOVED:
             yield Attribution("work", str(change), None, None, (change.before, change.after))

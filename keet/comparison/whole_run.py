@@ -16,7 +16,7 @@ from keet.analysis.replay import ReplayGap, replay_gap
 from keet.comparison.pairing import Pairing
 from keet.comparison.reasons import Reason
 from keet.comparison.sides import Group, Key, Run, Side, duration_of, key_of
-from keet.comparison.timing import Timing, measured, time_runs, total
+from keet.comparison.timing import Timing, measured_runs, time_runs, total
 from keet.comparison.weighing import Basis, PartWeight, Weighing
 from keet.comparison.work import OTHER_WORK, grown
 from keet.profile import Launch
@@ -83,7 +83,7 @@ class WholeRun(Weighing):
 
     def _timing(self, spent: Sequence[Sequence[Spent]], doubt: float = 0.0) -> Timing:
         one, other = (
-            measured(side, [each.busy_ns for each in runs], _mean(runs).launches)
+            measured_runs(side, [each.busy_ns for each in runs])
             for side, runs in zip(self.sides, spent, strict=True)
         )
         before, after = (_mean(runs).busy_ns or None for runs in spent)
@@ -150,6 +150,11 @@ class WholeRun(Weighing):
     def missing(self, which: int) -> Iterator[int]:
         """Numbers of the pairs with a kernel that the table of the side does not have."""
         yield from sorted(self._spent[which].unknown)
+
+    def migrates(self, which: int) -> bool:
+        """Managed memory moved while the kernels ran."""
+        moved = _in_run(self.sides[which].first).table.migrations
+        return moved is not None and moved.fault_groups > 0
 
     def recorder(self, which: int) -> Recorder:
         return _in_run(self.sides[which].first).table.recorder
@@ -233,7 +238,8 @@ def _mean(runs: Sequence[Spent]) -> Spent:
 
 
 def _repetitions(position: Position) -> float:
-    """Launches as large as this one that make the time which it stands for."""
-    if position.plain_ns and position.total_ns:
+    """Launches as large as this one that do the work which it stands for. Of one shape, each does
+    as much; of several, their time tells how much."""
+    if position.shapes > 1 and position.plain_ns and position.total_ns:
         return position.total_ns / position.plain_ns
     return position.launches

@@ -12,7 +12,7 @@ from keet.analysis.replay_reasons import Reason, ReplayReasons
 from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.explanation.grounding import Grounding, check_grounding
-from keet.profile import KernelRun, Launch, Position, Profile, RunPositions, RunTable
+from keet.profile import KernelRun, Launch, Position, Profile, RunPositions, RunTable, Workload
 from keet.profile.run_table import RECORDER_NAMES, KnownBy, Recorder, SkippedKernel
 from keet.units import Quantity
 
@@ -267,7 +267,8 @@ def whole_run(
         busy,
     )
     run = WholeRun(table, book, launches, busy, total, span, covered, _rows(positions, book), ())
-    return run._replace(said=(*map(Said, _sentences(run)), *_gaps(told, book, table)))
+    said = (*map(Said, _sentences(run, profile)), *_gaps(told, book, table))
+    return run._replace(said=said)
 
 
 def _rows(positions: RunPositions, book: Book) -> tuple[KernelRow, ...]:
@@ -333,7 +334,7 @@ def together(run: WholeRun, rows: Sequence[KernelRow]) -> KernelRow:
     )
 
 
-def _sentences(run: WholeRun) -> Iterator[str]:
+def _sentences(run: WholeRun, profile: Profile) -> Iterator[str]:
     count = run.book.derived("run_kernels", Quantity(len(run.kernels), ""), "kernels of the run")
     kernels = f"{count} kernel{'' if count.value == 1 else 's'}"
     yield (
@@ -344,12 +345,18 @@ def _sentences(run: WholeRun) -> Iterator[str]:
         yield f"Kernels ran concurrently: their durations add up to {run.total}."
     yield from _idle(run)
     if not any(row.profiled for row in run.kernels):
-        yield "No launch of this report is in that table: it may be of another program."
+        yield _no_launch(profile)
     elif run.covered.value < _COVERED:
         yield (
             f"The launches of this report stand for {share_text(run.covered)} of that time: most "
             "of the run was not profiled."
         )
+
+
+def _no_launch(profile: Profile) -> str:
+    if any(launch.workload is not Workload.KERNEL for launch in profile.launches):
+        return "The report holds ranges of several kernels, which that table lists one by one."
+    return "No launch of this report is in that table: it may be of another program."
 
 
 def _idle(run: WholeRun) -> Iterator[str]:

@@ -224,7 +224,7 @@ def test_names_that_no_kernel_has(bench: Bench) -> None:
     [
         (["--first"], ["--kernel-id", "::regex:.:1"]),
         (["--launch-skip", "3", "--launch-count", "2"], ["--launch-skip", "3"]),
-        (["--range"], ["--replay-mode", "range"]),
+        (["--range"], ["--replay-mode", "app-range"]),
     ],
 )
 def test_the_user_chooses(options: list[str], filter_words: list[str], bench: Bench) -> None:

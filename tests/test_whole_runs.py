@@ -1,0 +1,116 @@
+"""Programs made for it, profiled by `keet profile` on an H200 (tests/data/programs/runs): each thing
+that single launches hide is seen in the stored files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keet.ingest import read_profile
+from tests.conftest import REPORTS, Keet
+
+RUNS = REPORTS.parent / "runs"
+WHERE = "tests/data/runs"
+
+
+def report(name: str) -> Path:
+    return Path(WHERE, f"{name}.ncu-rep")
+
+
+def explained(keet: Keet, name: str) -> dict[str, object]:
+    done = keet("explain", report(name), "--no-model", "--format", "json")
+    found: dict[str, object] = json.loads(done.out)
+    return found
+
+
+@pytest.mark.parametrize("name", ["managed", "streams_together", "waits", "waits_range"])
+def test_explain(name: str, keet: Keet, golden: Callable[[str, str], None]) -> None:
+    golden(f"explain.runs.{name}.100.txt", keet("explain", report(name), width=100).out)
+
+
+@pytest.mark.parametrize("name", ["growing", "waits"])
+def test_show(name: str, keet: Keet, golden: Callable[[str, str], None]) -> None:
+    golden(f"show.runs.{name}.100.txt", keet("show", report(name), width=100).out)
+
+
+@pytest.mark.parametrize("pair", ["steps_many steps_one", "streams_serial streams_together"])
+def test_diff(pair: str, keet: Keet, golden: Callable[[str, str], None]) -> None:
+    before, after = map(report, pair.split())
+    name = pair.replace(" ", ".")
+    golden(f"diff.runs.{name}.100.txt", keet("diff", before, after, width=100).out)
+
+
+def test_flags_in_managed_memory_show_only_in_the_plain_run(keet: Keet) -> None:
+    launch = explained(keet, "managed")["launches"][0]  # type: ignore[index]
+    assert launch["replay"]["ratio"] > 50
+    first = launch["replay"]["reasons"][0]
+    assert (first["id"], first["status"]) == ("managed_or_host_memory", "likely")
+
+
+def test_the_large_launches_that_come_later_are_profiled() -> None:
+    profile = read_profile(RUNS / "growing.ncu-rep")
+    assert profile.run is not None
+    assert profile.in_run is not None
+    (launch,) = profile.launches
+    assert launch.grid == (65536, 1, 1)
+    first = profile.run.launches[2]
+    assert profile.run.kernels[first.kernel].short == "expand"
+    assert first.ns < launch.rank_time / 1000
+    position = profile.in_run.of(0)
+    assert position is not None
+    assert (position.launches, position.shapes) == (68, 17)
+
+
+def test_launches_that_were_fused_are_weighed_by_the_run(keet: Keet, tmp_path: Path) -> None:
+    """A single launch takes 22 times as long, and the program is 8 times faster."""
+    many, one = report("steps_many"), report("steps_one")
+    verdicts = [
+        json.loads(keet("diff", *sides, "--format", "json").out)["verdict"]
+        for sides in ((many, one), (one, many))
+    ]
+    assert [verdict["word"] for verdict in verdicts] == ["faster", "slower"]
+    assert verdicts[0]["speedup"] == pytest.approx(8.28, abs=0.01)
+    assert verdicts[1]["speedup"] == pytest.approx(1 / 8.28, abs=0.001)
+    alone = [shutil.copy(path, tmp_path) for path in (many, one)]
+    for force in ([], ["--force"]):
+        done = json.loads(keet("diff", *alone, *force, "--format", "json").out or "{}")
+        assert done.get("verdict", {"speedup": None})["speedup"] is None
+
+
+def test_kernels_that_overlap_take_longer_in_a_faster_program(keet: Keet) -> None:
+    serial, together = (read_profile(RUNS / f"streams_{name}.ncu-rep").run for name in
+                        ("serial", "together"))  # fmt: skip
+    assert serial is not None
+    assert together is not None
+    assert together.total_ns > 1.8 * serial.total_ns
+    assert together.busy_ns < 0.25 * serial.busy_ns
+    launch = explained(keet, "streams_together")["launches"][0]  # type: ignore[index]
+    first = launch["replay"]["reasons"][0]
+    assert (first["id"], first["status"]) == ("concurrency", "likely")
+
+
+def test_a_kernel_that_waits_for_the_host_is_skipped_with_its_reason(keet: Keet) -> None:
+    run = explained(keet, "waits")["run"]
+    assert [each["kernel"] for each in run["skipped"]] == ["wait_for_host"]  # type: ignore[index]
+    assert "can't be replayed" in run["skipped"][0]["reason"]  # type: ignore[index]
+    kernels = {launch.kernel for launch in read_profile(RUNS / "waits.ncu-rep").launches}
+    assert kernels == {"fill", "before_wait", "after_wait"}
+
+
+def test_the_table_travels_in_a_snapshot(keet: Keet, tmp_path: Path) -> None:
+    for name in ("a.keet.json", "a.keet.json.zst"):
+        assert keet("snapshot", report("managed"), "-o", tmp_path / name).code == 0
+        assert read_profile(tmp_path / name).run == read_profile(report("managed")).run._replace(  # type: ignore[union-attr]
+            path=None
+        )
+
+
+def test_a_store_weighs_by_the_runs(keet: Keet, tmp_path: Path) -> None:
+    """The kernel with 128 ms of a run leads; by single launches it would be `expand`."""
+    assert keet("batch", WHERE, "-o", tmp_path / "store", "--jobs", 1).code == 0
+    top = json.loads(keet("top", tmp_path / "store", "--format", "json").out)
+    assert top["opportunities"][0]["kernel"] == "scale_part"
