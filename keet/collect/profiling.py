@@ -44,9 +44,9 @@ from keet.profile import Launch
 from keet.profile.names import short_name
 from keet.profile.run_table import ProfiledLaunch, RunTable, SkippedKernel
 
-_TRY = (
+_AS_RANGE = (
     "call cudaProfilerStart before and cudaProfilerStop after the launches that belong together "
-    "and profile them as one with --range, or collect less with --light"
+    "and profile them as one with --range"
 )
 _SLOWER = 100
 """Times the launch's own duration that ncu may spend on it without progress, beside the limit."""
@@ -251,7 +251,12 @@ class _Profiling:
             )
         else:
             reason = f"ncu could not profile it ({complaint(attempt.log, attempt.status)})"
-        return SkippedKernel(kernel, reason, _TRY)
+        return SkippedKernel(kernel, reason, self._remedy())
+
+    def _remedy(self) -> str:
+        if self._request.as_range:
+            return "give it more time with --kernel-timeout"
+        return _AS_RANGE if self._request.light else f"{_AS_RANGE}, or collect less with --light"
 
     # --- what is kept
 
@@ -280,7 +285,7 @@ class _Profiling:
             self._keep_table(self._plain.table._replace(skipped=result.skipped))
         if result.skipped:
             names = ", ".join(each.kernel for each in result.skipped)
-            return NotAvailable(f"no kernel could be profiled ({names}); {_TRY}")
+            return NotAvailable(f"no kernel could be profiled ({names}); {self._remedy()}")
         log, status = (result.last.log, result.last.status) if result.last else ("", 0)
         return failure(self._request.program, log, status)
 

@@ -18,7 +18,7 @@ _NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _COLUMNS = {
     "kernel": ("kernel", "name", "kernelname", "function"),
     "launches": ("launches", "instances", "count", "calls", "invocations", "launchcount"),
-    "total": ("total", "totaltime", "time", "duration", "totalduration"),
+    "total": ("total", "totaltime", "totalduration"),
     "shortest": ("min", "shortest", "mintime"),
     "median": ("med", "median", "mediantime"),
     "longest": ("max", "longest", "maxtime"),
@@ -32,8 +32,7 @@ _EXAMPLE = "write a header like kernel,launches,total_ms and one line per kernel
 def read_run_csv(text: str, path: Path) -> RunTable:
     """Raises an IngestError that names the line. The same kernel and shape twice is added up."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    rows = [row for row in csv.reader(lines) if row]
-    at, columns = _header(rows, path)
+    at, columns, rows = _table(lines, path)
     kernels: dict[tuple[str, Dim3 | None, Dim3 | None], KernelRun] = {}
     for number, row in enumerate(rows[at + 1 :], at + 2):
         kernel = _kernel(_Row(row, columns, f"row {number}", path))
@@ -53,8 +52,21 @@ class _Column:
         self.name = "".join(words)
 
 
-def _header(rows: Sequence[Sequence[str]], path: Path) -> tuple[int, dict[str, tuple[int, str]]]:
-    """The first row with the needed headings, and which column is what, with its unit or ''."""
+_Columns = dict[str, tuple[int, str]]
+"""Which column has what, and the unit of its heading or ''."""
+
+
+def _table(lines: Sequence[str], path: Path) -> tuple[int, _Columns, list[list[str]]]:
+    """Where the headings are, what they are, and all rows; by whichever separator has them."""
+    for separator in ",;\t":
+        rows = [row for row in csv.reader(lines, delimiter=separator) if row]
+        if found := _header(rows):
+            return *found, rows
+    raise UnknownFormat(path, "it has no columns kernel, launches and total time", _EXAMPLE)
+
+
+def _header(rows: Sequence[Sequence[str]]) -> tuple[int, _Columns] | None:
+    """The first row with the needed headings."""
     for at, row in enumerate(rows[:20]):
         found: dict[str, tuple[int, str]] = {}
         for index, heading in enumerate(row):
@@ -64,7 +76,10 @@ def _header(rows: Sequence[Sequence[str]], path: Path) -> tuple[int, dict[str, t
                 found.setdefault(role, (index, column.unit or ""))
         if all(role in found for role in _NEEDED):
             return at, found
-    raise UnknownFormat(path, "it has no columns kernel, launches and total time", _EXAMPLE)
+    return None
+
+
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 
 
 class _Row:
@@ -94,10 +109,12 @@ class _Row:
         return value
 
     def _number(self, text: str, role: str) -> float:
+        """A comma parts thousands; as a decimal comma it would be off by powers of ten."""
+        plain = text.replace(",", "") if _THOUSANDS.fullmatch(text) else text
         try:
-            value = float(text.replace(",", ""))
+            value = float(plain)
         except ValueError:
-            raise self.fail(f"{role} is not a number: {text[:40]!r}") from None
+            raise self.fail(f"{role} is not a number with a decimal point: {text[:40]!r}") from None
         if not math.isfinite(value):
             raise self.fail(f"{role} is not a finite number")
         return value
@@ -109,7 +126,9 @@ class _Row:
         return int(value)
 
     def shape(self, role: str) -> Dim3 | None:
-        sizes = [int(each) for each in re.findall(r"\d+", self.text(role))][:3]
+        text = self.text(role)
+        text = text.replace(",", "") if _THOUSANDS.fullmatch(text) else text
+        sizes = [int(each) for each in re.findall(r"\d{1,12}", text)][:3]
         return tuple([*sizes, 1, 1][:3]) if sizes else None  # type: ignore[return-value]
 
 
@@ -120,7 +139,7 @@ def _kernel(row: _Row) -> KernelRun:
     if total is None:
         raise row.fail("it has no total time")
     grid, block = row.shape("grid"), row.shape("block")
-    return KernelRun(
+    kernel = KernelRun(
         name,
         name,
         grid if block else None,
@@ -133,6 +152,10 @@ def _kernel(row: _Row) -> KernelRun:
         row.time("median"),
         row.time("longest"),
     )
+    least, most = kernel.shortest_ns or 0.0, kernel.longest_ns or math.inf
+    if not 0.99 * least <= kernel.mean_ns <= 1.01 * most:
+        raise row.fail("its total is not that of so many launches between the shortest and longest")
+    return kernel
 
 
 def _added(one: KernelRun, other: KernelRun) -> KernelRun:

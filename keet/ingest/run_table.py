@@ -129,9 +129,21 @@ def _check(table: RunTable, path: Path) -> None:
             raise _damaged(path, f"{kernel.name[:80]}: its launches or times can't be")
     if table.span_ns is not None and not 0 <= table.span_ns < float("inf"):
         raise _damaged(path, "span_ns can't be")
+    if table.launches:
+        _check_launches(table, path)
+
+
+def _check_launches(table: RunTable, path: Path) -> None:
+    """Single launches and totals have to tell the same, or shares would not add up."""
+    counts, times = [0] * len(table.kernels), [0] * len(table.kernels)
     for launch in table.launches:
         if not 0 <= launch.kernel < len(table.kernels) or launch.ns < 0:
             raise _damaged(path, "a launch is of no kernel of the table, or its time can't be")
+        counts[launch.kernel] += 1
+        times[launch.kernel] += launch.ns
+    for kernel, count, time in zip(table.kernels, counts, times, strict=True):
+        if count != kernel.launches or abs(time - kernel.total_ns) > 1 + 1e-6 * kernel.total_ns:
+            raise _damaged(path, f"{kernel.name[:80]}: its launches do not add up to its total")
 
 
 def _damaged(path: Path, problem: str) -> DamagedReport:

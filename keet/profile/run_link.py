@@ -25,13 +25,35 @@ class _Share(NamedTuple):
     """Of the kernel's launches, 0 to 1."""
     times: Sequence[float]
     """Of these launches, one by one; empty where only totals are known."""
+    assumed: float | None = None
+    """Of the kernel's time, where `times` do not tell."""
 
     @property
     def weight(self) -> float:
         """Of the kernel's time, 0 to 1."""
-        if not self.times or not self.kernel.total_ns:
-            return self.part
-        return sum(self.times) / self.kernel.total_ns
+        if self.times and self.kernel.total_ns:
+            return sum(self.times) / self.kernel.total_ns
+        return self.part if self.assumed is None else self.assumed
+
+    def alike(self, time: float | None) -> float | None:
+        """Of the kernel's time, in launches that took between half and twice as long."""
+        if not time:
+            return None
+        if self.times and self.kernel.total_ns:
+            near = sum(each for each in self.times if _are_alike(each, time))
+            return near / self.kernel.total_ns
+        typical = self.kernel.median_ns
+        if typical is None or self.kernel.grid is None:
+            return None
+        return self.weight if _are_alike(typical, time) else 0.0
+
+
+LIKE = 2.0
+"""Times as long, up to which launches of one kernel count as alike."""
+
+
+def _are_alike(one: float, other: float) -> bool:
+    return one <= LIKE * other and other <= LIKE * one
 
 
 def place_in_run(launches: Iterable[Launch], table: RunTable) -> RunPositions:
@@ -107,8 +129,10 @@ class _Linker:
         if len(members) == 1:
             return [(members[0], _Share(kernel, 1.0, times))]
         if not times or ranked.is_flat:
-            # Nothing tells which launch stands for which: each for as many.
-            return [(launch, _Share(kernel, 1 / len(members), ())) for launch in members]
+            # Nothing tells which launch stands for which: each for as many, and for time in
+            # proportion to what it took itself.
+            even, times_of = 1 / len(members), ranked.shares
+            return [(x, _Share(kernel, even, (), times_of[at])) for at, x in enumerate(members)]
         nearest: dict[int, list[float]] = defaultdict(list)
         for time in times:
             nearest[ranked.nearest(time)].append(time)
@@ -127,11 +151,20 @@ class _Ranked:
 
     def __init__(self, launches: Sequence[Launch], times: Iterable[float]) -> None:
         self.launches = launches
+        self._times = list(times)
         first: dict[float, int] = {}
-        for at, time in enumerate(times):
+        for at, time in enumerate(self._times):
             first.setdefault(_log(time), at)
         self._logs = sorted(first)
         self._at = [first[log] for log in self._logs]
+
+    @property
+    def shares(self) -> list[float]:
+        """Of their time together; equal where one was not measured."""
+        whole = sum(self._times)
+        if not all(self._times):
+            return [1 / len(self._times)] * len(self._times)
+        return [time / whole for time in self._times]
 
     @property
     def is_flat(self) -> bool:
@@ -200,7 +233,17 @@ def _position(launch: Launch, times: _PlainTimes, shares: Sequence[_Share]) -> P
         plain_ns=plain,
         known_by=known_by,
         profiled_ns=times.profiled_ns or None,
+        alike_ns=_alike(shares, plain),
     )
+
+
+def _alike(shares: Sequence[_Share], plain: float | None) -> float | None:
+    """Busy time in launches that took about as long; None where one row does not tell."""
+    parts = [share.alike(plain) for share in shares]
+    known = [part for part in parts if part is not None]
+    if not shares or len(known) != len(parts):
+        return None
+    return sum(s.kernel.busy_ns * part for s, part in zip(shares, known, strict=True))
 
 
 def _key(kernel: KernelRun) -> tuple[object, ...]:

@@ -113,6 +113,8 @@ class RunTable(NamedTuple):
     """How long the program ran in that run, as a whole."""
     span_ns: float | None = None
     """From the start of the first kernel to the end of the last one."""
+    gpus: int | None = None
+    """That ran kernels; None: not known."""
     managed_bytes: int | None = None
     """Managed memory that the program allocated; None: not known."""
     migrations: Migrations | None = None
@@ -129,8 +131,14 @@ class RunTable(NamedTuple):
         return sum(kernel.launches for kernel in self.kernels)
 
     @property
+    def overlap_known(self) -> bool:
+        """Whether it is known which kernels ran at the same time; if not, the busy time is not
+        known either, and `busy_ns` is the sum of the durations."""
+        return all(kernel.overlapped_ns is not None for kernel in self.kernels)
+
+    @property
     def busy_ns(self) -> float:
-        """Time in which the GPU ran at least one kernel, over all GPUs."""
+        """Time in which the GPU ran at least one kernel, over all GPUs; see `overlap_known`."""
         return sum(kernel.busy_ns for kernel in self.kernels)
 
     @property
@@ -162,6 +170,16 @@ class Position(NamedTuple):
     known_by: KnownBy | None
     profiled_ns: float | None = None
     """Under replay, the average of the profiled launches of the kernel; None: not measured."""
+    alike_ns: float | None = None
+    """Part of `busy_ns` in launches that took between half and twice as long as this one. None: the
+    table does not tell."""
+
+    @property
+    def alike(self) -> float | None:
+        """The same as a share, 0 to 1."""
+        if self.alike_ns is None or not self.busy_ns:
+            return None
+        return min(1.0, self.alike_ns / self.busy_ns)
 
 
 class RunPositions:

@@ -64,6 +64,7 @@ def tabulate(
         recorder,
         launches if len(launches) <= keep else (),
         span_ns=float(max(record.end for record in ordered) - first),
+        gpus=len({record.device for record in ordered}),
     )
 
 

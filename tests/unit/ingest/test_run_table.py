@@ -1,0 +1,158 @@
+"""Tables of a run: keet's own, and those that people make."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.errors import IngestError
+from keet.ingest.run_csv import read_run_csv
+from keet.ingest.run_table import read_run_table, table_path, write_run_table
+from keet.profile.run_table import RunTable
+from keet.profile.timeline import Record, tabulate
+from tests.conftest import REPORTS
+
+RUNS = REPORTS.parent / "runs"
+HERE = Path("run.csv")
+
+
+def rows(text: str) -> list[tuple[object, ...]]:
+    return [(k.name, k.launches, k.total_ns) for k in read_run_csv(text, HERE).kernels]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kernel,launches,total_ms\ngemm,3,1.5\n",
+        "# made by hand\nName, Instances, Total Time (ns)\ngemm, 3, 1500000\n",
+        "kernel;count;total_us\ngemm;3;1,500.0\n",
+        "kernel\tcalls\ttotal\ngemm\t3\t0.0015 s\n",
+        "kernel,launches,total_us\ngemm,1,500\ngemm,2,1000\n",
+        '"Time (%)","Total Time (ns)","Instances","Avg (ns)","Med (ns)","Min (ns)","Max (ns)","Name"\n'
+        '100.0,"1,500,000",3,500000.0,500000.0,400000,600000,"gemm"\n',
+    ],
+)
+def test_hand_made_tables(text: str) -> None:
+    assert rows(text) == [("gemm", 3, 1_500_000.0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("kernel,launches\ngemm,3\n", "no columns kernel, launches and total time"),
+        ("kernel,count,duration_us\ngemm,3,5\n", "no columns kernel, launches and total time"),
+        ("kernel,launches,total\ngemm,3,1.5\n", "has no unit (ns, us, ms, s)"),
+        ("kernel,launches,total_ms\ngemm,3,1.5 parsec\n", "has no unit"),
+        ("kernel;launches;total_ms\ngemm;3;133,7\n", "not a number with a decimal point: '133,7'"),
+        ("kernel,launches,total_ms\ngemm,0,1.5\n", "must be a positive integer"),
+        ("kernel,launches,total_ms\ngemm,2.5,1.5\n", "must be a positive integer"),
+        ("kernel,launches,total_ms\ngemm,3,-1\n", "below zero"),
+        ("kernel,launches,total_ms\ngemm,3,1e999\n", "not a finite number"),
+        ("kernel,launches,total_ms\n,3,1\n", "names no kernel"),
+        ("kernel,launches,total_ms\ngemm,3,\n", "no total time"),
+        ("kernel,launches,total_ms\n", "has no row"),
+        ("kernel,launches,total_us,min_us\ngemm,160,835,800\n", "its total is not that of so many"),
+    ],
+)
+def test_tables_that_can_not_be_meant(text: str, says: str) -> None:
+    with pytest.raises(IngestError) as problem:
+        read_run_csv(text, HERE)
+    assert says in str(problem.value)
+
+
+def test_shapes_of_a_hand_made_table() -> None:
+    head = "kernel,launches,total_us,grid,block\n"
+    (kernel,) = read_run_csv(head + 'gemm,3,9,"1,024",128x2\n', HERE).kernels
+    assert (kernel.grid, kernel.block) == ((1024, 1, 1), (128, 2, 1))
+    (mixed,) = read_run_csv(head + "gemm,3,9,4x1x1,32\ngemm,1,1,,\n", HERE).kernels
+    assert (mixed.grid, mixed.launches) == (None, 4)
+
+
+def test_a_hand_made_table_does_not_know_what_overlapped() -> None:
+    table = read_run_csv("kernel,launches,total_ms\ngemm,3,1.5\n", HERE)
+    assert not table.overlap_known
+    assert read_run_table(RUNS / "streams_together.run.json").overlap_known
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        table = read_run_csv(text, HERE)
+    except IngestError:
+        return
+    assert table.launch_count > 0
+
+
+records = st.lists(
+    st.builds(
+        lambda name, start, length: Record(
+            name, name, (1, 1, 1), (32, 1, 1), start, start + length
+        ),
+        st.sampled_from(["a", "b", "c<int>"]),
+        st.integers(0, 1000),
+        st.integers(1, 50),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(records)
+def test_what_is_written_is_read_back(found: list[Record]) -> None:
+    import tempfile
+
+    table = tabulate(found, "cupti")._replace(command=("./app", "--x"), notes=("one",))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "r.run.json")
+        write_run_table(table, path)
+        assert read_run_table(path)._replace(path=None) == table
+
+
+def damaged(change: dict[str, object], tmp_path: Path) -> Path:
+    document = json.loads((RUNS / "steps_one.run.json").read_text())
+    path = tmp_path / "r.run.json"
+    path.write_text(json.dumps({**document, **change}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"keet_run": 2}, "has version 2"),
+        ({"kernels": 7}, "kernels"),
+        ({"launches": {"kernel": [0]}}, "launches"),
+        ({"launches": {"kernel": [9], "start_ns": [0], "ns": [1]}}, "of no kernel"),
+        ({"launches": {"kernel": [0], "start_ns": [0], "ns": [1]}}, "do not add up"),
+        ({"recorder": "a clock"}, "recorder"),
+    ],
+)
+def test_a_damaged_table(change: dict[str, object], says: str, tmp_path: Path) -> None:
+    with pytest.raises(IngestError) as problem:
+        read_run_table(damaged(change, tmp_path))
+    assert says in str(problem.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"{}", b"PNG"])
+def test_no_table_at_all(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "r.run.json"
+    path.write_bytes(content)
+    with pytest.raises(IngestError):
+        read_run_table(path)
+
+
+@pytest.mark.parametrize(
+    ("report", "table"),
+    [("a.ncu-rep", "a.run.json"), ("a.ncu-repz", "a.run.json"), ("a.csv", "a.csv.run.json")],
+)
+def test_where_a_table_lies(report: str, table: str) -> None:
+    assert table_path(Path("x", report)) == Path("x", table)
+
+
+def test_an_empty_table_is_written_and_read(tmp_path: Path) -> None:
+    path = tmp_path / "r.run.json"
+    write_run_table(RunTable((), "cupti"), path)
+    assert read_run_table(path).launch_count == 0
