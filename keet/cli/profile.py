@@ -6,11 +6,13 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import pattern, positive
-from keet.errors import UsageError
+from keet.errors import IngestError, UsageError
 
 if TYPE_CHECKING:
     from keet.collect import Request
@@ -177,10 +179,22 @@ def _check_place(report: Path, args: Namespace) -> None:
     from keet.ingest.run_table import table_path
 
     for path in (report, table_path(report)):
-        if path.exists() and not args.force:
+        if path.exists() and not args.force and not _is_left_over(path):
             raise UsageError(f"{path}: it exists; replace it with --force, or name another with -o")
     if not report.parent.is_dir():
         raise UsageError(f"{report}: there is no folder {report.parent}; make it first")
+
+
+def _is_left_over(path: Path) -> bool:
+    """The table of a run whose profile failed: it belongs to no report."""
+    from keet.ingest.run_table import SUFFIX, read_run_table
+
+    if not path.name.endswith(SUFFIX):
+        return False
+    try:
+        return read_run_table(path).report_created is None
+    except IngestError:
+        return False
 
 
 def _free_name(args: Namespace) -> Path:
@@ -244,11 +258,32 @@ def _profile_program(args: Namespace, report: Path) -> int:
         kernel_timeout=args.kernel_timeout,
         check_overhead=args.check_overhead,
     )
-    status = profile_program(_request(args), report, find_ncu(args.ncu), options, _note)
+    with _ended_like_ctrl_c():
+        status = profile_program(_request(args), report, find_ncu(args.ncu), options, _note)
     _present(args, report)
     if status:
         _note(f"{args.program[0]} failed with exit code {status} after its kernels ran")
     return status
+
+
+@contextmanager
+def _ended_like_ctrl_c() -> Iterator[None]:
+    """A batch system or `timeout` ends keet with SIGTERM: what was measured is kept then, too."""
+    import signal
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    names = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+    try:
+        old = {number: signal.signal(number, interrupt) for number in names if number}
+    except ValueError:  # not in the main thread
+        old = {}
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
 
 
 def _check_program(program: str) -> None:

@@ -65,14 +65,14 @@ class Choice(NamedTuple):
         return tuple(sorted({each.invocation for each in self.launches}))
 
 
-Cost = Callable[[Sequence[Chosen]], bool]
-"""Whether so many launches are within the limits."""
+Affordable = Callable[[Sequence[Chosen]], bool]
+"""Whether these launches are within the limits."""
 
 
 def choose(
     records: Sequence[Record],
     busy: Sequence[float],
-    affordable: Cost,
+    affordable: Affordable,
     matches: Callable[[Record], bool],
 ) -> Choice:
     """From the launches of a run in order, with each one's part of the busy time.
@@ -86,6 +86,8 @@ def choose(
         if record.name in by_kernel:
             times[record.name] += part
     kernels = _leading(times)
+    if not kernels:
+        return Choice((), (), 0.0)
     kept, launches = _within(kernels, records, by_kernel, affordable)
     share = sum(times[name] for name in kept) / (sum(busy) or 1.0)
     return Choice(launches, kept, share, tuple(name for name in kernels if name not in kept))
@@ -130,17 +132,33 @@ def _within(
     kernels: Sequence[str],
     records: Sequence[Record],
     by_kernel: dict[str, list[int]],
-    affordable: Cost,
+    affordable: Affordable,
 ) -> tuple[tuple[str, ...], tuple[Chosen, ...]]:
     """As many kernels as the limits allow, the most time first; the first one always."""
-    every = {name: list(_wanted(name, records, by_kernel[name])) for name in kernels}
-    for count in range(len(kernels), 0, -1):
-        kept = tuple(kernels[:count])
-        wanted = [each for name in kept for each in every[name]]
-        launches = _launches(wanted, records, by_kernel)
-        if count == 1 or affordable(launches):
-            return kept, launches
-    return (), ()
+    every: dict[str, list[Wanted]] = {}
+    least, most = 1, len(kernels)
+    best = _launches_of(kernels[:1], every, records, by_kernel)
+    while least < most:  # more kernels are never fewer launches
+        count = (least + most + 1) // 2
+        launches = _launches_of(kernels[:count], every, records, by_kernel)
+        if affordable(launches):
+            least, best = count, launches
+        else:
+            most = count - 1
+    return tuple(kernels[:least]), best
+
+
+def _launches_of(
+    kernels: Sequence[str],
+    every: dict[str, list[Wanted]],
+    records: Sequence[Record],
+    by_kernel: dict[str, list[int]],
+) -> tuple[Chosen, ...]:
+    """`every`: what was found already."""
+    for name in kernels:
+        if name not in every:
+            every[name] = list(_wanted(name, records, by_kernel[name]))
+    return _launches([each for name in kernels for each in every[name]], records, by_kernel)
 
 
 def _wanted(name: str, records: Sequence[Record], numbers: Sequence[int]) -> Iterable[Wanted]:

@@ -100,15 +100,17 @@ def _exactly(chosen: Invocations) -> list[str]:
     return ["--kernel-name-base", "mangled", "--kernel-id", f"::regex:^({names})$:^({numbers})$"]
 
 
-_LONG_NAME = 400
+_LONG_NAME = 1000
 
 
 def _pattern(name: str) -> str:
-    """A name as an expression. Of a very long one the ends are enough, and spare ncu's matcher."""
-    if len(name) > _LONG_NAME:
+    """A name as an expression. Of a very long one, its ends and its length are enough, and spare
+    ncu's matcher. What is no ASCII character may be several bytes to it."""
+    if len(name) > _LONG_NAME and name.isascii():
         half = _LONG_NAME // 2
-        return f"{_pattern(name[:half])}.*{_pattern(name[-half:])}"
-    return re.sub(r"[^A-Za-z0-9_]", ".", name)
+        between = len(name) - 2 * half
+        return f"{_pattern(name[:half])}.{{{between}}}{_pattern(name[-half:])}"
+    return re.sub(r"[^A-Za-z0-9_]", lambda found: "." if found[0].isascii() else ".{1,4}", name)
 
 
 def _name_in_id(kernel: str | None) -> str:

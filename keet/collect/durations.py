@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from keet.collect.plain_run import PlainRun, Progress, recorded_run
+from keet.collect.plain_run import PlainRun, recorded_run
+from keet.collect.problems import program_status
+from keet.collect.running import Attempt, Limits, failure, run, whole_launches
+from keet.ingest import read_profile
 from keet.profile import Launch
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record
@@ -32,30 +36,34 @@ def duration_command(
 
 
 def record_with_ncu(
-    program: Sequence[str], ncu: str, folder: Path, clock_control: str, progress: Progress
+    program: Sequence[str], ncu: str, folder: Path, clock_control: str, limits: Limits
 ) -> PlainRun:
     """Raises NotAvailable or ProgramFailed where nothing could be timed."""
-    import time
-
-    from keet.collect.running import failure, run, whole_launches
-    from keet.ingest import read_profile
-
     report, log = folder / "durations.ncu-rep", folder / "durations.log"
     began = time.monotonic()
-    done = run(duration_command(program, ncu, report, log, clock_control), log, lambda _: None)
-    seconds = time.monotonic() - began
+    command = duration_command(program, ncu, report, log, clock_control)
+    done = run(command, log, lambda _: None, limits)
     if not whole_launches(report):
         raise failure(program, done.log, done.status)
     launches = read_profile(report).launches
-    notes = [_ALONE]
-    if len(launches) >= MOST_LAUNCHES:
-        notes.append(f"only the first {MOST_LAUNCHES:,} launches were timed")
-    from keet.collect.problems import program_status
+    about = RunTable(
+        (),
+        "ncu",
+        wall_s=time.monotonic() - began,
+        exit_code=0 if done.ended else program_status(done.log) or 0,
+        complete=len(launches) < MOST_LAUNCHES and not done.ended,
+        notes=tuple(_notes(len(launches), done)),
+    )
+    found = recorded_run(_records(launches), about)
+    return found._replace(table=_without_overlap(found.table))
 
-    status = program_status(done.log) or 0
-    found = recorded_run(_records(launches), "ncu", status, seconds, notes=tuple(notes))
-    progress(f"ncu timed {len(launches):,} launches")
-    return found._replace(table=_without_overlap(found))
+
+def _notes(launches: int, done: Attempt) -> Iterator[str]:
+    yield _ALONE
+    if launches >= MOST_LAUNCHES:
+        yield f"only the first {MOST_LAUNCHES:,} launches were timed"
+    if done.ended:
+        yield "the program did not go on under ncu and was ended: later launches are missing"
 
 
 def _records(launches: Sequence[Launch]) -> list[Record]:
@@ -72,7 +80,7 @@ def _records(launches: Sequence[Launch]) -> list[Record]:
     return records
 
 
-def _without_overlap(found: PlainRun) -> RunTable:
+def _without_overlap(table: RunTable) -> RunTable:
     """What ncu's order of one by one does not show is not known."""
-    kernels = tuple(kernel._replace(overlapped_ns=None) for kernel in found.table.kernels)
-    return found.table._replace(kernels=kernels, span_ns=None)
+    kernels = tuple(kernel._replace(overlapped_ns=None) for kernel in table.kernels)
+    return table._replace(kernels=kernels, span_ns=None, gpus=None)

@@ -47,7 +47,9 @@ def find_nsys() -> str:
 def read_export(database: Path) -> list[Record]:
     """The launches of an export; none where it has no table of kernels."""
     try:
-        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        with closing(
+            sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)
+        ) as connection:
             rows = connection.execute(_KERNELS).fetchall()
     except sqlite3.Error as problem:
         if "no such table" in str(problem):

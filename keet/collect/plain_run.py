@@ -17,13 +17,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from keet.collect.processes import descendants
 from keet.collect.record_file import Recording, read_recording
 from keet.collect.recorder import NoRecorder, build_recorder
-from keet.profile.run_table import Recorder, RunTable
-from keet.profile.timeline import Record, in_order, tabulate
+from keet.errors import UsageError
+from keet.profile.run_table import RunTable
+from keet.profile.timeline import Record, busy_parts, in_order, table_of
 
+_MOMENT_SECONDS = 1
+"""How long a program may take to end by the Ctrl-C of a terminal, before keet passes it on."""
 _GRACE_SECONDS = 20
-"""How long the program may take to end after Ctrl-C."""
+"""How long it may take after that."""
 INJECTION = "CUDA_INJECTION64_PATH"
 
 Progress = Callable[[str], None]
@@ -34,6 +38,8 @@ class PlainRun(NamedTuple):
 
     records: tuple[Record, ...]
     """In the order in which the host made them."""
+    busy: Sequence[float]
+    """Of each launch, its part of the busy time."""
     table: RunTable
     status: int
     """The program's exit code; 128 and the signal's number where one ended it."""
@@ -49,9 +55,9 @@ class InterruptedRun(KeyboardInterrupt):
 
 
 def record_plain_run(
-    program: Sequence[str], ncu: str, folder: Path, clock_control: str, progress: Progress
+    program: Sequence[str], folder: Path, progress: Progress, otherwise: Callable[[], PlainRun]
 ) -> PlainRun:
-    """`folder`: for files that are needed meanwhile. The run may have recorded nothing."""
+    """`folder`: for files that are needed meanwhile. `otherwise`: the last way to time launches."""
     reasons: list[str] = []
     for record in (_with_cupti, _with_nsys):
         try:
@@ -62,10 +68,8 @@ def record_plain_run(
         if found.records:
             return found
         reasons.append("no launch was recorded")
-    from keet.collect.durations import record_with_ncu
-
     progress(f"{'; '.join(reasons)}: timing the launches with ncu instead, one at a time")
-    return record_with_ncu(program, ncu, folder, clock_control, progress)
+    return otherwise()
 
 
 # --- CUPTI
@@ -74,30 +78,34 @@ def record_plain_run(
 def _with_cupti(program: Sequence[str], folder: Path) -> PlainRun:
     if os.environ.get(INJECTION):
         raise NoRecorder(f"{INJECTION} is set already")
-    library = build_recorder()
-    records = folder / "records"
+    library = build_recorder(folder)
+    records = folder.resolve() / "records"
     records.mkdir()
     own = {INJECTION: str(library), "KEET_RECORD_DIR": str(records)}
     try:
         status, seconds = run_program(program, own)
     except KeyboardInterrupt:
-        raise InterruptedRun(_recorded_by_cupti(read_recording(records), 130, 0.0)) from None
+        found = read_recording(records)._replace(complete=False)
+        raise InterruptedRun(_recorded_by_cupti(found, 130, None)) from None
     found = read_recording(records)
     if not found.records and found.failures and not status:
         raise NoRecorder(f"CUPTI refused to record (error {found.failures[0]})")
     return _recorded_by_cupti(found, status, seconds)
 
 
-def _recorded_by_cupti(found: Recording, status: int, seconds: float) -> PlainRun:
-    return recorded_run(
-        found.records,
+def _recorded_by_cupti(found: Recording, status: int, seconds: float | None) -> PlainRun:
+    lost = found.unfinished or found.dropped or found.failures or not found.complete
+    about = RunTable(
+        (),
         "cupti",
-        status,
-        seconds,
-        notes=_notes(found),
+        wall_s=seconds,
+        exit_code=status,
+        complete=not lost,
         managed_bytes=found.managed_bytes,
         migrations=found.migrations,
+        notes=_notes(found),
     )
+    return recorded_run(found.records, about)
 
 
 def _notes(found: Recording) -> tuple[str, ...]:
@@ -108,29 +116,30 @@ def _notes(found: Recording) -> tuple[str, ...]:
         )
     if found.dropped:
         notes.append(f"CUPTI lost {found.dropped:,} launches: not counted")
+    if found.failures:
+        notes.append(
+            f"CUPTI refused to record {len(found.failures)} of {found.processes} processes "
+            f"(error {found.failures[0]}): their launches are not counted"
+        )
     if not found.complete:
         notes.append(
-            "a process ended without its exit handlers (a crash, a signal or _exit): launches of "
-            "its last 0.2 s may be missing"
+            "a process did not finish its record (it crashed, was killed, called _exit, still "
+            "runs, or the disk is full): its last launches may be missing"
         )
     if found.processes > 1:
         notes.append(f"{found.processes} processes used the GPU; their launches are added up")
     return tuple(notes)
 
 
-def recorded_run(
-    records: Sequence[Record],
-    recorder: Recorder,
-    status: int,
-    seconds: float,
-    *,
-    notes: tuple[str, ...] = (),
-    **known: object,
-) -> PlainRun:
-    """The launches in order, and their table. `known`: further fields of the table."""
+def recorded_run(records: Sequence[Record], about: RunTable) -> PlainRun:
+    """The launches in order, and their table. `about`: what is known of the run besides."""
     ordered = tuple(in_order(records))
-    table = tabulate(ordered, recorder)._replace(wall_s=seconds, notes=notes, **known)  # type: ignore[arg-type]
-    return PlainRun(ordered, table, status, seconds)
+    parts = busy_parts(ordered)
+    found = table_of(ordered, parts, about.recorder)
+    table = about._replace(
+        kernels=found.kernels, launches=found.launches, span_ns=found.span_ns, gpus=found.gpus
+    )
+    return PlainRun(ordered, parts.busy, table, about.exit_code or 0, about.wall_s or 0.0)
 
 
 # --- Nsight Systems
@@ -145,7 +154,8 @@ def _with_nsys(program: Sequence[str], folder: Path) -> PlainRun:
         subprocess.run(export_command(report, database), capture_output=True, check=False)
     if not database.exists():
         raise NoRecorder("nsys wrote no report")
-    return recorded_run(read_export(database), "nsys", status, seconds)
+    about = RunTable((), "nsys", wall_s=seconds, exit_code=status, complete=not status)
+    return recorded_run(read_export(database), about)
 
 
 # --- running
@@ -155,13 +165,17 @@ def run_program(command: Sequence[str], environment: Mapping[str, str]) -> tuple
     """Exit code and wall time. What the program prints goes to stderr: stdout is keet's result."""
     sys.stderr.flush()
     began = time.monotonic()
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=stderr_file(),
-        stderr=stderr_file(),
-        env={**os.environ, **environment},
-    )
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=stderr_file(),
+            stderr=stderr_file(),
+            env={**os.environ, **environment},
+        )
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise UsageError(f"{command[0]} can't be run ({reason}); try it alone first") from None
     try:
         code = process.wait()
     except KeyboardInterrupt:
@@ -192,11 +206,18 @@ def stderr_file() -> int:
 
 def stop(process: subprocess.Popen[bytes]) -> None:
     """A terminal has interrupted the child too, and it may write what it has; a lone keet passes
-    the signal on."""
-    with suppress(OSError):
-        process.send_signal(signal.SIGINT)
-    try:
-        process.wait(_GRACE_SECONDS)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):
-        process.kill()
-        process.wait()
+    the signal on. Nothing that it started is left behind."""
+    for seconds in (_MOMENT_SECONDS, _GRACE_SECONDS):
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            with suppress(OSError):
+                process.send_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            break
+        else:
+            return
+    for number in [*descendants(process.pid), process.pid]:
+        with suppress(OSError):
+            os.kill(number, signal.SIGKILL)
+    process.wait()

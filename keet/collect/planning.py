@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from keet.collect.plain_run import PlainRun
 from keet.errors import NotAvailable
 from keet.profile.names import short_name
 from keet.profile.run_table import RECORDER_NAMES
-from keet.profile.timeline import Record, busy_parts
+from keet.profile.timeline import Record
 from keet.units import Quantity
 
 _START_SECONDS = 4.0
@@ -26,6 +27,8 @@ RECORDED_LAUNCH_SECONDS = 1.2e-6
 """What recording costs per process and per launch on an H200: docs/profiling.md, printed by
 `python -m evals.plain_runs summary`."""
 _NOTICEABLE = 0.05
+_LONGEST_NAMES = 100_000
+"""Characters of all names together: one argument of a command may have 128 kB."""
 _MAX_NAMES = 8
 
 
@@ -61,9 +64,8 @@ def make_plan(
     told = request.launch_skip is not None or request.launch_count is not None
     if plain is None or told or options.first or request.as_range:
         return Plan(request)
-    busy, _ = busy_parts(plain.records)
     matches = _matching(request.kernel, without)
-    choice = choose(plain.records, busy, _affordable(plain, options), matches)
+    choice = choose(plain.records, plain.busy, _affordable(plain, options), matches)
     if not choice.launches and not without:
         raise NotAvailable(_no_match(request, plain.records))
     wanted = Invocations(choice.kernels, choice.invocations)
@@ -93,6 +95,7 @@ def _affordable(plain: PlainRun, options: Options) -> Callable[[Sequence[Chosen]
     return lambda launches: (
         passes_of(launches) <= options.max_passes
         and seconds_of(launches, plain) <= 60 * options.max_minutes
+        and sum(len(name) for name in {each.name for each in launches}) <= _LONGEST_NAMES
     )
 
 
@@ -127,7 +130,8 @@ def _cost(plain: PlainRun) -> str:
         return ""
     seconds = RECORDER_SECONDS + RECORDED_LAUNCH_SECONDS * plain.table.launch_count
     share = seconds / plain.seconds
-    text = f" (that costs an estimated {1000 * seconds:.0f} ms, {share:.0%} of the run"
+    of_run = f", {share:.0%} of the run" if share < 1 else ""
+    text = f" (that costs an estimated {1000 * seconds:.0f} ms{of_run}"
     if share > _NOTICEABLE:
         text += "; the kernels' own times are the GPU's and are not affected"
     return f"{text}; --check-overhead measures it)"
@@ -145,7 +149,7 @@ def told_plan(plan: Plan, plain: PlainRun, options: Options) -> Iterator[str]:
         f"{options.max_passes} passes and {options.max_minutes:g} minutes "
         "(--max-passes, --max-minutes)"
     )
-    counts = _counts(plain.records)
+    counts = _counts(plain.records, launches[0].record.process)
     for each in launches:
         why = f", the {each.why} one" if each.why else ", at the same number as another"
         yield (
@@ -157,11 +161,9 @@ def told_plan(plan: Plan, plain: PlainRun, options: Options) -> Iterator[str]:
         yield f"left out, because of the limits: {names}"
 
 
-def _counts(records: Sequence[Record]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for record in records:
-        counts[record.name] = counts.get(record.name, 0) + 1
-    return counts
+def _counts(records: Sequence[Record], process: int) -> Counter[str]:
+    """Launches of each kernel in the process that is profiled: ncu counts so."""
+    return Counter(record.name for record in records if record.process == process)
 
 
 def _full(name: str, records: Sequence[Record]) -> str:

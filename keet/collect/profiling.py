@@ -7,17 +7,20 @@ there is no report.
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 import time
-from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from keet.collect.command import Request, ncu_command
+from keet.collect.durations import record_with_ncu
+from keet.collect.linking import linked
 from keet.collect.plain_run import (
     InterruptedRun,
     PlainRun,
@@ -27,22 +30,13 @@ from keet.collect.plain_run import (
     run_program,
 )
 from keet.collect.planning import Options, Plan, counted, make_plan, told_plan, told_run
-from keet.collect.problems import NO_GPU, program_status
-from keet.collect.running import (
-    Attempt,
-    Limits,
-    complaint,
-    failure,
-    run,
-    whole_launches,
-)
-from keet.collect.tools import has_gpu
+from keet.collect.problems import program_status
+from keet.collect.running import Attempt, Limits, complaint, failure, run, whole_launches
 from keet.errors import NotAvailable, ProgramFailed, UsageError
 from keet.ingest import read_profile
 from keet.ingest.run_table import table_path, write_run_table
-from keet.profile import Launch
 from keet.profile.names import short_name
-from keet.profile.run_table import ProfiledLaunch, RunTable, SkippedKernel
+from keet.profile.run_table import RunTable, SkippedKernel
 
 _AS_RANGE = (
     "call cudaProfilerStart before and cudaProfilerStop after the launches that belong together "
@@ -50,6 +44,8 @@ _AS_RANGE = (
 )
 _SLOWER = 100
 """Times the launch's own duration that ncu may spend on it without progress, beside the limit."""
+_BETWEEN = 20
+"""Times the plain run's duration that may pass between two launches under ncu."""
 
 
 def profile_program(
@@ -68,7 +64,7 @@ def _workshop(report: Path) -> Iterator[Path]:
     """A folder beside the report-to-be, on the same disk, that goes away whatever happens."""
     try:
         with tempfile.TemporaryDirectory(prefix=".keet-profile-", dir=report.parent) as folder:
-            yield Path(folder)
+            yield Path(folder).resolve()
     except OSError as problem:
         if problem.filename is None or ".keet-profile-" not in str(problem.filename):
             raise
@@ -78,24 +74,12 @@ def _workshop(report: Path) -> Iterator[Path]:
         ) from None
 
 
-class _Result(NamedTuple):
-    """What came of the runs of ncu so far."""
+class _Report(NamedTuple):
+    """A report that ncu wrote, or was to write."""
 
-    report: Path | None
-    """With the most launches."""
-    launches: int
+    path: Path
     plan: Plan
-    """What that report was to hold."""
-    last: Attempt | None = None
-    skipped: tuple[SkippedKernel, ...] = ()
-
-    def with_attempt(self, attempt: Attempt, report: Path, plan: Plan) -> _Result:
-        launches = whole_launches(report)
-        better = self._replace(report=report, launches=launches, plan=plan)
-        return (better if launches > self.launches else self)._replace(last=attempt)
-
-    def without(self, kernel: SkippedKernel) -> _Result:
-        return self._replace(skipped=(*self.skipped, kernel))
+    launches: int = 0
 
 
 class _Profiling:
@@ -111,54 +95,55 @@ class _Profiling:
         self._request, self._report, self._ncu = request, report, ncu
         self._options, self._progress, self._folder = options, progress, folder
         self._plain: PlainRun | None = None
+        self._reports: list[_Report] = []
+        self._last: Attempt | None = None
+        self._skipped: list[SkippedKernel] = []
+        self._deadline = math.inf
 
     def run(self) -> int:
         began = time.monotonic()
-        if self._options.plain:
-            self._plain = self._plain_run()
-        plan = self._plan()
         try:
-            result = self._profile(plan)
+            self._run()
         except KeyboardInterrupt:
-            self._keep_interrupted(plan)
+            self._keep_interrupted()
             raise
-        status = self._keep(result)
-        self._progress(f"{time.monotonic() - began:.1f} s in all{self._parts()}")
+        status = self._keep()
+        parts = f", {self._plain.seconds:.1f} s of it for the plain run" if self._plain else ""
+        self._progress(f"{time.monotonic() - began:.1f} s in all{parts}")
         return status
 
-    def _parts(self) -> str:
-        return f", {self._plain.seconds:.1f} s of it for the plain run" if self._plain else ""
+    def _run(self) -> None:
+        if self._options.plain:
+            self._plain = self._plain_run()
+            self._tell_run(self._plain)
+        self._deadline = time.monotonic() + 60 * self._options.max_minutes
+        self._profile()
 
     # --- the plain run
 
     def _plain_run(self) -> PlainRun:
         program = self._request.program
-        clocks = self._request.clock_control
         try:
-            plain = record_plain_run(program, self._ncu, self._folder, clocks, self._progress)
+            return record_plain_run(program, self._folder, self._progress, self._durations)
         except InterruptedRun as interrupted:
-            self._keep_table(interrupted.run.table)
+            self._plain = interrupted.run
             raise
-        if not plain.records:
-            raise self._nothing_recorded(plain)
+
+    def _durations(self) -> PlainRun:
+        deadline = time.monotonic() + 60 * self._options.max_minutes
+        limits = Limits(lambda _: self._options.kernel_timeout, deadline)
+        clocks = self._request.clock_control
+        return record_with_ncu(self._request.program, self._ncu, self._folder, clocks, limits)
+
+    def _tell_run(self, plain: PlainRun) -> None:
         self._progress(told_run(plain))
         for note in plain.table.notes:
             self._progress(f"  {note}")
         if plain.status:
-            self._progress(f"  {program[0]} ended with {described(plain.status)} after that")
+            program = self._request.program[0]
+            self._progress(f"  {program} ended with {described(plain.status)} after that")
         if self._options.check_overhead:
             self._tell_overhead(plain)
-        return plain
-
-    def _nothing_recorded(self, plain: PlainRun) -> NotAvailable | ProgramFailed:
-        program = self._request.program[0]
-        if plain.status:
-            text = f"{program} ended with {described(plain.status)} before it finished a kernel"
-            remedy = NO_GPU if not has_gpu() else "run it alone first: it has to succeed"
-            return ProgramFailed(f"{text}; {remedy}", plain.status)
-        if not has_gpu():
-            return NotAvailable(str(NO_GPU))
-        return NotAvailable("the program launched no kernel; check that it runs on the GPU here")
 
     def _tell_overhead(self, plain: PlainRun) -> None:
         """One run each: what else differs between two runs is in it as well."""
@@ -170,30 +155,41 @@ class _Profiling:
 
     # --- ncu
 
-    def _profile(self, plan: Plan) -> _Result:
+    def _profile(self) -> None:
         """Again without a kernel that can't be replayed, until the others are there."""
-        deadline = time.monotonic() + 60 * self._options.max_minutes
-        result = _Result(None, 0, plan)
         without: list[str] = []
+        plan = self._plan(without)
         while True:
             self._tell_plan(plan)
-            partial = self._folder / f"report_{len(without)}.ncu-rep"
-            attempt = self._attempt(plan.request, partial, self._limits(plan, deadline))
-            result = result.with_attempt(attempt, partial, plan)
-            stuck = _not_replayed(attempt)
+            stuck = self._attempt(plan)
             if stuck is None:
                 break
             without.append(self._mangled(stuck))
-            result = result.without(self._skipped(stuck, attempt))
-            self._progress(f"{result.skipped[-1].kernel}: {result.skipped[-1].reason}")
+            if plan.choice is None or without[-1] not in plan.choice.kernels:
+                break  # it can't be left out
             plan = self._plan(without)
-            if plan.choice is None or not plan.choice.launches or time.monotonic() > deadline:
+            if plan.choice is None or not plan.choice.launches:
                 break
-        if attempt.ended and attempt.stuck is None:
-            self._progress(self._why_ended(deadline))
-        return result
+            if time.monotonic() > self._deadline:
+                break
+        if self._last and self._last.ended and self._last.stuck is None:
+            self._progress(self._why_ended())
 
-    def _plan(self, without: Sequence[str] = ()) -> Plan:
+    def _attempt(self, plan: Plan) -> str | None:
+        """One run of ncu. Returns the kernel that it could not profile."""
+        path = self._folder / f"report_{len(self._reports)}.ncu-rep"
+        self._reports.append(_Report(path, plan))
+        log = path.with_suffix(".log")
+        command = ncu_command(self._ncu, plan.request, path, log)
+        quiet = self._plain is not None
+        self._last = run(command, log, self._tell_kernel, self._limits(plan), quiet=quiet)
+        stuck = _not_replayed(self._last)
+        if stuck is not None:
+            self._skipped.append(self._skipped_kernel(stuck, self._last))
+            self._progress(f"{self._skipped[-1].kernel}: {self._skipped[-1].reason}")
+        return stuck
+
+    def _plan(self, without: Sequence[str]) -> Plan:
         return make_plan(self._request, self._plain, self._options, without)
 
     def _tell_plan(self, plan: Plan) -> None:
@@ -201,48 +197,50 @@ class _Profiling:
             for line in told_plan(plan, self._plain, self._options):
                 self._progress(line)
 
-    def _limits(self, plan: Plan, deadline: float) -> Limits:
+    def _limits(self, plan: Plan) -> Limits:
         """What the user chose by hand may take as long as it takes."""
-        idle = self._options.kernel_timeout + 20 * self._plain.seconds if self._plain else None
-        return Limits(self._patience, deadline if plan.choice else None, idle)
+        timeout = self._options.kernel_timeout
+        idle = timeout + _BETWEEN * self._plain.seconds if self._plain else None
+        return Limits(self._patience, self._deadline if plan.choice else None, idle)
 
-    def _why_ended(self, deadline: float) -> str:
-        if time.monotonic() > deadline:
+    def _why_ended(self) -> str:
+        if time.monotonic() > self._deadline:
             return "the time is up (--max-minutes); what was profiled until then is kept"
         return (
             f"{self._request.program[0]} did not go on under ncu (a program that forks may not) "
             "and was ended; what was profiled until then is kept"
         )
 
+    # --- kernels by the names that ncu prints
+
+    @cached_property
+    def _kernels(self) -> dict[str, tuple[str, float]]:
+        """Mangled name and longest launch in seconds, by each form of the name."""
+        found: dict[str, tuple[str, float]] = {}
+        for kernel in self._plain.table.kernels if self._plain else ():
+            for form in (kernel.short, kernel.name):
+                longest = max(kernel.longest_ns or 0.0, found.get(form, ("", 0.0))[1])
+                found[form] = (kernel.name, longest)
+        return found
+
+    @cached_property
+    def _short_names(self) -> dict[str, str]:
+        return {k.name: k.short for k in self._plain.table.kernels} if self._plain else {}
+
     def _mangled(self, named: str) -> str:
-        """By the name that ncu prints."""
-        return next((name for name in self._names() if _same_kernel(name, named)), named)
+        return self._kernels.get(named, (named, 0.0))[0]
 
-    def _attempt(self, request: Request, partial: Path, limits: Limits) -> Attempt:
-        log = partial.with_suffix(".log")
-        command = ncu_command(self._ncu, request, partial, log)
-        return run(command, log, self._told, limits, quiet=self._plain is not None)
-
-    def _told(self, line: str) -> None:
+    def _tell_kernel(self, line: str) -> None:
         """ncu names kernels as it was asked for them; people know the short form."""
-        for name, full in self._names().items():
-            line = line.replace(f" {name} ", f" {short_name(full)} ")
-        self._progress(line)
-
-    def _names(self) -> dict[str, str]:
-        return {k.name: k.full for k in self._plain.table.kernels} if self._plain else {}
+        self._progress(" ".join(self._short_names.get(word, word) for word in line.split(" ")))
 
     def _patience(self, name: str) -> float:
         """A long kernel may take long under replay as well."""
-        times = [
-            kernel.longest_ns or 0.0
-            for kernel in (self._plain.table.kernels if self._plain else ())
-            if _same_kernel(kernel.name, name)
-        ]
-        return self._options.kernel_timeout + _SLOWER * max(times, default=0.0) / 1e9
+        longest_ns = self._kernels.get(name, ("", 0.0))[1]
+        return self._options.kernel_timeout + _SLOWER * longest_ns / 1e9
 
-    def _skipped(self, stuck: str, attempt: Attempt) -> SkippedKernel:
-        kernel = short_name(self._names().get(stuck, stuck))
+    def _skipped_kernel(self, stuck: str, attempt: Attempt) -> SkippedKernel:
+        kernel = self._short_names.get(stuck) or short_name(stuck)
         if attempt.stuck:
             reason = (
                 f"it can't be replayed: no progress under ncu for {self._patience(stuck):.0f} s. "
@@ -260,15 +258,20 @@ class _Profiling:
 
     # --- what is kept
 
-    def _keep(self, result: _Result) -> int:
-        plain, last = self._plain, result.last
-        if result.report is None or last is None:
-            raise self._no_report(result)
-        result.report.replace(self._report)
-        self._keep_table(self._table(result.plan, result.skipped))
-        if not last.ended and (said := complaint(last.log, last.status)) and not result.skipped:
+    def _best(self) -> _Report | None:
+        """The report with the most launches."""
+        found = [each._replace(launches=whole_launches(each.path)) for each in self._reports]
+        best = max(found, key=lambda each: each.launches, default=None)
+        return best if best and best.launches else None
+
+    def _keep(self) -> int:
+        best, last, plain = self._best(), self._last, self._plain
+        if best is None or last is None:
+            raise self._no_report()
+        self._keep_report(best)
+        if not last.ended and not self._skipped and (said := complaint(last.log, last.status)):
             self._progress(f"ncu ended with an error: {said}; launches may be missing")
-        for each in result.skipped:
+        for each in self._skipped:
             self._progress(f"{each.kernel} is not in the report; try: {each.remedy}")
         under_ncu = 0 if last.ended else program_status(last.log) or 0
         if plain is None:
@@ -279,39 +282,54 @@ class _Profiling:
                 self._progress(f"  {line}")
         return plain.status or under_ncu
 
-    def _no_report(self, result: _Result) -> NotAvailable | ProgramFailed:
-        """What is known of the run is kept all the same."""
-        if self._plain:
-            self._keep_table(self._plain.table._replace(skipped=result.skipped))
-        if result.skipped:
-            names = ", ".join(each.kernel for each in result.skipped)
-            return NotAvailable(f"no kernel could be profiled ({names}); {self._remedy()}")
-        log, status = (result.last.log, result.last.status) if result.last else ("", 0)
-        return failure(self._request.program, log, status)
-
-    def _keep_interrupted(self, plan: Plan) -> None:
-        partial = self._folder / "report_0.ncu-rep"
-        if launches := whole_launches(partial):
-            partial.replace(self._report)
-            self._progress(
-                f"interrupted; {self._report} holds {counted(launches, 'launch', 'launches')}"
-            )
-            self._keep_table(self._table(plan, ()))
-
-    def _table(self, plan: Plan, skipped: tuple[SkippedKernel, ...]) -> RunTable | None:
+    def _keep_report(self, best: _Report) -> None:
+        """With its table, or without an old one that would be taken for its own."""
+        with suppress(OSError):
+            table_path(self._report).unlink()
+        best.path.replace(self._report)
         if self._plain is None:
-            return None
+            return
         profile = read_profile(self._report)
-        return self._plain.table._replace(
-            profiled=tuple(_linked(profile.launches, plan, self._plain)),
-            skipped=skipped,
+        table = self._plain.table._replace(
+            profiled=tuple(linked(profile.launches, best.plan, self._plain)),
+            skipped=tuple(self._skipped),
             report_created=profile.provenance.created,
         )
+        self._write_table(table, table_path(self._report))
 
-    def _keep_table(self, table: RunTable | None) -> None:
-        if table is None or not table.kernels:
+    def _no_report(self) -> NotAvailable | ProgramFailed:
+        """What is known of the run is kept all the same."""
+        self._keep_table_alone()
+        log, status = (self._last.log, self._last.status) if self._last else ("", 0)
+        problem = failure(self._request.program, log, status)
+        if self._skipped:
+            names = ", ".join(each.kernel for each in self._skipped)
+            problem = NotAvailable(f"no kernel could be profiled ({names}); {self._remedy()}")
+        if self._plain and self._plain.status and isinstance(problem, NotAvailable):
+            return ProgramFailed(str(problem), self._plain.status)
+        return problem
+
+    def _keep_interrupted(self) -> None:
+        best = self._best()
+        if best is None:
+            self._keep_table_alone()
+            return
+        self._keep_report(best)
+        launches = counted(best.launches, "launch", "launches")
+        self._progress(f"interrupted; {self._report} holds {launches}")
+
+    def _keep_table_alone(self) -> None:
+        """Never in the place of the table of an older report."""
+        if self._plain is None:
             return
         path = table_path(self._report)
+        if self._report.exists():
+            path = table_path(self._report.with_name(f"{self._report.stem}_failed.ncu-rep"))
+        self._write_table(self._plain.table._replace(skipped=tuple(self._skipped)), path)
+
+    def _write_table(self, table: RunTable, path: Path) -> None:
+        if not table.kernels:
+            return
         created = datetime.now(UTC).isoformat(timespec="seconds")
         write_run_table(table._replace(command=self._request.program, created=created), path)
         self._progress(f"wrote {path}, what every kernel took in the plain run")
@@ -326,44 +344,3 @@ def _not_replayed(attempt: Attempt) -> str | None:
         return attempt.stuck
     found = None if attempt.ended else _FAILED.search(attempt.log)
     return found[1] if found else None
-
-
-def _same_kernel(mangled: str, named: str) -> bool:
-    """ncu prints a name in the form it was asked for, or as people write it."""
-    return named in (mangled, short_name(mangled))
-
-
-# --- which launch of the run is which of the report
-
-
-def _linked(launches: Sequence[Launch], plan: Plan, plain: PlainRun) -> Iterator[ProfiledLaunch]:
-    """Only where kernel and shape agree: a program need not do the same twice."""
-    waiting: dict[str, deque[int]] = defaultdict(deque)
-    for number in _expected(launches, plan, plain):
-        waiting[plain.records[number].name].append(number)
-    for launch in launches:
-        numbers = waiting[launch.name.mangled or launch.name.full]
-        while numbers:
-            number = numbers.popleft()
-            record = plain.records[number]
-            if (record.grid, record.block) == (launch.grid, launch.block):
-                yield ProfiledLaunch(launch.id, number, float(record.end - record.start))
-                break
-
-
-def _expected(launches: Sequence[Launch], plan: Plan, plain: PlainRun) -> list[int]:
-    """Numbers of the launches that ncu was told to profile, as far as keet can tell."""
-    request = plan.request
-    if plan.choice:
-        return [each.number for each in plan.choice.launches]
-    if request.as_range:
-        return []
-    if request.kernel is None and request.launch_count is not None:
-        skipped = request.launch_skip or 0
-        return list(range(skipped, min(skipped + len(launches), len(plain.records))))
-    if request.launch_skip is None and request.launch_count is None:
-        first: dict[str, int] = {}
-        for number, record in enumerate(plain.records):
-            first.setdefault(record.name, number)
-        return sorted(first.values())
-    return []

@@ -11,7 +11,8 @@ from keet.profile.run_table import Migrations
 from keet.profile.timeline import Record
 
 _HEAD = struct.Struct("=II")
-_KERNEL = struct.Struct("=QQ12I")
+_KERNEL = struct.Struct("=QQ10I")
+_DEVICE = struct.Struct("=I16s")
 _NAME = struct.Struct("=I")
 _START = struct.Struct("=QQQ")
 _END = struct.Struct("=QQ")
@@ -50,20 +51,22 @@ class _Process:
         self.managed: list[int] = []
         self.counting: int | None = None
         self.migrated: list[tuple[int, int]] = []
+        self.devices: dict[int, bytes] = {}
+        """By the number that the process knows them by: which GPU it is."""
         self._names: dict[int, tuple[str, str]] = {}
 
     def read(self, data: bytes) -> None:
         for tag, content in _parts(data):
             if tag == b"k" and len(content) == _KERNEL.size:
                 self.records.append(self._kernel(_KERNEL.unpack(content)))
-            elif tag == b"n":
+            elif tag == b"n" and len(content) >= _NAME.size:
                 mangled, _, full = content[_NAME.size :].partition(b"\0")
                 self._names[_NAME.unpack_from(content)[0]] = (_text(mangled), _text(full))
             else:
                 self._other(tag, content)
 
     def _kernel(self, fields: Sequence[int]) -> Record:
-        start, end, name, gx, gy, gz, bx, by, bz, device, _, _, correlation, _ = fields
+        start, end, name, gx, gy, gz, bx, by, bz, device, correlation, _ = fields
         mangled, full = self._names.get(name, ("?", "?"))
         return Record(
             mangled, full, (gx, gy, gz), (bx, by, bz), start, end, device, self.number, correlation
@@ -78,6 +81,9 @@ class _Process:
             self.managed.append(_COUNT.unpack(content)[0])
         elif tag == b"m" and len(content) == _COUNT.size:
             self.counting = _COUNT.unpack(content)[0]
+        elif tag == b"d" and len(content) == _DEVICE.size:
+            number, uuid = _DEVICE.unpack(content)
+            self.devices[number] = uuid
         elif tag == b"u" and len(content) == _MIGRATION.size:
             self.migrated.append(_MIGRATION.unpack(content))
 
@@ -107,7 +113,7 @@ def read_recording(folder: Path) -> Recording:
         processes.append(process)
     ended = [process.ended for process in processes if process.ended]
     return Recording(
-        tuple(record for process in processes for record in process.records),
+        tuple(_on_one_numbering(processes)),
         len(processes),
         tuple(process.status for process in processes if process.status),
         sum(end[1] for end in ended),
@@ -116,6 +122,15 @@ def read_recording(folder: Path) -> Recording:
         _managed(processes),
         _migrations(processes),
     )
+
+
+def _on_one_numbering(processes: Sequence[_Process]) -> Iterator[Record]:
+    """Processes with other CUDA_VISIBLE_DEVICES number the same GPUs differently."""
+    numbers: dict[bytes | int, int] = {}
+    for process in processes:
+        for record in process.records:
+            gpu = process.devices.get(record.device, record.device)
+            yield record._replace(device=numbers.setdefault(gpu, len(numbers)))
 
 
 def _managed(processes: Sequence[_Process]) -> int | None:

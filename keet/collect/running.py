@@ -23,6 +23,7 @@ from keet.collect.problems import (
     program_status,
     recognise,
 )
+from keet.collect.processes import programs_below
 from keet.collect.tools import has_gpu
 from keet.errors import IngestError, NotAvailable, ProgramFailed
 from keet.ingest import read_profile
@@ -109,7 +110,8 @@ class _Tail:
 
     def lines(self) -> tuple[str, ...]:
         self._thread.join(1.0)  # a child of the program may hold the pipe open for longer
-        return tuple(line.decode("utf-8", errors="replace").rstrip() for line in self._last)
+        last = tuple(self._last)  # the thread may still add to it
+        return tuple(line.decode("utf-8", errors="replace").rstrip() for line in last)
 
 
 # With --kernel-id a name stands between its context and stream and its invocation: "1:7:gemm:1".
@@ -152,7 +154,8 @@ class _Watch:
         if self._current and patience and quiet > patience(self._current):
             self.stuck = self._current
         late = deadline is not None and now > deadline
-        asleep = idle is not None and not self._current and quiet > idle
+        began = self._size > 0  # before, ncu itself is starting
+        asleep = idle is not None and began and not self._current and quiet > idle
         self.over = self.stuck is not None or late or asleep
         return self.over
 
@@ -178,41 +181,6 @@ def end_program(process: subprocess.Popen[bytes]) -> None:
         process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
         stop(process)
-
-
-_OF_NCU = ("ncu", "TreeLauncher", "sh")
-"""Begin the names of the processes that ncu itself consists of; its wrapper is a shell script."""
-
-
-def programs_below(ncu: int) -> list[int]:
-    """The processes that ncu started for the program, the program's own children among them."""
-    parents: dict[int, int] = {}
-    names: dict[int, str] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError, IndexError):
-            head, _, rest = entry.read_text(errors="replace").rpartition(")")
-            number = int(head.split(" ", 1)[0])
-            names[number] = head.partition("(")[2]
-            parents[number] = int(rest.split()[1])
-    below: list[int] = []
-    for number in parents:
-        chain = _chain(number, parents)
-        if ncu in chain[1:] and not _is_ncu([names.get(n, "") for n in chain[: chain.index(ncu)]]):
-            below.append(number)
-    return below
-
-
-def _chain(number: int, parents: dict[int, int]) -> list[int]:
-    """The process, its parent, and so on."""
-    chain = [number]
-    while (parent := parents.get(chain[-1])) and parent not in chain:
-        chain.append(parent)
-    return chain
-
-
-def _is_ncu(names: Sequence[str]) -> bool:
-    """Of a process and its ancestors below keet's own child: all of them are parts of ncu."""
-    return all(name.startswith(_OF_NCU) for name in names)
 
 
 def text_of(log: Path) -> str:

@@ -14,7 +14,8 @@ from keet.errors import DamagedReport, UnknownFormat
 from keet.profile.launch import Dim3
 from keet.profile.run_table import KernelRun, RunTable
 
-_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
+"""With both characters that stand for micro."""
 _COLUMNS = {
     "kernel": ("kernel", "name", "kernelname", "function"),
     "launches": ("launches", "instances", "count", "calls", "invocations", "launchcount"),
@@ -25,6 +26,8 @@ _COLUMNS = {
     "grid": ("grid", "gridxyz", "gridsize"),
     "block": ("block", "blockxyz", "blocksize"),
 }
+_LONGEST = 1e18
+"""Nanoseconds: 30 years."""
 _NEEDED = ("kernel", "launches", "total")
 _EXAMPLE = "write a header like kernel,launches,total_ms and one line per kernel"
 
@@ -47,7 +50,7 @@ class _Column:
     """A heading: `total_ms`, `Total Time (ns)`, `Med (ns)`."""
 
     def __init__(self, heading: str) -> None:
-        words = re.sub(r"[^a-zµ]+", " ", heading.lower().replace("(%)", "percent")).split()
+        words = re.sub(r"[^a-zµμ]+", " ", heading.lower().replace("(%)", "percent")).split()
         self.unit = words.pop() if len(words) > 1 and words[-1] in _NS else None
         self.name = "".join(words)
 
@@ -59,7 +62,10 @@ _Columns = dict[str, tuple[int, str]]
 def _table(lines: Sequence[str], path: Path) -> tuple[int, _Columns, list[list[str]]]:
     """Where the headings are, what they are, and all rows; by whichever separator has them."""
     for separator in ",;\t":
-        rows = [row for row in csv.reader(lines, delimiter=separator) if row]
+        try:
+            rows = [row for row in csv.reader(lines, delimiter=separator) if row]
+        except csv.Error as problem:
+            raise UnknownFormat(path, f"it is no CSV table ({problem})", _EXAMPLE) from None
         if found := _header(rows):
             return *found, rows
     raise UnknownFormat(path, "it has no columns kernel, launches and total time", _EXAMPLE)
@@ -97,15 +103,15 @@ class _Row:
 
     def time(self, role: str) -> float | None:
         """Nanoseconds. The unit is in the cell (`1.2 ms`) or in the heading (`total_ms`)."""
-        found = re.fullmatch(r"([-+.,\dEe]+)\s*([a-zµ]*)", self.text(role))
+        found = re.fullmatch(r"([-+.,\dEe]+)\s*([a-zµμ]*)", self.text(role))
         if not found:
             return None
         unit = found[2] or self._columns[role][1]
         if unit not in _NS:
             raise self.fail(f"the {role} time {self.text(role)[:40]!r} has no unit (ns, us, ms, s)")
         value = self._number(found[1], role) * _NS[unit]
-        if value < 0:
-            raise self.fail(f"the {role} time is below zero")
+        if not 0 <= value <= _LONGEST:
+            raise self.fail(f"the {role} time is below zero, or longer than any run")
         return value
 
     def _number(self, text: str, role: str) -> float:

@@ -21,6 +21,8 @@ VERSION = 1
 MARK = "keet_run"
 SUFFIX = ".run.json"
 _REPORT_SUFFIXES = (".ncu-repz", ".ncu-rep")
+_MOST_LAUNCHES = 20_000_000
+"""Of a table: their times are held in memory."""
 _MAKE_AGAIN = "record it again with: keet profile -- COMMAND"
 
 
@@ -96,9 +98,9 @@ def table_from_document(document: dict[str, Any], path: Path) -> RunTable:
     from pydantic import ValidationError
 
     try:
-        columns = document.get("launches") or {}
+        columns = document.get("launches") or {"kernel": (), "start_ns": (), "ns": ()}
         rows = zip(columns["kernel"], columns["start_ns"], columns["ns"], strict=True)
-        launches = tuple(RunLaunch(*row) for row in rows) if columns else ()
+        launches = tuple(RunLaunch(*row) for row in rows)
         fields = {name: value for name, value in document.items() if name != MARK}
         table = _adapter().validate_python({**fields, "launches": launches})
     except ValidationError as problem:
@@ -121,12 +123,19 @@ def _adapter() -> TypeAdapter[RunTable]:
 
 def _check(table: RunTable, path: Path) -> None:
     """What every reader of a table relies on."""
+    if any(kernel.times for kernel in table.kernels) and table.launch_count > _MOST_LAUNCHES:
+        raise _damaged(path, f"{table.launch_count:,} launches are more than any run has")
     for kernel in table.kernels:
         of_launches = (kernel.shortest_ns, kernel.median_ns, kernel.longest_ns)
         times = (kernel.total_ns, kernel.busy_ns, kernel.overlapped_ns, *of_launches)
         known = [time for time in times if time is not None]
         if kernel.launches < 1 or not all(0 <= time < float("inf") for time in known):
             raise _damaged(path, f"{kernel.name[:80]}: its launches or times can't be")
+        counts = [count for _, count in kernel.times]
+        if counts and (min(counts) < 1 or sum(counts) != kernel.launches):
+            raise _damaged(path, f"{kernel.name[:80]}: its times are not of so many launches")
+    if not 0 <= table.total_ns < float("inf"):
+        raise _damaged(path, "its times add up to more than any number")
     if table.span_ns is not None and not 0 <= table.span_ns < float("inf"):
         raise _damaged(path, "span_ns can't be")
     if table.launches:
@@ -152,9 +161,11 @@ def _damaged(path: Path, problem: str) -> DamagedReport:
 
 def table_document(table: RunTable) -> dict[str, Any]:
     """The table as JSON; `path` is where it is read from, and not a part of it."""
+    command = [word.encode("utf-8", "backslashreplace").decode() for word in table.command]
     return {
         MARK: VERSION,
         **{name: value for name, value in table._asdict().items() if name not in _OWN_FORM},
+        "command": command,
         "migrations": table.migrations and table.migrations._asdict(),
         "kernels": [kernel._asdict() for kernel in table.kernels],
         "profiled": [each._asdict() for each in table.profiled],
@@ -167,7 +178,7 @@ def table_document(table: RunTable) -> dict[str, Any]:
     }
 
 
-_OWN_FORM = ("path", "migrations", "kernels", "profiled", "skipped", "launches")
+_OWN_FORM = ("path", "command", "migrations", "kernels", "profiled", "skipped", "launches")
 
 
 def write_run_table(table: RunTable, path: Path) -> None:

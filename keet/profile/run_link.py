@@ -102,6 +102,9 @@ class _Linker:
         self._times: dict[tuple[object, ...], list[float]] = defaultdict(list)
         for launch in table.launches:
             self._times[_key(table.kernels[launch.kernel])].append(float(launch.ns))
+        for kernel in () if table.launches else table.kernels:
+            for ns, count in kernel.times:
+                self._times[_key(kernel)] += [float(ns)] * count
 
     def positions(
         self, kernels: Sequence[KernelRun], members: Sequence[Launch]

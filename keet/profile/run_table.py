@@ -49,6 +49,9 @@ class KernelRun(NamedTuple):
     """Of single launches; None: only the total is known."""
     first: int | None = None
     """Number of its first launch in the run, from 0."""
+    times: tuple[tuple[int, int], ...] = ()
+    """Durations and how many launches took as long, each within 1 %: where the table does not keep
+    the launches one by one."""
 
     @property
     def short(self) -> str:
@@ -111,6 +114,11 @@ class RunTable(NamedTuple):
     """ISO 8601 in UTC."""
     wall_s: float | None = None
     """How long the program ran in that run, as a whole."""
+    exit_code: int | None = None
+    """Of the program in that run; None: not known."""
+    complete: bool = True
+    """Every launch of the run is in it. False: it was interrupted, a process did not end normally,
+    or launches were lost or not counted; times are then at least as long."""
     span_ns: float | None = None
     """From the start of the first kernel to the end of the last one."""
     gpus: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -43,57 +44,79 @@ def tabulate(
 ) -> RunTable:
     """The table of these launches; numbers in it count them `in_order`."""
     ordered = in_order(records)
+    return table_of(ordered, busy_parts(ordered), recorder, keep=keep)
+
+
+def table_of(
+    ordered: Sequence[Record], parts: BusyParts, recorder: Recorder, *, keep: int = KEPT_LAUNCHES
+) -> RunTable:
+    """The same of launches that are `in_order`, with their `busy_parts`."""
     if not ordered:
         return RunTable((), recorder)
     groups: dict[tuple[str, Dim3, Dim3], list[int]] = {}
     for number, record in enumerate(ordered):
         groups.setdefault((record.name, record.grid, record.block), []).append(number)
-    busy, overlapped = busy_parts(ordered)
-    kernels = tuple(
-        _kernel([ordered[n] for n in numbers], numbers, busy, overlapped)
-        for numbers in groups.values()
-    )
+    single = len(ordered) <= keep
+    kernels = tuple(_kernel(ordered, numbers, parts, single=single) for numbers in groups.values())
     first = min(record.start for record in ordered)
     index = {n: at for at, numbers in enumerate(groups.values()) for n in numbers}
-    launches = tuple(
+    launches = (
         RunLaunch(index[n], record.start - first, record.end - record.start)
         for n, record in enumerate(ordered)
     )
     return RunTable(
         kernels,
         recorder,
-        launches if len(launches) <= keep else (),
+        tuple(launches) if single else (),
         span_ns=float(max(record.end for record in ordered) - first),
         gpus=len({record.device for record in ordered}),
     )
 
 
 def _kernel(
-    records: Sequence[Record],
-    numbers: Sequence[int],
-    busy: Sequence[float],
-    overlapped: Sequence[float],
+    ordered: Sequence[Record], numbers: Sequence[int], parts: BusyParts, *, single: bool
 ) -> KernelRun:
-    times = [float(record.end - record.start) for record in records]
-    one = records[0]
+    times = [ordered[n].end - ordered[n].start for n in numbers]
+    one = ordered[numbers[0]]
     return KernelRun(
         one.name,
         one.full,
         one.grid,
         one.block,
-        len(records),
-        sum(times),
-        sum(busy[n] for n in numbers),
-        sum(overlapped[n] for n in numbers),
-        min(times),
-        statistics.median(times),
-        max(times),
+        len(numbers),
+        float(sum(times)),
+        sum(parts.busy[n] for n in numbers),
+        sum(parts.overlapped[n] for n in numbers),
+        float(min(times)),
+        float(statistics.median(times)),
+        float(max(times)),
         numbers[0],
+        () if single else _counted(times),
     )
 
 
-def busy_parts(records: Sequence[Record]) -> tuple[list[float], list[float]]:
-    """Of each launch: its part of the busy time, and the time that it was not alone on its GPU."""
+_PER_OCTAVE = 64
+"""Steps of `KernelRun.times`: 1 % wide."""
+
+
+def _counted(times: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """How many launches took how long, about."""
+    steps: dict[int, list[int]] = defaultdict(list)
+    for time in times:
+        steps[round(_PER_OCTAVE * math.log2(max(time, 1)))].append(time)
+    return tuple((round(statistics.fmean(some)), len(some)) for _, some in sorted(steps.items()))
+
+
+class BusyParts(NamedTuple):
+    """Of each launch of a run, in nanoseconds."""
+
+    busy: Sequence[float]
+    """Its part of the busy time."""
+    overlapped: Sequence[float]
+    """The time that it was not alone on its GPU."""
+
+
+def busy_parts(records: Sequence[Record]) -> BusyParts:
     busy, overlapped = [0.0] * len(records), [0.0] * len(records)
     by_device: dict[int, list[int]] = defaultdict(list)
     for number, record in enumerate(records):
@@ -101,7 +124,7 @@ def busy_parts(records: Sequence[Record]) -> tuple[list[float], list[float]]:
             by_device[record.device].append(number)
     for numbers in by_device.values():
         _share_device(records, numbers, busy, overlapped)
-    return busy, overlapped
+    return BusyParts(busy, overlapped)
 
 
 def _share_device(

@@ -28,11 +28,22 @@ class NoRecorder(Exception):
     """Why the recorder can't be had here, in a few words."""
 
 
-def build_recorder() -> Path:
-    """The compiled library; from the cache where it was compiled before. Raises NoRecorder."""
+def build_recorder(otherwise: Path | None = None) -> Path:
+    """The compiled library; from the cache where it was compiled before. Raises NoRecorder.
+
+    `otherwise`: a folder for it where the cache can't be written.
+    """
     toolkit, compiler = find_toolkit(), _compiler()
-    target = cache_folder() / "recorder" / f"recorder_{_fingerprint(toolkit, compiler)}.so"
-    if not target.exists():
+    name = f"recorder_{_fingerprint(toolkit, compiler)}.so"
+    target = (cache_folder() / "recorder" / name).resolve()
+    if target.exists():
+        return target
+    try:
+        _compile(compiler, toolkit, target)
+    except OSError:
+        if otherwise is None:
+            raise NoRecorder(f"{target.parent} can't be written") from None
+        target = otherwise.resolve() / name
         _compile(compiler, toolkit, target)
     return target
 
@@ -91,8 +102,9 @@ def _compile(compiler: str, toolkit: Toolkit, target: Path) -> None:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=False
         )
-    except (OSError, subprocess.TimeoutExpired) as problem:
-        raise NoRecorder(f"the recorder could not be compiled ({problem})") from None
+    except subprocess.TimeoutExpired:
+        partial.unlink(missing_ok=True)
+        raise NoRecorder("compiling the recorder took too long") from None
     if done.returncode:
         partial.unlink(missing_ok=True)
         first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import struct
 import subprocess
 from pathlib import Path
 
@@ -15,21 +16,25 @@ from keet.collect.nsys import read_export
 from keet.collect.plain_run import PlainRun, described, record_plain_run
 from keet.collect.record_file import read_recording
 from keet.profile.run_table import Migrations
-from tests.unit.collect.toolkit import build_toolkit, needs_compiler
+from tests.unit.collect.toolkit import needs_compiler, use_toolkit
 
 STEP = ("launch", "_Z11smooth_stepPKfPf", "1000", "2200", "132", "1024", "400")
 OTHER = ("launch", "_Z4fillPfi", "500000", "500900", "64", "256", "2")
 
 
 @pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return build_toolkit(tmp_path, monkeypatch)
+def program(monkeypatch: pytest.MonkeyPatch) -> Path:
+    return use_toolkit(monkeypatch)
 
 
 def record(program: Path, folder: Path, *words: str) -> PlainRun:
     work = folder / "work"
     work.mkdir()
-    return record_plain_run([str(program), *words], "ncu", work, "none", lambda _: None)
+    return record_plain_run([str(program), *words], work, lambda _: None, nothing_else)
+
+
+def nothing_else() -> PlainRun:
+    raise AssertionError("ncu is not asked here")
 
 
 @needs_compiler
@@ -75,6 +80,24 @@ def test_a_child_that_was_forked_writes_nothing(program: Path, tmp_path: Path) -
 
 
 @needs_compiler
+def test_forks_write_nothing_twice(program: Path, tmp_path: Path) -> None:
+    words = ("managed", "1000", "fork", "fork", "fork", *STEP)
+    assert record(program, tmp_path, *words).table.managed_bytes == 1000
+
+
+def test_one_gpu_has_other_numbers_in_other_processes(tmp_path: Path) -> None:
+    """By CUDA_VISIBLE_DEVICES; its unique id tells."""
+    head, kernel = struct.Struct("=II"), struct.Struct("=QQ10I")
+    for process, gpu in ((1, b"A" * 16), (2, b"B" * 16), (3, b"A" * 16)):
+        device = struct.pack("=I16s", 0, gpu)
+        launch = kernel.pack(10, 20, 0, 1, 1, 1, 32, 1, 1, 0, 1, 0)
+        parts = [(ord("d"), device), (ord("k"), launch)]
+        data = b"".join(head.pack(tag, len(content)) + content for tag, content in parts)
+        (tmp_path / f"{process}.0.rec").write_bytes(data)
+    assert [record.device for record in read_recording(tmp_path).records] == [0, 1, 0]
+
+
+@needs_compiler
 def test_several_processes_are_added_up(program: Path, tmp_path: Path) -> None:
     script = f"{program} {' '.join(STEP)}; {program} {' '.join(OTHER)}"
     found = record(Path(shutil.which("bash") or "bash"), tmp_path, "-c", script)
@@ -107,7 +130,7 @@ def test_a_record_that_was_cut_short(program_record: bytes, cut: int) -> None:
 def program_record(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("record")
-        program = build_toolkit(folder, patch)
+        program = use_toolkit(patch)
         from keet.collect.recorder import build_recorder
 
         library = build_recorder()

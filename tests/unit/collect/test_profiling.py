@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from keet.ingest import read_profile
+from keet.ingest.run_table import read_run_table
 from tests.conftest import REPORTS, Keet
-from tests.unit.collect.toolkit import RUNS, build_toolkit, needs_compiler
+from tests.unit.collect.toolkit import RUNS, needs_compiler, use_toolkit
 
 pytestmark = needs_compiler
 
@@ -58,7 +59,7 @@ class Bench:
 
     def __init__(self, folder: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
         self.keet, self.folder = keet, folder
-        self.program = build_toolkit(folder, monkeypatch)
+        self.program = use_toolkit(monkeypatch)
         self.tools = folder / "bin"
         self.tools.mkdir()
         for name, text in {"ncu": NCU, "nvidia-smi": "#!/bin/sh\necho 'GPU 0: H200'\n"}.items():
@@ -85,7 +86,7 @@ class Bench:
         return words[words.index("--kernel-id") + 1]
 
     def left(self) -> list[str]:
-        known = {"bin", "toolkit", "cache"}
+        known = {"bin", "cache"}
         return sorted(path.name for path in self.folder.iterdir() if path.name not in known)
 
 
@@ -298,3 +299,152 @@ def test_nothing_is_replaced_without_being_told(bench: Bench) -> None:
     done = bench.profile(*STEPS)
     assert done.code == 2
     assert "r.run.json: it exists; replace it with --force" in done.err
+
+
+# --- what a reviewer broke
+
+
+def test_a_program_that_changes_its_folder(
+    bench: Bench, keet: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorder is told absolute paths, whatever -o and the cache are."""
+    monkeypatch.chdir(bench.folder)
+    monkeypatch.setenv("KEET_CACHE", "cache")
+    bench.answers({"report": report("steps_many")})
+    program = f"cd / && {bench.program} {' '.join(STEPS)}"
+    done = keet("profile", "--format", "path", "-o", "r.ncu-rep", "--", "sh", "-c", program)
+    assert "recorded with CUPTI" in done.err
+    assert bench.left() == ["r.ncu-rep", "r.run.json"]
+
+
+def interrupted(bench: Bench, *program: object) -> str:
+    """Ctrl-C while ncu runs."""
+    words = ["profile", "--kernel-timeout", "0.3", "-o", bench.report, "--", bench.program]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "keet", *map(str, [*words, *program])],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not (bench.tools / "ready").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    return said
+
+
+SLEEPS = "(home / 'ready').touch()\nimport time\ntime.sleep(1000)\n"
+
+
+@pytest.mark.parametrize(
+    ("calls", "kept"),
+    [
+        ([{"sleeps": True}], ["r.run.json"]),
+        (
+            [
+                {"log": '==PROF== Profiling "1:7:_Z13wait_for_hostPViPf:2": 0%..', "hangs": True},
+                {"report": report("waits"), "sleeps": True},
+            ],
+            ["r.ncu-rep", "r.run.json"],
+        ),
+    ],
+)
+def test_ctrl_c_under_ncu_keeps_what_is_there(
+    calls: list[dict[str, Any]], kept: list[str], bench: Bench
+) -> None:
+    """Of any run of ncu, and the table in any case."""
+    ncu = bench.tools / "ncu"
+    text = ncu.read_text().replace("sys.exit(abs(code))", f"if call.get('sleeps'):\n    {SLEEPS}")
+    ncu.write_text(text.replace("\nimport time\ntime.sleep", "\n    import time\n    time.sleep"))
+    bench.answers(*calls)
+    interrupted(bench, *WAITS)
+    assert bench.left() == kept
+
+
+def test_a_failed_profile_leaves_an_older_one_alone(bench: Bench) -> None:
+    bench.answers({"report": report("steps_many")})
+    bench.profile(*STEPS)
+    before = (bench.folder / "r.run.json").read_bytes()
+    bench.answers({"log": "==ERROR== Something new.\n"})
+    assert bench.profile(*STEPS, options=["--force"]).code == 3
+    assert (bench.folder / "r.run.json").read_bytes() == before
+    assert bench.left() == ["r.ncu-rep", "r.run.json", "r_failed.run.json"]
+    assert read_profile(bench.report).run is not None
+
+
+def test_a_report_without_a_plain_run_does_not_inherit_a_table(bench: Bench) -> None:
+    bench.answers({"report": report("steps_many")})
+    bench.profile(*STEPS)
+    bench.profile(*STEPS, options=["--force", "--no-plain-run"])
+    assert bench.left() == ["r.ncu-rep"]
+
+
+def test_after_a_failure_the_same_command_works(bench: Bench) -> None:
+    bench.answers({"log": "==ERROR== Something new.\n"})
+    assert bench.profile(*STEPS).code == 3
+    assert bench.left() == ["r.run.json"]
+    bench.answers({"report": report("steps_many")})
+    assert bench.profile(*STEPS).code == 0
+
+
+def test_a_kernel_that_was_not_asked_for_is_no_reason_to_go_on_for_ever(bench: Bench) -> None:
+    bench.answers({"log": '==ERROR== Failed to profile "1:7:other:2" in process 7\n'})
+    assert bench.profile(*STEPS).code == 3
+    assert len(bench.asked()) == 1
+
+
+def test_the_program_is_ended_whatever_it_is_called(bench: Bench) -> None:
+    """Names that begin like parts of ncu, and a shell that would start the next program."""
+    waits = bench.tools / "shallow_ncu"
+    waits.write_text("#!/bin/sh\nsleep 1000\nsleep 1000\n")
+    waits.chmod(0o755)
+    ncu = bench.tools / "ncu"
+    ncu.write_text(ncu.read_text().replace('["sleep", "1000"]', f'["{waits}"]'))
+    bench.answers({"log": PROFILED.format(STEP), "hangs": True, "report": report("steps_many")})
+    done = bench.profile(*STEPS, options=["--kernel-timeout", "0.3"])
+    assert "did not go on under ncu" in done.err
+    left = subprocess.run(["pgrep", "-f", str(waits)], capture_output=True, check=False)
+    assert left.stdout == b""
+
+
+def test_arguments_that_are_no_text(bench: Bench) -> None:
+    bench.answers({"report": report("steps_many")})
+    assert bench.profile(*STEPS, "caf\udce9").code == 0
+    run = read_profile(bench.report).run
+    assert run is not None
+    assert run.command[-1] == "caf\\udce9"
+
+
+def test_a_cache_that_can_not_be_written(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEET_CACHE", "/proc/nothing")
+    bench.answers({"report": report("steps_many")})
+    assert "recorded with CUPTI" in bench.profile(*STEPS).err
+
+
+def test_a_program_that_can_not_be_run(bench: Bench) -> None:
+    bench.answers({})
+    bench.program = bench.folder / "script"
+    bench.program.write_text("no interpreter")
+    bench.program.chmod(0o755)
+    done = bench.profile()
+    assert done.code == 2
+    assert "can't be run (exec format error); try it alone first" in done.err
+
+
+def test_sigterm_keeps_what_was_recorded(bench: Bench) -> None:
+    """As `timeout` and batch systems send it, to keet alone; the program ends as well."""
+    program = [str(bench.program), *STEPS, "delivered", "pause"]
+    words = ["profile", "-o", str(bench.report), "--", *program]
+    process = subprocess.Popen([sys.executable, "-m", "keet", *words], stderr=subprocess.PIPE)
+    while not recorded(bench.folder):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert bench.left() == ["r.run.json"]
+    assert read_run_table(bench.folder / "r.run.json").complete is False
+    left = subprocess.run(["pgrep", "-f", str(bench.program)], capture_output=True, check=False)
+    assert left.stdout == b""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,17 +21,25 @@ needs_compiler = pytest.mark.skipif(
 )
 
 
-def build_toolkit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def use_toolkit(monkeypatch: pytest.MonkeyPatch) -> Path:
     """Makes it the one that keet finds, and returns the "CUDA program" that goes with it."""
-    home = folder / "toolkit"
-    (home / "include").mkdir(parents=True)
+    home = _toolkit()
+    monkeypatch.setenv("CUDA_HOME", str(home))
+    monkeypatch.setenv("KEET_CACHE", str(home / "cache"))
+    monkeypatch.delenv("CUDA_INJECTION64_PATH", raising=False)
+    return home / "program"
+
+
+@cache
+def _toolkit() -> Path:
+    """Compiled once per test process."""
+    home = Path(tempfile.mkdtemp(prefix="keet-toolkit-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    (home / "include").mkdir()
     (home / "lib64").mkdir()
     shutil.copy(FAKE / "cupti.h", home / "include")
     options = ("-shared", "-fPIC", f"-I{FAKE}", "-o", str(home / "lib64" / "libcupti.so"))
     subprocess.run(["cc", *options, str(FAKE / "cupti.c"), "-lpthread"], check=True)
-    program = home / "program"
-    subprocess.run(["cc", "-o", str(program), str(FAKE / "program.c"), "-ldl"], check=True)
-    monkeypatch.setenv("CUDA_HOME", str(home))
-    monkeypatch.setenv("KEET_CACHE", str(folder / "cache"))
-    monkeypatch.delenv("CUDA_INJECTION64_PATH", raising=False)
-    return program
+    options = ("-o", str(home / "program"), str(FAKE / "program.c"), "-ldl")
+    subprocess.run(["cc", *options], check=True)
+    return home

@@ -51,6 +51,8 @@ def test_hand_made_tables(text: str) -> None:
         ("kernel,launches,total_ms\ngemm,0,1.5\n", "must be a positive integer"),
         ("kernel,launches,total_ms\ngemm,2.5,1.5\n", "must be a positive integer"),
         ("kernel,launches,total_ms\ngemm,3,-1\n", "below zero"),
+        ("kernel,launches,total_s\ngemm,3,1e308\n", "longer than any run"),
+        (f"kernel,launches,total_ms\n{'x' * 200_000},3,1\n", "it is no CSV table"),
         ("kernel,launches,total_ms\ngemm,3,1e999\n", "not a finite number"),
         ("kernel,launches,total_ms\n,3,1\n", "names no kernel"),
         ("kernel,launches,total_ms\ngemm,3,\n", "no total time"),
@@ -112,6 +114,12 @@ def test_what_is_written_is_read_back(found: list[Record]) -> None:
         assert read_run_table(path)._replace(path=None) == table
 
 
+KERNEL = {
+    "name": "a", "full": "a", "grid": None, "block": None, "launches": 3, "total_ns": 15.0,
+    "busy_ns": 15.0,
+}  # fmt: skip
+
+
 def damaged(change: dict[str, object], tmp_path: Path) -> Path:
     document = json.loads((RUNS / "steps_one.run.json").read_text())
     path = tmp_path / "r.run.json"
@@ -128,6 +136,7 @@ def damaged(change: dict[str, object], tmp_path: Path) -> Path:
         ({"launches": {"kernel": [9], "start_ns": [0], "ns": [1]}}, "of no kernel"),
         ({"launches": {"kernel": [0], "start_ns": [0], "ns": [1]}}, "do not add up"),
         ({"recorder": "a clock"}, "recorder"),
+        ({"launches": {}, "kernels": [KERNEL | {"times": [[5, 10**12]]}]}, "not of so many"),
     ],
 )
 def test_a_damaged_table(change: dict[str, object], says: str, tmp_path: Path) -> None:
