@@ -224,13 +224,13 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_
     (void)size;
     if (getpid() == owner) {
         struct batch batch = {NULL, 0, 0};
+        size_t lost = 0; /* asked for without the lock: CUPTI may hold one of its own elsewhere */
+        if (cuptiActivityGetNumDroppedRecords(context, stream, &lost) != CUPTI_SUCCESS) lost = 0;
         pthread_mutex_lock(&lock);
         CUpti_Activity *activity = NULL;
         while (cuptiActivityGetNextRecord(buffer, valid, &activity) == CUPTI_SUCCESS)
             add_activity(&batch, activity);
-        size_t lost = 0;
-        if (cuptiActivityGetNumDroppedRecords(context, stream, &lost) == CUPTI_SUCCESS)
-            dropped += lost;
+        dropped += lost;
         write_batch(&batch);
         pthread_mutex_unlock(&lock);
     }

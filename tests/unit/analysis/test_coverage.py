@@ -125,3 +125,25 @@ def test_a_gpu_that_ncu_no_longer_profiles() -> None:
     assert coverage.gaps
     assert coverage.command is None
     assert "7.0" in coverage.obstacle
+
+
+RUNS = REPORTS.parent / "runs"
+
+
+def test_a_range_is_captured_as_a_range_again() -> None:
+    """Numbers of single instructions are not to be had for one: nothing else is missing."""
+    profile = read_profile(RUNS / "waits_range.ncu-rep")
+    assert keet_command(profile) == "keet profile --range -- ./waits range"
+    found = find_coverage(profile)
+    assert [gap.id for gap in found.gaps if not gap.unavailable] == []
+    assert found.command is None
+    assert keet_command(read_profile(RUNS / "waits.ncu-rep")) == "keet profile -- ./waits"
+
+
+@pytest.mark.parametrize("mode", ["--replay-mode range", "--replay-mode=app-range"])
+def test_ranges_by_either_replay(mode: str) -> None:
+    profile = read_profile(RUNS / "waits.ncu-rep")
+    line = f"ncu {mode} --export /t/.keet-profile-a1/report_0.ncu-rep ./app --replay-mode kernel"
+    origin = profile.provenance._replace(command_line=line)
+    found = keet_command(replace(profile, provenance=origin))
+    assert found == "keet profile --range -- ./app --replay-mode kernel"

@@ -21,9 +21,11 @@ def row(
     busy_ns: float,
     *,
     total_ns: float | None = None,
+    overlapped_ns: float | None = 0.0,
     shape: Kernel | None = None,
 ) -> KernelRun:
-    """One kernel of a run, named as `made` names it. `shape`: of this launch; else of any."""
+    """One kernel of a run, named as `made` names it. `shape`: of this launch; else of any.
+    `overlapped_ns`: None where the table does not tell which kernels ran at the same time."""
     return KernelRun(
         f"_Z{function}",
         f"{function}(int)",
@@ -32,6 +34,7 @@ def row(
         launches,
         busy_ns if total_ns is None else total_ns,
         busy_ns,
+        overlapped_ns,
     )
 
 

@@ -11,7 +11,7 @@ from test_diff_samples import check_mirrored
 from keet.comparison.difference import Difference, compare
 from keet.comparison.gate import gate_time
 from keet.comparison.sides import Run, Side, all_captured
-from keet.comparison.telling import grounded, headline, next_step, pair_headline
+from keet.comparison.telling import grounded, headline, pair_headline
 from keet.profile import Profile
 from kernels_samples.casebook.cases import Case, cases_of
 from kernels_samples.casebook.family import load_families, load_split
@@ -261,7 +261,7 @@ def test_a_launch_with_other_work_is_not_gated() -> None:
 
 def test_what_is_left_is_no_share_of_an_unknown_whole() -> None:
     found = difference(sample("ring_steps"), sample("ring_steps", "fast"))
-    step = next_step(found)
+    step = found.next_step
     assert step
     assert "of the whole" not in step.text
 

@@ -37,7 +37,7 @@ def _fused() -> Difference:
 
 def test_launches_that_became_one_are_faster() -> None:
     found = _fused()
-    assert headline(found) == "7.39x faster: 451 us → 61 us in the run, noise 5.0%."
+    assert headline(found) == "7.39x faster: GPU time 451 us → 61 us in the run, noise 7.0%."
     assert basis_text(found) == (
         "Times are the GPU time in the whole run (recorded with CUPTI in a run without a "
         "profiler): 400 launches before, 1 after."
@@ -61,7 +61,9 @@ def test_kernels_that_were_not_profiled_have_a_row() -> None:
     assert not_profiled_text(found) == (
         "kernels that were not profiled: 3.10 ms before, 2.90 ms after"
     )
-    assert headline(found).startswith("1.17x faster in total: 8.10 ms → 6.90 ms in the run")
+    assert headline(found).startswith(
+        "1.17x faster in total: GPU time 8.10 ms → 6.90 ms in the run"
+    )
     assert rows_of(found) == (found.timing.before, found.timing.after)
 
 
@@ -94,9 +96,27 @@ def test_a_kernel_that_the_table_lacks_has_no_known_time() -> None:
     before = in_run(made(Kernel("a", 1e5), Kernel("b", 1e5)), row("a", 5, 5e5), row("x", 2, 4e5))
     found = difference(before, ran(("a", 5, 5e5), ("b", 5, 5e5)))
     assert reasons(found)["not_in_run"] == "note"
-    assert pair_headline(found.pairs[1]) == "its time in the run is not known"
+    assert pair_headline(found.pairs[1]) == (
+        "its time in the run before is not known; after 500 us"
+    )
     assert found.pairs[1].launches[0] is None
-    assert found.timing.before == 9e5
+    assert (found.timing.before, found.timing.after, found.timing.word) == (
+        None,
+        None,
+        "inconclusive",
+    )
+    assert headline(found) == (
+        "No total can be given: the table of the run before does not have b, and what the run took "
+        "is not known; name the table of the run that was profiled."
+    )
+    assert not found.forbidden
+    gate = gate_time(found, 5.0)
+    assert (gate.checked, gate.total) == (1, False)  # `a`
+    assert gate.not_gated == (
+        "the total was not gated: the table of the run before does not have b; kernels are gated "
+        "by themselves",
+        "not gated, the time in the run is not known: b",
+    )
     assert found.not_profiled
     assert found.not_profiled.before.value == 4e5
     assert grounded(found).stray == ()
@@ -144,13 +164,14 @@ def test_kernels_that_overlap_count_by_the_time_in_which_the_gpu_ran_them() -> N
     report = made(Kernel("k", 1e6))
     found = difference(replace(report, run=alone), replace(report, run=together))
     assert found.timing.speedup == pytest.approx(2 / 1.2)
-    assert found.pairs[0].timing.speedup == pytest.approx(2 / 1.2)
     assert [r.text for r in found.all_reasons if r.id == "overlap"] == [
         "all kernels: the sum of the launches' durations moved the other way (2 ms → 2.40 ms), "
         "because kernels overlap; what counts is the time in which the GPU ran kernels",
-        "k: the sum of the launches' durations moved the other way (2 ms → 2.40 ms), because "
-        "kernels overlap; what counts is the time in which the GPU ran kernels",
+        "k: no verdict: launches ran at the same time, and the durations of its "
+        "launches (2 ms → 2.40 ms) tell something else than its part of the GPU time "
+        "(2 ms → 1.20 ms)",
     ]
+    assert (basis_text(found) or "").endswith("Kernels that run at the same time share it equally.")
     plain = difference(replace(report, run=alone), replace(report, run=alone))
     assert "overlap" not in reasons(plain)
 
@@ -210,7 +231,7 @@ def test_of_chosen_launches_the_total_is_theirs() -> None:
     after = ran(("a", 50, 8e5), ("b", 10, 9e6), ("c", 1, 1e6), profiled=["a", "b"])
     found = compare(_chosen(before, 0), _chosen(after, 0))
     assert headline(found).startswith(
-        "1.25x faster: 1 ms → 800 us in the run (the chosen launches only), noise "
+        "1.25x faster: GPU time 1 ms → 800 us in the run (the chosen launches only), noise "
     )
     assert "of the chosen launches in the whole run" in (basis_text(found) or "")
     assert "100 launches before, 50 after" in (basis_text(found) or "")

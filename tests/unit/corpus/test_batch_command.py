@@ -77,10 +77,10 @@ def test_a_tree_becomes_a_store(tree: Path, tmp_path: Path, keet: Keet) -> None:
     }
     ((path, of),) = asked(out, "SELECT path, duplicate_of FROM files WHERE status = 'duplicate'")
     assert (path, of) == (str(tree / "more" / "same.ncu-rep"), str(tree / "nvtx.ncu-rep"))
-    assert "6 files: 4 done, 1 duplicates, 1 failed" in result.out
-    assert "1 CSV and JSON files are no reports" in result.out
+    assert "6 files: 4 done, 1 duplicate, 1 failed" in result.out
+    assert "1 CSV or JSON file is no report" in result.out
     assert f"next: keet top {out}" in result.out
-    assert f"keet: 1 files failed; why is in {out}/quarantine.txt" in result.err
+    assert f"keet: 1 file failed; why is in {out}/quarantine.txt" in result.err
     line = (out / "quarantine.txt").read_text()
     assert line.startswith(f"{tree}/more/cut.ncu-rep\tthe report is cut short")
     assert line.count("\n") == 1
@@ -293,7 +293,7 @@ def check_that_it_makes_the_same_store(
     assert batch(tree, "-o", local).code == 5
     done = batch(tree, "-o", remote, "--dask", cluster)
     assert done.code == 5, done.err
-    assert "6 files: 4 done, 1 duplicates, 1 failed" in done.out
+    assert "6 files: 4 done, 1 duplicate, 1 failed" in done.out
     assert everything(remote) == everything(local)
 
 

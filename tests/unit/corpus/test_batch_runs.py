@@ -12,9 +12,11 @@ from keet.corpus import batch as batch_module
 from keet.corpus.discovery import NO_TABLE, find_reports
 from keet.corpus.layout import FILES, LAUNCHES, TABLES
 from keet.corpus.store import open_store
+from keet.ingest import read_profile
 from tests.conftest import REPORTS, Keet
 from tests.unit.corpus.run_tables import OTHER, write_table
 
+RUNS = REPORTS.parent / "runs"
 RUN = {"normalise": (60, 600.0), "transpose_rows": (20, 1400.0), OTHER: (5, 500.0)}
 """A run of 2.5 ms; `transpose_tiles`, which the report has, is not in it."""
 
@@ -65,10 +67,38 @@ def test_rows_know_the_run(tree: Path, out: Path, batch: Keet) -> None:
     write_table(tree / "tour.ncu-rep", RUN)
     result = batch(tree, "-o", out)
     assert (result.code, result.err) == (0, "")
-    assert "the whole run is known for 1 of 1 files\n" in result.out
-    assert "no reports" not in result.out
+    assert "the whole run is known for 1 of 1 file\n" in result.out
+    assert "no report" not in result.out
     assert in_run(out) == KNOWN
     assert manifest(out) == {"tour.ncu-rep": ("done", 2500.0, 500.0, 3)}
+
+
+def test_rows_know_launches_like_the_profiled_one(tmp_path: Path, out: Path, batch: Keet) -> None:
+    """`expand` was profiled at its largest grid, which makes two thirds of its time."""
+    for name in ("growing.ncu-rep", "growing.run.json"):
+        shutil.copy(RUNS / name, tmp_path)
+    batch(tmp_path / "growing.ncu-rep", "-o", out)
+    (row,) = asked(out, "SELECT run_time_us, run_alike_us FROM launches WHERE launch_id = 0")
+    time, alike = row
+    position = read_profile(RUNS / "growing.ncu-rep").in_run.of(0)  # type: ignore[union-attr]
+    assert position is not None
+    assert position.alike_ns is not None
+    assert (time, alike) == (position.busy_ns / 1e3, position.alike_ns / 1e3)
+    assert 0.6 < alike / time < 0.7
+    assert asked(out, "SELECT run_overlap_known FROM files") == [(True,)]
+
+
+def test_rows_of_a_table_with_durations_only(tree: Path, out: Path, batch: Keet) -> None:
+    """Also after the report was moved, and its record made from that of before."""
+    table = write_table(tree / "tour.ncu-rep", RUN)
+    batch(tree, "-o", out)
+    known = "SELECT DISTINCT run_alike_us, run_overlap_known FROM launches, files "
+    known += "WHERE status = 'done'"
+    assert asked(out, known) == [(None, False)]
+    (tree / "tour.ncu-rep").rename(tree / "moved.ncu-rep")
+    table.rename(tree / "moved.run.json")
+    batch(tree, "-o", out)
+    assert asked(out, known) == [(None, False)]
 
 
 def test_without_a_table_the_run_is_not_known(tree: Path, out: Path, batch: Keet) -> None:
@@ -84,7 +114,7 @@ def test_a_table_that_appears_changes_or_disappears(tree: Path, out: Path, batch
     report = tree / "tour.ncu-rep"
     batch(tree, "-o", out)
     table = write_table(report, RUN)
-    assert "1 files: 1 done" in batch(tree, "-o", out).out
+    assert "1 file: 1 done" in batch(tree, "-o", out).out
     assert in_run(out) == KNOWN
     assert "1 settled before" in batch(tree, "-o", out).out
     write_table(report, {"normalise": (7, 70.0)}, age_s=60)
@@ -116,7 +146,7 @@ def test_stores_of_before_go_on_without_analysing_all_again(
     """A part of an older keet has no column of the run: only reports with a table are read again."""
     shutil.copy(REPORTS / "nvtx.ncu-rep", tree)
     new = {name for name in (column.name for column in (*LAUNCHES, *FILES)) if is_of_run(name)}
-    assert len(new) == 8
+    assert len(new) == 10
     with monkeypatch.context() as patch:
         kept = {name: [c.name not in new for c in columns] for name, columns in TABLES.items()}
         for name, columns in list(TABLES.items()):

@@ -69,10 +69,19 @@ def test_clusters_count_the_time_of_the_runs(tmp_path: Path) -> None:
     assert only.cluster.saved_likely_us == pytest.approx(2500.0)
     assert only.title.startswith("2 kernels, 62% of the time: ")
     assert only.text[0] == (
-        "2 profiled launches in 2 files on NVIDIA H200 have it; they take 5 ms of the 8 ms of GPU "
-        "time of the whole runs (62%)."
+        "2 profiled launches in 2 files on NVIDIA H200 have it; they take 5 ms of the 8 ms that "
+        "the kernels of the whole runs took (62%)."
     )
     assert found.notes == ()
+
+
+def test_a_cluster_saves_only_in_launches_like_the_profiled_ones(tmp_path: Path) -> None:
+    launches, findings = sick_in_runs("one", "two", "three")
+    launches[0]["run_alike_us"] = 1000.0
+    (only,) = of_kind(found_in(tmp_path, launches, findings), "cluster")
+    assert only.cluster is not None
+    assert only.cluster.time_us == pytest.approx(5000.0)
+    assert only.cluster.saved_likely_us == pytest.approx(1000.0)
 
 
 def test_clusters_count_as_profiled_where_one_run_is_not_known(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_group(tmp_path: Path) -> None:
             limiter="L2", finding="narrow_access", finding_launches=2,
             # 100 us become 50, 300 become 100: 400 / 150.
             forecast=Gain(1.0, 2.6667, 4.0), saved_us=250.0, saved_share=0.625, not_judged=0,
-            path="p", launch=1,
+            path="p", launch=1, saved_of_us=400.0,
         ),
     )  # fmt: skip
 

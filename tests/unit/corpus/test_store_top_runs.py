@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 from collections.abc import Sequence
@@ -75,14 +76,87 @@ def test_runs_and_single_launches_are_kept_apart(tmp_path: Path) -> None:
     top = top_of(tmp_path)
     assert (top.reports, top.runs, top.launches, top.time_us) == (2, 1, 4, None)
     assert [(gpu.basis, gpu.runs, gpu.time_us, gpu.total_us) for gpu in top.gpus] == [
-        ("reports", 0, 400.0, 400.0),
         ("run", 1, 4e6, 4e6),
+        ("reports", 0, 400.0, 400.0),
     ]
     told = [(each.kernel, each.basis, each.share, each.saved_share) for each in top.opportunities]
     assert told == [
-        ("k", "reports", 1.0, 0.5),
-        ("k", "run", 0.25, 0.125),
         ("j", "run", 0.75, None),
+        ("k", "run", 0.25, 0.125),
+        ("k", "reports", 1.0, 0.5),
+    ]
+
+
+def test_the_limit_is_for_each_list(tmp_path: Path) -> None:
+    """Runs do not push out what is known of single launches only."""
+    runs = [in_run(1e6 * n, kernel=name) for n, name in enumerate("abc", 1)]
+    add_run(tmp_path, "r", 0.0, *runs)
+    add_report(tmp_path, "p", [{"kernel": name} for name in "ab"])
+    top = top_of(tmp_path, Selection(limit=2))
+    assert top.groups == 5
+    told = [(each.kernel, each.basis) for each in top.opportunities]
+    assert told == [("c", "run"), ("b", "run"), ("a", "reports"), ("b", "reports")]
+
+
+# --- launches like the profiled one
+
+
+def test_a_saving_is_claimed_only_for_launches_like_the_profiled_one(tmp_path: Path) -> None:
+    """155 launches of the same kernel took a hundred times as long as the profiled one."""
+    add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=1000.0), in_run(2000.0, kernel="j"))
+    first, second = top_of(tmp_path).opportunities
+    assert (first.kernel, first.time_us, first.saved_us, first.saved_of_us) == (
+        "k", 10_000.0, 500.0, 1000.0,
+    )  # fmt: skip
+    assert (first.unknown_us, first.unlike_us) == (9000.0, 9000.0)
+    assert first.forecast is not None
+    assert first.forecast.likely == 2.0
+    assert (second.saved_us, second.saved_of_us, second.unknown_us) == (1000.0, 2000.0, 0.0)
+
+
+def test_no_launch_of_the_run_is_like_the_profiled_one(tmp_path: Path) -> None:
+    add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=0.0))
+    (only,) = top_of(tmp_path).opportunities
+    assert (only.saved_us, only.saved_of_us, only.forecast) == (None, None, None)
+    assert (only.unknown_us, only.unlike_us, only.finding) == (10_000.0, 10_000.0, "narrow_access")
+
+
+def test_more_alike_than_there_is_counts_as_all(tmp_path: Path) -> None:
+    """Sums of floats may end above their whole."""
+    add_run(tmp_path, "r", 0.0, in_run(1000.0, run_alike_us=1000.001))
+    (only,) = top_of(tmp_path).opportunities
+    assert (only.saved_us, only.saved_of_us, only.unlike_us) == (500.0, 1000.0, 0.0)
+
+
+def test_nothing_to_fix_in_a_small_launch_says_nothing_of_large_ones(tmp_path: Path) -> None:
+    none: Cells = {"top_finding": None, "top_forecast": None}
+    add_run(
+        tmp_path, "r", 0.0, in_run(5000.0, run_alike_us=50.0, **none), in_run(100.0, kernel="j")
+    )
+    first, _ = top_of(tmp_path).opportunities
+    assert (first.kernel, first.finding, first.unknown_us) == ("k", None, 4950.0)
+
+
+def test_what_is_not_known_ranks_by_its_time(tmp_path: Path) -> None:
+    """Under replay, not judged, or without a forecast: it may be worth all of its time."""
+    none: Cells = {"top_finding": None, "top_forecast": None}
+    add_run(
+        tmp_path, "r", 0.0,
+        in_run(900.0, kernel="known"),
+        in_run(700.0, kernel="gap", plain_us=2400.0),
+        in_run(400.0, kernel="not judged", not_judged=True, **none),
+        in_run(5000.0, kernel="well", **none),
+        in_run(500.0, kernel="no forecast", top_forecast=None),
+    )  # fmt: skip
+    told = [
+        (each.kernel, each.saved_us, each.unknown_us) for each in top_of(tmp_path).opportunities
+    ]
+    assert told == [
+        ("gap", None, 700.0),
+        ("no forecast", None, 500.0),
+        ("known", 450.0, 0.0),
+        ("not judged", None, 400.0),
+        ("well", None, 0.0),
     ]
 
 
@@ -121,8 +195,9 @@ def test_shares_are_of_the_whole_run_whatever_is_chosen(tmp_path: Path) -> None:
         (2400.0, 5.0, True),
         (100.0, 100.0 * DIFFERS + 1, True),
         (100.0, 100.0 * DIFFERS - 1, False),
-        (1.0, 1.0 + FLOOR_NS / 1e3, False),
-        (1.0, 1.1 + FLOOR_NS / 1e3, True),
+        (1.0 + FLOOR_NS / 1e3, 1.0, False),
+        (1.1 + FLOOR_NS / 1e3, 1.0, True),
+        (2.43, 4.3, True),  # ncu never measures less than the run took
         (100.0, None, False),
         (None, 100.0, False),
     ],
@@ -154,7 +229,11 @@ def test_without_a_run_times_are_not_compared(tmp_path: Path) -> None:
 # --- arithmetic
 
 LAUNCH = st.tuples(
-    st.sampled_from("jk"), st.floats(0.0, 1e6), st.sampled_from([None, 1.5, 4.0]), st.booleans()
+    st.sampled_from("jk"),
+    st.floats(0.0, 1e6),
+    st.sampled_from([None, 1.5, 4.0]),
+    st.booleans(),
+    st.none() | st.floats(0.0, 1.0),
 )
 REPORT = st.tuples(st.lists(LAUNCH, min_size=1, max_size=4), st.floats(0.0, 1e6), st.booleans())
 
@@ -167,10 +246,16 @@ def test_groups_and_what_is_not_profiled_add_up(
     out = tmp_path_factory.mktemp("store")
     for number, (launches, missed, known) in enumerate(reports):
         cells = [
-            in_run(time, kernel=name, top_forecast=gain, plain_us=900.0 if gap else 100.0)
+            in_run(
+                time,
+                kernel=name,
+                top_forecast=gain,
+                plain_us=900.0 if gap else 100.0,
+                run_alike_us=None if alike is None else alike * time,
+            )
             if known
             else {"kernel": name, "top_forecast": gain, "duration_us": time}
-            for name, time, gain, gap in launches
+            for name, time, gain, gap, alike in launches
         ]
         add = add_run if known else lambda out, name, _, *cells: add_report(out, name, cells)
         add(out, str(number), missed, *cells)
@@ -182,13 +267,25 @@ def test_groups_and_what_is_not_profiled_add_up(
         assert gpu.total_us == pytest.approx(spent + (gpu.not_profiled_us or 0.0))
         assert sum(each.launches for each in mine) == gpu.launches
         assert sum(each.replay_gaps for each in mine) == gpu.replay_gaps
-        assert all((each.saved_us or 0.0) <= (each.time_us or 0.0) for each in mine)
+        for each in mine:
+            applies, unknown = each.saved_of_us or 0.0, each.unknown_us or 0.0
+            assert (each.saved_us or 0.0) <= applies
+            assert (each.unlike_us or 0.0) <= unknown + 1e-5
+            assert applies + unknown <= (each.time_us or 0.0) + 1e-5
+            assert (each.unknown_us is None) == (each.basis == "reports")
         if gpu.total_us:
             missed = (gpu.not_profiled_us or 0.0) / gpu.total_us
             assert sum(each.share or 0.0 for each in mine) + missed == pytest.approx(1)
     assert top.runs == sum(known for *_, known in reports)
-    shares = [each.saved_share or 0.0 for each in top.opportunities]
-    assert shares == sorted(shares, reverse=True)
+    bases = [each.basis for each in top.opportunities]
+    assert bases == sorted(bases, reverse=True)
+    for gpu in top.gpus:
+        shares = [
+            ((each.saved_us or 0.0) + (each.unknown_us or 0.0)) / gpu.total_us
+            for each in top.opportunities
+            if each.basis == gpu.basis and gpu.total_us
+        ]
+        assert all(a >= b - 1e-9 for a, b in itertools.pairwise(shares))
 
 
 # --- words
@@ -223,28 +320,111 @@ def test_a_mixture_is_told(tmp_path: Path, keet: Keet) -> None:
     add_report(tmp_path, "p", [{"top_forecast": 1.25}])
     add_report(tmp_path, "q", [{"kernel": "j", "top_forecast": None}])
     lines = page(tmp_path, keet, width=120).splitlines()
-    assert lines[1:8] == [
+    assert lines[1:11] == [
         "3 launches of 3 reports",
-        "  GPU: 200 us in 2 launches, as profiled",
         "  GPU: 1.50 ms of GPU time in 10 launches of 1 whole run (1 profiled); kernels that were not "
         "profiled took 500 us (25.0%",
         "of all GPU time)",
+        "  GPU: 200 us in 2 launches, as profiled",
         "The whole run is known for 1 of 3 reports. The launches of the other 2 reports count once, "
         "as profiled; times of runs",
         "and of single launches do not compare.",
         "Shares are of the time of each one's own line above; ranked by the share that would be "
         "saved.",
+        "",
+        "Whole runs",
+        "",
     ]
+    second = "As profiled, run not known: these times do not compare with those of whole runs"
+    assert lines.index("Whole runs") < lines.index(second)
     firsts = [line for line in lines if re.match(r" \d\. ", line)]
     assert firsts == [
         " 1. saves 750 us (37.5%)  75.0% of the run's time: 1.50 ms in 10 launches (1 profiled)",
         " 2. saves 20 us (10.0%)  50.0% of the profiled time: 100 us in 1 launch",
         " 3. what it saves is not known  50.0% of the profiled time: 100 us in 1 launch",
     ]
-    wide = page(tmp_path, keet, width=160)
-    assert "GPU, whole runs" in wide
-    assert "GPU, as profiled" in wide
-    assert "GPU, as profiled" in page(tmp_path, keet, "--format", "markdown")
+    wide = page(tmp_path, keet, width=160).splitlines()
+    assert wide.index("Whole runs") < wide.index(second)
+    assert len([line for line in wide if "limiter" in line]) == 2
+    markdown = page(tmp_path, keet, "--format", "markdown")
+    assert f"\n\n{second}:\n\n| kernel | saves |" in markdown
+
+
+def test_the_first_of_a_mixture_is_of_a_run(
+    tmp_path: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The share of a single launch may be larger, and says nothing of a program."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r").touch()
+    (tmp_path / "p").touch()
+    add_run(tmp_path, "r", 9e5, in_run(1e5))
+    add_report(tmp_path, "p", [{"top_forecast": 10.0}])
+    out = page(tmp_path, keet)
+    assert " 1. saves 50 ms (5.0%)  10.0% of the run's time: 100 ms in" in out
+    assert " 2. saves 90 us (90.0%)  100.0% of the profiled time: 100 us in" in out
+    assert out.endswith("next: keet explain r --launch 0\n")
+
+
+def test_the_time_that_a_saving_is_of_is_told(tmp_path: Path, keet: Keet) -> None:
+    add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=1000.0), in_run(400.0, kernel="j"))
+    add_report(tmp_path, "p", [{}])
+    out = page(tmp_path, keet, width=130)
+    assert " 1. saves 500 us of 1 ms (4.8% of all)  96.2% of the run's time: 10 ms in 10" in out
+    assert " 2. saves 200 us (1.9%)  3.8% of the run's time: 400 us in 10" in out
+    assert "In the ranking, time for which the saving is not known counts in full.\n" in out
+    assert "    narrow_access: 2.0x (1.0x to 4.0x) faster; 9 ms is in unlike launches\n" in out
+    note = (
+        "Unlike launches took less than half or more than twice as long in the run as the profiled "
+        "one: no saving is claimed for them."
+    )
+    assert f" {note} " in " ".join(out.split())
+    markdown = page(tmp_path, keet, "--format", "markdown")
+    assert "; 9 ms is in unlike launches" in markdown
+    assert f"\n\n{note}\n" in markdown
+
+
+def test_a_small_part_in_other_launches_is_no_remark(tmp_path: Path, keet: Keet) -> None:
+    add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=9950.0))
+    assert "nlike launches" not in page(tmp_path, keet)
+
+
+def test_a_healthy_small_launch_is_not_nothing_to_save(tmp_path: Path, keet: Keet) -> None:
+    none: Cells = {"top_finding": None, "top_forecast": None}
+    add_run(tmp_path, "r", 0.0, in_run(5000.0, run_alike_us=50.0, **none))
+    out = page(tmp_path, keet)
+    assert " 1. what it saves is not known  100.0%" in out
+    assert "    no finding; 4.95 ms is in unlike launches\n" in out
+
+
+# --- tables that have nothing but durations
+
+
+def add_summed(out: Path, name: str, known: bool | None) -> None:
+    cells = {"run_total_us": 2000.0, "run_unprofiled_us": 500.0, "run_overlap_known": known}
+    add_report(out, name, [in_run(1500.0)], **cells)
+
+
+def test_sums_of_durations_are_not_called_gpu_time(tmp_path: Path, keet: Keet) -> None:
+    add_summed(tmp_path, "r", False)
+    assert top_of(tmp_path).gpus[0].summed_runs == 1
+    assert page(tmp_path, keet, width=200).splitlines()[1:4] == [
+        "Durations add up to 1.50 ms in 10 launches of 1 whole run; 1 launch profiled",
+        "Times are of the run as a whole; shares are of all its kernels together, 2 ms. Kernels that "
+        "were not profiled take 500 us (25.0%) of it.",
+        "The table of the run does not tell which kernels ran at the same time: times there are sums "
+        "of durations, which may be more than the GPU time.",
+    ]
+
+
+@pytest.mark.parametrize("known", [True, None])
+def test_runs_with_and_without_overlap(tmp_path: Path, keet: Keet, known: bool | None) -> None:
+    """NULL, as in stores of before, is no claim."""
+    add_summed(tmp_path, "r", known)
+    assert page(tmp_path, keet).splitlines()[1].startswith("1.50 ms of GPU time in 10 launches")
+    add_summed(tmp_path, "s", False)
+    out = " ".join(page(tmp_path, keet).split())
+    assert "OUT 3 ms in 20 launches of 2 whole runs; 2 launches profiled" in out
+    assert "The table of 1 of 2 runs does not tell which kernels ran at the same time" in out
 
 
 def test_replay_gaps_are_told(tmp_path: Path, keet: Keet) -> None:
@@ -264,8 +444,8 @@ def test_replay_gaps_are_told(tmp_path: Path, keet: Keet) -> None:
     assert "    narrow_access; the replay differs from the run\n" in out
     told = " ".join(out.split())
     assert (
-        "2 profiled launches took more than 1.5 times as long, or as short, in the run as under "
-        "the profiler: no saving is claimed for them. Why, for the one with the most time: keet "
+        "The times of 2 profiled launches in the run and under the profiler differ by more than "
+        "1.5x: no saving is claimed for them. Why, for the one with the most time: keet "
         "explain r --launch 1 next: "
     ) in told
     assert "most time: `keet explain r --launch 1`" in page(tmp_path, keet, "--format", "markdown")
@@ -277,13 +457,17 @@ def test_json_and_csv_say_the_same(tmp_path: Path, keet: Keet) -> None:
     document = json.loads(page(tmp_path, keet, "--format", "json"))
     assert (document["runs"], document["reports"], document["time_us"]) == (1, 2, None)
     assert [(gpu["basis"], gpu["runs"], gpu["not_profiled_us"]) for gpu in document["gpus"]] == [
-        ("reports", 0, None),
         ("run", 1, 500.0),
+        ("reports", 0, None),
     ]
     rows = list(csv.DictReader(io.StringIO(page(tmp_path, keet, "--format", "csv"))))
     told = [(each["basis"], each["run_launches"]) for each in document["opportunities"]]
-    assert told == [("reports", None), ("run", 10.0)]
+    assert told == [("run", 10.0), ("reports", None)]
     assert [(row["basis"], row["run_launches"]) for row in rows] == [
-        ("reports", ""),
         ("run", "10.0"),
+        ("reports", ""),
+    ]
+    assert [(row["saved_of_us"], row["unknown_us"]) for row in rows] == [
+        ("1500.0", "0.0"),
+        ("100.0", ""),
     ]

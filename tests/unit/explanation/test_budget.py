@@ -58,3 +58,14 @@ def test_the_worthiest_come_first_and_keep_their_place() -> None:
 def test_a_group_is_nothing_without_its_first() -> None:
     pieces = [Piece(0, "verdict"), Piece(0, "cause " * 50, group="c"), Piece(0, "do", group="c")]
     assert fit(pieces, joined, 10) == "verdict\n"
+
+
+def test_a_piece_that_would_mislead_without_another() -> None:
+    pieces = [
+        Piece(0, "first"),
+        Piece(0, "a reason that takes more words than there is room for here", group="why"),
+        Piece(0, "cause", group="cause", needs="why"),
+        Piece(0, "other", group="other"),
+    ]
+    assert fit(pieces, joined, 8) == "first\nother\n"
+    assert fit(pieces, joined, 100).endswith("here\ncause\nother\n")

@@ -24,7 +24,7 @@ ProfileOf = Callable[[str], Profile]
 
 
 def kernel(name: str, launches: int, busy_ms: float, **fields: object) -> KernelRun:
-    made = KernelRun(name, name, None, None, launches, busy_ms * MS, busy_ms * MS)
+    made = KernelRun(name, name, None, None, launches, busy_ms * MS, busy_ms * MS, 0.0)
     return made._replace(**fields)
 
 
@@ -104,7 +104,7 @@ def test_ids_are_unique_where_reports_share_them(profile_of: ProfileOf) -> None:
 
 def test_overlap_and_idle_time(profile_of: ProfileOf) -> None:
     overlapping = PLAIN[1]._replace(total_ns=9 * MS, overlapped_ns=8 * MS)
-    told = explained(profile_of(TOUR), PLAIN[0], overlapping, PLAIN[2], span_ns=14.1 * MS)
+    told = explained(profile_of(TOUR), PLAIN[0], overlapping, PLAIN[2], span_ns=14.1 * MS, gpus=1)
     assert said(told)[1:] == [
         "Kernels ran concurrently: their durations add up to 11.17 ms.",
         "From its first kernel to its last, the run took 14.10 ms; the GPU ran no kernel for 50% "
@@ -117,7 +117,29 @@ def test_overlap_and_idle_time(profile_of: ProfileOf) -> None:
 @pytest.mark.parametrize("span_ms", [7.05, 7.2, 5.0])
 def test_a_gpu_that_hardly_idles(span_ms: float, profile_of: ProfileOf) -> None:
     """A span below the busy time: several GPUs."""
-    assert len(said(explained(profile_of(TOUR), *PLAIN, span_ns=span_ms * MS))) == 1
+    assert len(said(explained(profile_of(TOUR), *PLAIN, span_ns=span_ms * MS, gpus=1))) == 1
+
+
+@pytest.mark.parametrize("gpus", [None, 2])
+def test_nothing_is_said_of_idle_time_on_several_gpus(
+    gpus: int | None, profile_of: ProfileOf
+) -> None:
+    assert len(said(explained(profile_of(TOUR), *PLAIN, span_ns=20 * MS, gpus=gpus))) == 1
+
+
+def test_a_table_that_does_not_know_what_ran_at_the_same_time(profile_of: ProfileOf) -> None:
+    kernels = [each._replace(overlapped_ns=None) for each in PLAIN]
+    told = explained(profile_of(TOUR), *kernels, recorder="file", span_ns=20 * MS, gpus=1)
+    assert said(told) == [
+        "The run: 510 launches of 3 kernels; their durations add up to 7.05 ms (from a table that "
+        "was given)."
+    ]
+    texts = [each.in_run.text for each in told.launches if each.in_run]
+    assert texts[0] == "stands for 400 launches, 69% of the sum of all durations"
+    assert told.whole_run is not None
+    labels = [piece.label for piece in told.whole_run.book]
+    labels += [piece.label for each in told.launches for piece in each.evidence]
+    assert not [label for label in labels if "GPU time" in label]
 
 
 def test_a_report_of_a_minor_part(profile_of: ProfileOf) -> None:
@@ -125,6 +147,23 @@ def test_a_report_of_a_minor_part(profile_of: ProfileOf) -> None:
     assert said(told)[1:] == [
         "The launches of this report stand for 26% of that time: most of the run was not profiled."
     ]
+
+
+def test_a_report_of_almost_half(profile_of: ProfileOf) -> None:
+    """49.8 % are 50 % where no decimal is printed, and `most` would be a contradiction."""
+    told = explained(profile_of(TOUR), *PLAIN, kernel("solve", 2, 7.05 / 0.498 - 7.05))
+    assert len(said(told)) == 1
+    told = explained(profile_of(TOUR), *PLAIN, kernel("solve", 2, 7.05 / 0.494 - 7.05))
+    assert said(told)[1].startswith("The launches of this report stand for 49% of that time")
+
+
+def test_shares_are_derived_from_both_times(profile_of: ProfileOf) -> None:
+    told = explained(profile_of(TOUR), *PLAIN)
+    first, run = told.launches[0], told.whole_run
+    assert run is not None
+    for piece, book in ((first.in_run.share, first.evidence), (run.covered, tuple(run.book))):  # type: ignore[union-attr]
+        part, whole = (next(e for e in book if e.id == source) for source in piece.derived_from)
+        assert piece.value == pytest.approx(100 * part.value / whole.value)
 
 
 def test_a_table_of_another_program(profile_of: ProfileOf) -> None:
@@ -141,6 +180,60 @@ def test_a_table_without_time(profile_of: ProfileOf) -> None:
         told = explained(profile_of(TOUR), *kernels)
         assert told.whole_run is None
         assert all(each.in_run is None for each in told.launches)
+
+
+# --- launches that are not alike
+
+
+LIKE = {**SHAPE, "overlapped_ns": 0.0}
+TIMES = {"shortest_ns": 14 * US, "median_ns": 14.7 * US, "longest_ns": 15 * US}
+
+
+def test_a_launch_that_stands_for_much_longer_ones(profile_of: ProfileOf) -> None:
+    large = kernel("tour::normalise", 10, 5000, grid=(8192, 1, 1), block=(256, 1, 1))._replace(
+        shortest_ns=500 * MS, median_ns=500 * MS, longest_ns=500 * MS
+    )
+    own = kernel("tour::normalise", 160, 2.352, **LIKE, **TIMES)
+    told = explained(profile_of(TOUR), own, large)
+    found = next(each.in_run for each in told.launches if each.in_run)
+    assert found.text == (
+        "stands for 170 launches, 100% of the run's GPU time (160 of its shape: <0.1%)"
+    )
+    assert found.unlike == (
+        "This launch took 14.70 us in the run. Launches between half and twice as long make up "
+        "<0.1% of the time that it stands for: the 170 launches took 14 us to 500 ms, 29.43 ms on "
+        "average. What follows may not hold for the others."
+    )
+    assert told.grounding.verified == told.grounding.numbers
+
+
+def test_a_launch_that_stands_for_others_of_its_length(profile_of: ProfileOf) -> None:
+    other = kernel("tour::normalise", 40, 0.8, grid=(4096, 1, 1), block=(256, 1, 1))._replace(
+        shortest_ns=19 * US, median_ns=20 * US, longest_ns=21 * US
+    )
+    own = kernel("tour::normalise", 160, 2.352, **LIKE, **TIMES)
+    told = explained(profile_of(TOUR), own, other)
+    found = next(each.in_run for each in told.launches if each.in_run)
+    assert found.text == (
+        "stands for 200 launches, 100% of the run's GPU time (160 of its shape: 75%)"
+    )
+    assert found.unlike is None
+    assert found.alike is not None
+    assert found.alike.value == pytest.approx(100)
+    assert told.grounding.verified == told.grounding.numbers
+
+
+def test_a_shape_that_the_run_does_not_have(profile_of: ProfileOf) -> None:
+    other = kernel("tour::normalise", 40, 8, grid=(4096, 1, 1), block=(256, 1, 1))
+    told = explained(profile_of(TOUR), other)
+    first = next(each for each in told.launches if each.in_run)
+    assert first.in_run is not None
+    assert first.in_run.text.endswith("100% of the run's GPU time (none of its shape)")
+    assert first.replay is not None
+    assert (
+        "launches of this kernel, none of this shape, took about 200 us each" in first.replay.text
+    )
+    assert [r.text for r in first.replay.likely_reasons] == ["the run has no launch of this shape"]
 
 
 # --- replay
@@ -215,8 +308,10 @@ def test_a_table_with_one_time_for_launches_of_two_sizes(profile_of: ProfileOf) 
         "Under ncu's replay this launch took 6.43 us; in the run, launches of this kernel took "
         "about 1.05 ms each (163x as long in the run)"
     )
-    assert small.reasons[0].text == (
-        "the table has one time for all 100 launches, which may differ"
+    average = next(reason for reason in small.reasons if reason.id == "not_typical")
+    assert (average.status, average.text) == (
+        "possible",
+        "the table has one time for all 100 launches, which may differ",
     )
     assert told.grounding.verified == told.grounding.numbers
 

@@ -26,8 +26,8 @@ def _ran(name: str, launches: int, ns: float) -> Profile:
     profile = _read(name)
     kernel = profile.launches[0].name.full
     rows = (
-        KernelRun(kernel, kernel, None, None, launches, ns, ns),
-        KernelRun("unseen", "unseen", None, None, 2, 1e5, 1e5),
+        KernelRun(kernel, kernel, None, None, launches, ns, ns, 0.0),
+        KernelRun("unseen", "unseen", None, None, 2, 1e5, 1e5, 0.0),
     )
     return replace(profile, run=RunTable(rows, "cupti"))
 
@@ -41,7 +41,9 @@ def _told(*profiles: Profile) -> str:
 def test_times_of_runs_are_cited() -> None:
     text = _told(_ran("ring_steps/slow", 300, 6.9e5), _ran("ring_steps/fast", 1, 4.3e4))
     assert re.search(r"300 \[E\d+\] launches|300 launches \[E\d+\]", text)
-    assert re.search(r"total 5\.52x \[E\d+\] faster in total: 790 us \[E\d+\] → 143 us", text)
+    assert re.search(
+        r"total 5\.52x \[E\d+\] faster in total: GPU time 790 us \[E\d+\] → 143 us", text
+    )
     assert re.search(r"kernels that were not profiled: 100 us \[E\d+\] before", text)
     assert re.search(r"`advance` 16\.0x \[E\d+\] faster: 690 us", text)
 

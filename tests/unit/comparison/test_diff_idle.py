@@ -1,0 +1,155 @@
+"""What a comparison of runs says besides: idle time, tables of other programs, what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from compared import Kernel, difference, made, sample
+from tables import in_run, ran, row, table
+
+from keet.comparison.difference import Difference
+from keet.comparison.telling import basis_text, grounded, headline, span_text, unprofiled_text
+from keet.profile import Profile
+from keet.profile.run_table import Migrations
+
+
+def _spans(before: float | None, after: float | None, **fields: object) -> Difference:
+    report = made(Kernel("k", 1e5))
+    sides = [in_run(report, row("k", 10, 1e6), span_ns=ns, **fields) for ns in (before, after)]
+    return difference(*sides)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (6.12e6, 1e6, "From the first to the last kernel: 6.12 ms → 1 ms, 6.12x shorter."),
+        (1e6, 6.12e6, "From the first to the last kernel: 1 ms → 6.12 ms, 6.12x longer."),
+        (4e6, 4.1e6, "From the first to the last kernel: 4 ms → 4.10 ms."),
+        (1.1e6, 1.2e6, None),  # busy for most of it
+        (6.12e6, None, None),
+    ],
+)
+def test_runs_with_much_idle_time_have_their_length_told(
+    before: float | None, after: float | None, text: str | None
+) -> None:
+    found = _spans(before, after)
+    assert span_text(found) == text
+    assert headline(found).startswith("Unchanged: GPU time 1 ms → 1 ms in the run")
+    assert grounded(found).stray == ()
+
+
+def test_two_gpus_are_idle_only_if_both_are() -> None:
+    assert span_text(_spans(6e5, 6e5, gpus=2)) is None
+    assert span_text(_spans(1e6, 1e6, gpus=2)) is not None
+
+
+# --- tables of other programs
+
+
+def test_a_table_of_another_program_is_refused() -> None:
+    strange = in_run(made(Kernel("a", 1e5)), row("x", 2, 4e5), path="/tmp/other.csv")
+    found = difference(ran(("a", 5, 5e5)), strange)
+    assert [(each.id, each.text) for each in found.forbidden] == [
+        (
+            "other_program",
+            "no kernel of made.ncu-rep is in the table of the run after (other.csv): it is the "
+            "table of another program, or names its kernels otherwise",
+        )
+    ]
+    assert found.timing.speedup is None
+
+
+def test_a_table_without_time_is_refused() -> None:
+    found = difference(ran(("a", 5, 5e5)), in_run(made(Kernel("a", 1e5)), row("a", 5, 0.0)))
+    assert [each.text for each in found.forbidden] == [
+        "the table of the run after has no time: all its kernels took 0 ns"
+    ]
+
+
+def test_one_launch_is_one_launch() -> None:
+    found = difference(ran(("a", 1, 5e5)), ran(("a", 3, 5e5)))
+    assert (basis_text(found) or "").endswith(": 1 launch before, 3 after.")
+
+
+# --- how far times of plain runs vary
+
+
+def test_managed_memory_makes_a_difference_of_a_third_inconclusive() -> None:
+    moved = Migrations(1, 1, 100)
+    sides = [
+        in_run(made(Kernel("k", 1e5)), row("k", 10, ns), migrations=moved) for ns in (1e6, 1.4e6)
+    ]
+    found = difference(*sides)
+    assert found.timing.word == "inconclusive"
+    assert [each.text for each in found.all_reasons if each.id == "migrations"] == [
+        "managed memory moved during the run before and after: runs of one program with managed "
+        "memory differed by 20 % (root mean square), and by 44 % at most"
+    ]
+    assert found.timing.doubt == 0.4
+
+
+# --- replays that are not the run
+
+
+def _ran_as(name: str, launches: int, us: float) -> Profile:
+    """A launch of a sample that took so long in the run, each time."""
+    profile = sample(name, "slow")
+    full = profile.launches[0].name.full
+    kernel = row("k", launches, launches * us * 1000)._replace(name=full, full=full)
+    known = profile.provenance._replace(sha256=f"{us}")
+    return replace(profile, run=table(kernel), provenance=known)
+
+
+def _named(found: Difference, reason: str) -> list[str]:
+    return [each.text for each in found.all_reasons if each.id == reason]
+
+
+def test_every_launch_whose_replay_differs_is_named() -> None:
+    report = made(Kernel("k", 5e3), Kernel("k", 6e3), Kernel("k", 7e3), Kernel("k", 8e3))
+    found = difference(in_run(report, row("k", 4, 4e6)), in_run(report, row("k", 4, 2.6e4)))
+    assert _named(found, "replay_differs") == [
+        "k took 5 us under replay and 1 ms in the run before (launch 0; launch 1: 6 us under "
+        "replay and 1 ms, launch 2: 7 us under replay and 1 ms, and 1 more): their counters do not "
+        "explain the difference, so no causes are given"
+    ]
+
+
+def test_a_short_launch_is_not_split_as_under_replay() -> None:
+    """2.30 us under replay and 1.20 us in the run: no gap, and no account of units and warps."""
+    found = difference(_ran_as("ring_steps", 400, 1.2), _ran_as("ring_steps", 400, 0.6))
+    (pair,) = found.pairs
+    assert pair.timing.word == "faster"
+    assert not {"unit", "stall", "line"} & {each.kind for each in pair.attribution}
+    assert _named(found, "replay_differs") == []
+    assert [text.partition(":")[2] for text in _named(found, "replay_not_scaled")] == [
+        " what units and warps did under replay is not scaled to the run"
+    ] * 2
+
+
+# --- what to do next
+
+
+def test_the_next_step_claims_nothing_where_the_replay_is_not_the_run() -> None:
+    long, short = (_ran_as("matrix_flip", 10, us) for us in (3000.0, 1020.0))
+    gapped, plain = difference(short, long), difference(long, short)
+    assert gapped.next_step
+    assert gapped.next_step.text.endswith(
+        " of the replay only; what it saves in the run is not known"
+    )
+    assert gapped.next_step.share is None
+    assert plain.next_step
+    assert plain.next_step.share
+    assert plain.next_step.text.endswith(f"; that is {plain.next_step.share:.0f} of the whole")
+    assert grounded(plain).stray == ()
+
+
+def test_what_was_not_profiled_is_said_beside_the_next_step() -> None:
+    before = ran(("hot", 10, 9e6), ("small", 1, 1e6), profiled=["small"])
+    found = difference(before, before)
+    assert unprofiled_text(found) == (
+        "90% of the GPU time after is in kernels that were not profiled"
+    )
+    less = ran(("hot", 10, 4e6), ("small", 1, 6e6), profiled=["small"])
+    assert unprofiled_text(difference(less, less)) is None
+    assert grounded(found).stray == ()

@@ -1,0 +1,167 @@
+"""Kernels that ran at the same time, and tables that do not tell whether they did."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from compared import Kernel, difference, made, reasons
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tables import in_run, row
+
+from keet.comparison.difference import Difference
+from keet.comparison.gate import gate_time
+from keet.comparison.telling import basis_text, grounded, headline, pair_headline
+from keet.profile import Profile
+from keet.profile.run_table import RunTable
+from keet.profile.timeline import Record, tabulate
+
+_MS = 1_000_000
+
+
+def _texts(found: Difference, reason: str) -> list[str]:
+    return [each.text for each in found.all_reasons if each.id == reason]
+
+
+def _summed(*spent: tuple[str, int, float], replay_ns: float = 1e6) -> Profile:
+    """A report with one launch of each kernel, and a table of totals only."""
+    report = made(*(Kernel(name, replay_ns) for name, *_ in spent), command_line="ncu -c 9 ./app")
+    rows = [row(*each, overlapped_ns=None) for each in spent]
+    return in_run(report, *rows, recorder="file")
+
+
+def _recorded(*spans: tuple[str, int, int]) -> RunTable:
+    records = [
+        Record(f"_Z{name}", f"{name}(int)", (100, 1, 1), (256, 1, 1), start, end, order=n)
+        for n, (name, start, end) in enumerate(spans)
+    ]
+    return tabulate(records, "cupti")
+
+
+def _ran(*spans: tuple[str, int, int], profiled: str = "k") -> Profile:
+    return replace(made(Kernel(profiled, 1e6)), run=_recorded(*spans))
+
+
+# --- tables that know sums of durations only
+
+
+def test_sums_of_durations_are_called_that() -> None:
+    found = difference(_summed(("k", 10, 1e7)), _summed(("k", 10, 1.2e7)))
+    assert headline(found) == (
+        "1.20x slower: durations add up to 10 ms → 12 ms in the run, noise 7.0%."
+    )
+    assert basis_text(found) == (
+        "Times are the sums of durations in the whole run (from a table that was given): 10 "
+        "launches before, 10 after."
+    )
+    assert _texts(found, "durations") == [
+        "the table of the run before and after does not tell which kernels ran at the same time: "
+        "the launches' durations are added up on both sides, which is more than the GPU time where "
+        "kernels overlap"
+    ]
+    assert grounded(found).stray == ()
+
+
+def test_launches_that_took_longer_than_alone_may_have_overlapped() -> None:
+    """Eight streams: durations grew from 10 to 18 ms, and the program got four times as fast."""
+    found = difference(_summed(("k", 10, 1e7)), _summed(("k", 10, 1.8e7)))
+    assert headline(found).startswith("Inconclusive: durations add up to 10 ms → 18 ms in the run")
+    assert (found.timing.speedup, found.pairs[0].timing.speedup) == (None, None)
+    assert found.pairs[0].attribution == ()
+    assert _texts(found, "overlap") == [
+        "all kernels: no verdict: kernels may have run at the same time: k",
+        "k: no verdict: a launch took 1.80 ms in the run after and 1 ms under replay: kernels may "
+        "have run at the same time, and then the sum of durations grows although the GPU is done "
+        "sooner",
+    ]
+    gate = gate_time(found, 5.0)
+    assert (gate.checked, gate.total, gate.regressions) == (0, False, ())
+
+
+def test_a_small_kernel_in_doubt_leaves_the_total_alone() -> None:
+    before = _summed(("k", 10, 1e7), ("small", 1, 1e5))
+    after = _summed(("k", 10, 1.2e7), ("small", 1, 2e6))
+    whole = difference(before, after)
+    assert whole.timing.word == "inconclusive"  # a seventh of the time after
+    short = difference(before, _summed(("k", 100, 1.2e8), ("small", 1, 2e6)))
+    assert [pair.timing.undecided for pair in short.pairs] == [False, True]
+    assert short.timing.word == "slower"
+
+
+def test_busy_time_is_never_held_against_a_sum_of_durations() -> None:
+    """CUPTI before: two launches at once. A file after: one by one."""
+    together = _ran(("k", 0, 2 * _MS), ("k", 0, 2 * _MS))
+    apart = _summed(("k", 2, 2.2e6))
+    for found in (difference(together, apart), difference(apart, together)):
+        assert found.by_durations
+        assert sorted([found.timing.before or 0, found.timing.after or 0]) == [2.2e6, 4e6]
+        assert found.timing.word == found.pairs[0].timing.word == "inconclusive"
+    alone = difference(_ran(("k", 0, 2 * _MS), ("k", 2 * _MS, 4 * _MS)), apart)
+    assert alone.timing.word == "faster"  # durations that are known not to overlap
+
+
+# --- the part of a kernel that ran beside another one
+
+
+def test_a_neighbour_that_is_gone_makes_no_kernel_slower() -> None:
+    """A kernel polls a flag for as long as `k` runs; each launch of `k` takes as long after."""
+    work = [("k", n * _MS, (n + 1) * _MS) for n in range(4)]
+    found = difference(_ran(*work, ("poll", 0, 4 * _MS)), _ran(*work))
+    assert headline(found) == "Unchanged in total: GPU time 4 ms → 4 ms in the run, noise 7.0%."
+    (pair,) = found.pairs
+    assert pair_headline(pair) == "inconclusive: 2 ms → 4 ms in the run (4 launches)"
+    assert pair.attribution == ()
+    assert _texts(found, "overlap") == [
+        "k: no verdict: launches ran at the same time, and the durations of its "
+        "launches (4 ms → 4 ms) tell something else than its part of the GPU time (2 ms → 4 ms)"
+    ]
+    gate = gate_time(found, 5.0)
+    assert (gate.regressions, gate.total) == ((), True)
+    assert gate.not_gated == ("not gated, kernels ran at the same time or may have: k",)
+
+
+def test_the_total_is_gated_where_the_only_kernel_overlaps() -> None:
+    serial = _ran(("k", 0, _MS), ("k", _MS, 2 * _MS))
+    together = _ran(("k", 0, int(1.2 * _MS)), ("k", 0, int(1.2 * _MS)))
+    gate = gate_time(difference(together, serial), 5.0)
+    assert [each.kernel for each in gate.regressions] == ["all kernels"]
+
+
+def test_overlap_that_stays_is_judged() -> None:
+    before = _ran(("k", 0, _MS), ("k", 0, _MS))
+    after = _ran(("k", 0, 2 * _MS), ("k", 0, 2 * _MS))
+    (pair,) = difference(before, after).pairs
+    assert (pair.timing.word, pair.timing.speedup) == ("slower", pytest.approx(0.5))
+
+
+# --- arithmetic
+
+_SPANS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(0, 5_000), st.integers(1_000, 5_000)),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(one=_SPANS, other=_SPANS)
+def test_a_verdict_holds_for_durations_too(
+    one: list[tuple[str, int, int]], other: list[tuple[str, int, int]]
+) -> None:
+    """Whatever overlaps: a kernel is called faster only where its launches took less time."""
+    sides = []
+    for spans in (one, other):
+        table = _recorded(*((name, start, start + ns) for name, start, ns in spans))
+        names = sorted({name for name, *_ in spans})
+        sides.append(replace(made(*(Kernel(n, 3_000.0) for n in names)), run=table))
+    found = difference(*sides)
+    for pair in found.pairs:
+        spent = [sum(ns for name, _, ns in spans if name == pair.kernel) for spans in (one, other)]
+        if pair.timing.word == "faster":
+            assert spent[0] > spent[1]
+        if pair.timing.word == "slower":
+            assert spent[0] < spent[1]
+    assert not found.timing.undecided
+    assert grounded(found).stray == ()
+    assert "durations" not in reasons(found)
