@@ -165,7 +165,8 @@ def _tell_survey(args: Namespace, survey: Survey) -> None:
     if survey.reports or survey.elsewhere:
         return
     where = ", ".join(map(str, args.places))
-    strangers = f" ({survey.strangers:,} CSV or JSON files are none)" if survey.strangers else ""
+    files = "1 CSV or JSON file is" if survey.strangers == 1 else "{:,} CSV or JSON files are"
+    strangers = f" ({files.format(survey.strangers)} none)" if survey.strangers else ""
     raise UsageError(
         f"there is no report in {where}{strangers}; keet reads .ncu-rep, .ncu-repz, .keet.json and "
         "ncu --csv --page raw"
@@ -282,7 +283,8 @@ def _conclude(args: Namespace, survey: Survey, settled: Settled, tally: Tally, g
     sys.stdout.write(summary_text(tally, settled.done + settled.failed, survey.strangers))
     _tell_gone(args, gone)
     if failed:
-        _tell(f"{failed:,} files failed; why is in {args.output / QUARANTINE}")
+        files = "1 file" if failed == 1 else f"{failed:,} files"
+        _tell(f"{files} failed; why is in {args.output / QUARANTINE}")
     if tally.stopped:
         _tell_stopped(args)
         return EXIT_INTERRUPTED

@@ -6,7 +6,8 @@ the finding, less what the forecast leaves of it. Shares are of the time on the 
 groups are ranked by the share that would be saved.
 
 Where the whole run of a report is known (`keet profile` records it), times and shares are of the
-run. Launches of other reports count once, as profiled, and are kept apart."""
+run, and a saving is claimed for launches like the profiled one. Launches of other reports count
+once, as profiled, and are a second list."""
 
 from __future__ import annotations
 
@@ -45,7 +46,11 @@ def configure(parser: ArgumentParser) -> None:
         help="what to put together, on each GPU (default: kernel, by its shape)",
     )
     parser.add_argument(
-        "--limit", type=positive, default=10, metavar="N", help="groups to show (default: 10)"
+        "--limit",
+        type=positive,
+        default=10,
+        metavar="N",
+        help="groups to show, in each list (default: 10)",
     )
     parser.add_argument(
         "--device", type=pattern, metavar="REGEX", help="only GPUs whose name matches"

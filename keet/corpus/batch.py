@@ -324,7 +324,11 @@ def _record(
 def _in_run(record: FileRecord, run: RunTimes | None) -> FileRecord:
     if run is None:
         return record
-    return record._replace(run_total_us=run.total_us, run_unprofiled_us=run.unprofiled_us)
+    return record._replace(
+        run_total_us=run.total_us,
+        run_unprofiled_us=run.unprofiled_us,
+        run_overlap_known=run.overlap_known,
+    )
 
 
 def failed_record(file: Found, reason: str) -> FileRecord:

@@ -20,12 +20,16 @@ POOL = ("gpu", "compute_capability", "sm_count", "in_run")
 """Part of every group: times of two GPUs do not compare, nor do those of whole runs with those of
 single launches."""
 REPLAY_GAP = (
-    f"coalesce(greatest(duration_us, plain_us) > {DIFFERS} * least(duration_us, plain_us) "
-    f"AND abs(duration_us - plain_us) > {FLOOR_NS / 1e3}, false)"
+    f"coalesce(plain_us > {DIFFERS} * duration_us OR (duration_us > {DIFFERS} * plain_us "
+    f"AND duration_us - plain_us > {FLOOR_NS / 1e3}), false)"
 )
 """Of a launch: as `keet.analysis.replay` has it."""
+ALIKE = "least(run_time_us, run_alike_us)"
+"""Of the time that a launch stands for in the run, the part in launches like it; all of it where
+the table does not tell (`least` leaves NULL out)."""
 _COUNTED = (
     "run_time_us IS NOT NULL AS in_run, coalesce(run_time_us, duration_us) AS spent_us, "
+    f"CASE WHEN run_time_us IS NULL THEN duration_us ELSE {ALIKE} END AS alike_us, "
     f"run_time_us IS NOT NULL AND {REPLAY_GAP} AS replay_gap"
 )
 
@@ -50,10 +54,11 @@ class Chosen(NamedTuple):
 
     @property
     def runs(self) -> str:
-        """Reports whose run is known, with its GPU time; once per pool that they are in."""
+        """Reports whose run is known, with its time; once per pool that they are in."""
         pool = ", ".join(POOL)
         reports = f"SELECT DISTINCT {pool}, report_sha256 FROM {self.source} WHERE in_run"
-        files = "SELECT sha256, run_total_us, run_unprofiled_us FROM files WHERE status = 'done'"
+        of_run = "run_total_us, run_unprofiled_us, run_overlap_known"
+        files = f"SELECT sha256, {of_run} FROM files WHERE status = 'done'"
         return f"(FROM ({reports}) JOIN ({files}) ON sha256 = report_sha256)"
 
 

@@ -80,8 +80,21 @@ LAUNCHES = (
         "DOUBLE",
         "launches of the whole run that it stands for; NULL: the run is not known",
     ),
-    Column("run_time_us", "DOUBLE", "GPU time of those launches in the run", "us"),
-    Column("run_share", "DOUBLE", "of the GPU time of the whole run, by those launches, 0 to 1"),
+    Column(
+        "run_time_us",
+        "DOUBLE",
+        "GPU time of those launches in the run; where `run_overlap_known` of files is false, the "
+        "sum of their durations",
+        "us",
+    ),
+    Column(
+        "run_alike_us",
+        "DOUBLE",
+        "part of `run_time_us` in launches that took between half and twice as long as this one; "
+        "NULL: the table of the run does not tell",
+        "us",
+    ),
+    Column("run_share", "DOUBLE", "of `run_total_us` of files, by those launches, 0 to 1"),
     Column(
         "plain_us",
         "DOUBLE",
@@ -154,12 +167,24 @@ FILES = (
         "run_table_size", "BIGINT", "of the table of its run; NULL: none lies beside it", "byte"
     ),
     Column("run_table_mtime_ns", "BIGINT", "when that table was last changed, as `mtime_ns`"),
-    Column("run_total_us", "DOUBLE", "GPU time of the whole run; NULL: not known", "us"),
+    Column(
+        "run_total_us",
+        "DOUBLE",
+        "GPU time of the whole run, or the sum of its durations (`run_overlap_known`); NULL: not "
+        "known",
+        "us",
+    ),
     Column(
         "run_unprofiled_us",
         "DOUBLE",
         "part of it, in kernels that no launch of the report stands for",
         "us",
+    ),
+    Column(
+        "run_overlap_known",
+        "BOOLEAN",
+        "whether the table of the run tells which kernels ran at the same time; false: times of "
+        "the run are sums of durations; NULL: not known",
     ),
 )
 

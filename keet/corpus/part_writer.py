@@ -54,6 +54,7 @@ class FileRecord(NamedTuple):
     run_table_mtime_ns: int | None = None
     run_total_us: float | None = None
     run_unprofiled_us: float | None = None
+    run_overlap_known: bool | None = None
 
 
 def make_store(out: Path) -> None:

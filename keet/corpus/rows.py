@@ -18,11 +18,14 @@ Row = tuple[object, ...]
 
 
 class RunTimes(NamedTuple):
-    """GPU time of the whole run that a report is of."""
+    """Time of the whole run that a report is of."""
 
     total_us: float
     unprofiled_us: float
     """In kernels that no launch of the report stands for."""
+    overlap_known: bool | None = None
+    """True: both are GPU time. False: both are sums of durations, in which kernels that ran at the
+    same time count in full. None: not known."""
 
 
 class FileRows(NamedTuple):
@@ -61,17 +64,25 @@ def rows_of(explanation: Explanation, document: Callable[[LaunchExplanation], st
 def _run_times(in_run: RunPositions | None) -> RunTimes | None:
     if in_run is None:
         return None
-    return RunTimes(in_run.table.busy_ns / 1e3, in_run.unprofiled_ns / 1e3)
+    table = in_run.table
+    return RunTimes(table.busy_ns / 1e3, in_run.unprofiled_ns / 1e3, table.overlap_known)
 
 
 def _in_run(in_run: RunPositions | None, run: RunTimes | None, launch: Launch) -> Row:
-    """What the launch stands for in the run: launches, time, share, and its own time there."""
+    """What the launch stands for in the run: launches, time, part of the time in launches like it,
+    share, and its own time there."""
     position = in_run.of(launch.id) if in_run else None
     if position is None or run is None:
-        return (None, None, None, None)
-    time = position.busy_ns / 1e3
-    plain = None if position.plain_ns is None else position.plain_ns / 1e3
-    return (position.launches, time, time / run.total_us if run.total_us else None, plain)
+        return (None,) * 5
+    time, share = position.busy_ns / 1e3, None
+    if run.total_us:
+        share = time / run.total_us
+    alike, plain = _microseconds(position.alike_ns), _microseconds(position.plain_ns)
+    return (position.launches, time, alike, share, plain)
+
+
+def _microseconds(nanoseconds: float | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / 1e3
 
 
 def _launch_row(provenance: Provenance, each: LaunchExplanation, in_run: Row) -> Row:

@@ -111,7 +111,9 @@ def _kept(store: Store, files: Sequence[Found]) -> Kept:
 
     sizes = np.array(sorted({file.content_size for file in files}), dtype=np.int64)
     store.connection.register("wanted", {"size": sizes})
-    of_run = "run_table_size, run_table_mtime_ns, run_total_us, run_unprofiled_us"
+    of_run = (
+        "run_table_size, run_table_mtime_ns, run_total_us, run_unprofiled_us, run_overlap_known"
+    )
     columns = f"SELECT sha256, size, path, launches, {of_run}"
     chosen = "status = 'done' AND sha256 IS NOT NULL"
     rows = store.query(
@@ -130,8 +132,8 @@ def _owners(rows: Iterable[Sequence[Any]]) -> dict[str, Owner]:
     owners: dict[str, Owner] = {}
     newest: dict[str, Sequence[Any]] = {}
     for sha256, _, path, launches, *state in rows:
-        size, mtime_ns, total, unprofiled = newest.setdefault(sha256, state)
-        run = None if total is None else RunTimes(total, unprofiled or 0.0)
+        size, mtime_ns, total, unprofiled, overlap = newest.setdefault(sha256, state)
+        run = None if total is None else RunTimes(total, unprofiled or 0.0, overlap)
         owners[sha256] = Owner(path, launches, TableFile(size, mtime_ns), run)
     return owners
 

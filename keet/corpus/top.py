@@ -8,8 +8,11 @@ Times of two GPUs have nothing in common: shares are of the time on the group's 
 are ranked by the share that would be saved. On one GPU that is the order of the time saved.
 
 Where the whole run of a report is known, a launch counts for the time of all launches of the run
-that it stands for, and shares are of the run, with the kernels that were not profiled. Launches of
-other reports count once, as profiled. Both do not compare, so they are kept apart as GPUs are.
+that it stands for, and shares are of the run, with the kernels that were not profiled. What a fix
+saves is claimed only for launches like the profiled one; the time of others, and of launches that
+differ under replay, is time for which the saving is not known. In the ranking it counts in full: it
+may be worth that much. Launches of other reports count once, as profiled. Both do not compare, so
+they are kept apart as GPUs are, and groups of whole runs come first.
 """
 
 from __future__ import annotations
@@ -68,9 +71,9 @@ class Opportunity(NamedTuple):
     finding_launches: int
     forecast: Gain | None
     saved_us: float | None
-    """If that finding were fixed where it is the first, without launches with a replay gap."""
+    """If that finding were fixed where it is the first; of `saved_of_us`."""
     saved_share: float | None
-    """Of what `share` is of: what groups are ranked by."""
+    """Of what `share` is of: what groups are ranked by, with `unknown_us`."""
     not_judged: int
     """Launches without a finding whose report lacks what would show one."""
     path: str
@@ -81,6 +84,13 @@ class Opportunity(NamedTuple):
     """Launches of the runs that they stand for."""
     replay_gaps: int = 0
     """Launches that took much longer or shorter in the run than under the profiler."""
+    saved_of_us: float | None = None
+    """Time of the launches with that finding, without launches with a replay gap; in a run, of
+    launches like them."""
+    unknown_us: float | None = None
+    """Part of `time_us` for which it is not known what a fix saves; `None`: basis `reports`."""
+    unlike_us: float | None = None
+    """Part of `unknown_us` in launches of the run unlike the profiled ones."""
 
 
 class GapExample(NamedTuple):
@@ -112,10 +122,13 @@ class Gpu(NamedTuple):
     replay_gaps: int = 0
     replay_gap_us: float | None = None
     gap_example: GapExample | None = None
+    summed_runs: int = 0
+    """Of `runs`, those whose times are sums of durations: their tables don't tell which kernels ran
+    at the same time."""
 
 
 class Top(NamedTuple):
-    """Opportunities, the largest saving first, and what they are of."""
+    """Opportunities, those of whole runs first, and what they are of."""
 
     by: By
     reports: int
@@ -125,7 +138,7 @@ class Top(NamedTuple):
     time_us: float | None
     """`None` too where there are several GPUs, or runs and single launches: they don't add up."""
     gpus: tuple[Gpu, ...]
-    """Those with most launches first."""
+    """Whole runs first, then those with most launches."""
     groups: int
     """Before the limit cut them."""
     opportunities: tuple[Opportunity, ...]
@@ -162,11 +175,13 @@ SELECT {keys}, arg_max(device, length(device)), count(*) FILTER (named) AS n,
     count(*) FILTER (named AND replay_gap), sum(spent_us) FILTER (named AND replay_gap),
     arg_max(struct_pack(path := path, launch := launch_id), coalesce(spent_us, -1))
         FILTER (named AND replay_gap)
-FROM {source} GROUP BY {keys} HAVING n > 0 ORDER BY n DESC, {keys}
+FROM {source} GROUP BY {keys} HAVING n > 0 ORDER BY in_run DESC, n DESC, {keys}
 """
-_RUNS = (
-    "SELECT {keys}, count(*), sum(run_total_us), sum(run_unprofiled_us) FROM {runs} GROUP BY {keys}"
-)
+_RUNS = """
+SELECT {keys}, count(*), sum(run_total_us), sum(run_unprofiled_us),
+    count(*) FILTER (NOT run_overlap_known)
+FROM {runs} GROUP BY {keys}
+"""
 
 
 def _gpus(store: Store, chosen: Chosen) -> dict[tuple[Any, ...], Gpu]:
@@ -186,7 +201,7 @@ _IN_RUN = POOL.index("in_run")
 def _gpu(row: tuple[Any, ...], of_run: tuple[Any, ...] | None) -> Gpu:
     (_, capability, sms, in_run), (device, launches, untimed, *times) = row[:4], row[4:]
     time, total, run_launches, gaps, gap_us, example = times
-    runs, run_total, not_profiled = of_run or (0, None, None)
+    runs, run_total, not_profiled, summed = of_run or (0, None, None, 0)
     return Gpu(
         device,
         capability,
@@ -202,6 +217,7 @@ def _gpu(row: tuple[Any, ...], of_run: tuple[Any, ...] | None) -> Gpu:
         gaps,
         _rounded(gap_us),
         GapExample(**example) if example else None,
+        summed,
     )
 
 
@@ -243,6 +259,9 @@ def _opportunity(leader: Leader, members: Sequence[Member], gpu: Gpu) -> Opportu
         basis=gpu.basis,
         run_launches=leader.run_launches,
         replay_gaps=leader.replay_gaps,
+        saved_of_us=_rounded(leader.told_us),
+        unknown_us=_rounded(leader.unknown_us),
+        unlike_us=_rounded(leader.unlike_us),
     )
 
 

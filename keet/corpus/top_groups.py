@@ -28,11 +28,13 @@ class Leader(NamedTuple):
     not_judged: int
     run_launches: float | None
     replay_gaps: int
+    unknown_us: float | None
+    unlike_us: float | None
     finding: str | None
     finding_launches: int
     told_us: float | None
-    """Time of the launches that have the finding and a forecast that holds in the run; then what it
-    would become."""
+    """Time of the launches that have the finding and a forecast that holds in the run, and of
+    launches of the run like them; then what it would become."""
     slowest_us: float | None
     likely_us: float | None
     fastest_us: float | None
@@ -51,17 +53,21 @@ class Leader(NamedTuple):
 _LEADERS = """
 WITH causes AS (
     SELECT {keys}, top_finding AS cause, count(*) AS n, count(spent_us) AS timed,
-        sum(spent_us) AS us, sum(spent_us) FILTER (holds) AS told,
-        sum(spent_us / top_low) FILTER (holds) AS slowest,
-        sum(spent_us / top_forecast) FILTER (holds) AS likely,
-        sum(spent_us / top_high) FILTER (holds) AS fastest,
+        sum(spent_us) AS us, sum(alike_us) FILTER (holds) AS told,
+        sum(alike_us / top_low) FILTER (holds) AS slowest,
+        sum(alike_us / top_forecast) FILTER (holds) AS likely,
+        sum(alike_us / top_high) FILTER (holds) AS fastest,
         count(*) FILTER (not_judged) AS unjudged,
-        sum(run_launches) AS in_runs, count(*) FILTER (replay_gap) AS gaps
-    FROM (SELECT *, top_forecast > 0 AND NOT replay_gap AS holds FROM {source})
+        sum(run_launches) AS in_runs, count(*) FILTER (replay_gap) AS gaps,
+        sum(CASE WHEN unclear THEN spent_us ELSE spent_us - alike_us END) FILTER (in_run)
+            AS unknown,
+        sum(spent_us - alike_us) FILTER (in_run AND NOT replay_gap) AS unlike
+    FROM (SELECT *, {holds} AS holds, {unclear} AS unclear FROM {source})
     WHERE named GROUP BY {keys}, top_finding
 ), whole AS (
     SELECT {keys}, sum(n)::BIGINT AS launches, sum(timed)::BIGINT AS timed, sum(us) AS all_us,
         sum(unjudged)::BIGINT AS unjudged, sum(in_runs) AS in_runs, sum(gaps)::BIGINT AS gaps,
+        sum(unknown) AS unknown, sum(unlike) AS unlike,
         arg_max(
             struct_pack(cause := cause, n := n, told := told, slowest := slowest,
                 likely := likely, fastest := fastest),
@@ -73,13 +79,27 @@ WITH causes AS (
     FROM {source} WHERE NOT in_run GROUP BY of_pool
     {run_totals}
 )
-SELECT count(*) OVER (), {keys}, launches, timed, all_us, unjudged, in_runs, gaps,
+SELECT count(*) OVER (), {keys}, launches, timed, all_us, unjudged, in_runs, gaps, unknown, unlike,
     best.cause, best.n, best.told, best.slowest, best.likely, best.fastest
 FROM whole LEFT JOIN totals ON of_pool = {pool}
-ORDER BY greatest(best.told - best.likely, 0) / total DESC NULLS LAST,
-    all_us / total DESC NULLS LAST, {keys}
 {limit}
+ORDER BY in_run DESC, {order}
 """
+_HOLDS = """
+    top_forecast > 0 AND NOT replay_gap AND NOT (in_run AND alike_us = 0 AND spent_us > 0)
+"""
+"""Whether the forecast of a launch is one for the time that it stands for."""
+_UNCLEAR = """
+    replay_gap OR coalesce(not_judged, false)
+        OR (top_finding IS NOT NULL AND NOT coalesce(top_forecast > 0, false))
+"""
+"""What fixing the launch would save in the run is not known."""
+_ORDER = """
+    (greatest(best.told - best.likely, 0) + coalesce(unknown, 0)) / total DESC NULLS LAST,
+    all_us / total DESC NULLS LAST, {keys}
+"""
+_LIMIT = "QUALIFY row_number() OVER (PARTITION BY in_run ORDER BY {order}) <= {limit}"
+"""Whole runs and single launches do not compare: each kind has a list of its own."""
 
 
 _RUN_TOTALS = """
@@ -90,15 +110,19 @@ UNION ALL SELECT {pool} AS of_pool, sum(run_total_us) FROM {runs} GROUP BY of_po
 def find_leaders(
     store: Store, by: By, limit: int | None, chosen: Chosen
 ) -> tuple[int, tuple[Leader, ...]]:
-    """How many groups there are, and those that lead."""
+    """How many groups there are, and those that lead: of whole runs, then of single launches."""
     keys = _keys(by)
+    order = _ORDER.format(keys=", ".join(keys))
     pool = f"hash({', '.join(POOL)})"  # which NULL is equal to itself in
     sql = _LEADERS.format(
         keys=", ".join(keys),
         pool=pool,
         source=chosen.source,
         run_totals=_RUN_TOTALS.format(pool=pool, runs=chosen.runs) if chosen.has_runs else "",
-        limit=f"LIMIT {limit}" if limit else "",
+        order=order,
+        limit=_LIMIT.format(order=order, limit=limit) if limit else "",
+        holds=_HOLDS,
+        unclear=_UNCLEAR,
     )
     rows = store.query(sql, chosen.parameters).rows
     end = 1 + len(keys)

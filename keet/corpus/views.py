@@ -72,7 +72,10 @@ _MOVED = """
 CREATE TABLE parts.moved AS
 SELECT live.sha256, live.path, max(was.launches) AS launches,
     last(
-        struct_pack(total := was.run_total_us, unprofiled := was.run_unprofiled_us)
+        struct_pack(
+            total := was.run_total_us, unprofiled := was.run_unprofiled_us,
+            overlap_known := was.run_overlap_known
+        )
         ORDER BY was.filename, was.file_row_number
     ) AS run
 FROM parts.live JOIN parts.files was USING (sha256) WHERE was.status = 'done'
@@ -126,7 +129,9 @@ _SHOWN = {
             CASE WHEN m.path IS NULL OR {_IS_OWN} THEN n.run_total_us
                 WHEN m.path = n.path THEN m.run.total END AS run_total_us,
             CASE WHEN m.path IS NULL OR {_IS_OWN} THEN n.run_unprofiled_us
-                WHEN m.path = n.path THEN m.run.unprofiled END AS run_unprofiled_us
+                WHEN m.path = n.path THEN m.run.unprofiled END AS run_unprofiled_us,
+            CASE WHEN m.path IS NULL OR {_IS_OWN} THEN n.run_overlap_known
+                WHEN m.path = n.path THEN m.run.overlap_known END AS run_overlap_known
         )
         FROM parts.newest n
         LEFT JOIN parts.moved m ON m.sha256 = n.sha256 AND n.status IN ('done', 'duplicate')

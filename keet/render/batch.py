@@ -106,23 +106,29 @@ def duration_text(seconds: float) -> str:
 def summary_text(tally: Tally, settled: int, strangers: int) -> str:
     """What a run did; `settled`: files that the store knew."""
     counts = [f"{tally.done:,} done"]
-    counts += [f"{tally.duplicates:,} duplicates"] if tally.duplicates else []
+    counts += [_count(tally.duplicates, "duplicate")] if tally.duplicates else []
     counts += [f"{tally.failed:,} failed"] if tally.failed else []
     counts += [f"{settled:,} settled before"] if settled else []
-    lines = [f"{tally.through + settled:,} files: {', '.join(counts)}"]
+    lines = [f"{_count(tally.through + settled, 'file')}: {', '.join(counts)}"]
     if tally.through:
         lines.append(
-            f"{tally.launches:,} launches, {gpu_time_text(tally.gpu_seconds)} of GPU time; "
+            f"{_count(tally.launches, 'launch', 'es')}, {gpu_time_text(tally.gpu_seconds)} of GPU "
+            "time; "
             f"{duration_text(tally.seconds)} ({rates_text(tally)})"
         )
     if tally.runs:
-        lines.append(f"the whole run is known for {tally.runs:,} of {tally.done:,} files")
+        lines.append(f"the whole run is known for {tally.runs:,} of {_count(tally.done, 'file')}")
     if tally.unused_tables:
-        tables = "1 table" if tally.unused_tables == 1 else f"{tally.unused_tables:,} tables"
+        tables = _count(tally.unused_tables, "table")
         lines.append(f"{tables} of a run not used; why is in the column reason of files")
     if strangers:
-        lines.append(f"{strangers:,} CSV and JSON files are no reports")
+        what = "CSV or JSON file is" if strangers == 1 else "CSV and JSON files are"
+        lines.append(f"{strangers:,} {what} no report{'' if strangers == 1 else 's'}")
     return "\n".join(lines) + "\n"
+
+
+def _count(number: int, noun: str, plural: str = "s") -> str:
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
 def gpu_time_text(seconds: float) -> str:

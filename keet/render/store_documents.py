@@ -17,9 +17,7 @@ RUN_LAUNCHES = (
     "launches of the runs that the profiled ones stand for, a fraction where several share them; "
     "null: basis `reports`"
 )
-REPLAY_GAPS = (
-    "launches that took more than 1.5 times as long, or as short, in the run as under the profiler"
-)
+REPLAY_GAPS = "launches whose times in the run and under the profiler differ by more than 1.5x"
 
 
 class GainDocument(Document):
@@ -31,7 +29,10 @@ class GainDocument(Document):
 
 
 class OpportunityDocument(Document):
-    rank: int = Field(description="from 1, the largest `saved_share` first")
+    rank: int = Field(
+        description="from 1; groups of basis `run` first, then by `saved_us` plus `unknown_us`, as "
+        "a share of `total_us` of its GPU and basis"
+    )
     kernel: str = Field(description="short name; by finding or file: that of the longest time")
     kernels: int = Field(description="different ones in the group")
     grid: str | None = Field(description="blocks, `128x128x1`; null: by finding or file")
@@ -50,10 +51,10 @@ class OpportunityDocument(Document):
     finding: str | None = Field(description="that would save the most; null: none was found")
     finding_launches: int = Field(description="launches whose first finding it is")
     forecast: GainDocument | None = Field(
-        description="of those launches, without those with a replay gap; null: not computed"
+        description="of the launches that `saved_of_us` is the time of; null: not computed"
     )
     saved_us: float | None = Field(
-        description="of the same launches, with the likely forecast; null: not known"
+        description="part of `saved_of_us`, by the likely forecast; null: not known"
     )
     saved_share: float | None = Field(description="the same, of what `share` is of, 0 to 1")
     not_judged: int = Field(
@@ -65,6 +66,19 @@ class OpportunityDocument(Document):
     basis: Basis = Field(description=BASIS)
     run_launches: float | None = Field(description=RUN_LAUNCHES)
     replay_gaps: int = Field(description=REPLAY_GAPS)
+    saved_of_us: float | None = Field(
+        description="time that the forecast holds for: of the launches with the finding, without "
+        "those with a replay gap; of basis `run`, of launches that took between half and twice as "
+        "long as the profiled one, where the table of the run tells; null: no forecast"
+    )
+    unknown_us: float | None = Field(
+        description="part of `time_us` for which it is not known what a fix would save; null: "
+        "basis `reports`"
+    )
+    unlike_us: float | None = Field(
+        description="part of `unknown_us` in launches of the run that took less than half or more "
+        "than twice as long as the profiled one; null: basis `reports`, or all have a replay gap"
+    )
 
 
 class GapExampleDocument(Document):
@@ -98,6 +112,10 @@ class GpuDocument(Document):
         description="their time in the runs, for which no saving is claimed; null: there are none"
     )
     gap_example: GapExampleDocument | None
+    summed_runs: int = Field(
+        description="of `runs`, those whose tables do not tell which kernels ran at the same time: "
+        "their times are sums of durations, not GPU time"
+    )
 
 
 class TopDocument(Document):
@@ -115,8 +133,8 @@ class TopDocument(Document):
     untimed: int
     time_us: float | None = Field(description="null also where `gpus` has several entries")
     gpus: list[GpuDocument] = Field(
-        description="those with most launches first; one twice where the run is known for some of "
-        "its reports"
+        description="whole runs first, then those with most launches; one twice where the run is "
+        "known for some of its reports"
     )
     groups: int = Field(description="before --limit cut them")
     opportunities: list[OpportunityDocument]

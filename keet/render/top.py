@@ -24,18 +24,22 @@ from keet.render.store_documents import (
 )
 from keet.render.top_runs import (
     about_runs,
-    basis_mark,
     count,
     duration,
     gap_command,
     gap_mark,
     gap_note,
     gpu_count,
+    is_unlike,
     launches_cell,
     launches_text,
     percent,
     pool_text,
+    saved_of,
+    sections,
     shared_time,
+    unlike_mark,
+    unlike_note,
     whole_runs,
 )
 
@@ -82,7 +86,8 @@ def _heading(top: TopDocument) -> str:
     failed = f" ({top.failed:,} more failed)" if top.failed and whole else ""
     launches = count(top.launches, "launch", "es")
     if top.runs and len(top.gpus) == 1:
-        return f"{whole_runs(top.gpus[0])}; {launches} profiled{failed}"
+        runs = whole_runs(top.gpus[0])
+        return f"{runs[0].upper()}{runs[1:]}; {launches} profiled{failed}"
     time = f"{duration(top.time_us)} of GPU time in " if top.time_us is not None else ""
     gpus = f" on {gpu_count(top):,} GPUs" if gpu_count(top) > 1 else ""
     return f"{time}{launches} of {count(top.reports, 'report')}{gpus}{failed}"
@@ -104,30 +109,49 @@ def _gpu_lines(top: TopDocument) -> list[str]:
 
 def _wide(top: TopDocument) -> list[RenderableType]:
     """One row each, and under them all how to see more of each."""
+    grids: list[RenderableType] = []
+    for title, some in sections(top):
+        grids += [*_title(title), _grid(top, some), Text("")]
+    commands = [_unbroken(f"{each.rank:>2}  {_marked(each)}", "dim") for each in top.opportunities]
+    return [*grids, *commands, Text("")]
+
+
+def _title(title: str | None) -> list[Text]:
+    return [Text(title, style="bold"), Text("")] if title else []
+
+
+def _grid(top: TopDocument, some: Sequence[OpportunityDocument]) -> Table:
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in ("", "saves", "share", "time", "launches"):
         grid.add_column(name, justify="right", no_wrap=True)
     for name in ("file" if top.by == "file" else "kernel", "GPU", "limiter", "finding"):
         grid.add_column(name, overflow="fold")
     grid.add_column("forecast", no_wrap=True)
-    for each, device in zip(top.opportunities, _device_names(top.opportunities, top.gpus)):
+    for each, device in zip(some, _device_names(some, top.gpus)):
         what = Text.assemble((_name(top, each), "bold"), f"\n{_shape(each)}" if each.grid else "")
         grid.add_row(
             Text(str(each.rank), style="dim"),
             Text(_saving(top, each), style="bold green" if each.saved_us else ""),
             *(percent(each.share), duration(each.time_us), launches_cell(each)),
-            *(what, device + basis_mark(top, each), each.limiter or "-"),
-            *(_finding(each) + gap_mark(each), forecast_text(each.forecast)),
+            *(what, device, each.limiter or "-"),
+            *(_finding(each) + _remarks(each), forecast_text(each.forecast)),
         )
-    commands = [_unbroken(f"{each.rank:>2}  {_marked(each)}", "dim") for each in top.opportunities]
-    return [grid, Text(""), *commands, Text("")]
+    return grid
+
+
+def _remarks(each: OpportunityDocument) -> str:
+    """Why no saving is claimed for a part of its time."""
+    return gap_mark(each) + unlike_mark(each)
 
 
 def _blocks(top: TopDocument) -> list[RenderableType]:
     """A few lines each, for eighty columns."""
-    devices = _device_names(top.opportunities, top.gpus)
-    pairs = zip(top.opportunities, devices)
-    return [part for each, device in pairs for part in _block(top, each, device)]
+    parts: list[RenderableType] = []
+    for title, some in sections(top):
+        parts += _title(title)
+        for each, device in zip(some, _device_names(some, top.gpus)):
+            parts += _block(top, each, device)
+    return parts
 
 
 def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[RenderableType]:
@@ -142,7 +166,7 @@ def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[Ren
     by_finding = top.by == "finding"
     rest = [
         Text.assemble((_name(top, each), "" if by_finding else "bold"), _aside(top, each)),
-        Text.assemble((_finding(each), "bold" if by_finding else ""), told, gap_mark(each)),
+        Text.assemble((_finding(each), "bold" if by_finding else ""), told, _remarks(each)),
         Text(f"limiter: {each.limiter or 'not known'}, on {device}"),
     ]
     if by_finding:
@@ -174,13 +198,16 @@ def _saving(top: TopDocument, each: OpportunityDocument) -> str:
     """With what it is ranked by, where the times alone don't show that."""
     if not each.finding:
         return "-"
-    share = f" ({percent(each.saved_share)})" if each.saved_us and len(top.gpus) > 1 else ""
-    return f"{duration(each.saved_us)}{share}"
+    part, share = saved_of(each), ""
+    if each.saved_us and len(top.gpus) > 1:
+        share = f" ({percent(each.saved_share)}{' of all' if part else ''})"
+    return f"{duration(each.saved_us)}{part}{share}"
 
 
 def _no_saving(each: OpportunityDocument) -> str:
-    if each.finding is not None or each.replay_gaps:
-        known = each.saved_us is not None and not each.replay_gaps
+    unclear = each.replay_gaps or is_unlike(each)
+    if each.finding is not None or unclear:
+        known = each.saved_us is not None and not unclear
         return "nothing to save" if known else "what it saves is not known"
     return "nothing to save" if each.not_judged < each.launches else "not judged"
 
@@ -252,7 +279,7 @@ def _notes(top: TopDocument) -> list[str]:
         notes.append(f"{gone:,} {noun}; take what is gone out of the store with: {take}")
     if top.groups > len(top.opportunities):
         notes.append(f"{len(top.opportunities):,} of {top.groups:,} groups; more with --limit N.")
-    return notes
+    return [*notes, *unlike_note(top)]
 
 
 def next_step(top: TopDocument) -> str:
@@ -268,7 +295,7 @@ def next_step(top: TopDocument) -> str:
 # --- other forms
 
 _CSV = tuple(OpportunityDocument.model_fields)
-_ADDED = ("basis", "run_launches", "replay_gaps")
+_ADDED = ("basis", "run_launches", "replay_gaps", "saved_of_us", "unknown_us", "unlike_us")
 """Columns that came later: they are the last, so that those before them stay where they were."""
 
 
@@ -287,17 +314,24 @@ def top_csv(top: TopDocument) -> str:
 
 
 def top_markdown(top: TopDocument) -> str:
-    names = _device_names(top.opportunities, top.gpus)
-    header = (top.by, "saves", "share", "time", "launches", "GPU", "limiter", "forecast", "see")
-    rows = [_markdown_row(top, each, device) for each, device in zip(top.opportunities, names)]
     parts = [
         f"{code(top.store)}: {prose(_heading(top))}",
         *_markdown_gpus(top),
-        table(header, rows),
+        *_markdown_tables(top),
         *map(prose, _notes(top)),
         *([f"{prose(note)} {code(gap_command(top))}"] if (note := gap_note(top)) else []),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _markdown_tables(top: TopDocument) -> list[str]:
+    header = (top.by, "saves", "share", "time", "launches", "GPU", "limiter", "forecast", "see")
+    parts = []
+    for title, some in sections(top):
+        names = _device_names(some, top.gpus)
+        rows = [_markdown_row(top, each, device) for each, device in zip(some, names)]
+        parts += [*([f"{prose(title)}:"] if title else []), table(header, rows)]
+    return parts
 
 
 def _markdown_gpus(top: TopDocument) -> list[str]:
@@ -307,11 +341,11 @@ def _markdown_gpus(top: TopDocument) -> list[str]:
 
 def _markdown_row(top: TopDocument, each: OpportunityDocument, device: str) -> list[str]:
     shape = _shape(each) if each.grid else ""
-    found = _finding(each) + gap_mark(each)
+    found = _finding(each) + _remarks(each)
     what = {"kernel": f"{code(each.kernel + shape)}: {prose(found)}"}
     what["finding"] = f"{prose(found)}: {prose(_name(top, each))}"
     what["file"] = f"{code(each.path)}: {prose(found)}"
-    on = prose(device + basis_mark(top, each))
+    on = prose(device)
     return [
         *(what[top.by], _saving(top, each), percent(each.share), duration(each.time_us)),
         *(launches_cell(each), on, prose(each.limiter or "-")),

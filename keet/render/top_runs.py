@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
+from itertools import groupby
+from typing import NamedTuple
 
 from keet.analysis.replay import DIFFERS
 from keet.errors import one_line
@@ -52,13 +55,39 @@ def _amount(number: float | None) -> str:
     return f"{number:,.0f}" if abs(number - round(number)) < 0.05 else f"{number:,.1f}"
 
 
+# --- the two lists of a store that knows some runs
+
+
+class Section(NamedTuple):
+    title: str | None
+    """None: the only list."""
+    opportunities: list[OpportunityDocument]
+
+
+def sections(top: TopDocument) -> list[Section]:
+    """Groups of whole runs, and those of single launches."""
+    lists = [(basis, list(some)) for basis, some in groupby(top.opportunities, lambda x: x.basis)]
+    mixed = len({gpu.basis for gpu in top.gpus}) > 1
+    return [Section(_TITLES[basis] if mixed else None, some) for basis, some in lists]
+
+
+_TITLES: Mapping[str, str] = {
+    "run": "Whole runs",
+    "reports": "As profiled, run not known: these times do not compare with those of whole runs",
+}
+
+
 # --- what times and shares are of
 
 
 def whole_runs(gpu: GpuDocument) -> str:
     noun = "launch" if gpu.run_launches == 1 else "launches"
-    spent = f"{duration(gpu.time_us)} of GPU time in {_amount(gpu.run_launches)} {noun}"
-    return f"{spent} of {count(gpu.runs, 'whole run')}"
+    in_launches = f"in {_amount(gpu.run_launches)} {noun} of {count(gpu.runs, 'whole run')}"
+    if not gpu.summed_runs:
+        return f"{duration(gpu.time_us)} of GPU time {in_launches}"
+    if gpu.summed_runs == gpu.runs:
+        return f"durations add up to {duration(gpu.time_us)} {in_launches}"
+    return f"{duration(gpu.time_us)} {in_launches}"
 
 
 def pool_text(top: TopDocument, gpu: GpuDocument) -> str:
@@ -75,12 +104,13 @@ def _not_profiled(gpu: GpuDocument) -> str:
         return ""
     share = percent(gpu.not_profiled_us / gpu.total_us)
     spent = duration(gpu.not_profiled_us)
-    return f"; kernels that were not profiled took {spent} ({share} of all GPU time)"
+    of_all = "all" if gpu.summed_runs else "all GPU time"
+    return f"; kernels that were not profiled took {spent} ({share} of {of_all})"
 
 
 def about_runs(top: TopDocument) -> list[str]:
     if len(top.gpus) == 1:
-        return [_about_one(top.gpus[0])]
+        return [_about_one(top.gpus[0]), *_about_sums(top), *_about_unknown(top)]
     lines = []
     if left := top.reports - top.runs:
         others = "the other report" if left == 1 else f"the other {left:,} reports"
@@ -90,12 +120,35 @@ def about_runs(top: TopDocument) -> list[str]:
             "launches do not compare."
         ]
     order = "Shares are of the time of each one's own line above"
-    return [*lines, f"{order}; ranked by the share that would be saved."]
+    lines.append(f"{order}; ranked by the share that would be saved.")
+    return [*lines, *_about_sums(top), *_about_unknown(top)]
+
+
+def _about_sums(top: TopDocument) -> list[str]:
+    """Where a table has nothing but durations."""
+    number, runs = sum(gpu.summed_runs for gpu in top.gpus), sum(gpu.runs for gpu in top.gpus)
+    if not number:
+        return []
+    table = "The table of the run does" if runs == 1 else "The tables of the runs do"
+    if number < runs:
+        table = f"The {'table' if number == 1 else 'tables'} of {number:,} of {runs:,} runs "
+        table += "does" if number == 1 else "do"
+    return [
+        f"{table} not tell which kernels ran at the same time: times there are sums of durations, "
+        "which may be more than the GPU time."
+    ]
+
+
+def _about_unknown(top: TopDocument) -> list[str]:
+    if not any(each.unknown_us for each in top.opportunities):
+        return []
+    return ["In the ranking, time for which the saving is not known counts in full."]
 
 
 def _about_one(gpu: GpuDocument) -> str:
     runs, their = ("the run", "its") if gpu.runs == 1 else ("the runs", "their")
-    of_all = f"Times are of {runs} as a whole; shares are of all {their} GPU time"
+    whole = "kernels together" if gpu.summed_runs else "GPU time"
+    of_all = f"Times are of {runs} as a whole; shares are of all {their} {whole}"
     missed = ""
     if gpu.not_profiled_us and gpu.total_us:
         share = percent(gpu.not_profiled_us / gpu.total_us)
@@ -115,11 +168,36 @@ def shared_time(top: TopDocument, each: OpportunityDocument) -> str:
     return "its GPU's time" if where else "the time"
 
 
-def basis_mark(top: TopDocument, each: OpportunityDocument) -> str:
-    """Beside the GPU, where only some runs are known."""
-    if not top.runs or top.runs == top.reports:
+# --- what a saving is claimed for
+
+_LEAST = 0.01
+"""Of a group's time: less is not worth a remark."""
+
+
+def saved_of(each: OpportunityDocument) -> str:
+    """The part of a group's time that the forecast holds for, where it is not all of it."""
+    told = duration(each.saved_of_us)
+    if each.basis == "reports" or not each.saved_us or told == duration(each.time_us):
         return ""
-    return ", whole runs" if each.basis == "run" else ", as profiled"
+    return f" of {told}"
+
+
+def is_unlike(each: OpportunityDocument) -> bool:
+    return bool(each.unlike_us and each.time_us and each.unlike_us >= _LEAST * each.time_us)
+
+
+def unlike_mark(each: OpportunityDocument) -> str:
+    """The run has launches of another size than those that were profiled."""
+    return f"; {duration(each.unlike_us)} is in unlike launches" if is_unlike(each) else ""
+
+
+def unlike_note(top: TopDocument) -> list[str]:
+    if not any(map(is_unlike, top.opportunities)):
+        return []
+    return [
+        "Unlike launches took less than half or more than twice as long in the run as the profiled "
+        "one: no saving is claimed for them."
+    ]
 
 
 # --- replay against reality
@@ -139,11 +217,10 @@ def gap_note(top: TopDocument) -> str | None:
     number = sum(gpu.replay_gaps for gpu in top.gpus)
     if not number:
         return None
-    whose = "it" if number == 1 else "them"
+    whose, which = ("it", "") if number == 1 else ("them", ", for the one with the most time")
     return (
-        f"{count(number, 'profiled launch', 'es')} took more than {DIFFERS:g} times as long, or as "
-        f"short, in the run as under the profiler: no saving is claimed for {whose}. Why, for the "
-        "one with the most time:"
+        f"The times of {count(number, 'profiled launch', 'es')} in the run and under the profiler "
+        f"differ by more than {DIFFERS:g}x: no saving is claimed for {whose}. Why{which}:"
     )
 
 

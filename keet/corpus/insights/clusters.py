@@ -87,7 +87,7 @@ def _totals(store: Source, kernel: re.Pattern[str] | None, runs: RunTimes) -> di
 def _rows(store: Source, runs: RunTimes) -> list[_Row]:
     """What fixing saves is a part of the launch's own time: never more than is there."""
     saved = ", ".join(
-        f"coalesce(sum(({runs.spent}) * (1 - 1 / greatest(1, f.forecast_{bound}))) "
+        f"coalesce(sum(({runs.forecast_for}) * (1 - 1 / greatest(1, f.forecast_{bound}))) "
         f"FILTER ({runs.holds}), 0) AS {bound}"
         for bound in ("low", "likely", "high")
     )
@@ -196,7 +196,7 @@ def _extent(cluster: Cluster, book: Book, share: Evidence) -> str:
     )
     runs = cluster.basis == "run"
     profiled = "profiled launches" if runs else "launches"
-    held = "of GPU time of the whole runs" if runs else "that the store holds of this GPU"
+    held = "that the kernels of the whole runs took" if runs else "that the store holds of this GPU"
     return (
         f"{launches.value:,.0f} {profiled} in {plural(int(files.value), 'file')} on "
         f"{cluster.device} have it; {_who(cluster, book)} {time} of the {total} {held} "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from keet.corpus.chosen import REPLAY_GAP
+from keet.corpus.chosen import ALIKE, REPLAY_GAP
 from keet.corpus.insights.points import Source, literals
 
 GPU = "coalesce(device, 'unknown GPU')"
@@ -28,6 +28,13 @@ class RunTimes(NamedTuple):
         if not self.not_profiled_us:
             return "duration_us"
         return f"CASE WHEN {self._known} THEN run_time_us ELSE duration_us END"
+
+    @property
+    def forecast_for(self) -> str:
+        """The part of `spent` that the forecast of a launch is for: launches like it."""
+        if not self.not_profiled_us:
+            return "duration_us"
+        return f"CASE WHEN {self._known} THEN {ALIKE} ELSE duration_us END"
 
     @property
     def holds(self) -> str:
@@ -53,18 +60,35 @@ def run_times(store: Source) -> RunTimes:
         "FROM launches WHERE duration_us > 0 GROUP BY 1 ORDER BY 1"
     ).rows
     counts = [_Count(*row) for row in rows]
-    missed = _not_profiled(store) if any(each.is_whole for each in counts) else {}
-    known = {each.device: missed.get(each.device, 0.0) for each in counts if each.is_whole}
-    return RunTimes(known, tuple(_notes(counts)))
+    whole = [each.device for each in counts if each.is_whole]
+    found = _of_files(store) if whole else {}
+    of_gpus = {gpu: found.get(gpu, _OfFiles(0.0, 0)) for gpu in whole}
+    known = {gpu: each.not_profiled_us for gpu, each in of_gpus.items()}
+    summed = [_sums_note(gpu, each.summed) for gpu, each in of_gpus.items() if each.summed]
+    return RunTimes(known, (*_notes(counts), *summed))
 
 
-def _not_profiled(store: Source) -> dict[str, float]:
+class _OfFiles(NamedTuple):
+    not_profiled_us: float
+    summed: int
+    """Runs whose times are sums of durations."""
+
+
+def _of_files(store: Source) -> dict[str, _OfFiles]:
     rows = store.query(
-        "SELECT gpu, sum(run_unprofiled_us) FROM "
+        "SELECT gpu, sum(run_unprofiled_us), count(*) FILTER (NOT run_overlap_known) FROM "
         f"(SELECT DISTINCT {GPU} AS gpu, report_sha256 FROM launches WHERE run_time_us IS NOT NULL)"
         " JOIN files ON sha256 = report_sha256 WHERE status = 'done' GROUP BY gpu"
     ).rows
-    return {gpu: time or 0.0 for gpu, time in rows}
+    return {gpu: _OfFiles(time or 0.0, summed) for gpu, time, summed in rows}
+
+
+def _sums_note(gpu: str, summed: int) -> str:
+    tables = "the table of 1 run" if summed == 1 else f"the tables of {summed:,} runs"
+    return (
+        f"{tables} on {gpu} {'does' if summed == 1 else 'do'} not tell which kernels ran at the "
+        "same time: times there are sums of durations"
+    )
 
 
 def _notes(counts: list[_Count]) -> Iterator[str]:
