@@ -67,7 +67,7 @@ def test_times_are_those_of_the_runs(keet: Keet, tables: tuple[object, ...]) -> 
     assert (verdict["word"], verdict["basis"]) == ("faster", "run")
     assert verdict["speedup"] == pytest.approx(13050 / 7490)
     assert verdict["headline"].startswith(
-        "1.74x faster in total: 13.05 ms → 7.49 ms in the run, noise "
+        "1.74x faster in total: durations add up to 13.05 ms → 7.49 ms in the run, noise "
     )
     assert [(p["launches"]["before"], p["launches"]["after"]) for p in told["pairs"]] == [
         (300, 100),
@@ -82,7 +82,7 @@ def test_times_are_those_of_the_runs(keet: Keet, tables: tuple[object, ...]) -> 
         rows = sum(p["verdict"][which]["value"] for p in told["pairs"]) + rest[which]["value"]
         assert rows == pytest.approx(verdict[which]["value"])
     assert told["pairs"][0]["verdict"]["headline"] == (
-        "2.54x faster: 3.30 ms → 1.30 ms in the run (300 launches → 100)"
+        "2.54x faster: durations add up to 3.30 ms → 1.30 ms in the run (300 launches → 100)"
     )
     assert told["grounding"]["dropped"] == []
     assert told["grounding"]["numbers"] == told["grounding"]["verified"] > 50
@@ -92,11 +92,11 @@ def test_the_terminal_says_what_the_times_are_of(keet: Keet, tables: tuple[objec
     told = keet("diff", BEFORE, AFTER, *tables).out
     flat = " ".join(told.split())
     assert (
-        "Times are the GPU time in the whole run (from a table that was given): 805 launches "
+        "Times are the sums of durations in the whole run (from a table that was given): 805 launches "
         "before, 455 after."
     ) in flat
     assert "300 → 100" in told
-    assert "relax: 2.03x faster: 3.85 ms → 1.90 ms in the run (300 launches → 150)" in flat
+    assert "relax: 2.03x faster: durations add up to 3.85 ms → 1.90 ms in the run (300" in flat
 
 
 def test_markdown_has_the_launches_and_the_rest(keet: Keet, tables: tuple[object, ...]) -> None:
@@ -112,13 +112,13 @@ def test_github_annotates_what_the_run_lost(keet: Keet, tables: tuple[object, ..
     result = keet("diff", AFTER, BEFORE, *swapped, "--gate", 5, "--format", "github")
     assert result.code == 1
     assert result.out.startswith("::error title=keet%3A gate of 5 %25 failed%3A 4 regressions::")
-    assert "all kernels: time in the run 7.49 ms → 13.05 ms" in result.out
+    assert "all kernels: durations in the run 7.49 ms → 13.05 ms" in result.out
 
 
 def test_chosen_kernels_have_a_total_of_their_own(keet: Keet, tables: tuple[object, ...]) -> None:
     told = document(keet, BEFORE, AFTER, *tables, "--kernel", "relax")
     assert told["verdict"]["headline"].startswith(
-        "2.03x faster: 3.85 ms → 1.90 ms in the run (the chosen launches only), noise "
+        "2.03x faster: durations add up to 3.85 ms → 1.90 ms in the run (the chosen launches only), "
     )
     assert told["not_profiled"] is None
 
@@ -171,7 +171,65 @@ def test_wrong_usage_of_tables(
     assert complaint in result.err
 
 
+def test_a_table_of_another_program_exits_6(keet: Keet, tmp_path: Path) -> None:
+    """The gate once passed: the other kernel took as long on both sides."""
+    other = tmp_path / "other.csv"
+    other.write_text("kernel,launches,total_ms\nother,160,133\n")
+    both = ("--run-table", other, "--run-table-before", other)
+    result = keet("diff", *sample("matrix_flip"), *both, "--gate", 5)
+    assert (result.code, result.out) == (6, "")
+    assert "no kernel of slow.ncu-rep is in the table of the run before (other.csv)" in result.err
+    forced = keet("diff", *sample("matrix_flip"), *both, "--gate", 5, "--force")
+    assert forced.code == 6
+    assert "nothing was gated. No total can be given: the table of the run before" in forced.err
+
+
+def test_a_gate_of_sums_that_may_overlap_does_not_pass(keet: Keet, tmp_path: Path) -> None:
+    tables = []
+    for name, us in (("before", 10_200), ("after", 30_000)):  # 1.02 ms and 145 us under replay
+        tables.append(tmp_path / f"{name}.csv")
+        tables[-1].write_text(f"kernel,launches,total_us\nflip,10,{us}\n")
+    named = ("--run-table-before", tables[0], "--run-table", tables[1])
+    told = document(keet, *sample("matrix_flip"), *named)
+    verdict = told["verdict"]
+    assert (verdict["word"], verdict["speedup"], verdict["measure"]) == (
+        "inconclusive",
+        None,
+        "durations",
+    )
+    result = keet("diff", *sample("matrix_flip"), *named, "--gate", 5)
+    assert result.code == 6
+    assert "nothing was gated: kernels may have run at the same time" in result.err
+
+
 # --- without tables
+
+
+def test_captured_launches_are_not_the_run(keet: Keet) -> None:
+    result = keet("diff", *sample("matrix_flip"), "--gate", 5)
+    flat = " ".join(result.out.split())
+    assert "1.02 ms → 145.3 us per launch, noise 5.0%; the run is not known." in flat
+    assert "the run was not gated, it is not known: the captured launches were" in flat
+    swapped = document(keet, *reversed(sample("matrix_flip")))
+    assert "of the whole" not in swapped["next"]["text"]
+    known = document(keet, *sample("matrix_flip"), "--times", "1:1")
+    assert known["verdict"]["headline"].endswith("145.3 us, noise 5.0%.")
+    every = document(keet, BEFORE, AFTER)  # ncu captured every launch
+    assert "the run is not known" not in every["verdict"]["headline"]
+    assert "of the whole" in every["next"]["text"]
+
+
+def test_what_ncu_adds_to_short_launches_is_said(keet: Keet) -> None:
+    """`--times 400:1` of 2.3 us against 43 us: the program itself gained half of what that says."""
+    told = document(keet, *sample("ring_steps"), "--times", "400:1")
+    (note,) = [n for n in told["comparability"]["notes"] if n["id"] == "short_launches"]
+    assert note["severity"] == "weakens"
+    assert note["text"].endswith(
+        ": ncu adds about 1.20 us to each launch, and one takes 2.30 us before with it: the "
+        "speed-up may be 1.9x too high"
+    )
+    alike = document(keet, *sample("ring_steps"), "--times", "1:1", "--force")
+    assert "short_launches" not in {n["id"] for n in alike["comparability"]["notes"]}
 
 
 def test_no_total_where_launches_were_fused(keet: Keet) -> None:

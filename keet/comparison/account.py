@@ -74,6 +74,8 @@ class Part(NamedTuple):
     """How many launches as long as this one make the time of its kernel."""
     volume: float | None = None
     """How many launches as large as this one make the work of its kernel; None: as `weight`."""
+    replay_differs: bool = False
+    """The replay does not show what happened in the run."""
 
     @property
     def repeated(self) -> float:

@@ -65,12 +65,15 @@ class Attribution(NamedTuple):
     """What stands there."""
 
 
-def attribute(account: Account, timing: Timing, how: How) -> Iterator[Attribution]:
+def attribute(
+    account: Account, timing: Timing, how: How, *, splits: bool = True
+) -> Iterator[Attribution]:
+    """`splits`: the time of the run is split among units, warp states and lines as under replay."""
     changed = timing.word in ("faster", "slower")
     saved = timing.saved if changed else 0.0
     told = [*_fusion(account, how), *_causes(account, saved), *_less_work(account, timing)]
-    told += _units(account, saved)
-    if changed:
+    told += _units(account, saved) if splits else []
+    if changed and splits:
         told += [*_states(account, saved), *_lines(account, saved)]
     yield from told
     said = {evidence.id for each in told for evidence in each.evidence}

@@ -60,6 +60,22 @@ def run_notes(weighing: Weighing, pairings: Sequence[Pairing]) -> Iterator[Reaso
         yield Reason("run_table", "note", text)
 
 
+def unpaired(pairings: Sequence[Pairing]) -> Iterator[Reason]:
+    if not any(each.before and each.after for each in pairings):
+        text = (
+            "no kernel is on both sides, by name, source or place; name two launches of one "
+            "report with --launch A:B, or go on with --force"
+        )
+        yield Reason("no_pair", "forbids", text)
+
+
+def guessed(pairings: Sequence[Pairing], sure: Sequence[Pairing]) -> Iterator[Reason]:
+    for each in pairings:
+        if each not in sure and each.before and each.after:
+            text = f"{each.kernel}: nothing but its place says that these are the same kernel"
+            yield Reason("guessed", "note", text)
+
+
 def one_sided(
     weighing: Weighing, pairings: Sequence[Pairing], timings: Sequence[Timing], whole: Timing
 ) -> Reason | None:

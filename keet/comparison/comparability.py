@@ -129,7 +129,8 @@ def _coverage(one: Profile, other: Profile) -> Iterator[Reason]:
 
 def _runs(before: Side, after: Side) -> Iterator[Reason]:
     if before.scale != after.scale:
-        text = f"each launch counts {before.scale} times before and {after.scale} times after"
+        one, other = (f"{n} time{'s' * (n != 1)}" for n in (before.scale, after.scale))
+        text = f"each launch counts {one} before and {other} after"
         yield Reason("times", "note", text)
     for side, word in ((before, "before"), (after, "after")):
         known = groups_of(side.first.launches)
@@ -182,7 +183,7 @@ def _counts(pairing: Pairing, profiles: Sequence[Profile]) -> Iterator[Reason]:
     )
     if one == other:
         return
-    text = f"{pairing.kernel}: {one} launches before, {other} after"
+    text = f"{pairing.kernel}: {one} launch{'es' * (one != 1)} before, {other} after"
     if all(map(all_captured, profiles)):
         text += "; the total counts each one that is in the reports"
         yield Reason("launch_counts", "note", text)

@@ -4,30 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import NamedTuple
 
 from keet.analysis.ledger import Book
-from keet.comparison.account import Account, Change, Part
-from keet.comparison.attribution import Attribution, attribute
-from keet.comparison.basis import choose_weighing, one_sided, pair_reasons, run_notes
+from keet.comparison.account import Account, Part
+from keet.comparison.attribution import attribute
+from keet.comparison.basis import (
+    choose_weighing,
+    guessed,
+    one_sided,
+    pair_reasons,
+    run_notes,
+    unpaired,
+)
 from keet.comparison.causes import Outcome, outcome
 from keet.comparison.comparability import compare_captures
-from keet.comparison.pairing import How, Pairing, pair_groups
+from keet.comparison.next_step import find_next, in_run
+from keet.comparison.overlap import moved_other_way, pair_undecided, total_undecided
+from keet.comparison.pairing import Pairing, pair_groups
 from keet.comparison.reasons import Reason, doubt_of
-from keet.comparison.run_reasons import overlap, replay_differs
+from keet.comparison.result import Difference, PairDifference, Spans
+from keet.comparison.run_reasons import replay_differs, replay_not_scaled
 from keet.comparison.sides import Group, Run, Side, groups_of
-from keet.comparison.time_evidence import Speedup, TimeEvidence
+from keet.comparison.time_evidence import TimeEvidence
 from keet.comparison.timing import Timing
-from keet.comparison.weighing import Basis, NoTotal
 from keet.comparison.whole_run import WholeRun
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation, explain
 from keet.profile import Launch
 from keet.units import Quantity
 
+__all__ = ["Difference", "PairDifference", "compare", "compare_explanations"]
+
 _LOOKED_INTO = 12
 """Pairs that are explained, those with most time; the others have their times."""
 _FINDINGS = 5
+_IDLE = 0.2
+"""Part of a run without a kernel from which its length is told besides the GPU time."""
+_MOST = 0.5
+"""Part of the time in kernels that were not profiled from which that is said beside what to do
+next."""
 _NO_TIMES = Reason(
     "no_times",
     "forbids",
@@ -35,95 +50,6 @@ _NO_TIMES = Reason(
     "--metrics gpu__time_duration.sum",
 )
 _NOTHING = Outcome((), (), (), ())
-
-
-class PairDifference(NamedTuple):
-    """Kernels that do the same work, before and after."""
-
-    pairing: Pairing
-    timing: Timing
-    time: Change | None
-    """Evidence of the times of both sides, all launches together."""
-    speedup: Speedup | None
-    reasons: tuple[Reason, ...]
-    attribution: tuple[Attribution, ...]
-    outcome: Outcome
-    parts: tuple[tuple[Part, ...], tuple[Part, ...]] = ((), ())
-    """The launches of both sides that were looked into."""
-    limiters: tuple[str, str] | None = None
-    basis: Basis = "reports"
-    launches: tuple[float | None, float | None] = (None, None)
-    """What the times are of: see `Basis`; of `per_launch`, the launches of the reports."""
-    counted: Change | None = None
-    """Evidence of `launches`, where they are those of the runs."""
-
-    @property
-    def on_both(self) -> bool:
-        """Nothing was gone or new: each side has it, in its report or in its run."""
-        timing = self.timing
-        both = timing.before is not None and timing.after is not None
-        return both or bool(self.pairing.before and self.pairing.after)
-
-    @property
-    def kernel(self) -> str:
-        return self.pairing.kernel
-
-    @property
-    def how(self) -> How:
-        return self.pairing.how
-
-    @property
-    def evidence(self) -> Iterator[Evidence]:
-        """Of its own sentences; the launches have more."""
-        changes = [each for each in (self.time, self.counted) if each]
-        yield from (piece for change in changes for piece in (change.before, change.after))
-        yield from self.speedup or ()
-        for each in self.attribution:
-            yield from each.evidence
-            if each.share:
-                yield each.share
-
-
-class Difference(NamedTuple):
-    """Everything that is said of two sides."""
-
-    before: Side
-    after: Side
-    reasons: tuple[Reason, ...]
-    pairs: tuple[PairDifference, ...]
-    timing: Timing
-    time: Change | None
-    speedup: Speedup | None
-    noise: Evidence
-    evidence: tuple[Evidence, ...]
-    basis: Basis = "reports"
-    no_total: NoTotal | None = None
-    chosen_only: bool = False
-    """Of whole runs: the total is of launches that were chosen."""
-    launches: Change | None = None
-    """Launches of the runs; None: times are not of whole runs."""
-    not_profiled: Change | None = None
-    """Time of the kernels that no launch of either report stands for, in the runs."""
-
-    @property
-    def rows(self) -> int:
-        """What the total is made of."""
-        return len(self.pairs) + (self.not_profiled is not None)
-
-    @property
-    def forbidden(self) -> tuple[Reason, ...]:
-        """Why the two can't be compared, where they can't."""
-        return tuple(reason for reason in self.all_reasons if reason.severity == "forbids")
-
-    @property
-    def all_reasons(self) -> tuple[Reason, ...]:
-        return (*self.reasons, *(r for pair in self.pairs for r in pair.reasons))
-
-    @property
-    def worst(self) -> tuple[PairDifference, ...]:
-        """Pairs that got slower, the costliest first."""
-        slower = [pair for pair in self.pairs if pair.timing.word == "slower"]
-        return tuple(sorted(slower, key=lambda pair: pair.timing.saved))
 
 
 Explained = Callable[[Launch], LaunchExplanation | None]
@@ -182,18 +108,20 @@ class _Comparer:
         found = [pair_reasons(each, *self._sides) for each in pairings]
         self._weighing = choose_weighing(pairings, found, *self._sides)
         captures = self._weighing.applying(compare_captures(*self._sides))
-        reasons = [*captures, *_unpaired(pairings), *_guessed(pairings, sure)]
+        reasons = [*captures, *unpaired(pairings), *guessed(pairings, sure)]
         reasons += run_notes(self._weighing, pairings)
         doubt = doubt_of(reasons)
         timed = [
-            (each, reason, self._weighing.timing(each, doubt + doubt_of(reason)))
+            self._timed(each, self._weighing.of_pair(each, told), doubt, captures)
             for each, told in zip(pairings, found, strict=True)
-            for reason in [self._weighing.of_pair(each, told)]
         ]
         timings = [timing for *_, timing in timed]
         whole = _same_or(self._weighing.total(pairings, timings), captures)
         if whole.unmeasured:
             reasons.append(_NO_TIMES)
+        if open_total := self._open_total(pairings, timings, whole):
+            reasons.append(open_total)
+            whole = whole._replace(undecided=True)
         lone = one_sided(self._weighing, pairings, timings, whole)
         if lone:
             reasons.append(lone)
@@ -201,10 +129,34 @@ class _Comparer:
         looked_into = _longest([(each, timing) for each, _, timing in timed])
         self._explain([timed[number][0] for number in sorted(looked_into)])
         pairs = tuple(
-            self._pair(number, each, reason, _same_or(timing, captures), deep=number in looked_into)
+            self._pair(number, each, reason, timing, deep=number in looked_into)
             for number, (each, reason, timing) in enumerate(timed)
         )
         return self._difference(tuple(reasons), pairs, whole)
+
+    def _timed(
+        self,
+        pairing: Pairing,
+        reasons: tuple[Reason, ...],
+        doubt: float,
+        captures: Sequence[Reason],
+    ) -> tuple[Pairing, tuple[Reason, ...], Timing]:
+        timing = self._weighing.timing(pairing, doubt + doubt_of(reasons))
+        timing = _same_or(timing, captures)
+        if not isinstance(self._weighing, WholeRun) or _is_same(timing, captures):
+            return pairing, reasons, timing
+        undecided = pair_undecided(self._weighing, pairing, timing)
+        if undecided is None:
+            return pairing, reasons, timing
+        return pairing, (*reasons, undecided), timing._replace(undecided=True)
+
+    def _open_total(
+        self, pairings: Sequence[Pairing], timings: Sequence[Timing], whole: Timing
+    ) -> Reason | None:
+        runs = self._weighing
+        return (
+            total_undecided(runs, pairings, timings, whole) if isinstance(runs, WholeRun) else None
+        )
 
     @property
     def _sides(self) -> tuple[Side, Side]:
@@ -231,21 +183,46 @@ class _Comparer:
             self._weighing.basis,
             self._weighing.no_total,
         )
-        if isinstance(self._weighing, WholeRun):
-            found = self._of_runs(self._weighing, found)
-        return found._replace(evidence=self._all_evidence())
+        runs = self._weighing if isinstance(self._weighing, WholeRun) else None
+        if runs:
+            found = self._of_runs(runs, found)
+        whole_ns = None if found.no_total or found.run_unknown else whole.after or 0.0
+        step = find_next((part for pair in pairs for part in pair.parts[1]), whole_ns)
+        if step and runs:
+            step = in_run(step, self._book)
+        return found._replace(next_step=step, evidence=self._all_evidence())
 
     def _of_runs(self, runs: WholeRun, found: Difference) -> Difference:
         """With what is known of whole runs only."""
         launches = runs.all_launches([pair.pairing for pair in found.pairs])
         rest = runs.rest
-        more = () if runs.chosen_only else overlap(runs, None, found.timing)
-        return found._replace(
+        more = () if runs.chosen_only or runs.no_total else moved_other_way(runs, found.timing)
+        found = found._replace(
             reasons=(*found.reasons, *more),
             chosen_only=runs.chosen_only,
             launches=self._evidence.pair_of("all kernels", "launches", "launch", launches),
             not_profiled=self._evidence.times("kernels not profiled", rest, ()) if rest else None,
+            by_durations=runs.by_durations,
+            shared=any((runs.concurrency(which, None) or 1.0) > 1 for which in (0, 1)),
         )
+        return found._replace(span=self._span(runs), unprofiled_share=self._unprofiled_share(found))
+
+    def _span(self, runs: WholeRun) -> Spans | None:
+        spans = runs.spans()
+        if spans is None or runs.chosen_only or max(runs.idle(0), runs.idle(1)) <= _IDLE:
+            return None
+        what = "from the first to the last kernel"
+        time = self._evidence.pair_of("all kernels", what, "ns", spans)
+        return Spans(time, self._evidence.longer("all kernels", what, time))
+
+    def _unprofiled_share(self, found: Difference) -> Evidence | None:
+        if found.not_profiled is None or found.time is None:
+            return None
+        part, whole = found.not_profiled.after, found.time.after
+        if part.value <= _MOST * whole.value:
+            return None
+        what = "share of the kernels that were not profiled after"
+        return self._evidence.share("all kernels", what, part, whole)
 
     def _all_evidence(self) -> tuple[Evidence, ...]:
         evidence = [each for ledger in self._ledgers for each in ledger]
@@ -279,17 +256,19 @@ class _Comparer:
             basis=self._weighing.basis,
             launches=(before, after),
         )
-        if parts[0] and parts[1]:
-            explains = not runs or not (timing.unmeasured or any(replay_differs(runs, parts)))
-            pair = self._accounted(pair, name, explains=explains)
-        return self._pair_of_runs(runs, pair, name) if runs else pair
+        if runs:
+            return self._pair_of_runs(runs, pair, name)
+        return self._accounted(pair, name) if parts[0] and parts[1] else pair
 
-    def _accounted(self, pair: PairDifference, name: str, *, explains: bool) -> PairDifference:
-        """With what changed; `explains`: the replays show what happened in the runs."""
+    def _accounted(
+        self, pair: PairDifference, name: str, *, explains: bool = True, splits: bool = True
+    ) -> PairDifference:
+        """With what changed. `explains`: the replays show what happened in the runs; `splits`: the
+        time of the runs is split as under replay."""
         parts = pair.parts
         in_run = self._weighing.basis == "run"
         account = Account(*parts, self._book, name, whole_run=in_run)
-        told = attribute(account, pair.timing, pair.how) if explains else ()
+        told = attribute(account, pair.timing, pair.how, splits=splits) if explains else ()
         return pair._replace(
             attribution=tuple(told),
             outcome=outcome(account),
@@ -297,12 +276,24 @@ class _Comparer:
         )
 
     def _pair_of_runs(self, runs: WholeRun, pair: PairDifference, name: str) -> PairDifference:
+        gaps = list(replay_differs(runs, pair.pairing))
+        unknown = pair.timing.unmeasured or pair.timing.undecided
+        unscaled = [] if gaps or unknown else list(replay_not_scaled(runs, pair.pairing))
+        if pair.parts[0] and pair.parts[1]:
+            explains = not (gaps or unknown)
+            pair = self._accounted(pair, name, explains=explains, splits=not unscaled)
         known = [each for each in pair.launches if each is not None]
         launches = (
             self._evidence.pair_of(name, "launches", "launch", known) if len(known) == 2 else None
         )
-        more = [*replay_differs(runs, pair.parts), *overlap(runs, pair.pairing, pair.timing)]
-        return pair._replace(counted=launches, reasons=(*pair.reasons, *more))
+        return pair._replace(
+            counted=launches,
+            reasons=(*pair.reasons, *gaps, *unscaled),
+            by_durations=runs.by_durations,
+            known_time=self._evidence.one_side(name, pair.timing)
+            if pair.timing.unmeasured
+            else None,
+        )
 
     def _parts(self, pairing: Pairing) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
         before, after = (
@@ -316,7 +307,9 @@ class _Comparer:
 
     def _part(self, which: int, pairing: Pairing, group: Group, launch: Launch) -> Part:
         weight = self._weighing.part(which, pairing, group, launch)
-        return Part(self._told[id(launch)], weight.time, weight.volume)
+        runs = self._weighing if isinstance(self._weighing, WholeRun) else None
+        differs = runs is not None and runs.replay_gap(which, launch) is not None
+        return Part(self._told[id(launch)], weight.time, weight.volume, differs)
 
     def _explain(self, pairings: Sequence[Pairing]) -> None:
         """A side at once: what its report lacks is looked up a single time."""
@@ -331,26 +324,14 @@ class _Comparer:
                 self._ledgers.append(told.view.ledger)
 
 
-def _unpaired(pairings: Sequence[Pairing]) -> Iterator[Reason]:
-    if not any(each.before and each.after for each in pairings):
-        text = (
-            "no kernel is on both sides, by name, source or place; name two launches of one "
-            "report with --launch A:B, or go on with --force"
-        )
-        yield Reason("no_pair", "forbids", text)
-
-
-def _guessed(pairings: Sequence[Pairing], sure: Sequence[Pairing]) -> Iterator[Reason]:
-    for each in pairings:
-        if each not in sure and each.before and each.after:
-            text = f"{each.kernel}: nothing but its place says that these are the same kernel"
-            yield Reason("guessed", "note", text)
+def _is_same(timing: Timing, captures: Sequence[Reason]) -> bool:
+    same = any(reason.id == "same_file" for reason in captures)
+    return same and timing.before == timing.after
 
 
 def _same_or(timing: Timing, captures: Sequence[Reason]) -> Timing:
     """One report against itself has no noise."""
-    same = any(reason.id == "same_file" for reason in captures)
-    if same and timing.before == timing.after:
+    if _is_same(timing, captures):
         return timing._replace(noise=0.0, doubt=0.0)
     return timing
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from keet.catalog import metric_named, metrics, unit_of
-from keet.comparison.difference import Difference, PairDifference
+from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sides import Group, Run, groups_of
 from keet.errors import UsageError
 from keet.profile import Launch
@@ -111,7 +111,8 @@ def gate_time(difference: Difference, percent: float) -> Gate:
     every kernel, per launch."""
     pairs = [(pair, pair.timing) for pair in _gated(difference)]
     judged = [(pair, timing) for pair, timing in pairs if not _incomparable(pair)]
-    total = difference.rows > 1 and not difference.no_total
+    apart = difference.rows > 1 or any(pair.timing.undecided for pair in difference.pairs)
+    total = apart and not difference.no_total and not difference.timing.undecided
     rows = [(None, difference.timing), *judged] if total else judged
     found, blurred, checked = [], [], 0
     for pair, timing in rows:
@@ -136,23 +137,40 @@ def gate_time(difference: Difference, percent: float) -> Gate:
 
 
 def _metric(difference: Difference) -> str:
+    if difference.by_durations:
+        return "durations in the run"
     return {"run": "time in the run", "per_launch": "time per launch", "reports": "time"}[
         difference.basis
     ]
 
 
 def _incomparable(pair: PairDifference) -> bool:
-    """Per launch: one launch may do the work of several on the other side."""
+    """Per launch: one launch may do the work of several on the other side. In the run: kernels
+    overlap."""
     sized = ("work_per_launch", "launch_size", "launch_work")
-    return pair.basis == "per_launch" and any(reason.id in sized for reason in pair.reasons)
+    return pair.timing.undecided or (
+        pair.basis == "per_launch" and any(reason.id in sized for reason in pair.reasons)
+    )
 
 
 def _not_gated(difference: Difference) -> Iterator[str]:
     if difference.no_total:
-        yield f"the total was not gated: {difference.no_total.cause}; kernels are gated per launch"
-    names = [pair.kernel for pair in difference.pairs if _incomparable(pair)]
-    if names:
-        yield f"not gated, a launch may do other work than before: {', '.join(names[:5])}"
+        why = difference.no_total
+        yield f"the total was not gated: {why.cause}; {why.gated}"
+    if difference.timing.undecided:
+        yield "the total was not gated: kernels may have run at the same time"
+    if difference.run_unknown:
+        yield "the run was not gated, it is not known: the captured launches were"
+    unlike = [pair for pair in difference.pairs if _incomparable(pair)]
+    resized = [pair.kernel for pair in unlike if not pair.timing.undecided]
+    if resized:
+        yield f"not gated, a launch may do other work than before: {', '.join(resized[:5])}"
+    overlapping = [pair.kernel for pair in unlike if pair.timing.undecided]
+    if overlapping:
+        yield f"not gated, kernels ran at the same time or may have: {', '.join(overlapping[:5])}"
+    unknown = [p.kernel for p in difference.pairs if p.basis == "run" and p.timing.unmeasured]
+    if unknown:
+        yield f"not gated, the time in the run is not known: {', '.join(unknown[:5])}"
 
 
 def _alone(difference: Difference) -> tuple[str, ...]:

@@ -18,3 +18,10 @@ def between_sessions(ns: float) -> float:
 def within_session(ns: float) -> float:
     """Of captures one after the other."""
     return math.hypot(0.007, 250 / ns)
+
+
+# Of plain runs without a profiler, which do not have the extra noise of a short launch under ncu.
+# Seen on an H200 (docs/diff.md, `evals.plain_runs`): 0.0 to 0.5 % within a session, and 0.1 to
+# 4.7 % between three sessions.
+RUNS_BETWEEN_SESSIONS = 0.035
+RUNS_WITHIN_SESSION = 0.007

@@ -65,6 +65,11 @@ class Side(NamedTuple):
         return all(run.profile.run is not None for run in self.runs)
 
     @property
+    def knows_run(self) -> bool:
+        """The table of the run is there, or the reports hold every launch of it."""
+        return self.has_tables or all(all_captured(run.profile) for run in self.runs)
+
+    @property
     def first(self) -> Run:
         """The run that is looked into; the others tell how far times vary."""
         return self.runs[0]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from keet.analysis.findings import Finding
-from keet.comparison.account import Change, Part
-from keet.comparison.difference import Difference, PairDifference
+from keet.comparison.account import Change
 from keet.comparison.pairing import How
+from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sides import Side
 from keet.comparison.time_evidence import Speedup
 from keet.comparison.timing import Timing
 from keet.evidence import Evidence
-from keet.explanation.analyst import forecast_text
 from keet.explanation.grounding import Grounding, check_grounding
 from keet.profile.run_table import RECORDER_NAMES, RunPositions
 
@@ -32,27 +29,33 @@ _HOW: dict[How, str] = {
 _IN_RUN, _PER_LAUNCH = " in the run", " per launch"
 _CHOSEN = " (the chosen launches only)"
 _NO_TIMES = "no times that could be compared"
+_ADD_UP = "durations add up to "
 NOT_PROFILED = "kernels that were not profiled"
-_REMEDY = (
-    "profile both with keet profile, which records the whole run, name tables of the runs with "
-    "--run-table, or say how often each is launched: --times N:M"
-)
+_SAME_SPAN = 1.05
+"""Times as long, below which no factor between two spans is said."""
 
 
 def headline(difference: Difference) -> str:
     """The verdict in one sentence."""
-    if difference.no_total:
-        return (
-            f"No total can be given: {difference.no_total.cause}, and the reports do not hold all "
-            f"launches; {_REMEDY}."
-        )
+    if why := difference.no_total:
+        return f"No total can be given: {why.cause}, and {why.why}; {why.remedy}."
     if difference.time is None:
         return "The reports have no times that could be compared."
     of = "" if difference.rows == 1 else " in total"
     told = _verdict(difference.timing, difference.speedup)
-    where = _IN_RUN if difference.basis == "run" else ""
-    where += _CHOSEN if difference.chosen_only else ""
-    return f"{told}{of}: {_times(difference.time)}{where}, noise {difference.noise:.1f}."
+    said = f"{told}{of}: {_whose(difference)}, noise {difference.noise:.1f}"
+    return f"{said}; the run is not known." if difference.run_unknown else f"{said}."
+
+
+def _whose(difference: Difference) -> str:
+    """The times, and what they are of."""
+    times = _times(difference.time) if difference.time else ""
+    if difference.basis == "run":
+        of = _ADD_UP if difference.by_durations else "GPU time "
+        return f"{of}{times}{_IN_RUN}{_CHOSEN if difference.chosen_only else ''}"
+    if not difference.run_unknown:
+        return times
+    return f"{times}{_PER_LAUNCH if difference.per_launch else ' for the captured launches'}"
 
 
 def basis_text(difference: Difference) -> str | None:
@@ -65,10 +68,31 @@ def basis_text(difference: Difference) -> str | None:
     tables = (_run_of(side).table.recorder for side in (difference.before, difference.after))
     recorded = ", ".join(dict.fromkeys(RECORDER_NAMES[each] for each in tables))
     of = "of the chosen launches " if difference.chosen_only else ""
-    return (
-        f"Times are the GPU time {of}in the whole run ({recorded}): {before} launches before, "
-        f"{after} after."
-    )
+    what = "the sums of durations" if difference.by_durations else "the GPU time"
+    noun = "launch" if before == "1" else "launches"
+    counted = f"{before} {noun} before, {after} after"
+    said = f"Times are {what} {of}in the whole run ({recorded}): {counted}."
+    if difference.shared and not difference.by_durations:
+        said += " Kernels that run at the same time share it equally."
+    return said
+
+
+def span_text(difference: Difference) -> str | None:
+    """How long the runs were from kernel to kernel, where the GPU was idle for much of that."""
+    if difference.span is None:
+        return None
+    time, factor = difference.span.time, difference.span.factor
+    word = "shorter" if time.fell > 0 else "longer"
+    ratio = f", {_factor(factor)} {word}" if factor.value >= _SAME_SPAN else ""
+    return f"From the first to the last kernel: {time.before} → {time.after}{ratio}."
+
+
+def unprofiled_text(difference: Difference) -> str | None:
+    share = difference.unprofiled_share
+    if share is None:
+        return None
+    what = "durations" if difference.by_durations else "GPU time"
+    return f"{share:.0f} of the {what} after is in {NOT_PROFILED}"
 
 
 def _run_of(side: Side) -> RunPositions:
@@ -101,14 +125,23 @@ def _count(number: Evidence) -> str:
 
 def pair_headline(pair: PairDifference) -> str:
     if pair.time is None:
-        return "its time in the run is not known" if pair.basis == "run" else _NO_TIMES
+        return _unknown_in_run(pair) if pair.basis == "run" else _NO_TIMES
     if not pair.on_both:
         return _one_sided(pair, pair.time)
     told = _verdict(pair.timing, pair.speedup)
     limited = limits(pair)
     per = _PER_LAUNCH if pair.basis == "per_launch" else ""
-    said = f"{told[:1].lower()}{told[1:]}{per}: {_times(pair.time)}{_in_run(pair)}"
+    of = _ADD_UP if pair.by_durations else ""
+    said = f"{told[:1].lower()}{told[1:]}{per}: {of}{_times(pair.time)}{_in_run(pair)}"
     return f"{said}{f'; {limited}' if limited else ''}"
+
+
+def _unknown_in_run(pair: PairDifference) -> str:
+    """The side that is known is told."""
+    if pair.known_time is None:
+        return "its time in the run is not known"
+    known, lacks = ("before", "after") if pair.timing.after is None else ("after", "before")
+    return f"its time in the run {lacks} is not known; {known} {pair.known_time}"
 
 
 def _in_run(pair: PairDifference) -> str:
@@ -155,45 +188,6 @@ def how_paired(pair: PairDifference) -> str:
     return _HOW[pair.how]
 
 
-class NextStep(NamedTuple):
-    """The costliest thing that is left."""
-
-    part: Part
-    finding: Finding
-    saved: float
-    """Nanoseconds that it would save, by its forecast."""
-    whole: float | None
-    """Nanoseconds of everything; None: not known."""
-
-    @property
-    def text(self) -> str:
-        said = (
-            f"{self.part.told.launch.kernel}: {self.finding.title.lower()}"
-            f"{self.finding.here}, {forecast_text(self.finding)}"
-        )
-        if self.whole is None:
-            return said
-        share = self.saved / self.whole if self.whole else 0.0
-        gain = f"{share:.0%}" if share >= 0.01 else "less than 1%"
-        return f"{said}; that is {gain} of the whole"
-
-
-def next_step(difference: Difference) -> NextStep | None:
-    """What to fix next: after, the finding that costs most time."""
-    whole = None if difference.no_total else difference.timing.after or 0.0
-    left = [
-        NextStep(part, finding, _cost(part, finding), whole)
-        for pair in difference.pairs
-        for part in pair.parts[1]
-        for finding in part.told.findings
-    ]
-    return max(left, key=lambda step: step.saved, default=None)
-
-
-def _cost(part: Part, finding: Finding) -> float:
-    return part.weight * part.told.launch.rank_time * (1 - 1 / finding.forecast.likely)
-
-
 def nothing_next(difference: Difference) -> str:
     """Why there is no next step."""
     parts = [part for pair in difference.pairs for part in pair.parts[1]]
@@ -209,7 +203,10 @@ def nothing_next(difference: Difference) -> str:
 def texts_of(difference: Difference) -> Iterator[str]:
     """Every sentence that is printed; forecasts are checked where they are made."""
     yield headline(difference)
-    yield from filter(None, (basis_text(difference), not_profiled_text(difference)))
+    said = (basis_text(difference), span_text(difference), not_profiled_text(difference))
+    yield from filter(None, (*said, unprofiled_text(difference)))
+    if difference.next_step and difference.next_step.share:
+        yield difference.next_step.of_whole
     for pair in difference.pairs:
         yield pair_headline(pair)
         yield from (each.what.removeprefix(each.where) for each in pair.attribution)

@@ -50,6 +50,24 @@ class TimeEvidence:
         ratio = (float(time.before.value) / float(time.after.value)) ** power
         return self._book.derived(name, Quantity(ratio, "x"), label, time.before, time.after)
 
+    def one_side(self, name: str, timing: Timing) -> Evidence | None:
+        """Of the only side whose time is known."""
+        for word, ns in (("before", timing.before), ("after", timing.after)):
+            if ns is not None:
+                told = f"time {word}"
+                return self._book.derived(f"{name}: {told}", Quantity(ns, "ns"), told)
+        return None
+
+    def longer(self, name: str, what: str, time: Change) -> Evidence:
+        """How many times as long the longer side is."""
+        low, high = sorted((time.before, time.after), key=lambda each: each.value)
+        ratio = Quantity(float(high.value) / float(low.value), "x")
+        return self._book.derived(f"{name}: {what} ratio", ratio, f"{what} ratio", high, low)
+
+    def share(self, name: str, what: str, part: Evidence, whole: Evidence) -> Evidence:
+        percent = Quantity(100 * float(part.value) / float(whole.value), "%")
+        return self._book.derived(f"{name}: {what}", percent, what, part, whole)
+
     def pair_of(self, name: str, what: str, unit: str, values: Sequence[float]) -> Change:
         """The same number before and after."""
         before, after = (

@@ -15,7 +15,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
-from keet.comparison.noise import between_sessions, within_session
+from keet.comparison.noise import (
+    RUNS_BETWEEN_SESSIONS,
+    RUNS_WITHIN_SESSION,
+    between_sessions,
+    within_session,
+)
 from keet.comparison.pairing import Pairing
 from keet.comparison.sides import Group, Run, Side, time_in
 
@@ -44,11 +49,13 @@ class Timing(NamedTuple):
     """What the comparison is weakened by besides: other clocks, other caches."""
     unmeasured: bool = False
     """A launch has no time of its own: what the others took is not the whole."""
+    undecided: bool = False
+    """The two times do not tell which way it changed: kernels overlap, or may."""
 
     @property
     def speedup(self) -> float | None:
         """Time before over time after."""
-        known = self.before and self.after and not self.unmeasured
+        known = self.before and self.after and not (self.unmeasured or self.undecided)
         return self.before / self.after if known else None  # type: ignore[operator]
 
     @property
@@ -76,16 +83,20 @@ class Measured(NamedTuple):
     """Nanoseconds of a launch, on average."""
     sessions: int
     """How many times somebody sat down to profile it."""
+    plain: bool = False
+    """Of runs without a profiler."""
 
     @property
     def within(self) -> float:
         """Variance of the logarithm of one run's time, among runs of one session."""
-        return within_session(self.one_launch) ** 2 / 2
+        deviation = RUNS_WITHIN_SESSION if self.plain else within_session(self.one_launch)
+        return deviation**2 / 2
 
     @property
     def between(self) -> float:
         """What sessions add to that."""
-        return between_sessions(self.one_launch) ** 2 / 2 - self.within
+        deviation = RUNS_BETWEEN_SESSIONS if self.plain else between_sessions(self.one_launch)
+        return deviation**2 / 2 - self.within
 
     @property
     def spread(self) -> float:
@@ -134,11 +145,11 @@ def time_runs(
 
 
 def measured_runs(side: Side, times: Sequence[float]) -> Measured | None:
-    """Of plain runs, which do not have the extra noise of a short launch under ncu: whole runs with
-    400 launches of 1.2 us differed by 0.2 % within a session and by 5 % between sessions. None: the
-    kernels take no time."""
+    """Of plain runs. None: the kernels take no time."""
     positive = [time for time in times if time > 0]
-    return Measured(positive, math.inf, _sessions(_captured(side))) if positive else None
+    if not positive:
+        return None
+    return Measured(positive, math.inf, _sessions(_captured(side)), plain=True)
 
 
 def _mean(side: Measured | None) -> float | None:

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from keet.comparison.pairing import Pairing
 from keet.comparison.reasons import Reason
+from keet.comparison.short_launches import short_launches
 from keet.comparison.sides import Group, Side, duration_of
 from keet.comparison.timing import Timing, time_pair, total
 from keet.comparison.work import work_of_many
@@ -39,6 +40,13 @@ class NoTotal(NamedTuple):
     cause: str
     """`the number of launches changed`"""
     kernels: tuple[str, ...]
+    why: str = "the reports do not hold all launches"
+    remedy: str = (
+        "profile both with keet profile, which records the whole run, name tables of the runs with "
+        "--run-table, or say how often each is launched: --times N:M"
+    )
+    gated: str = "kernels are gated per launch"
+    """What a gate judges instead."""
 
     @property
     def reason(self) -> Reason:
@@ -65,8 +73,17 @@ class Weighing:
         return tuple(reason for reason in known if reason.id not in _ABOUT_TIMES)
 
     def of_pair(self, pairing: Pairing, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
-        del pairing
-        return self.applying(reasons)
+        found = self.applying(reasons)
+        more = short_launches(pairing, *self._launch_counts(pairing))
+        return (*found, more) if more else found
+
+    def _launch_counts(self, pairing: Pairing) -> tuple[float, float]:
+        """How many launches the time of each side is of."""
+        one, other = (
+            sum(w * len(group.launches) for w, group in zip(weights, groups, strict=True))
+            for weights, groups in zip(self._weights(pairing), pairing.sides, strict=True)
+        )
+        return one, other
 
     def timing(self, pairing: Pairing, doubt: float) -> Timing:
         return time_pair(pairing, *self.sides, doubt, self._weights(pairing))

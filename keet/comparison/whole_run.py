@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from keet.analysis.replay import ReplayGap, replay_gap
+from keet.analysis.replay import DIFFERS, ReplayGap, both_times, replay_gap
 from keet.comparison.pairing import Pairing
 from keet.comparison.reasons import Reason
 from keet.comparison.sides import Group, Key, Run, Side, duration_of, key_of
 from keet.comparison.timing import Timing, measured_runs, time_runs, total
-from keet.comparison.weighing import Basis, PartWeight, Weighing
+from keet.comparison.weighing import Basis, NoTotal, PartWeight, Weighing
 from keet.comparison.work import OTHER_WORK, grown
 from keet.profile import Launch
 from keet.profile.run_link import KernelNames
@@ -25,6 +25,9 @@ from keet.profile.run_table import KernelRun, Position, Recorder, RunPositions
 
 _ANSWERED = ("launch_counts", "work_per_launch", "launch_size", "launch_work", "other_launches")
 """Reasons for doubt that a table of the run settles."""
+_OVERLAPS = 1.01
+"""Sum of durations over busy time from which kernels count as running at the same time."""
+SIDES = ("before", "after")
 
 
 class Spent(NamedTuple):
@@ -41,6 +44,11 @@ class Spent(NamedTuple):
             self.launches + other.launches,
         )
 
+    @property
+    def concurrency(self) -> float:
+        """Kernels that ran at the same time, on average: 1 where none overlap."""
+        return self.total_ns / self.busy_ns if self.busy_ns else 1.0
+
 
 class WholeRun(Weighing):
     """Each profiled launch counts for the launches of the run that it stands for."""
@@ -54,6 +62,24 @@ class WholeRun(Weighing):
         self._partial = [any(run.partial for run in side.runs) for side in self.sides]
         self.chosen_only = any(self._partial)
         """The total is of the launches that were chosen, not of the run."""
+        self.by_durations = not all(self.overlap_known(which) for which in (0, 1))
+        """A table does not tell which kernels ran at the same time: then sums of durations are
+        compared on both sides, and never with the busy time of the other side."""
+        self.no_total = self._no_total(pairings)
+
+    def _no_total(self, pairings: Sequence[Pairing]) -> NoTotal | None:
+        for which, word in enumerate(SIDES):
+            found = [pairings[n] for n in self.missing(which)]
+            lacking = tuple(pairing.kernel for pairing in found if self.counts(pairing))
+            if lacking:
+                return NoTotal(
+                    f"the table of the run {word} does not have {_named(lacking)}",
+                    lacking,
+                    "what the run took is not known",
+                    "name the table of the run that was profiled",
+                    "kernels are gated by themselves",
+                )
+        return None
 
     def applying(self, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
         """Clocks and caches of the profiler have no part in a run without it."""
@@ -77,17 +103,29 @@ class WholeRun(Weighing):
 
     def timing(self, pairing: Pairing, doubt: float) -> Timing:
         number = self._number[id(pairing)]
-        if any(number in side.unknown for side in self._spent):
-            return Timing(None, None, 0.0, doubt, unmeasured=True)
-        return self._timing([[run[number] for run in side.pairs] for side in self._spent], doubt)
+        spent = [[run[number] for run in side.pairs] for side in self._spent]
+        unknown = [number in side.unknown for side in self._spent]
+        if any(unknown):
+            before, after = (
+                None if lacks else self._mean_ns(runs)
+                for lacks, runs in zip(unknown, spent, strict=True)
+            )
+            return Timing(before, after, 0.0, doubt, unmeasured=True)
+        return self._timing(spent, doubt)
 
     def _timing(self, spent: Sequence[Sequence[Spent]], doubt: float = 0.0) -> Timing:
         one, other = (
-            measured_runs(side, [each.busy_ns for each in runs])
+            measured_runs(side, [self._ns(each) for each in runs])
             for side, runs in zip(self.sides, spent, strict=True)
         )
-        before, after = (_mean(runs).busy_ns or None for runs in spent)
+        before, after = map(self._mean_ns, spent)
         return time_runs(one, other, *self.sides, doubt)._replace(before=before, after=after)
+
+    def _ns(self, spent: Spent | Position) -> float:
+        return spent.total_ns if self.by_durations else spent.busy_ns
+
+    def _mean_ns(self, runs: Sequence[Spent]) -> float | None:
+        return self._ns(_mean(runs)) or None
 
     @property
     def rest(self) -> Timing | None:
@@ -101,9 +139,11 @@ class WholeRun(Weighing):
         counted = [t for p, t in zip(pairings, timings, strict=True) if self.counts(p)]
         rest = self.rest
         known = total([*counted, *([rest] if rest else [])])
+        if self.no_total:
+            return known._replace(before=None, after=None, unmeasured=False)
         if self.chosen_only:
             return known
-        before, after = (_mean(side.whole).busy_ns or None for side in self._spent)
+        before, after = (self._mean_ns(side.whole) for side in self._spent)
         return known._replace(before=before, after=after, unmeasured=False)
 
     def counts(self, pairing: Pairing) -> bool:
@@ -136,7 +176,7 @@ class WholeRun(Weighing):
         known = [each for each in positions if each is not None]
         own = duration_of(launch)
         volume = sum(_repetitions(each) for each in known)
-        return PartWeight(sum(p.busy_ns for p in known) / own if own else volume, volume)
+        return PartWeight(sum(map(self._ns, known)) / own if own else volume, volume)
 
     def _position(self, which: int, launch: Launch) -> Position | None:
         return _in_run(self.sides[which].first).of(launch.id)
@@ -145,11 +185,59 @@ class WholeRun(Weighing):
         """Where the replay does not show what happened in the run."""
         return replay_gap(launch, self._position(which, launch))
 
+    def replay_ratio(self, which: int, launch: Launch) -> ReplayGap | None:
+        """Both times where one is much longer, however short the launch is: what the replay was
+        busy with is then not what the run was busy with."""
+        position = self._position(which, launch)
+        times = both_times(launch, position)
+        if times and position and position.known_by == "kernel" and position.profiled_ns:
+            times = times._replace(replay_ns=position.profiled_ns)
+        return times if times and times.factor > DIFFERS else None
+
     # --- what must be known besides
 
     def missing(self, which: int) -> Iterator[int]:
         """Numbers of the pairs with a kernel that the table of the side does not have."""
         yield from sorted(self._spent[which].unknown)
+
+    def strange(self, which: int) -> Iterator[Run]:
+        """Reports without any launch that is in the table of their run."""
+        for run in self.sides[which].runs:
+            launches = run.profile.launches
+            if launches and not any(_in_run(run).of(launch.id) for launch in launches):
+                yield run
+
+    def has_time(self, which: int) -> bool:
+        return all(each.total_ns > 0 for each in self._spent[which].whole)
+
+    def overlap_known(self, which: int) -> bool:
+        """The tables of the side tell which kernels ran at the same time."""
+        return all(_in_run(run).table.overlap_known for run in self.sides[which].runs)
+
+    def concurrency(self, which: int, pairing: Pairing | None) -> float | None:
+        """Of the kernels of a pair, or of all; None: not known."""
+        if not self.overlap_known(which):
+            return None
+        found = self._spent_on(which, pairing).concurrency
+        return found if found > _OVERLAPS else 1.0
+
+    def spans(self) -> tuple[float, float] | None:
+        """Nanoseconds from the first to the last kernel; None where a table does not tell."""
+        found = [[_in_run(run).table.span_ns for run in side.runs] for side in self.sides]
+        known = [[span for span in spans if span] for spans in found]
+        if any(len(a) != len(b) for a, b in zip(known, found, strict=True)):
+            return None
+        one, other = map(statistics.fmean, known)
+        return one, other
+
+    def idle(self, which: int) -> float:
+        """Part of the time from first to last kernel in which the GPUs ran none, 0 to 1; 0 where a
+        table does not tell."""
+        tables = [_in_run(run).table for run in self.sides[which].runs]
+        spans = sum((t.span_ns or 0.0) * (t.gpus or 1) for t in tables)
+        busy = sum(table.busy_ns for table in tables)
+        known = spans and self.overlap_known(which)
+        return max(0.0, 1 - busy / spans) if known else 0.0
 
     def migrates(self, which: int) -> bool:
         """Managed memory moved while the kernels ran."""
@@ -161,12 +249,14 @@ class WholeRun(Weighing):
 
     def durations(self, pairing: Pairing | None) -> tuple[float, float]:
         """The sum of the launches' durations, of a pair or of the runs."""
-        number = None if pairing is None else self._number[id(pairing)]
-        one, other = (
-            _mean(side.whole if number is None else [run[number] for run in side.pairs]).total_ns
-            for side in self._spent
-        )
+        one, other = (self._spent_on(which, pairing).total_ns for which in (0, 1))
         return one, other
+
+    def _spent_on(self, which: int, pairing: Pairing | None) -> Spent:
+        side = self._spent[which]
+        if pairing is None:
+            return _mean(side.whole)
+        return _mean([run[self._number[id(pairing)]] for run in side.pairs])
 
 
 class _SideTimes:
@@ -243,3 +333,8 @@ def _repetitions(position: Position) -> float:
     if position.shapes > 1 and position.plain_ns and position.total_ns:
         return position.total_ns / position.plain_ns
     return position.launches
+
+
+def _named(kernels: Sequence[str]) -> str:
+    more = f" and {len(kernels) - 3} more kernels" if len(kernels) > 3 else ""
+    return f"{', '.join(kernels[:3])}{more}"

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from keet.catalog import findings
 from keet.comparison.attribution import Attribution
-from keet.comparison.difference import Difference, PairDifference
 from keet.comparison.gate import Gate
 from keet.comparison.reasons import Reason
+from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sides import Group as KernelGroup
 from keet.comparison.sides import Side
 from keet.comparison.telling import (
@@ -26,9 +26,10 @@ from keet.comparison.telling import (
     headline,
     how_paired,
     limits,
-    next_step,
     nothing_next,
     pair_headline,
+    span_text,
+    unprofiled_text,
 )
 from keet.render.show import describe_device
 
@@ -55,8 +56,7 @@ _ROWS = 20
 def diff_view(difference: Difference, gate: Gate | None, top: int, width: int) -> Group:
     said = Text(headline(difference), style=_STYLE[difference.timing.word])
     parts: list[RenderableType] = [said, _heading(difference)]
-    if basis := basis_text(difference):
-        parts.append(Text(basis))
+    parts += [Text(each) for each in (basis_text(difference), span_text(difference)) if each]
     parts += _reasons(difference.all_reasons)
     if difference.rows > 1:
         parts += ["", _table(difference, width)]
@@ -70,7 +70,9 @@ def diff_view(difference: Difference, gate: Gate | None, top: int, width: int) -
 
 def is_alone(difference: Difference) -> bool:
     """The verdict is that of the only kernel."""
-    return difference.rows == 1 and difference.basis != "per_launch"
+    (only, *others) = difference.pairs or (None,)
+    same = only is None or only.timing.word == difference.timing.word
+    return not others and difference.rows == 1 and not difference.no_total and same
 
 
 def told_in_full(pairs: Sequence[PairDifference], top: int) -> list[PairDifference]:
@@ -118,6 +120,8 @@ def numbers_of(groups: Sequence[KernelGroup]) -> str:
 
 
 def change_of(pair: PairDifference) -> str:
+    if pair.basis == "run" and pair.timing.unmeasured:
+        return "not known"
     if not pair.on_both:
         return "gone" if pair.pairing.before else "new"
     return pair_headline(pair).partition(":")[0]
@@ -166,9 +170,10 @@ def _row(pair: PairDifference) -> list[RenderableType]:
 
 def shown_times(pair: PairDifference) -> tuple[str, str]:
     """In cells of a table: `-` where a side has no such kernel, or no time."""
-    timing, time = pair.timing, pair.time
-    before = str(time.before) if time and timing.before is not None else "-"
-    after = str(time.after) if time and timing.after is not None else "-"
+    timing, time, known = pair.timing, pair.time, pair.known_time
+    ends = (time.before, time.after) if time else (known, known)
+    before = str(ends[0]) if ends[0] and timing.before is not None else "-"
+    after = str(ends[1]) if ends[1] and timing.after is not None else "-"
     return before, after
 
 
@@ -232,7 +237,9 @@ def _findings(pair: PairDifference) -> Iterator[RenderableType]:
 
 
 def _closing(difference: Difference) -> Iterator[RenderableType]:
-    step = next_step(difference)
+    if share := unprofiled_text(difference):
+        yield Text(f"{share}.")
+    step = difference.next_step
     if step:
         yield Text.assemble(("Next: ", "bold"), step.text)
         action = Text.assemble(("→ ", "bold"), step.finding.action)
@@ -240,9 +247,14 @@ def _closing(difference: Difference) -> Iterator[RenderableType]:
     else:
         yield Text.assemble(("Next: ", "bold"), nothing_next(difference))
     checked = grounded(difference)
-    told = f"{len(checked.verified)} of {checked.numbers} numbers verified against the reports; "
+    told = f"{len(checked.verified)} of {checked.numbers} numbers verified against "
     meant = "percentages are of the time saved or lost: of causes estimated, each as if alone"
-    yield Text(told + meant, style="dim")
+    yield Text(f"{told}{sources(difference)}; {meant}", style="dim")
+
+
+def sources(difference: Difference) -> str:
+    """What the numbers are held to."""
+    return "the reports and tables of the runs" if difference.basis == "run" else "the reports"
 
 
 def _gate(gate: Gate) -> Iterator[RenderableType]:

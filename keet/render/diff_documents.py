@@ -10,12 +10,12 @@ from pydantic import Field
 
 from keet.comparison.account import Change
 from keet.comparison.attribution import Attribution, Kind
-from keet.comparison.difference import Difference, PairDifference
 from keet.comparison.gate import Gate, Regression
 from keet.comparison.pairing import How
 from keet.comparison.reasons import Reason, Severity
+from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sides import Group, Side
-from keet.comparison.telling import grounded, headline, next_step, pair_headline
+from keet.comparison.telling import grounded, headline, pair_headline
 from keet.comparison.timing import Word
 from keet.comparison.weighing import Basis
 from keet.explanation.analyst import Explanation
@@ -61,13 +61,21 @@ class ComparabilityDocument(Document):
 
 class ChangeVerdictDocument(Document):
     word: Word
-    speedup: float | None = Field(description="time before over time after; null: not measured")
+    speedup: float | None = Field(
+        description="time before over time after; null: not measured, or the times do not tell "
+        "which way it changed because kernels overlap"
+    )
     noise: float = Field(description="what chance may change the speed-up by: 0.05 is 5 %")
     headline: str
     basis: Basis = Field(
-        description="what the times are of: `run`, GPU busy time in whole runs without a profiler; "
+        description="what the times are of: `run`, whole runs without a profiler (see `measure`); "
         "`reports`, all launches of the reports together; `per_launch`, one launch, because how "
         "often each kernel is launched is not known (then there is no total)"
+    )
+    measure: Literal["busy", "durations"] | None = Field(
+        description="of whole runs: `busy`, time in which the GPU ran kernels; `durations`, sums "
+        "of the launches' durations, because a table does not tell which kernels ran at the same "
+        "time; null: `basis` is not `run`"
     )
     before: QuantityDocument | None = Field(
         description="microseconds, of all launches together unless `basis` is `per_launch`"
@@ -169,6 +177,11 @@ class DiffDocument(Document):
         "pairs they add up to the total; null: `basis` is not `run`, or there are none, or only "
         "some launches were chosen"
     )
+    span: TimesDocument | None = Field(
+        description="from the start of the first kernel of a run to the end of its last one, where "
+        "the GPU ran no kernel for a fifth of it or more on a side; null: it did, or it is not "
+        "known"
+    )
     next: NextDocument | None = Field(description="the costliest finding that is left")
     gate: GateDocument | None = Field(description="null: no gate was asked for")
     grounding: GroundingDocument
@@ -202,6 +215,7 @@ def diff_document(difference: Difference, gate: Gate | None) -> DiffDocument:
         verdict=_total(difference),
         pairs=[_pair(pair) for pair in difference.pairs],
         not_profiled=_times(difference.not_profiled) if difference.not_profiled else None,
+        span=_times(difference.span.time) if difference.span else None,
         next=_next(difference),
         gate=_gate(gate) if gate else None,
         grounding=GroundingDocument(
@@ -239,6 +253,7 @@ def _verdict(told: Difference | PairDifference, text: str) -> ChangeVerdictDocum
         noise=timing.noise,
         headline=text,
         basis=told.basis,
+        measure=("durations" if told.by_durations else "busy") if told.basis == "run" else None,
         before=_microseconds(timing.before),
         after=_microseconds(timing.after),
     )
@@ -306,7 +321,7 @@ def _place(location: Location | None) -> PlaceDocument | None:
 
 
 def _next(difference: Difference) -> NextDocument | None:
-    step = next_step(difference)
+    step = difference.next_step
     if step is None:
         return None
     finding = step.finding

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from keet.comparison.attribution import Attribution
-from keet.comparison.difference import Difference, PairDifference
 from keet.comparison.gate import Gate
+from keet.comparison.result import Difference, PairDifference
 from keet.errors import one_line
 from keet.profile.launch import Location
 from keet.render.diff import gate_verdict

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.comparison.attribution import Attribution
-from keet.comparison.difference import Difference, PairDifference
 from keet.comparison.gate import Gate
+from keet.comparison.result import Difference, PairDifference
 from keet.comparison.telling import (
     NOT_PROFILED,
     basis_text,
@@ -14,8 +14,9 @@ from keet.comparison.telling import (
     headline,
     how_paired,
     limits,
-    next_step,
     pair_headline,
+    span_text,
+    unprofiled_text,
 )
 from keet.render.diff import (
     SEVERITY,
@@ -27,6 +28,7 @@ from keet.render.diff import (
     launch_cells,
     shown_times,
     side_name,
+    sources,
     time_headings,
     told_in_full,
 )
@@ -42,7 +44,8 @@ _FOLDED = ("unit", "stall", "work")
 
 def diff_markdown(difference: Difference, gate: Gate | None, top: int) -> str:
     blocks = [_heading(difference, gate), _sides(difference)]
-    blocks += [prose(each) for each in (_said(difference)[1], basis_text(difference)) if each]
+    about = (_said(difference)[1], basis_text(difference), span_text(difference))
+    blocks += [prose(each) for each in about if each]
     blocks += _gate(gate) if gate else []
     blocks += [f"> {prose(f'{SEVERITY[r.severity]}: {r.text}')}" for r in difference.all_reasons]
     if difference.rows > 1:
@@ -128,12 +131,15 @@ def _item(each: Attribution) -> str:
 
 
 def _closing(difference: Difference) -> Iterator[str]:
-    step = next_step(difference)
+    step = difference.next_step
+    if share := unprofiled_text(difference):
+        yield f"{prose(share)}."
     if step and difference.timing.word != "unchanged":
         yield f"**Next**: {prose(step.text)}. {prose(step.finding.action)}"
     checked = grounded(difference)
     yield (
         f"<sub>keet {__version__}: {len(checked.verified)} of {checked.numbers} numbers verified "
-        "against the reports. Percentages before an item are shares of the time saved or lost: of "
-        "causes estimated, each as if alone, else measured; negative ones worked against it.</sub>"
+        f"against {sources(difference)}. Percentages before an item are shares of the time saved "
+        "or lost: of causes estimated, each as if alone, else measured; negative ones worked "
+        "against it.</sub>"
     )

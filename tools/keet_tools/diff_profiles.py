@@ -9,7 +9,13 @@ from typing import NamedTuple
 from keet.catalog import MetricSpec, metrics
 from keet.comparison.attribution import Attribution
 from keet.comparison.difference import Difference, PairDifference
-from keet.comparison.telling import basis_text, headline, not_profiled_text, pair_headline
+from keet.comparison.telling import (
+    basis_text,
+    headline,
+    not_profiled_text,
+    pair_headline,
+    span_text,
+)
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.grounding import check_grounding
@@ -62,14 +68,16 @@ def _weight(pair: PairDifference) -> tuple[bool, float]:
 
 def _reasons(difference: Difference) -> Iterator[str]:
     """What makes the two hard to compare."""
-    for reason in difference.all_reasons[:_REASONS]:
+    severest = ("forbids", "weakens", "note")
+    ranked = sorted(difference.all_reasons, key=lambda reason: severest.index(reason.severity))
+    for reason in ranked[:_REASONS]:
         yield f"{reason.severity}: {quote(reason.text, 160)}"
 
 
 def _kernels(difference: Difference, say: Telling) -> Iterator[str]:
     """All kernels, where there are several, or where the times need a word."""
-    if basis := basis_text(difference):
-        yield _cited(basis, difference.evidence, say)
+    for about in filter(None, (basis_text(difference), span_text(difference))):
+        yield _cited(about, difference.evidence, say)
     if difference.rows == 1 and not difference.no_total:
         return
     yield f"total {_cited(headline(difference), difference.evidence, say)}"

@@ -1,0 +1,120 @@
+"""Kernels that run at the same time: where the times of runs do not tell which way one changed.
+
+While n kernels run at once, each counts for 1/n of the GPU's busy time. So the part of a kernel
+changes when its neighbour appears or disappears, although its launches take as long as before. And
+sums of durations, which is all that some tables have, grow where kernels overlap and the program
+gets faster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from keet.comparison.pairing import Pairing
+from keet.comparison.reasons import Reason
+from keet.comparison.timing import Timing
+from keet.comparison.whole_run import SIDES, WholeRun
+from keet.units import Quantity
+
+
+def pair_undecided(runs: WholeRun, pairing: Pairing, timing: Timing) -> Reason | None:
+    """Why no verdict can be given of a pair."""
+    if timing.speedup is None:
+        return None
+    why = _of_durations if runs.by_durations else _shared
+    found = why(runs, pairing, timing)
+    return Reason("overlap", "weakens", f"{pairing.kernel}: no verdict: {found}") if found else None
+
+
+def _shared(runs: WholeRun, pairing: Pairing, timing: Timing) -> str | None:
+    """The part of the busy time and the durations must tell the same."""
+    if not any((runs.concurrency(which, pairing) or 1.0) > 1 for which in (0, 1)):
+        return None
+    before, after = runs.durations(pairing)
+    durations = timing._replace(before=before, after=after)
+    if timing.speedup is None or durations.speedup is None:
+        return None
+    apart = abs(math.log(timing.speedup / durations.speedup))
+    if apart <= timing.noise + timing.doubt and timing.word == durations.word:
+        return None
+    return (
+        f"launches ran at the same time, and the durations of its launches "
+        f"({_sides(durations)}) tell something else than its part of the GPU time "
+        f"({_sides(timing)})"
+    )
+
+
+def _of_durations(runs: WholeRun, pairing: Pairing, timing: Timing) -> str | None:
+    return next(_overlapping(runs, pairing, timing), None) or next(_slowed(runs, pairing), None)
+
+
+def _overlapping(runs: WholeRun, pairing: Pairing | None, timing: Timing) -> Iterator[str]:
+    """Where one side is known to overlap, and the other side is not known."""
+    for which, word in enumerate(SIDES):
+        concurrency = runs.concurrency(which, pairing)
+        if concurrency and math.log(concurrency) > timing.noise:
+            yield (
+                f"kernels ran at the same time in the run {word}; whether they did so "
+                f"{SIDES[1 - which]}, the table does not tell"
+            )
+
+
+def _slowed(runs: WholeRun, pairing: Pairing) -> Iterator[str]:
+    """Launches that took much longer than alone on the GPU."""
+    for which, word in enumerate(SIDES):
+        if runs.overlap_known(which):
+            continue
+        launches = (launch for group in pairing.sides[which] for launch in group.launches)
+        gaps = (runs.replay_gap(which, launch) for launch in launches)
+        for gap in (gap for gap in gaps if gap and gap.run_is_longer):
+            plain, replay = (Quantity(ns, "ns") for ns in (gap.plain_ns, gap.replay_ns))
+            yield (
+                f"a launch took {plain} in the run {word} and {replay} under replay: kernels may "
+                "have run at the same time, and then the sum of durations grows although the GPU "
+                "is done sooner"
+            )
+
+
+def total_undecided(
+    runs: WholeRun, pairings: Sequence[Pairing], timings: Sequence[Timing], whole: Timing
+) -> Reason | None:
+    """Why no verdict can be given of the total. A total of busy time is never in doubt for it."""
+    if not runs.by_durations or whole.speedup is None:
+        return None
+    found = None if runs.chosen_only else next(_overlapping(runs, None, whole), None)
+    if found is None:
+        open_pairs = [(p, t) for p, t in zip(pairings, timings, strict=True) if t.undecided]
+        if _part(open_pairs, whole) <= whole.noise:
+            return None
+        found = f"kernels may have run at the same time: {_names([p for p, _ in open_pairs])}"
+    return Reason("overlap", "weakens", f"all kernels: no verdict: {found}")
+
+
+def _part(pairs: Sequence[tuple[Pairing, Timing]], whole: Timing) -> float:
+    """Of the time of the side where these pairs take more, 0 to 1."""
+    before = sum(timing.before or 0.0 for _, timing in pairs) / (whole.before or 1.0)
+    after = sum(timing.after or 0.0 for _, timing in pairs) / (whole.after or 1.0)
+    return max(before, after)
+
+
+def _names(pairings: Sequence[Pairing]) -> str:
+    more = f" and {len(pairings) - 3} more" if len(pairings) > 3 else ""
+    return ", ".join(pairing.kernel for pairing in pairings[:3]) + more
+
+
+def moved_other_way(runs: WholeRun, timing: Timing) -> Iterator[Reason]:
+    """Where the launches' durations tell another story than the busy time of the runs."""
+    before, after = runs.durations(None)
+    durations = timing._replace(before=before, after=after)
+    if {timing.word, durations.word} == {"faster", "slower"}:
+        text = (
+            f"all kernels: the sum of the launches' durations moved the other way "
+            f"({_sides(durations)}), because kernels overlap; what counts is the time in which the "
+            "GPU ran kernels"
+        )
+        yield Reason("overlap", "note", text)
+
+
+def _sides(timing: Timing) -> str:
+    return " → ".join(str(Quantity(ns or 0.0, "ns")) for ns in (timing.before, timing.after))
