@@ -44,7 +44,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def kernel(name: str, launches: int, busy_ms: float, **fields: object) -> KernelRun:
-    made = KernelRun(name, name, None, None, launches, busy_ms * MS, busy_ms * MS)
+    made = KernelRun(name, name, None, None, launches, busy_ms * MS, busy_ms * MS, 0.0)
     return made._replace(**fields)
 
 
@@ -60,6 +60,7 @@ MANAGED = RunTable(
     recorder="cupti",
     profiled=(ProfiledLaunch(2, 40, 2410 * US),),
     span_ns=300 * MS,
+    gpus=1,
     managed_bytes=1 << 20,
     migrations=Migrations(100 << 20, 100 << 20, 1600),
     skipped=(
@@ -90,8 +91,8 @@ def test_explain_starts_with_the_run(table: Path, keet: Keet) -> None:
         """\
 tests/data/reports/tour_full.ncu-rep on NVIDIA H200 (cc 9.0, 132 SMs)
 
-The run: 514 launches of 6 kernels took 10.07 ms of GPU time (from a table that
-was given).
+The run: 514 launches of 6 kernels; their durations add up to 10.07 ms (from a
+table that was given).
 
 Share  Launches     Time  Kernel           Profiled
 ───────────────────────────────────────────────────────
@@ -102,7 +103,7 @@ Share  Launches     Time  Kernel           Profiled
  0.2%         2    20 us  2 other kernels  not profiled
 
 #1 transpose_tiles<float, 32>: grid 64×64, block 32×8, 12.26 us; stands for 400
-launches, 48% of the run's GPU time.
+launches, 48% of the sum of all durations.
   L2 at 62% of peak, and the report shows no waste in that.
 """
     )
@@ -147,7 +148,7 @@ the run's GPU time.
   page faults, and 104.9 MB of managed memory moved to the GPU; under replay the
   pages stay there. To tell: call cudaMemPrefetchAsync before the launch, or use
   cudaMalloc and explicit copies, and time the run again; a kernel that polls a
-  flag of the host finds it set under replay.
+  flag of the host may find it set under replay, or never end.
 
   No unit is near its peak: exposed latency at tour.cu:48.
 """
@@ -262,6 +263,29 @@ def test_show(beside: Path, keet: Keet) -> None:
     document = json.loads(keet("show", beside, "--format", "json").out)
     DOCUMENTS["show"].model_validate(document)
     assert document["run"]["kernels"][0]["kernel"] == "normalise"
+    shares = [launch["run_share_pct"] for launch in document["launches"]]
+    assert shares == [pytest.approx(100 * ms / 252.58) for ms in (0.7, 4.88, 241)]
+    assert [launch["run_launches"] for launch in document["launches"]] == [10, 400, 100]
+
+
+def test_a_table_without_time_is_named(tmp_path: Path, keet: Keet) -> None:
+    path = tmp_path / "none.csv"
+    path.write_text("kernel,launches,total_ms\ntranspose_rows,10,0\n")
+    told = "the table of the run has no time in it, so it is not used"
+    assert told in keet("explain", TOUR, "--run-table", path, "--no-model").err
+    shown = keet("show", TOUR, "--run-table", path)
+    assert f"note: {told}" in shown.out
+    assert "Run %" not in shown.out
+
+
+def test_tables_that_a_shell_names_are_passed_over(beside: Path, keet: Keet) -> None:
+    table = beside.with_name("app.run.json")
+    done = keet("explain", beside, table, "--no-model")
+    assert (done.code, done.err) == (0, "")
+    assert "#2 normalise" in done.out
+    done = keet("explain", table, table)
+    assert done.code == 2
+    assert "app.run.json is the table of a run; name a report" in done.err
 
 
 def test_show_lists_twenty_kernels(tmp_path: Path, keet: Keet) -> None:
@@ -287,8 +311,8 @@ def test_context_knows_the_run(beside: Path, keet: Keet) -> None:
     assert text.startswith(
         "# Kernel normalise\n\n"
         "Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x as long in "
-        "the run): what follows explains the replay, not the run.\n\n"
-        "No unit is near its peak: exposed latency at tour.cu:48.\n"
+        "the run).\n"
+        "Under replay: No unit is near its peak: exposed latency at tour.cu:48.\n"
         "Measured with Nsight Compute on NVIDIA H200 (cc 9.0, 132 SMs), launch 2 (of 3 that were "
         "profiled, the one with the largest share of the run): it took 14.69 us. It stands for "
         "100 launches, 95% of the run's GPU time.\n\n"
@@ -298,10 +322,31 @@ def test_context_knows_the_run(beside: Path, keet: Keet) -> None:
         "- 95%: normalise, 100 launches, 241 ms, 1 ms to 2.50 ms per launch, this kernel\n"
         "- 2.4%: wait_for_host, 3 launches, 6 ms\n"
         "- 1.9%: transpose_tiles, 400 launches, 4.88 ms\n"
-        "- 0.3%: transpose_rows, 10 launches, 700 us\n"
-        "Why the replay of this launch differs from the run:\n"
-        "- Likely: managed or host memory. In the run, kernels caused 1,600 groups"
+        "- 0.3%: transpose_rows, 10 launches, 700 us\n\n"
+        "## Causes: why the run differs from the replay\n"
+        "1. Likely: managed or host memory. In the run, kernels caused 1,600 groups"
     ) in text
+    seen = r"\n## Causes seen under replay only\n2\. Exposed latency: .*\) under replay if fixed, "
+    assert re.search(seen, text)
+    assert "## Causes, by gain" not in text
+    assert "COMMAND): in the plain run this launch takes less than 2.41 ms.\n" in text
+    assert "- If cause 2 is gone, these have moved: " in text
+
+
+@pytest.mark.parametrize("budget", [60, 90, 120, 150, 200, 300])
+def test_a_cause_of_the_replay_never_stands_alone(budget: int, beside: Path, keet: Keet) -> None:
+    text = keet("context", beside, "--max-tokens", budget).out
+    if "Exposed latency" in text or "exposed latency" in text:
+        assert "1. Likely: managed or host memory." in text
+
+
+def test_confidence_is_that_of_the_replay(beside: Path, keet: Keet) -> None:
+    for form, text in (
+        ("terminal", r"^1\. .*\) under replay  confidence: \w+, for the replay only$"),
+        ("markdown", r"^#### 1\. .*\) under replay, confidence \w+, for the replay only$"),
+    ):
+        done = keet("explain", beside, "--launch", 2, "--no-model", "--format", form, width=120)
+        assert re.search(text, done.out, re.MULTILINE)
 
 
 # --- snapshot, baseline, verify
@@ -358,9 +403,48 @@ def test_verify_knows_numbers_of_the_run(beside: Path, tmp_path: Path, keet: Kee
     text.write_text("In the run, normalise took 2.41 ms.\n\nThe run took 252.6 ms of GPU time.\n")
     assert "2 numbers: 2 confirmed" in keet("verify", text, "--report", beside).out
     text.write_text("In the run, normalise took 2.73 ms.\n")
-    assert "0 contradicted, 1 not found" in keet("verify", text, "--report", beside).out
+    done = keet("verify", text, "--report", beside, width=120)
+    assert done.code == 1
+    assert "GPU time of normalise is 241 ms; duration in the run of #2 is 2.41 ms" in done.out
     text.write_text("The duration of normalise is 2.41 ms.\n")
     assert keet("verify", text, "--report", beside).code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("In the plain run, normalise took 14.69 us per launch.", "contradicted"),
+        ("In the plain run, normalise took 2.41 ms per launch.", "confirmed"),
+        ("Each launch of normalise took 241 ms in the run.", "contradicted"),
+        ("normalise took 241 ms in the run.", "confirmed"),
+        ("The run took 14.69 us.", "contradicted"),
+        ("The run took 252.6 ms.", "confirmed"),
+        ("The run took 300 ms.", "confirmed"),
+        ("The run has 513 launches.", "confirmed"),
+        ("The run has 100 launches.", "contradicted"),
+        ("In the run there were 100 launches of normalise.", "confirmed"),
+        ("normalise has 99 launches in the run.", "contradicted"),
+        ("wait_for_host took 6 ms in the run.", "confirmed"),
+        ("wait_for_host took 7 ms in the run.", "contradicted"),
+        ("normalise takes 95% of the run.", "confirmed"),
+        ("normalise takes 60% of the run's GPU time.", "contradicted"),
+        ("normalise takes 60% of the run.", "contradicted"),
+        ("normalise takes 241 ms of the run's 252.6 ms.", "confirmed"),
+        ("If fixed, the run would take 14.69 us.", "not_found"),
+        ("Under replay normalise took 14.69 us, in the run 2.41 ms.", "confirmed"),
+        ("Under ncu's replay, normalise took 14.69 us.", "confirmed"),
+        ("The kernel normalise has a duration of 14.69 us; see the table of the run.", "confirmed"),
+        ("In the run, kernels caused 1,600 groups of page faults.", "confirmed"),
+        ("In the run, kernels caused 1,700 groups of page faults.", "contradicted"),
+    ],
+)
+def test_a_sentence_about_the_run_is_held_to_its_table(
+    text: str, verdict: str, beside: Path, tmp_path: Path, keet: Keet
+) -> None:
+    said = tmp_path / "said.txt"
+    said.write_text(text)
+    done = json.loads(keet("verify", said, "--report", beside, "--format", "json").out)
+    assert {check["verdict"] for check in done["checks"]} == {verdict}
 
 
 # --- tools of the agent
@@ -377,6 +461,22 @@ def test_tools_tell_what_launches_stand_for() -> None:
     found = re.sub(r" \[E\d+\]", "", analyst_findings(case).text)
     assert found.startswith("Under ncu's replay this launch took 14.69 us; in the plain run, 2.41")
     assert "Likely managed_or_host_memory: in the run, kernels caused 1,600 groups of" in found
+    assert re.search(r"forecast `[^`]* under replay`", found)
+
+
+def test_tools_tell_that_launches_are_not_alike() -> None:
+    own = kernel("tour::normalise", 160, 2.352, grid=(2048, 1, 1), block=(256, 1, 1))
+    large = own._replace(grid=(8192, 1, 1), launches=10, total_ns=5000 * MS, busy_ns=5000 * MS)
+    table = RunTable(
+        (own._replace(median_ns=14.7 * US), large._replace(median_ns=500 * MS)), "cupti"
+    )
+    profile = replace(read_profile(TOUR), run=table)
+    case = Case([explain(profile, profile.launches, 5, count(1))])
+    listed = re.sub(r" \[E\d+\]", "", list_launches(case).text)
+    assert "100.0% of the run, of which 0.0% is in launches about as long: No unit" in listed
+    found = analyst_findings(case).text
+    assert found.startswith("This launch took 14.70 us [E")
+    assert "What follows may not hold for the others." in found
 
 
 # --- tables that can't be

@@ -114,3 +114,13 @@ def test_a_store_weighs_by_the_runs(keet: Keet, tmp_path: Path) -> None:
     assert keet("batch", WHERE, "-o", tmp_path / "store", "--jobs", 1).code == 0
     top = json.loads(keet("top", tmp_path / "store", "--format", "json").out)
     assert top["opportunities"][0]["kernel"] == "scale_part"
+
+
+@pytest.mark.parametrize("name", ["managed", "streams_together", "waits", "growing"])
+def test_what_explain_says_of_a_run_is_not_contradicted(
+    name: str, keet: Keet, tmp_path: Path
+) -> None:
+    for form in ("terminal", "markdown"):
+        said = tmp_path / "said.txt"
+        keet("explain", report(name), "--no-model", "--format", form, "-o", said)
+        assert keet("verify", said, "--report", report(name)).code == 0

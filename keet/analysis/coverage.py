@@ -43,6 +43,8 @@ class Coverage(NamedTuple):
     """Why there is no such command, though something is missing."""
 
 
+_OF_CODE = "SourceCounters"
+"""The section of what ncu can't collect for ranges: numbers of single instructions."""
 _TOO_OLD = "Nsight Compute profiles GPUs from compute capability 7.0 on since 2020.1"
 
 
@@ -57,8 +59,10 @@ def find_coverage(profile: Profile) -> Coverage:
     for capability in capabilities().values():
         lacking = [launch for launch in launches if not _has_any(launch, capability.metrics)]
         if lacking:
-            in_vain = _was_asked_for(profile, lacking, capability.section) or all(
-                _has_no_counter(launch, capability.metrics) for launch in lacking
+            in_vain = (
+                _was_asked_for(profile, lacking, capability.section)
+                or (capability.section == _OF_CODE and _is_range_of_keet(profile))
+                or all(_has_no_counter(launch, capability.metrics) for launch in lacking)
             )
             gaps.append(
                 Gap(
@@ -83,6 +87,12 @@ def find_coverage(profile: Profile) -> Coverage:
         build_hint=next((gap.compile_flag for gap in gaps if gap.compile_flag), None),
         obstacle=_TOO_OLD if too_old and gaps else None,
     )
+
+
+def _is_range_of_keet(profile: Profile) -> bool:
+    """Made by `keet profile --range`, which asks for all that ncu has for a range."""
+    by_keet = _BY_KEET.search(profile.provenance.command_line or "")
+    return by_keet is not None and bool(_RANGE_REPLAY.search(by_keet.string[: by_keet.start()]))
 
 
 def _was_asked_for(profile: Profile, launches: Iterable[Launch], section: str) -> bool:
@@ -150,8 +160,8 @@ def recapture_command(profile: Profile, gaps: Iterable[Gap]) -> str:
     Naming a section turns ncu's default set off: unless the recorded command named its own, what
     the report already holds has to be asked for again.
     """
-    if (program := keet_program(profile)) is not None:
-        return f"keet profile -- {program}"
+    if (command := keet_command(profile)) is not None:
+        return command
     flags: dict[str, None] = {}
     recorded = ncu_arguments(profile)
     if recorded is None or not _ASKS_FOR_SECTIONS.search(recorded):
@@ -193,6 +203,24 @@ def keet_program(profile: Profile) -> str | None:
     return match["program"] if match else None
 
 
+def keet_command(profile: Profile) -> str | None:
+    """`keet profile` for the same program again, without what made the report small."""
+    program = keet_program(profile)
+    if program is None:
+        return None
+    return f"keet profile{' --range' if _is_range_of_keet(profile) else ''} -- {program.strip()}"
+
+
+def run_notes(profile: Profile) -> list[str]:
+    """Why a table of the run is not used."""
+    if profile.run_problem:
+        return [profile.run_problem]
+    if profile.run is None or profile.run.busy_ns:
+        return []
+    return ["the table of the run has no time in it, so it is not used"]
+
+
+_RANGE_REPLAY = re.compile(r"(?<!\S)--replay-mode[\s=]+(?:app-)?range(?!\S)")
 _BY_KEET = re.compile(r"\s--export\s+\S*\.keet-profile-\w+/\S+\s+(?P<program>.+)$", re.DOTALL)
 
 

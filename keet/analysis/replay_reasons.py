@@ -6,13 +6,11 @@ Each reason of a closed list gets a status from what the report and the table of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Literal, NamedTuple
 
-from keet.analysis.coverage import ncu_arguments
-from keet.analysis.replay import DIFFERS, ReplayGap, both_times
+from keet.analysis.replay import DIFFERS, ReplayGap
+from keet.analysis.replay_facts import RunFacts
 from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.profile import Position, Profile, RunPositions
@@ -40,10 +38,13 @@ _CLOCK_SLACK = 1.1
 _SAME_KERNELS = 3
 _SAME_WITHIN = 1.1
 """Kernels, and their largest ratio over the smallest, from which a ratio is common to all."""
-_LONG_NS = 10_000.0
-"""A launch below it says nothing about clocks: see `FLOOR_NS`."""
 _OVERLAPS, _ALONE = 30.0, 5.0
 """Per cent of the time with other kernels from which it matters, and below which it does not."""
+_FAULT_NS = 10_000.0
+"""What a group of page faults is assumed to cost at least. In tests/data/runs/managed (H200) it is
+126 us."""
+_SPREAD = 2.0
+"""Longest launch over shortest, up to which launches of one shape are alike."""
 
 
 class Reason(NamedTuple):
@@ -62,16 +63,15 @@ class _Answer(NamedTuple):
     evidence: tuple[Evidence | None, ...] = ()
 
 
-HOW_TO_TELL: Mapping[ReasonId, str] = {
+_FREQUENCY = "compare the report's SM frequency with nvidia-smi during the run"
+_HOW_TO_TELL: Mapping[ReasonId, str] = {
     "managed_or_host_memory": (
         "call cudaMemPrefetchAsync before the launch, or use cudaMalloc and explicit copies, and "
-        "time the run again; a kernel that polls a flag of the host finds it set under replay"
+        "time the run again; a kernel that polls a flag of the host may find it set under replay, "
+        "or never end"
     ),
     "cold_caches": "profile again with --ncu-options '--cache-control none'",
-    "clocks": (
-        "compare the report's SM frequency with nvidia-smi during the run, and profile with "
-        "--clock-control none"
-    ),
+    "clocks": f"{_FREQUENCY}, and profile with --clock-control none",
     "concurrency": "run the program with `CUDA_LAUNCH_BLOCKING=1` and compare the kernel's time",
     "not_typical": (
         "let keet profile choose the launch from the run, or choose another with --launch-skip"
@@ -83,11 +83,11 @@ class ReplayReasons:
     """Of the launches of one profile, which has a table of its run."""
 
     def __init__(self, profile: Profile, positions: RunPositions) -> None:
-        self._profile, self.positions = profile, positions
+        self._facts, self.positions = RunFacts(profile, positions), positions
 
     def of(self, view: View, gap: ReplayGap, position: Position) -> tuple[Reason, ...]:
         """All of the list: likely ones first, those that are ruled out last."""
-        case = _Case(view, gap, position, self)
+        case = _Case(view, gap, position, self._facts)
         answers: Mapping[ReasonId, Callable[[], _Answer]] = {
             "managed_or_host_memory": case.managed_or_host_memory,
             "cold_caches": case.cold_caches,
@@ -95,47 +95,29 @@ class ReplayReasons:
             "concurrency": case.concurrency,
             "not_typical": case.not_typical,
         }
-        found = [_reason(name, answer()) for name, answer in answers.items()]
+        found = [self._reason(name, answer()) for name, answer in answers.items()]
         order: tuple[Status, ...] = ("likely", "possible", "ruled_out")
         return tuple(sorted(found, key=lambda reason: order.index(reason.status)))
 
-    def ncu_option(self, name: str, default: str) -> str | None:
-        """As ncu was called; None: its command line is not recorded."""
-        arguments = ncu_arguments(self._profile)
-        if arguments is None:
-            return None
-        found = re.search(rf"(?<!\S)--{name}[\s=]+(\w+)", arguments)
-        return found[1] if found else default
+    def _reason(self, name: ReasonId, answer: _Answer) -> Reason:
+        evidence = tuple(piece for piece in answer.evidence if piece is not None)
+        return Reason(name, answer.status, answer.text, self._how_to_tell(name), evidence)
 
-    @cached_property
-    def ratios(self) -> Mapping[str, list[float]]:
-        """Time in the run over time under replay, of the launches of each kernel."""
-        found: dict[str, list[float]] = {}
-        for launch in self._profile.launches:
-            times = both_times(launch, self.positions.of(launch.id))
-            if times and min(times.plain_ns, times.replay_ns) >= _LONG_NS:
-                found.setdefault(launch.name.full, []).append(times.ratio)
-        return found
-
-    def launches_of_kernel(self, launch: int) -> int:
-        """In the run, of the kernel that a launch of the report repeats."""
-        own = {name for name, ids in self.positions.profiled.items() if launch in ids}
-        return sum(k.launches for k in self.positions.table.kernels if k.name in own)
-
-
-def _reason(name: ReasonId, answer: _Answer) -> Reason:
-    evidence = tuple(piece for piece in answer.evidence if piece is not None)
-    return Reason(name, answer.status, answer.text, HOW_TO_TELL[name], evidence)
+    def _how_to_tell(self, name: ReasonId) -> str:
+        """Without what was done already."""
+        if name == "clocks" and self._facts.ncu_option("clock-control", "base") == "none":
+            return _FREQUENCY
+        if name == "not_typical" and self._facts.launch_was_chosen:
+            return "profile other launches of this kernel with --kernel and --launch-skip"
+        return _HOW_TO_TELL[name]
 
 
 class _Case:
     """One launch, and what is known of it."""
 
-    def __init__(
-        self, view: View, gap: ReplayGap, position: Position, every: ReplayReasons
-    ) -> None:
+    def __init__(self, view: View, gap: ReplayGap, position: Position, facts: RunFacts) -> None:
         self._view, self._gap, self._position = view, gap, position
-        self._every, self._table = every, every.positions.table
+        self._facts, self._table = facts, facts.positions.table
 
     def _number(self, name: str, value: float, unit: str, label: str) -> Evidence:
         return self._view.ledger.derived(name, Quantity(value, unit), label)
@@ -148,7 +130,8 @@ class _Case:
         return self._page_faults() or self._host_reads() or self._without_sign_of_it()
 
     def _page_faults(self) -> _Answer | None:
-        """Page faults, if there are enough of them for as many launches as took too long."""
+        """Page faults, if there are enough of them for as many launches as took too long. They are
+        counted for the whole run: this kernel caused them if no other has the time for them."""
         moved = self._table.migrations
         if moved is None or moved.fault_groups < max(1.0, self._slow_launches()):
             return None
@@ -160,9 +143,21 @@ class _Case:
         )
         text = (
             f"in the run, kernels caused {faults} groups of page faults, and {size} of managed "
-            "memory moved to the GPU; under replay the pages stay there"
+            "memory moved to the GPU"
         )
-        return _Answer("likely", text, (faults, size))
+        if self._has_time_alone_for(moved.fault_groups):
+            return _Answer("likely", f"{text}; under replay the pages stay there", (faults, size))
+        return _Answer(
+            "possible", f"{text}; which kernel caused them is not recorded", (faults, size)
+        )
+
+    def _has_time_alone_for(self, fault_groups: int) -> bool:
+        """Whether this kernel lost as much time as so many faults take, and all others together
+        less."""
+        needed, beyond = fault_groups * _FAULT_NS, self._facts.beyond_replay
+        own = {kernel.name for kernel in self._facts.rows_of(self._view.launch.id)}
+        others = sum(time for name, time in beyond.items() if name not in own)
+        return sum(beyond[name] for name in own) >= needed > others
 
     def _slow_launches(self) -> float:
         """How many launches with this gap it takes to make the time beyond the replay's."""
@@ -202,7 +197,7 @@ class _Case:
     def cold_caches(self) -> _Answer:
         if self._gap.run_is_longer:
             return _Answer("ruled_out", "it can only make the replay slower than the run")
-        if self._every.ncu_option("cache-control", "all") == "none":
+        if self._facts.ncu_option("cache-control", "all") == "none":
             return _Answer("ruled_out", "ncu left the caches as they were (--cache-control none)")
         if busy := self._busy_without_dram():
             unit, reached = busy
@@ -224,7 +219,7 @@ class _Case:
 
     def _served_by_l2(self) -> _Answer | None:
         read, size = self._view.get("dram_bytes_read"), self._view.get("device_l2_size")
-        flushed = self._every.ncu_option("cache-control", "all") not in ("none", None)
+        flushed = self._facts.ncu_option("cache-control", "all") not in ("none", None)
         if read is None or size is None or not flushed or self._gap.factor > _MOST_FROM_CACHES:
             return None
         if not 0 < read.value <= size.value:
@@ -266,7 +261,7 @@ class _Case:
 
     def _same_ratio(self) -> _Answer | None:
         """All kernels differ alike: whatever it is, it is not of one kernel."""
-        found = self._every.ratios
+        found = self._facts.ratios
         every = [*(ratio for own in found.values() for ratio in own), self._gap.ratio]
         if len(found) < _SAME_KERNELS or max(every) > _SAME_WITHIN * min(every):
             return None
@@ -277,7 +272,7 @@ class _Case:
         return _Answer("likely", text, (count,))
 
     def _clock_control(self, now: Evidence | None) -> _Answer:
-        base = self._every.ncu_option("clock-control", "base") == "base"
+        base = self._facts.ncu_option("clock-control", "base") == "base"
         if base and not self._gap.run_is_longer:
             return _Answer("likely", "ncu held the SM clock at its base (--clock-control)", (now,))
         return _Answer("possible", "the clock of the run is not recorded", (now,))
@@ -292,31 +287,62 @@ class _Case:
         overlapped, total = self._position.overlapped_ns, self._position.total_ns
         if overlapped is None or not total:
             return _Answer("possible", "the table does not say whether kernels ran concurrently")
+        if not overlapped:
+            return _Answer("ruled_out", "no other kernel ran at the same time in the run")
         share = self._number(
             "run_overlap_share", 100 * overlapped / total, "%", "time with other kernels"
         )
-        text = f"for {share:.0f} of its time in the run, other kernels ran too"
-        return _Answer(self._overlap_status(float(share.value)), text, (share,))
+        at_once = self._number("run_at_once", self._at_once, "", "kernels at a time, on average")
+        small = "less than 1%" if share.value < 1 else f"{share:.0f}"
+        text = f"for {small} of its time in the run, other kernels ran too: {at_once:.1f} at a time"
+        return _Answer(self._overlap_status(float(share.value)), text, (share, at_once))
+
+    @property
+    def _at_once(self) -> float:
+        """Kernels that ran while this one did, itself included, on average."""
+        position = self._position
+        return max(1.0, position.total_ns / position.busy_ns) if position.busy_ns else 1.0
 
     def _overlap_status(self, share: float) -> Status:
-        """While it ran alone it was not slower than its replay: the rest has to be the overlap."""
+        """While it ran alone it was not slower than its replay: the rest has to be the overlap. Of
+        n kernels that share a GPU, each takes about n times as long at most."""
         if share < _ALONE:
             return "ruled_out"
-        alone = self._gap.plain_ns * (1 - share / 100)
-        explains = share > _OVERLAPS and alone <= DIFFERS * self._gap.replay_ns
-        return "likely" if explains else "possible"
+        gap = self._gap
+        alone = gap.plain_ns * (1 - share / 100)
+        explains = share > _OVERLAPS and alone <= DIFFERS * gap.replay_ns
+        return "likely" if explains and gap.factor <= DIFFERS * self._at_once else "possible"
 
     def not_typical(self) -> _Answer:
-        if self._position.known_by == "launch":
-            return _Answer("ruled_out", "the table has the time of this very launch")
-        if self._position.known_by == "kernel":
-            return self._average()
+        known_by = self._position.known_by
+        if known_by == "launch":
+            return self._same_number()
+        if known_by == "kernel":
+            return self._other_launches()
         return self._spread() or _Answer(
             "possible", "the table has the median of launches like it, and not this one"
         )
 
+    def _same_number(self) -> _Answer:
+        """A launch of another execution: launch n may do other work there if launches differ."""
+        launch, rows = self._view.launch, self._facts.rows_of(self._view.launch.id)
+        own = next((k for k in rows if (k.grid, k.block) == (launch.grid, launch.block)), None)
+        text = "the table has the time of the launch with this number, kernel and shape"
+        if own is None or not own.shortest_ns or own.longest_ns is None:
+            return _Answer("ruled_out", text)
+        differ = own.longest_ns > _SPREAD * own.shortest_ns
+        if not differ or not self._is_between(own.shortest_ns, own.longest_ns):
+            return _Answer("ruled_out", text)
+        shortest = self._number("shape_shortest", own.shortest_ns, "ns", "shortest of this shape")
+        longest = self._number("shape_longest", own.longest_ns, "ns", "longest of this shape")
+        text += f" in another execution, and launches of this shape took {shortest} to {longest}"
+        return _Answer("possible", text, (shortest, longest))
+
+    def _is_between(self, shortest: float, longest: float) -> bool:
+        """Whether a launch of the run may have taken what the replay took."""
+        return shortest / DIFFERS <= self._gap.replay_ns <= longest * DIFFERS
+
     def _spread(self) -> _Answer | None:
-        """Whether a launch of the run took about what the replay took."""
         position = self._position
         if not position.shortest_ns or position.longest_ns is None:
             return None
@@ -324,16 +350,20 @@ class _Case:
         longest = self._number("run_longest", position.longest_ns, "ns", "longest launch")
         like = "like it" if position.known_by == "shape" else "of this kernel"
         text = f"launches {like} took {shortest} to {longest} in the run"
-        inside = shortest.value / DIFFERS <= self._gap.replay_ns <= longest.value * DIFFERS
-        if not inside:
+        if not self._is_between(position.shortest_ns, position.longest_ns):
             return _Answer(
                 "ruled_out", f"{text}, and none as long as the replay", (shortest, longest)
             )
-        status: Status = "likely" if position.shapes == 1 else "possible"
+        inside = position.shortest_ns <= self._gap.replay_ns <= position.longest_ns
+        status: Status = "likely" if inside and position.shapes == 1 else "possible"
         return _Answer(status, text, (shortest, longest))
 
-    def _average(self) -> _Answer:
-        launches = self._every.launches_of_kernel(self._view.launch.id)
+    def _other_launches(self) -> _Answer:
+        """The table has no time for launches of this shape, or does not tell shapes apart."""
+        rows = self._facts.rows_of(self._view.launch.id)
+        if rows and all(row.grid for row in rows):
+            return _Answer("likely", "the run has no launch of this shape")
+        launches = sum(row.launches for row in rows)
         if launches == 1:
             return _Answer("ruled_out", "the kernel is launched once in the run")
         if spread := self._spread():
@@ -342,4 +372,4 @@ class _Case:
             "run_launches_of_kernel", launches, "", "launches of this kernel in the run"
         )
         text = f"the table has one time for all {count} launches, which may differ"
-        return _Answer("likely", text, (count,))
+        return _Answer("possible", text, (count,))

@@ -81,6 +81,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    from keet.analysis.coverage import run_notes
     from keet.ingest import read_profile
 
     check_files(args)
@@ -92,8 +93,8 @@ def run(args: Namespace) -> int:
 
         return explain_many(args, chosen)
     profile = read_profile(args.reports[0], source=args.source, run_table=args.run_table)
-    if profile.run_problem:
-        tell(profile.run_problem)
+    for note in run_notes(profile):
+        tell(note)
     launches = selected_launches(profile, args)
     if not args.no_sass:
         # The text of the code is fetched while the analyst is loaded, which takes as long.

@@ -62,10 +62,15 @@ def _check(args: Namespace) -> None:
 
 def _found(places: list[Path]) -> list[Path]:
     """Each report once, whichever way it was named."""
+    from keet.ingest.run_table import SUFFIX
+
     every = [
         path for place in places for path in (reports_in(place) if place.is_dir() else [place])
     ]
-    found = list(dict.fromkeys(every))
+    # `runs/*` of a shell names the tables of runs beside the reports, too.
+    found = [path for path in dict.fromkeys(every) if not path.name.endswith(SUFFIX)]
+    if not found:
+        raise UsageError(f"{places[0]} is the table of a run; name a report")
     if len(found) > MOST:
         raise UsageError(
             f"{len(found)} reports are too many to read; "

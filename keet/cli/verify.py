@@ -1,7 +1,8 @@
 """Check the numbers of a text, whoever wrote it, against a report.
 
 Each number is held to what its clause says that it is: a metric by any of its names, in the launch
-that the text speaks of, or a source line's share of the samples. Exit code 1 where one is wrong."""
+that the text speaks of, or a source line's share of the samples. A number about the run of the
+program is held to the table of the run, where there is one. Exit code 1 where one is wrong."""
 
 from __future__ import annotations
 

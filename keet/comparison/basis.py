@@ -51,7 +51,14 @@ def run_notes(weighing: Weighing, pairings: Sequence[Pairing]) -> Iterator[Reaso
     if before.has_tables and after.has_tables and _within_report(before, after):
         text = "launches of one report are compared as the profiler measured them, one by one"
         yield Reason("run_table", "note", text)
-    if before.has_tables != after.has_tables:
+    for side, word in ((before, "before"), (after, "after")):
+        if side.cut_short:
+            text = (
+                f"the table of the run {word} lacks launches (the run was cut short, or not all "
+                "were recorded), so it is not used"
+            )
+            yield Reason("run_table", "note", text)
+    if before.has_tables != after.has_tables and not (before.cut_short or after.cut_short):
         has, lacks = ("before", "after") if before.has_tables else ("after", "before")
         text = (
             f"the table of the run is there {has} and not {lacks}, so it is not used: times are "

@@ -61,8 +61,14 @@ class Side(NamedTuple):
 
     @property
     def has_tables(self) -> bool:
-        """The whole run is known, for each of its reports."""
-        return all(run.profile.run is not None for run in self.runs)
+        """The whole run is known, for each of its reports: a table that lacks launches does not
+        tell how long they took."""
+        return all(run.profile.run is not None and run.profile.run.complete for run in self.runs)
+
+    @property
+    def cut_short(self) -> bool:
+        """A table is there, and it lacks launches of the run."""
+        return any(run.profile.run and not run.profile.run.complete for run in self.runs)
 
     @property
     def knows_run(self) -> bool:

@@ -17,16 +17,13 @@ from keet.analysis.view import View
 from keet.catalog import findings
 from keet.evidence import Evidence
 from keet.explanation.grounding import Grounding, check_grounding
+from keet.explanation.in_run import InRun, ReplayDiffers, with_run
 from keet.explanation.statement import Authorship, Statement
-from keet.explanation.whole_run import (
-    InRun,
-    ReplayDiffers,
-    WholeRun,
-    whole_run,
-    with_run,
-)
+from keet.explanation.whole_run import WholeRun, whole_run
 from keet.profile import Launch, Profile
 from keet.profile.rules import RuleResult, SpeedupScope
+
+NO_REMEDY = "nothing to do"
 
 
 class Verdict(NamedTuple):
@@ -292,7 +289,7 @@ def _without_code(view: View) -> list[Skipped]:
 
 def _skipped(gap: Gap, coverage: Coverage) -> Skipped:
     if gap.unavailable:
-        return Skipped(gap.label, f"{gap.gives}: this GPU or workload has none", "nothing to do")
+        return Skipped(gap.label, f"{gap.gives}: this GPU or workload has none", NO_REMEDY)
     remedy = coverage.command or coverage.obstacle or "profile again with: keet profile -- COMMAND"
     return Skipped(gap.label, f"not collected: {gap.gives}", remedy)
 
@@ -368,6 +365,8 @@ def texts_of(each: LaunchExplanation) -> list[str]:
 def _run_texts(each: LaunchExplanation) -> Iterator[str]:
     if each.in_run:
         yield each.in_run.text
+        if each.in_run.unlike:
+            yield each.in_run.unlike
     if each.replay:
         yield each.replay.text
         yield from (text for r in each.replay.reasons for text in (r.text, r.how_to_tell))

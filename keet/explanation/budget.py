@@ -48,6 +48,8 @@ class Piece(NamedTuple):
     """Source lines to show, by file and number."""
     group: str = ""
     """Where there is no room for the first of a group, the others make no sense."""
+    needs: str = ""
+    """A group of earlier pieces without which this one would mislead."""
 
 
 Compose = Callable[[Sequence[Piece]], str]
@@ -58,7 +60,7 @@ def fit(pieces: Iterable[Piece], compose: Compose, budget: int) -> str:
     chosen: list[Piece] = []
     begun: dict[str, bool] = {}
     for piece in pieces:
-        if not begun.get(piece.group, True):
+        if not (begun.get(piece.group, True) and begun.get(piece.needs, True)):
             continue
         fits = count_tokens(compose([*chosen, piece])) <= budget
         if not (fits or chosen):  # not even the first one: a part of it is better than nothing

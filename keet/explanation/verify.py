@@ -25,7 +25,7 @@ from keet.explanation.spelled import spelled_numbers
 from keet.profile import Launch
 from keet.units import Quantity
 
-_NOT_MEASURED = re.compile(
+NOT_MEASURED = re.compile(
     r"\b(?:would|could|should|might|may|can|expect\w*|estimat\w*|if|ideal(?:ly)?|target|goal"
     r"|potential\w*|possible|assum\w+|maximum|max|peak|theoretical(?:ly)?|limit|at best|capable"
     r"|hardware|optimal|of the available|called|defined|range|typical\w*|usual\w*|granularity"
@@ -370,7 +370,7 @@ def _might_be(claim: Claim) -> bool:
     text, clause = claim.sentence.text, _clause(claim)
     if claim.term:
         clause = clause.replace(text[claim.term.start : claim.term.end], "")
-    return bool(_NOT_MEASURED.search(_OF_PEAK.sub("", clause)))
+    return bool(NOT_MEASURED.search(_OF_PEAK.sub("", clause)))
 
 
 def _unknown_name(term: Term) -> str | None:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.findings import Finding, Place
 from keet.errors import one_line
-from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_text
+from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.budget import Piece, fit
 from keet.profile import Dim3, Launch, Workload
 from keet.render.costed_source import CostedSource
 from keet.render.show import describe_device
-from keet.render.whole_run import reason_texts, run_lines
+from keet.render.whole_run import confidence_of, forecast_of, reason_texts, run_lines
 from keet.units import Quantity
 
-_VERDICT, _RUN, _CAUSES, _SOURCE, _LIMITS, _CHECK, _GAPS = range(7)
+_VERDICT, _RUN, _REASONS, _CAUSES, _SOURCE, _LIMITS, _CHECK, _GAPS = range(8)
 _HEADINGS = {
     _RUN: "## What the whole run spends its time on",
+    _REASONS: "## Causes: why the run differs from the replay",
     _CAUSES: "## Causes, by gain",
     _SOURCE: "## Source lines and what they cost",
     _LIMITS: "## Constraints",
     _CHECK: "## Check afterwards",
     _GAPS: "## Not known",
 }
+_OF_REPLAY = "## Causes seen under replay only"
+"""Instead of the heading above, where the replay is not what happened in the run."""
+_WHY = "why"
+"""The group of the first reason: causes of the replay alone would mislead."""
 _EVIDENCE = 6
 """Numbers of a finding that are told."""
 _UNITS = 6
@@ -44,22 +49,25 @@ def context_text(explanation: Explanation, budget: int, of: int = 1) -> str:
     """The first launch of an explanation in at most `budget` tokens; `of`: launches chosen from."""
     each = explanation.launches[0]
     source = CostedSource(each.launch)
+    headings = _HEADINGS | ({_CAUSES: _OF_REPLAY} if each.replay else {})
 
     def compose(pieces: Sequence[Piece]) -> str:
-        blocks = [_section(number, pieces, source) for number in range(len(_HEADINGS) + 1)]
+        blocks = [_section(number, pieces, source, headings) for number in range(_GAPS + 1)]
         return "\n\n".join(block for block in blocks if block) + "\n"
 
     return fit(_pieces(explanation, each, source, of), compose, budget)
 
 
-def _section(number: int, pieces: Sequence[Piece], source: CostedSource) -> str:
+def _section(
+    number: int, pieces: Sequence[Piece], source: CostedSource, headings: Mapping[int, str]
+) -> str:
     inside = [piece for piece in pieces if piece.section == number]
     if not inside:
         return ""
     # Pieces come by worth; a reader wants cause 1 whole before cause 2.
     texts = [p.text for p in sorted(inside, key=lambda p: p.group) if p.text]
     shown = source.text({line for piece in inside for line in piece.lines})
-    heading = [_HEADINGS[number]] if number in _HEADINGS else []
+    heading = [headings[number]] if number in headings else []
     return "\n".join([*heading, *shown, *texts])
 
 
@@ -68,16 +76,21 @@ def _pieces(
 ) -> Iterator[Piece]:
     """Everything that could be told, the most useful first."""
     first, rest = each.findings[:1], each.findings[1:]
+    start = _first_rank(each)
     yield Piece(_VERDICT, _title(each), group="0")
+    yield from _reasons(each)
+    if each.replay:
+        headline = one_line(f"Under replay: {each.verdict.headline}")
+        yield Piece(_VERDICT, headline, group="0 headline", needs=_WHY)
     for finding in first:
-        yield from _cause(1, finding)
+        yield from _cause(start, finding, each)
     yield Piece(_VERDICT, _facts(each, of), group="1")
     yield from _run(explanation, each)
     for finding in first:
         yield from _lines(finding.places)
     yield from _constraints(each)
-    for rank, finding in enumerate(rest, 2):
-        yield from _cause(rank, finding)
+    for rank, finding in enumerate(rest, start + 1):
+        yield from _cause(rank, finding, each)
         yield from _lines(finding.places[:2])
     yield from _check(each)
     yield from _lines(source.hottest[:3])
@@ -96,9 +109,27 @@ def _pieces(
 def _title(each: LaunchExplanation) -> str:
     launch = each.launch
     what = "Kernel " if launch.workload is Workload.KERNEL else ""
-    texts = [each.replay.text] if each.replay else []
-    blocks = (f"# {what}{launch.kernel}", *texts, each.verdict.headline)
+    unlike = each.in_run.unlike if each.in_run else None
+    verdict = f"{each.replay.measured}." if each.replay else each.verdict.headline
+    blocks = (f"# {what}{launch.kernel}", *([unlike] if unlike else []), verdict)
     return "\n\n".join(map(one_line, blocks))
+
+
+def _first_rank(each: LaunchExplanation) -> int:
+    """Of the findings: likely reasons why the run differs from the replay come before them."""
+    return 1 + (len(each.replay.likely_reasons) if each.replay else 0)
+
+
+def _reasons(each: LaunchExplanation) -> Iterator[Piece]:
+    """Why the run differs from the replay, before what the replay shows."""
+    if each.replay is None:
+        return
+    likely = len(each.replay.likely_reasons)
+    for rank, (heading, text, tell) in enumerate(reason_texts(each.replay), 1):
+        mark = f"{rank}." if rank <= likely else "-"
+        group = _WHY if rank == 1 else f"{_WHY} {rank}"
+        yield Piece(_REASONS, one_line(f"{mark} {heading} {text}"), group=group)
+        yield Piece(_REASONS, f"   {one_line(tell)}", group=group)
 
 
 def _facts(each: LaunchExplanation, of: int) -> str:
@@ -126,14 +157,10 @@ def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[Piece]:
     texts = [text for text, launch in run.said if launch is None]
     for text in (" ".join(texts), *run_lines(run, each.launch.id)):
         yield Piece(_RUN, text, group="run")
-    if each.replay:
-        yield Piece(_RUN, "Why the replay of this launch differs from the run:", group="run why")
-        for heading, text in reason_texts(each.replay):
-            yield Piece(_RUN, one_line(f"- {heading} {text}"), group="run why")
 
 
-def _cause(rank: int, finding: Finding) -> Iterator[Piece]:
-    gain = f"{forecast_text(finding)} if fixed, confidence {finding.confidence}"
+def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[Piece]:
+    gain = f"{forecast_of(each, finding)} if fixed, confidence {confidence_of(each, finding)}"
     where = ", ".join(map(_where, finding.places[:_PLACES]))
     told = [
         f"{rank}. {finding.title}: {gain}",
@@ -141,7 +168,8 @@ def _cause(rank: int, finding: Finding) -> Iterator[Piece]:
         f"   Where: {where}" if where else "",
         f"   Why: {one_line(finding.text)}",
     ]
-    yield from (Piece(_CAUSES, text, group=f"cause {rank}") for text in told if text)
+    needs = _WHY if each.replay else ""
+    yield from (Piece(_CAUSES, x, group=f"cause {rank}", needs=needs) for x in told if x)
 
 
 def _where(place: Place) -> str:
@@ -150,7 +178,7 @@ def _where(place: Place) -> str:
 
 def _evidence(each: LaunchExplanation) -> Iterator[Piece]:
     folded = each.folded
-    for rank, finding in enumerate(each.findings, 1):
+    for rank, finding in enumerate(each.findings, _first_rank(each)):
         numbers = [f"{entry.label} {entry}" for entry in finding.evidence[:_EVIDENCE]]
         if numbers:
             told = f"   Evidence: {one_line('; '.join(numbers))}"
@@ -220,16 +248,25 @@ def _limited_by(launch: Launch) -> str:
 
 def _check(each: LaunchExplanation) -> Iterator[Piece]:
     yield Piece(_CHECK, "- The results are the same on the same inputs.", group="check 0")
-    duration = each.launch.get("duration")
-    if duration:
-        told = f"- Profile again (keet profile -- COMMAND): it takes less than {duration}."
-        yield Piece(_CHECK, told, group="check 1")
+    if told := _faster(each):
+        yield Piece(_CHECK, f"- Profile again (keet profile -- COMMAND): {told}.", group="check 1")
     moved = [f"{e.label} (now {e})" for f in each.findings[:1] for e in f.evidence[:3]]
     if moved:
-        told = f"- If cause 1 is gone, these have moved: {one_line('; '.join(moved))}."
+        numbers, rank = one_line("; ".join(moved)), _first_rank(each)
+        told = f"- If cause {rank} is gone, these have moved: {numbers}."
         yield Piece(_CHECK, told, group="check 2")
     if each.healthy:
         yield Piece(_CHECK, "- What is to be kept is as it was.", group="check 3")
+
+
+def _faster(each: LaunchExplanation) -> str | None:
+    """The time to beat: that of the run where the replay differs from it."""
+    if each.replay is None:
+        duration = each.launch.get("duration")
+        return f"it takes less than {duration}" if duration else None
+    known_by = each.in_run.known_by if each.in_run else None
+    whose = "this launch takes" if known_by == "launch" else "launches like this one take"
+    return f"in the plain run {whose} less than {each.replay.plain}"
 
 
 def _gaps(

@@ -132,7 +132,8 @@ class RunDocument(Document):
     path: str | None = Field(description="the table that was read; null: it is in the snapshot")
     launches: int
     busy: QuantityDocument = Field(
-        description="microseconds in which the GPU ran at least one kernel, over all GPUs"
+        description="microseconds in which the GPU ran at least one kernel, over all GPUs; the "
+        "sum of all durations where `overlap_known` is false"
     )
     total: QuantityDocument = Field(
         description="sum of all durations; more than `busy` where kernels overlap"
@@ -141,8 +142,13 @@ class RunDocument(Document):
         description="from the start of the first kernel to the end of the last one"
     )
     wall_seconds: float | None = Field(description="of the whole program in that run")
-    covered_pct: float = Field(
-        description="per cent of the GPU time that the launches of the report stand for"
+    overlap_known: bool = Field(
+        description="whether the table tells which kernels ran at the same time"
+    )
+    gpus: int | None = Field(description="that ran kernels; null: not known")
+    covered_pct: float | None = Field(
+        description="per cent of the GPU time that the launches of the report stand for; null: "
+        "the report holds ranges or graphs, and the table does not tell what is in them"
     )
     kernels: list[RunKernelDocument] = Field(description="the largest share first")
     managed_bytes: int | None = Field(description="managed memory that the program allocated")
@@ -153,7 +159,9 @@ class RunDocument(Document):
     evidence: dict[str, EvidenceDocument]
 
 
-class ShowLaunch(Document):
+class ShowLaunch(PartlyFilled):
+    optional: ClassVar[frozenset[str]] = frozenset({"run_share_pct", "run_launches"})
+
     id: int
     kernel: str = Field(description="short stable name")
     kernel_full: str
@@ -173,6 +181,14 @@ class ShowLaunch(Document):
     sections: list[str]
     values: dict[str, QuantityDocument] = Field(
         description="by catalog id; what the report does not hold is left out"
+    )
+    run_share_pct: float | None = Field(
+        default=None,
+        description="per cent of the run's GPU time, by the launches that this one stands for; "
+        "null: the run has no such kernel",
+    )
+    run_launches: float | None = Field(
+        default=None, description="of the run that this one stands for"
     )
 
 

@@ -10,11 +10,18 @@ from rich.text import Text
 
 from keet.analysis.ceilings import Ceiling
 from keet.analysis.findings import Finding, Place
-from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_text
-from keet.profile import Dim3, Launch
+from keet.explanation.analyst import NO_REMEDY, Explanation, LaunchExplanation
+from keet.profile import Dim3
 from keet.render.show import describe_device
 from keet.render.source_text import source_lines
-from keet.render.whole_run import replay_view, run_view, stands_for
+from keet.render.whole_run import (
+    confidence_of,
+    forecast_of,
+    replay_view,
+    run_view,
+    stands_for,
+    unlike_view,
+)
 
 _BARS = 5
 _LEAST = 0.05
@@ -47,6 +54,7 @@ def _launch(
     each: LaunchExplanation, width: int, *, in_run: bool = False
 ) -> Iterator[RenderableType]:
     yield _title(each, in_run=in_run)
+    yield from unlike_view(each.in_run)
     if each.replay:
         yield from replay_view(each.replay)
     yield Padding(Text(each.verdict.headline, style="bold"), (0, 0, 0, 2), expand=False)
@@ -56,7 +64,7 @@ def _launch(
             yield _bar(ceiling, width)
     for number, finding in enumerate(each.findings, 1):
         yield ""
-        yield from _finding(number, finding, each.launch)
+        yield from _finding(number, finding, each)
         if each.statement:
             from keet.render.statement import why_view
 
@@ -93,13 +101,13 @@ def _bar(ceiling: Ceiling, width: int) -> Text:
     )  # fmt: skip
 
 
-def _finding(number: int, finding: Finding, launch: Launch) -> Iterator[RenderableType]:
+def _finding(number: int, finding: Finding, each: LaunchExplanation) -> Iterator[RenderableType]:
     yield Text.assemble(
         f"{number}. ", (finding.title, _STYLE[finding.confidence]),
-        f"  {forecast_text(finding)}", (f"  confidence: {finding.confidence}", "dim"),
+        f"  {forecast_of(each, finding)}", (f"  confidence: {confidence_of(each, finding)}", "dim"),
     )  # fmt: skip
     yield Padding(Text(finding.text), (0, 0, 0, 3), expand=False)
-    lines = source_lines(launch)
+    lines = source_lines(each.launch)
     for place in finding.places[:_PLACES]:
         yield Padding(_place(place, lines), (0, 0, 0, 3), expand=False)
     yield Padding(Text.assemble(("→ ", "bold"), finding.action), (0, 0, 0, 3), expand=False)
@@ -127,7 +135,8 @@ def _closing(explanation: Explanation) -> list[RenderableType]:
     lines = [*_verified(explanation)]
     if skipped:
         lines.append(Text(f"Not judged, for want of: {', '.join(skipped)}", style="yellow"))
-        lines.append(Text(f"To judge that too: {next(iter(skipped.values())).remedy}"))
+        remedies = [s.remedy for s in skipped.values() if s.remedy != NO_REMEDY]
+        lines += [Text(f"To judge that too: {remedy}") for remedy in remedies[:1]]
     return [*lines, *_without_code(explanation)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.findings import Finding, Place
-from keet.explanation.analyst import Explanation, LaunchExplanation, forecast_text
+from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.profile import Dim3
 from keet.render.excerpt import around, indentation, language, runs
 from keet.render.markdown import code, fence, prose, table
@@ -18,7 +18,14 @@ from keet.render.statement_markdown import (
     why_markdown,
 )
 from keet.render.statement_text import dropped_claims, numbers_told, statements
-from keet.render.whole_run import replay_markdown, run_markdown, stands_for
+from keet.render.whole_run import (
+    confidence_of,
+    forecast_of,
+    replay_markdown,
+    run_markdown,
+    stands_for,
+    unlike_markdown,
+)
 from keet.version import __version__
 
 _UNITS = 5
@@ -50,6 +57,7 @@ def _heading(explanation: Explanation) -> Iterator[str]:
 def _launch(each: LaunchExplanation, *, in_run: bool) -> Iterator[str]:
     # "#3" would be a link to an issue.
     yield f"### Launch {each.launch.id}: {code(each.launch.kernel)}"
+    yield from unlike_markdown(each.in_run)
     if each.replay:
         yield from replay_markdown(each.replay)
     yield f"**{prose(each.verdict.headline)}**"
@@ -59,7 +67,7 @@ def _launch(each: LaunchExplanation, *, in_run: bool) -> Iterator[str]:
         yield table(["unit", "of its peak"], rows)
     lines = source_lines(each.launch)
     for rank, finding in enumerate(each.findings, 1):
-        yield from _finding(rank, finding, lines)
+        yield from _finding(rank, finding, each, lines)
         yield from why_markdown(each, finding.id)
     if each.healthy:
         yield "**Well:**\n\n" + "\n".join(f"- {prose(note.text)}" for note in each.healthy)
@@ -83,9 +91,11 @@ def _shape(size: Dim3) -> str:
     return "×".join(str(n) for i, n in enumerate(size) if n > 1 or i == 0)
 
 
-def _finding(rank: int, finding: Finding, lines: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    forecast = prose(forecast_text(finding))
-    yield f"#### {rank}. {prose(finding.title)}: {forecast}, confidence {finding.confidence}"
+def _finding(
+    rank: int, finding: Finding, each: LaunchExplanation, lines: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    forecast, confidence = prose(forecast_of(each, finding)), confidence_of(each, finding)
+    yield f"#### {rank}. {prose(finding.title)}: {forecast}, confidence {confidence}"
     yield prose(finding.text)
     places = finding.places[:_PLACES]
     if places:

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from keet.analysis.replay_reasons import ReasonId, Status
 from keet.evidence import Evidence
-from keet.explanation.whole_run import InRun, KernelRow, ReplayDiffers, WholeRun
+from keet.explanation.in_run import InRun, ReplayDiffers
+from keet.explanation.whole_run import KernelRow, WholeRun
 from keet.profile.run_table import RECORDER_NAMES
 from keet.render.documents import (
     Document,
@@ -29,14 +30,28 @@ class InRunDocument(Document):
         description="of the run; a fraction where profiled launches share some that the table "
         "does not tell apart"
     )
-    share_pct: float = Field(description="per cent of the run's GPU time")
+    share_pct: float = Field(
+        description="per cent of the run's GPU time (of all durations: see `run.overlap_known`)"
+    )
     busy: QuantityDocument = Field(description="microseconds: GPU time of these launches")
     plain_duration: QuantityDocument | None = Field(
         description="microseconds that this launch took in the run"
     )
     known_by: Literal["launch", "shape", "kernel"] | None = Field(
-        description="`plain_duration` is of that very launch, or the median (else the average) of "
-        "launches with this kernel and shape, or of all launches of the kernel"
+        description="`plain_duration` is of the launch with this number, kernel and shape, or the "
+        "median (else the average) of launches with this kernel and shape, or of all launches of "
+        "the kernel"
+    )
+    launches_of_shape: int | None = Field(
+        description="of the run, with the shape of this launch; null: all of `launches`, or it "
+        "is not known"
+    )
+    alike_pct: float | None = Field(
+        description="per cent of `busy` in launches that took half to twice as long as this one; "
+        "null: not known"
+    )
+    warning: str | None = Field(
+        description="set where `alike_pct` is below 50: findings may not hold for the others"
     )
     evidence: list[str] = Field(description="ids in the launch's `evidence`")
 
@@ -75,7 +90,9 @@ def run_document(run: WholeRun) -> RunDocument:
         total=_microseconds(run.total),
         span=_maybe(run.span),
         wall_seconds=table.wall_s,
-        covered_pct=float(run.covered.value),
+        overlap_known=table.overlap_known,
+        gpus=table.gpus,
+        covered_pct=None if run.ranges else float(run.covered.value),
         kernels=[_kernel(row) for row in run.kernels],
         managed_bytes=table.managed_bytes,
         migrations=(MigrationsDocument(**table.migrations._asdict()) if table.migrations else None),
@@ -107,6 +124,9 @@ def in_run_document(found: InRun) -> InRunDocument:
         busy=_microseconds(found.busy),
         plain_duration=_maybe(found.plain),
         known_by=found.known_by,
+        launches_of_shape=int(found.of_shape.value) if found.of_shape else None,
+        alike_pct=float(found.alike.value) if found.alike else None,
+        warning=found.unlike,
         evidence=[piece.id for piece in found.evidence],
     )
 

@@ -10,7 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from keet.analysis.coverage import Coverage, Gap, keet_program, ncu_arguments
+from keet.analysis.coverage import Coverage, Gap, keet_command, ncu_arguments, run_notes
+from keet.explanation.run_texts import whole_time
 from keet.profile import Device, Dim3, Launch, Profile, RunPositions, Workload
 from keet.units import Quantity, format_number
 
@@ -32,7 +33,8 @@ def show_view(
     profile: Profile, coverage: Coverage, launches: Sequence[Launch], width: int, *, cut: int = 0
 ) -> Group:
     """The report, and a table of those launches in the order given; `cut` more were too many."""
-    table = _launch_table(launches, width, profile.in_run)
+    known = profile.in_run if profile.run and profile.run.busy_ns else None
+    table = _launch_table(launches, width, known)
     parts: list[RenderableType] = [_heading(profile), *_run(profile), table]
     parts += [Text(line, style="dim") for line in _footnotes(profile, cut, width)]
     parts += ["", *_coverage(coverage, width)]
@@ -59,14 +61,14 @@ def _heading(profile: Profile) -> Group:
         lines.append(Text(f"snapshot of {origin.path}", style="dim"))
     if command := _command(profile):
         lines.append(Text(command, style="dim"))
-    notes = [*origin.notes, *([profile.run_problem] if profile.run_problem else [])]
+    notes = [*origin.notes, *run_notes(profile)]
     lines += [Text(f"note: {note}", style="yellow") for note in notes]
     return Group(*lines)
 
 
 def _command(profile: Profile) -> str | None:
-    if (program := keet_program(profile)) is not None:
-        return f"keet profile -- {program}"
+    if (command := keet_command(profile)) is not None:
+        return command
     arguments = ncu_arguments(profile)
     return f"ncu {arguments}" if arguments else None
 
@@ -185,8 +187,9 @@ def _one_decimal(quantity: Quantity | None) -> str:
 
 def _footnotes(profile: Profile, cut: int, width: int) -> list[str]:
     lines = ["% of peak, over elapsed cycles (L1: over its active cycles); - is not measured"]
-    if profile.run:
-        lines.append("Run %: of the run's GPU time, by the launches that this one stands for")
+    if profile.run and profile.run.busy_ns:
+        whole = whole_time(profile.run)
+        lines.append(f"Run %: of {whole}, by the launches that this one stands for")
     if width < WIDE:
         lines.append(f"from {WIDE} columns on: shared memory and occupancy too")
     lines += [] if profile.run else _totals(profile)

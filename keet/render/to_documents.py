@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from keet.analysis.coverage import Coverage
+from keet.analysis.coverage import Coverage, run_notes
 from keet.catalog import MetricSpec
 from keet.profile import Device, Launch, Metric, Profile, Value
 from keet.render.documents import (
@@ -48,7 +48,7 @@ _NOTHING: dict[str, Any] = {}
 
 def report_document(profile: Profile) -> ReportDocument:
     provenance = profile.provenance._asdict()
-    notes = [*provenance.pop("notes"), *([profile.run_problem] if profile.run_problem else [])]
+    notes = [*provenance.pop("notes"), *run_notes(profile)]
     return ReportDocument(**provenance, notes=notes, launch_count=len(profile.launches))
 
 
@@ -113,7 +113,19 @@ def _show_launch(profile: Profile, launch: Launch) -> ShowLaunch:
         rule_results=len(launch.rules),
         sections=list(launch.sections),
         values={key: quantity_document(q) for key, q in values.items() if q is not None},
+        **_in_run(profile, launch),
     )
+
+
+def _in_run(profile: Profile, launch: Launch) -> dict[str, Any]:
+    positions = profile.in_run
+    if positions is None or not positions.table.busy_ns:
+        return _NOTHING
+    position = positions.of(launch.id)
+    return {
+        "run_share_pct": 100 * position.busy_ns / positions.table.busy_ns if position else None,
+        "run_launches": position.launches if position else None,
+    }
 
 
 def metrics_document(

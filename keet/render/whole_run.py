@@ -11,17 +11,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from keet.analysis.replay_reasons import REASON_NAMES, Reason
+from keet.analysis.findings import Finding
+from keet.analysis.replay_reasons import REASON_NAMES
 from keet.errors import one_line
-from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.whole_run import (
-    KernelRow,
-    ReplayDiffers,
-    WholeRun,
-    launches_text,
-    share_text,
-    together,
-)
+from keet.explanation.analyst import LaunchExplanation, forecast_text
+from keet.explanation.in_run import InRun, ReplayDiffers
+from keet.explanation.run_texts import launches_text, share_text
+from keet.explanation.whole_run import KernelRow, WholeRun, together
+from keet.profile import Workload
 from keet.render.markdown import code, prose, table
 
 ROWS = 8
@@ -48,7 +45,7 @@ def rows_of(run: WholeRun, most: int) -> list[KernelRow]:
 def profiled_text(row: KernelRow) -> str:
     """`#0, #3`: the launches of the report that stand for the row."""
     if not row.profiled:
-        return "not profiled"
+        return "-" if row.in_range else "not profiled"
     if row.members:
         return f"{sum(bool(r.profiled) for r in row.members)} of {len(row.members)} profiled"
     named = ", ".join(f"#{launch}" for launch in row.profiled[:_NAMED])
@@ -64,8 +61,21 @@ def spread_text(row: KernelRow) -> str:
     return f"{row.shortest} to {row.longest} per launch"
 
 
+def forecast_of(each: LaunchExplanation, finding: Finding) -> str:
+    """Of the replay, where that is not the run: nothing is known of what it would gain there."""
+    forecast = forecast_text(finding)
+    return f"{forecast} under replay" if each.replay else forecast
+
+
+def confidence_of(each: LaunchExplanation, finding: Finding) -> str:
+    return f"{finding.confidence}, for the replay only" if each.replay else finding.confidence
+
+
 def stands_for(each: LaunchExplanation) -> str:
-    return each.in_run.text if each.in_run else "not in the table of the run"
+    if each.in_run:
+        return each.in_run.text
+    single = each.launch.workload is Workload.KERNEL
+    return "not in the table of the run" if single else "its part of the run is not known"
 
 
 def skipped_texts(run: WholeRun) -> Iterator[str]:
@@ -74,18 +84,16 @@ def skipped_texts(run: WholeRun) -> Iterator[str]:
         yield f"{skipped.kernel} could not be profiled: {skipped.reason}; {skipped.remedy}"
 
 
-def reason_texts(replay: ReplayDiffers) -> Iterator[tuple[str, str]]:
-    """A heading and a sentence for each reason that is not ruled out."""
+def reason_texts(replay: ReplayDiffers) -> Iterator[tuple[str, str, str]]:
+    """Of each reason that is not ruled out: a heading, what speaks for it, how to find out."""
     for reason in replay.open_reasons:
-        yield f"{reason.status.capitalize()}: {REASON_NAMES[reason.id]}.", _reason_text(reason)
-
-
-def _reason_text(reason: Reason) -> str:
-    return f"{_upper(reason.text)}. To tell: {reason.how_to_tell}."
+        heading = f"{reason.status.capitalize()}: {REASON_NAMES[reason.id]}."
+        yield heading, f"{_upper(reason.text)}.", f"To tell: {reason.how_to_tell}."
 
 
 def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """`ncu` begins a sentence as it is."""
+    return text if text.startswith("ncu ") else text[:1].upper() + text[1:]
 
 
 # --- on a terminal
@@ -112,7 +120,7 @@ def _table(run: WholeRun, most: int) -> Table:
     for row in rows_of(run, most):
         shown.add_row(
             share_text(row.share), str(row.launches), str(row.busy), _kernel(row),
-            Text(profiled_text(row), style="" if row.profiled else "yellow"),
+            Text(profiled_text(row), style="" if row.profiled or row.in_range else "yellow"),
         )  # fmt: skip
     return shown
 
@@ -123,10 +131,17 @@ def _kernel(row: KernelRow) -> Text:
     return name.append(f"\n{spread}", style="dim not bold") if spread else name
 
 
+def unlike_view(found: InRun | None) -> Iterator[RenderableType]:
+    """That the launch stands for others which took much longer or shorter."""
+    if found and found.unlike:
+        yield _indented(Text(found.unlike, style="bold yellow"))
+        yield ""
+
+
 def replay_view(replay: ReplayDiffers) -> Iterator[RenderableType]:
     yield _indented(Text(replay.text, style="bold yellow"))
-    for heading, text in reason_texts(replay):
-        yield _indented(Text.assemble((f"{heading} ", "yellow"), text))
+    for heading, text, tell in reason_texts(replay):
+        yield _indented(Text.assemble((f"{heading} ", "yellow"), f"{text} {tell}"))
     yield ""
 
 
@@ -165,9 +180,17 @@ def _unlinked(text: str) -> str:
     return text.replace("Launch #", "Launch ").replace("#", "launch ")
 
 
+def unlike_markdown(found: InRun | None) -> Iterator[str]:
+    if found and found.unlike:
+        yield f"**{prose(found.unlike)}**"
+
+
 def replay_markdown(replay: ReplayDiffers) -> Iterator[str]:
     yield f"**{prose(replay.text)}**"
-    listed = [f"- **{prose(head)}** {prose(text)}" for head, text in reason_texts(replay)]
+    listed = [
+        f"- **{prose(head)}** {prose(f'{text} {tell}')}"
+        for head, text, tell in reason_texts(replay)
+    ]
     if listed:
         yield "\n".join(listed)
 

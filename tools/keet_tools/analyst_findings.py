@@ -25,7 +25,17 @@ def analyst_findings(
     parts: list[Finding | str] = [*each.findings, *_others(each, say)]
     shown, more = one_page(parts, page, _SIZE) if parts else ([], "")
     rows = [part if isinstance(part, str) else _row(case, each, part, say) for part in shown]
-    return say.answer(_replay(each, say), say.headline(each, _HEADLINE), *rows, more)
+    return say.answer(
+        _unlike(each, say), _replay(each, say), say.headline(each, _HEADLINE), *rows, more
+    )
+
+
+def _unlike(each: LaunchExplanation, say: Telling) -> str:
+    """That the launch stands for others which took much longer or shorter."""
+    found = each.in_run
+    if found is None or found.unlike is None:
+        return ""
+    return say.with_ids(found.unlike, found.evidence, each.launch)
 
 
 def _replay(each: LaunchExplanation, say: Telling) -> str:
@@ -34,10 +44,9 @@ def _replay(each: LaunchExplanation, say: Telling) -> str:
     if replay is None:
         return ""
     pieces = (replay.replay, replay.plain, replay.factor)
-    likely = [reason for reason in replay.reasons if reason.status == "likely"]
     reasons = [
         f"Likely {reason.id}: {say.with_ids(reason.text, reason.evidence, each.launch)}."
-        for reason in likely
+        for reason in replay.likely_reasons
     ]
     return " ".join([say.with_ids(replay.text, pieces, each.launch), *reasons])
 
@@ -45,8 +54,9 @@ def _replay(each: LaunchExplanation, say: Telling) -> str:
 def _row(case: Case, each: LaunchExplanation, finding: Finding, say: Telling) -> str:
     places = [_place(each, place, say) for place in finding.places[:3]]
     where = f" Places: {', '.join(places)}." if places else ""
+    forecast = f"{forecast_text(finding)}{' under replay' if each.replay else ''}"
     return (
-        f"- {finding.id} ({finding.confidence}), forecast `{forecast_text(finding)}`: "
+        f"- {finding.id} ({finding.confidence}), forecast `{forecast}`: "
         f"{say.with_ids(shorten(finding.text, _TEXT), finding.evidence, each.launch)}{where} "
         f"Remedy: {shorten(_action(case, finding), _TEXT)}"
     )

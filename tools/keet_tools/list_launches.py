@@ -35,6 +35,8 @@ def _run(each: LaunchExplanation, say: Telling) -> str:
     if found is None:
         return ""
     stands = f", stands for {say(found.launches)} launches, {say(found.share)} of the run"
+    if found.unlike and found.alike:
+        stands += f", of which {say(found.alike)} is in launches about as long"
     if each.replay is None:
         return stands
     return f"{stands}; {say(each.replay.plain)} in the run, so the rest is of the replay alone"

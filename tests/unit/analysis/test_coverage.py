@@ -3,9 +3,11 @@
 The commands of these tests were run on an H200: the reports that they made lack nothing.
 """
 
+from dataclasses import replace
+
 import pytest
 
-from keet.analysis.coverage import find_coverage
+from keet.analysis.coverage import find_coverage, keet_command
 from keet.ingest import read_profile
 from keet.profile import Profile, Provenance
 from tests.conftest import CORPUS, REPORTS, needs_corpus
@@ -147,3 +149,11 @@ def test_ranges_by_either_replay(mode: str) -> None:
     origin = profile.provenance._replace(command_line=line)
     found = keet_command(replace(profile, provenance=origin))
     assert found == "keet profile --range -- ./app --replay-mode kernel"
+
+
+def test_an_option_of_the_program_is_not_one_of_ncu() -> None:
+    profile = read_profile(RUNS / "waits.ncu-rep")
+    line = "ncu --export /t/.keet-profile-a1/report_0.ncu-rep ./app --replay-mode range"
+    origin = profile.provenance._replace(command_line=line)
+    found = keet_command(replace(profile, provenance=origin))
+    assert found == "keet profile -- ./app --replay-mode range"

@@ -424,3 +424,13 @@ def test_real_reports_with_tables_mirror() -> None:
     check_mirrored(found, swapped)
     check_numbers(found)
     assert rows_of(found) == pytest.approx((found.timing.before, found.timing.after))
+
+
+def test_a_run_that_was_cut_short_gives_no_total() -> None:
+    """20 of 400 launches were recorded before the program crashed."""
+    cut = ran(("step", 20, 24_000.0))
+    assert cut.run is not None
+    cut = replace(cut, run=cut.run._replace(complete=False))
+    found = difference(cut, ran(("step", 1, 54_000.0)))
+    assert found.basis != "run"
+    assert any("lacks launches" in reason.text for reason in found.all_reasons)

@@ -1,0 +1,242 @@
+"""What a profiled launch stands for in the run, and whether its replay is what happened there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from keet.analysis.replay import ReplayGap, replay_gap
+from keet.analysis.replay_reasons import Reason, ReplayReasons
+from keet.analysis.view import View
+from keet.evidence import Evidence
+from keet.explanation.run_texts import (
+    PLAIN,
+    count_text,
+    launches_text,
+    maybe_time,
+    share,
+    share_text,
+    time,
+    time_of,
+    whole_time,
+)
+from keet.profile import KernelRun, Launch, Position, Profile, RunPositions
+from keet.profile.run_table import KnownBy
+from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.explanation.analyst import LaunchExplanation
+
+_ALIKE = 0.5
+"""Of the time that a launch stands for: with less of it in launches about as long, the reader is
+told before anything else."""
+_WHOSE: Mapping[KnownBy, str] = {
+    "launch": "{plain}",
+    "shape": "launches like it took {plain}",
+    "kernel": "launches of this kernel{shapes} took about {plain} each",
+}
+
+
+class InRun(NamedTuple):
+    """What one launch stands for."""
+
+    launches: Evidence
+    share: Evidence
+    busy: Evidence
+    plain: Evidence | None
+    """What the launch took in the run; None: the table has no time for it."""
+    known_by: KnownBy | None
+    text: str
+    of_shape: Evidence | None = None
+    """Launches of its own shape among them; None: all, or not known."""
+    alike: Evidence | None = None
+    """Per cent of `busy` in launches that took half to twice as long; None: not known."""
+    unlike: str | None = None
+    """Set where most of that time is in launches that took much longer or shorter."""
+    others: tuple[Evidence, ...] = ()
+    """What else the texts cite."""
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        found = (self.launches, self.share, self.busy, self.plain, self.of_shape, self.alike)
+        return (*(piece for piece in found if piece is not None), *self.others)
+
+
+class ReplayDiffers(NamedTuple):
+    """The replay of a launch took much longer or shorter than the launch in the run."""
+
+    replay: Evidence
+    plain: Evidence
+    factor: Evidence
+    """How many times as long the longer of both is."""
+    ratio: float
+    """Time in the run over time under replay."""
+    measured: str
+    """Both times."""
+    reasons: tuple[Reason, ...]
+
+    @property
+    def text(self) -> str:
+        return f"{self.measured}: what follows explains the replay, not the run."
+
+    @property
+    def open_reasons(self) -> tuple[Reason, ...]:
+        """Those that are not ruled out, likely ones first."""
+        return tuple(reason for reason in self.reasons if reason.status != "ruled_out")
+
+    @property
+    def likely_reasons(self) -> tuple[Reason, ...]:
+        return tuple(reason for reason in self.reasons if reason.status == "likely")
+
+
+def with_run(told: Sequence[LaunchExplanation], profile: Profile) -> tuple[LaunchExplanation, ...]:
+    """Each launch with what it stands for in the run, and whether its replay differs from it."""
+    positions = profile.in_run
+    if positions is None or not positions.table.busy_ns:
+        return tuple(told)
+    reasons, shapes = ReplayReasons(profile, positions), Shapes(profile, positions)
+    return tuple(_launch_with_run(each, positions, reasons, shapes) for each in told)
+
+
+def _launch_with_run(
+    each: LaunchExplanation, positions: RunPositions, reasons: ReplayReasons, shapes: Shapes
+) -> LaunchExplanation:
+    position = positions.of(each.launch.id)
+    if position is None:
+        return each
+    found = in_run_of(each.view, position, shapes)
+    gap = replay_gap(each.launch, position)
+    differs = gap and _differs(each.view, gap, position, found, (reasons, shapes))
+    return each._replace(in_run=found, replay=differs)
+
+
+class Shapes:
+    """Launch shapes of the run, as the table tells them."""
+
+    def __init__(self, profile: Profile, positions: RunPositions) -> None:
+        self.table = positions.table
+        self._names = {n: name for name, ids in positions.profiled.items() for n in ids}
+        self._repeated = Counter(map(self._key, profile.launches))
+        self._rows: dict[tuple[object, ...], KernelRun] = {
+            (k.name, k.grid, k.block): k for k in self.table.kernels
+        }
+        self._shapeless = {k.name for k in self.table.kernels if not k.grid}
+
+    def _key(self, launch: Launch) -> tuple[object, ...]:
+        return self._names.get(launch.id), launch.grid, launch.block
+
+    def row(self, launch: Launch) -> KernelRun | None:
+        """Of its kernel and shape; None: the table has none, or several launches repeat it."""
+        key = self._key(launch)
+        return None if self._repeated[key] > 1 else self._rows.get(key)
+
+    def lacks(self, launch: Launch) -> bool:
+        """The table tells shapes apart, and the run has no launch of this one."""
+        name = self._names.get(launch.id)
+        told = name is not None and name not in self._shapeless
+        return told and self._key(launch) not in self._rows
+
+
+def in_run_of(view: View, position: Position, shapes: Shapes) -> InRun:
+    book, table = view.ledger, shapes.table
+    launches = book.derived(
+        "run_launches",
+        Quantity(position.launches, ""),
+        "launches of the run that this launch stands for",
+    )
+    busy = time(book, "run_busy_time", position.busy_ns, f"{time_of(table)} of these launches")
+    whole = time(book, "run_whole_time", table.busy_ns, f"{time_of(table)} of the run")
+    of_whole = share(book, "run_share", busy, whole, f"share of {whole_time(table)}")
+    plain = maybe_time(book, "run_duration", position.plain_ns, "duration in the run")
+    text = f"stands for {launches_text(launches)}, {share_text(of_whole)} of {whole_time(table)}"
+    found = InRun(launches, of_whole, busy, plain, position.known_by, text, others=(whole,))
+    return _with_alike(_with_shape(found, view, position, shapes), view, position)
+
+
+def _with_shape(found: InRun, view: View, position: Position, shapes: Shapes) -> InRun:
+    """How much of it is in launches of its own shape, where it stands for others too."""
+    if shapes.lacks(view.launch):
+        return found._replace(text=f"{found.text} (none of its shape)")
+    row = shapes.row(view.launch) if position.shapes > 1 else None
+    if row is None:
+        return found
+    book, (whole,) = view.ledger, found.others
+    count = book.derived(
+        "run_launches_of_shape", Quantity(row.launches, ""), "launches of this shape in the run"
+    )
+    own = time(book, "run_shape_time", row.busy_ns, "time of the launches of this shape")
+    of_shape = share(book, "run_shape_share", own, whole, "share of the launches of this shape")
+    text = f"{found.text} ({count_text(count)} of its shape: {share_text(of_shape)})"
+    return found._replace(text=text, of_shape=count, others=(*found.others, own, of_shape))
+
+
+def _with_alike(found: InRun, view: View, position: Position) -> InRun:
+    if position.alike is None or position.alike_ns is None or found.plain is None:
+        return found
+    book = view.ledger
+    near = time(book, "run_alike_time", position.alike_ns, "time of launches about as long")
+    alike = share(book, "run_alike_share", near, found.busy, "share of launches about as long")
+    found = found._replace(alike=alike, others=(*found.others, near))
+    return found if position.alike >= _ALIKE else _with_warning(found, alike, view, position)
+
+
+def _with_warning(found: InRun, alike: Evidence, view: View, position: Position) -> InRun:
+    book = view.ledger
+    shortest = maybe_time(book, "run_shortest", position.shortest_ns, "shortest launch")
+    longest = maybe_time(book, "run_longest", position.longest_ns, "longest launch")
+    mean = time(
+        book, "run_mean", position.total_ns / position.launches, "average duration in the run"
+    )
+    spread = f"{shortest} to {longest}, " if shortest and longest else ""
+    text = (
+        f"This launch took {found.plain} in the run. Launches between half and twice as long make "
+        f"up {share_text(alike)} of the time that it stands for: the "
+        f"{launches_text(found.launches)} took {spread}{mean} on average. What follows may not "
+        "hold for the others."
+    )
+    cited = tuple(piece for piece in (shortest, longest, mean) if piece is not None)
+    return found._replace(unlike=text, others=(*found.others, *cited))
+
+
+def launch_facts(profile: Profile, positions: RunPositions) -> Iterator[tuple[int, Evidence]]:
+    """Numbers of each launch that a text may cite."""
+    shapes = Shapes(profile, positions)
+    for launch in profile.launches:
+        if position := positions.of(launch.id):
+            view = View(launch)
+            yield from ((launch.id, piece) for piece in in_run_of(view, position, shapes).evidence)
+            if gap := replay_gap(launch, position):
+                yield launch.id, _factor(view, gap)
+
+
+def _differs(
+    view: View,
+    gap: ReplayGap,
+    position: Position,
+    found: InRun,
+    known: tuple[ReplayReasons, Shapes],
+) -> ReplayDiffers | None:
+    replay, plain = view.get("duration"), found.plain
+    if replay is None or plain is None:
+        return None
+    reasons, shapes = known
+    factor = _factor(view, gap, replay, plain)
+    told = reasons.of(view, gap, position)
+    others = ", none of this shape," if shapes.lacks(view.launch) else ""
+    whose = _WHOSE[position.known_by or "kernel"].format(plain=plain, shapes=others)
+    longer = "as long in the run" if gap.run_is_longer else "as long under replay"
+    text = (
+        f"Under ncu's replay this launch took {replay}; {PLAIN[shapes.table.recorder]}, {whose} "
+        f"({_times(factor)} {longer})"
+    )
+    return ReplayDiffers(replay, plain, factor, gap.ratio, text, told)
+
+
+def _factor(view: View, gap: ReplayGap, *times: Evidence) -> Evidence:
+    label = "longer time over shorter time"
+    return view.ledger.derived("replay_factor", Quantity(gap.factor, "x"), label, *times)
+
+
+def _times(factor: Evidence) -> str:
+    return f"{factor.value:,.0f}x" if factor.value >= 9.95 else f"{factor.value:.1f}x"

@@ -1,0 +1,61 @@
+"""Words for times and shares of a run, with their evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keet.analysis.ledger import Book
+from keet.evidence import Evidence
+from keet.profile import RunTable
+from keet.profile.run_table import Recorder
+from keet.units import Quantity
+
+PLAIN: Mapping[Recorder, str] = {
+    "cupti": "in the plain run",
+    "nsys": "in the run that Nsight Systems recorded",
+    "ncu": "when ncu measured its duration alone",
+    "file": "in the run",
+}
+
+
+def time_of(table: RunTable) -> str:
+    """What the times of a table are: without starts and ends, the busy time is not known."""
+    return "GPU time" if table.overlap_known else "sum of durations"
+
+
+def whole_time(table: RunTable) -> str:
+    """What shares are of."""
+    return "the run's GPU time" if table.overlap_known else "the sum of all durations"
+
+
+def share_text(share: Evidence) -> str:
+    """Per cent with the digits that tell a small share from none, and a large one from all."""
+    value = share.value
+    if 0 < value < 0.05:
+        return "<0.1%"
+    return f"{share:.1f}" if 0 < value < 9.95 or 99.5 <= value < 99.95 else f"{share:.0f}"
+
+
+def launches_text(launches: Evidence) -> str:
+    """`1 launch`, `400 launches`; a part of one where launches can't be told apart."""
+    number = count_text(launches)
+    return f"{number} launch{'' if number == '1' else 'es'}"
+
+
+def count_text(launches: Evidence) -> str:
+    whole = float(launches.value).is_integer()
+    return f"{launches.value:,.0f}" if whole else f"{launches.value:,.1f}"
+
+
+def time(book: Book, name: str, nanoseconds: float, label: str, *sources: Evidence) -> Evidence:
+    return book.derived(name, Quantity(nanoseconds, "ns"), label, *sources)
+
+
+def maybe_time(book: Book, name: str, nanoseconds: float | None, label: str) -> Evidence | None:
+    return None if nanoseconds is None else time(book, name, nanoseconds, label)
+
+
+def share(book: Book, name: str, part: Evidence, whole: Evidence, label: str) -> Evidence:
+    """Per cent that one time is of another."""
+    value = 100 * part.value / whole.value if whole.value else 0.0
+    return book.derived(name, Quantity(value, "%"), label, part, whole)
