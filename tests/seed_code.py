@@ -19,7 +19,10 @@ SEED = TESTS / "data" / "sass" / "code_cache.tar"
 
 def reports() -> list[Path]:
     samples = (TESTS.parent / "kernels_samples").glob("*/*.ncu-rep*")
-    return sorted([*samples, *(TESTS / "data" / "reports").glob("*.ncu-rep*")])
+    tests = [
+        path for name in ("reports", "runs") for path in (TESTS / "data" / name).glob("*.ncu-rep*")
+    ]
+    return sorted([*samples, *tests])
 
 
 def plant(cache: Path) -> None:

@@ -18,7 +18,7 @@ WHERE = "tests/data/runs"
 
 
 def report(name: str) -> Path:
-    return Path(WHERE, f"{name}.ncu-rep")
+    return Path(WHERE, f"{name}.ncu-repz")
 
 
 def explained(keet: Keet, name: str) -> dict[str, object]:
@@ -52,7 +52,7 @@ def test_flags_in_managed_memory_show_only_in_the_plain_run(keet: Keet) -> None:
 
 
 def test_the_large_launches_that_come_later_are_profiled() -> None:
-    profile = read_profile(RUNS / "growing.ncu-rep")
+    profile = read_profile(RUNS / "growing.ncu-repz")
     assert profile.run is not None
     assert profile.in_run is not None
     (launch,) = profile.launches
@@ -82,7 +82,7 @@ def test_launches_that_were_fused_are_weighed_by_the_run(keet: Keet, tmp_path: P
 
 
 def test_kernels_that_overlap_take_longer_in_a_faster_program(keet: Keet) -> None:
-    serial, together = (read_profile(RUNS / f"streams_{name}.ncu-rep").run for name in
+    serial, together = (read_profile(RUNS / f"streams_{name}.ncu-repz").run for name in
                         ("serial", "together"))  # fmt: skip
     assert serial is not None
     assert together is not None
@@ -97,7 +97,7 @@ def test_a_kernel_that_waits_for_the_host_is_skipped_with_its_reason(keet: Keet)
     run = explained(keet, "waits")["run"]
     assert [each["kernel"] for each in run["skipped"]] == ["wait_for_host"]  # type: ignore[index]
     assert "can't be replayed" in run["skipped"][0]["reason"]  # type: ignore[index]
-    kernels = {launch.kernel for launch in read_profile(RUNS / "waits.ncu-rep").launches}
+    kernels = {launch.kernel for launch in read_profile(RUNS / "waits.ncu-repz").launches}
     assert kernels == {"fill", "before_wait", "after_wait"}
 
 

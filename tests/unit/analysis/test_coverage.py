@@ -134,17 +134,17 @@ RUNS = REPORTS.parent / "runs"
 
 def test_a_range_is_captured_as_a_range_again() -> None:
     """Numbers of single instructions are not to be had for one: nothing else is missing."""
-    profile = read_profile(RUNS / "waits_range.ncu-rep")
+    profile = read_profile(RUNS / "waits_range.ncu-repz")
     assert keet_command(profile) == "keet profile --range -- ./waits range"
     found = find_coverage(profile)
     assert [gap.id for gap in found.gaps if not gap.unavailable] == []
     assert found.command is None
-    assert keet_command(read_profile(RUNS / "waits.ncu-rep")) == "keet profile -- ./waits"
+    assert keet_command(read_profile(RUNS / "waits.ncu-repz")) == "keet profile -- ./waits"
 
 
 @pytest.mark.parametrize("mode", ["--replay-mode range", "--replay-mode=app-range"])
 def test_ranges_by_either_replay(mode: str) -> None:
-    profile = read_profile(RUNS / "waits.ncu-rep")
+    profile = read_profile(RUNS / "waits.ncu-repz")
     line = f"ncu {mode} --export /t/.keet-profile-a1/report_0.ncu-rep ./app --replay-mode kernel"
     origin = profile.provenance._replace(command_line=line)
     found = keet_command(replace(profile, provenance=origin))
@@ -152,7 +152,7 @@ def test_ranges_by_either_replay(mode: str) -> None:
 
 
 def test_an_option_of_the_program_is_not_one_of_ncu() -> None:
-    profile = read_profile(RUNS / "waits.ncu-rep")
+    profile = read_profile(RUNS / "waits.ncu-repz")
     line = "ncu --export /t/.keet-profile-a1/report_0.ncu-rep ./app --replay-mode range"
     origin = profile.provenance._replace(command_line=line)
     found = keet_command(replace(profile, provenance=origin))

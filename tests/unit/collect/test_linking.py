@@ -12,7 +12,7 @@ from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record
 from tests.unit.collect.toolkit import RUNS
 
-WAITS = read_profile(RUNS / "waits.ncu-rep").launches
+WAITS = read_profile(RUNS / "waits.ncu-repz").launches
 SHAPE = ((65536, 1, 1), (256, 1, 1))
 
 

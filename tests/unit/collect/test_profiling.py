@@ -96,7 +96,7 @@ def bench(tmp_path: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def report(name: str) -> str:
-    return str(RUNS / f"{name}.ncu-rep")
+    return str(RUNS / f"{name}.ncu-repz")
 
 
 def test_the_launches_that_matter(bench: Bench) -> None:

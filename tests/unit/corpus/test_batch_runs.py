@@ -80,7 +80,7 @@ def test_rows_know_launches_like_the_profiled_one(tmp_path: Path, out: Path, bat
     batch(tmp_path / "growing.ncu-rep", "-o", out)
     (row,) = asked(out, "SELECT run_time_us, run_alike_us FROM launches WHERE launch_id = 0")
     time, alike = row
-    position = read_profile(RUNS / "growing.ncu-rep").in_run.of(0)  # type: ignore[union-attr]
+    position = read_profile(RUNS / "growing.ncu-repz").in_run.of(0)  # type: ignore[union-attr]
     assert position is not None
     assert position.alike_ns is not None
     assert (time, alike) == (position.busy_ns / 1e3, position.alike_ns / 1e3)

@@ -31,3 +31,4 @@ profile() {  # profile NAME OPTIONS... -- COMMAND...
     profile waits --light --kernel-timeout 15 -- ./waits
     profile waits_range --range -- ./waits range
 } 2>&1 | tee "$out/transcript.txt"
+# Kept compressed, where they were copied to: zstd -19 --rm X.ncu-rep -o X.ncu-repz
