@@ -75,9 +75,9 @@ def test_rows_know_the_run(tree: Path, out: Path, batch: Keet) -> None:
 
 def test_rows_know_launches_like_the_profiled_one(tmp_path: Path, out: Path, batch: Keet) -> None:
     """`expand` was profiled at its largest grid, which makes two thirds of its time."""
-    for name in ("growing.ncu-rep", "growing.run.json"):
+    for name in ("growing.ncu-repz", "growing.run.json"):
         shutil.copy(RUNS / name, tmp_path)
-    batch(tmp_path / "growing.ncu-rep", "-o", out)
+    batch(tmp_path / "growing.ncu-repz", "-o", out)
     (row,) = asked(out, "SELECT run_time_us, run_alike_us FROM launches WHERE launch_id = 0")
     time, alike = row
     position = read_profile(RUNS / "growing.ncu-repz").in_run.of(0)  # type: ignore[union-attr]
