@@ -34,7 +34,7 @@ examples:
 The program runs at least twice: plainly, which is recorded in FILE's .run.json (CUPTI where the
 CUDA toolkit is there, else nsys, else ncu with the duration alone), and under ncu. The kernels that
 make 90 % of the GPU time are profiled, each at its typical launch, and at its longest if that takes
-more than twice as long. keet's exit code is the program's.
+more than twice as long. The program's stdin is empty. keet's exit code is the program's.
 
 Build with nvcc -lineinfo so that the numbers get source lines; Triton kernels have them. For
 --function, nsight-python calls the function in its own process, once to warm up and once under the
@@ -165,11 +165,11 @@ def _check(args: Namespace) -> None:
         raise UsageError(f"{ways[0]} and {ways[-1]} exclude each other; leave one out")
     if args.range and args.kernel:
         raise UsageError("--range profiles all kernels of the range; leave --kernel out")
-    if args.function and (given or args.kernel or args.light or args.ncu or args.ncu_options):
+    if args.function and (ways or args.kernel or args.light or args.ncu or args.ncu_options):
         raise UsageError(
             "nsight-python profiles every kernel of the function, in its own way: leave --kernel, "
-            "--launch-skip, --launch-count, --light, --ncu and --ncu-options out, or profile the "
-            "script: keet profile -- python3 FILE"
+            "--first, --range, --launch-skip, --launch-count, --light, --ncu and --ncu-options "
+            "out, or profile the script: keet profile -- python3 FILE"
         )
 
 
