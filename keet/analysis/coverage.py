@@ -211,6 +211,18 @@ def keet_command(profile: Profile) -> str | None:
     return f"keet profile{' --range' if _is_range_of_keet(profile) else ''} -- {program.strip()}"
 
 
+def made_with(profile: Profile) -> str | None:
+    """The command of keet's that made the report, as far as ncu's command line shows it."""
+    command = keet_command(profile)
+    if command is None or _is_range_of_keet(profile) or "SourceCounters" in _asked(profile):
+        return command
+    return command.replace("keet profile", "keet profile --light", 1)
+
+
+def _asked(profile: Profile) -> str:
+    return profile.provenance.command_line or ""
+
+
 def run_notes(profile: Profile) -> list[str]:
     """Why a table of the run is not used."""
     if profile.run_problem:

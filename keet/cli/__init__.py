@@ -82,10 +82,11 @@ can't be compared; 70 a bug in keet
 class _Parser(ArgumentParser):
     """argparse with keet's manners: one line for an error, and where to read more."""
 
-    takes_program = False
+    program_missing = False
+    """The command takes a program after `--`, and there is none."""
 
     def error(self, message: str) -> NoReturn:
-        hint = "a program stands after --, " if self.takes_program else ""
+        hint = "a program stands after --, " if self.program_missing else ""
         raise UsageError(f"{message}; {hint}see: {self.prog} --help")
 
 
@@ -155,8 +156,9 @@ def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
         formatter_class=RawDescriptionHelpFormatter,
     )
     module.configure(parser)
-    parser.takes_program = hasattr(module, "TAKES_PROGRAM")
-    rest, program = _split_program(rest) if parser.takes_program else (rest, [])
+    takes_program = hasattr(module, "TAKES_PROGRAM")
+    rest, program = _split_program(rest) if takes_program else (rest, [])
+    parser.program_missing = takes_program and not program
     try:
         parsed = parser.parse_intermixed_args(rest)
     except SystemExit:  # --help was printed; errors are raised by `_Parser`

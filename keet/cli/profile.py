@@ -45,7 +45,11 @@ profiler (pip install 'keet[collect]'; ncu 2026.2.1 or newer).
 def configure(parser: ArgumentParser) -> None:
     parser.usage = "keet profile [options] -- COMMAND ..."
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="the report (default: PROGRAM.ncu-rep)"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="the report (default: PROGRAM.ncu-rep, or PROGRAM_2.ncu-rep … if it exists)",
     )
     parser.add_argument("-f", "--force", action="store_true", help="replace FILE if it exists")
     _add_choice(parser)
@@ -142,7 +146,9 @@ def _duration(text: str) -> float:
 
 
 def _count(text: str) -> int:
-    return 0 if text == "0" else positive(text)
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise ArgumentTypeError(f"{text!r} must be an integer from 0 on")
+    return int(text)
 
 
 def run(args: Namespace) -> int:
@@ -226,7 +232,7 @@ def _command(args: Namespace, report: Path) -> list[str]:
     from keet.collect import ncu_command
 
     request = _request(args)
-    if request.launch_skip is None and request.launch_count is None:
+    if request.launch_skip is None and request.launch_count is None and not request.as_range:
         _note("this is for the first launch of each kernel; the choice by time needs a plain run")
     return ncu_command(args.ncu or "ncu", request, report)
 
@@ -250,6 +256,7 @@ def _profile_program(args: Namespace, report: Path) -> int:
     from keet.collect import Options, find_ncu, profile_program
 
     _check_program(args.program[0])
+    _check_stdin()
     options = Options(
         plain=not args.no_plain_run,
         first=args.first,
@@ -264,6 +271,19 @@ def _profile_program(args: Namespace, report: Path) -> int:
     if status:
         _note(f"{args.program[0]} failed with exit code {status} after its kernels ran")
     return status
+
+
+def _check_stdin() -> None:
+    """Several runs can't read one input, as in `keet profile -- ./app < input.txt`."""
+    import os
+    import stat
+
+    try:
+        from_file = stat.S_ISREG(os.fstat(0).st_mode)
+    except OSError:
+        return
+    if from_file:
+        _note("the program gets no standard input; give it a file: sh -c './app < input.txt'")
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def record_with_ncu(
     command = duration_command(program, ncu, report, log, clock_control)
     done = run(command, log, lambda _: None, limits)
     if not whole_launches(report):
-        raise failure(program, done.log, done.status)
+        raise failure(program, done)
     launches = read_profile(report).launches
     about = RunTable(
         (),

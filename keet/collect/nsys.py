@@ -40,7 +40,7 @@ def export_command(report: Path, database: Path) -> list[str]:
 def find_nsys() -> str:
     found = shutil.which("nsys")
     if found is None:
-        raise NoRecorder("there is no nsys")
+        raise NoRecorder("nsys is not installed")
     return found
 
 

@@ -59,7 +59,7 @@ def record_plain_run(
 ) -> PlainRun:
     """`folder`: for files that are needed meanwhile. `otherwise`: the last way to time launches."""
     reasons: list[str] = []
-    for record in (_with_cupti, _with_nsys):
+    for name, record in {"CUPTI": _with_cupti, "nsys": _with_nsys}.items():
         try:
             found = record(program, folder)
         except NoRecorder as reason:
@@ -67,8 +67,10 @@ def record_plain_run(
             continue
         if found.records:
             return found
-        reasons.append("no launch was recorded")
-    progress(f"{'; '.join(reasons)}: timing the launches with ncu instead, one at a time")
+        reasons.append(f"{name} saw no kernel launch")
+    progress(
+        f"{'; '.join(reasons)}; running the program again under ncu, to time each launch alone"
+    )
     return otherwise()
 
 

@@ -30,8 +30,9 @@ from keet.collect.plain_run import (
     run_program,
 )
 from keet.collect.planning import Options, Plan, counted, make_plan, told_plan, told_run
-from keet.collect.problems import program_status
+from keet.collect.problems import NO_GPU, program_status
 from keet.collect.running import Attempt, Limits, complaint, failure, run, whole_launches
+from keet.collect.tools import has_gpu
 from keet.errors import NotAvailable, ProgramFailed, UsageError
 from keet.ingest import read_profile
 from keet.ingest.run_table import table_path, write_run_table
@@ -55,6 +56,8 @@ def profile_program(
 
     Returns the program's exit code: not 0 when it failed after its kernels were profiled.
     """
+    if not has_gpu():  # before the program runs for an hour
+        raise NotAvailable(str(NO_GPU))
     with _workshop(report) as folder:
         return _Profiling(request, report, ncu, options, progress, folder).run()
 
@@ -300,8 +303,7 @@ class _Profiling:
     def _no_report(self) -> NotAvailable | ProgramFailed:
         """What is known of the run is kept all the same."""
         self._keep_table_alone()
-        log, status = (self._last.log, self._last.status) if self._last else ("", 0)
-        problem = failure(self._request.program, log, status)
+        problem = failure(self._request.program, self._last or Attempt(0, ""))
         if self._skipped:
             names = ", ".join(each.kernel for each in self._skipped)
             problem = NotAvailable(f"no kernel could be profiled ({names}); {self._remedy()}")

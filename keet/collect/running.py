@@ -17,14 +17,12 @@ from typing import IO, NamedTuple
 
 from keet.collect.plain_run import Progress, exit_code, stderr_file, stop
 from keet.collect.problems import (
-    NO_GPU,
     first_error,
     nothing_profiled,
     program_status,
     recognise,
 )
 from keet.collect.processes import programs_below
-from keet.collect.tools import has_gpu
 from keet.errors import IngestError, NotAvailable, ProgramFailed
 from keet.ingest import read_profile
 
@@ -208,20 +206,24 @@ def complaint(log: str, status: int) -> str | None:
     return said
 
 
-def failure(program: Sequence[str], log: str, status: int) -> NotAvailable | ProgramFailed:
+def failure(program: Sequence[str], attempt: Attempt) -> NotAvailable | ProgramFailed:
     """Why there is no report: keet's words for what is known, else ncu's own."""
+    log = attempt.log
     if problem := recognise(log):
         return NotAvailable(str(problem))
     code = program_status(log)
     if code is not None:
         return ProgramFailed(
             f"{program[0]} failed with exit code {code} before a kernel was profiled; "
-            f"{'run it alone first: it has to succeed without ncu' if has_gpu() else NO_GPU}",
+            "run it alone first: it has to succeed without ncu",
             code,
         )
-    if not has_gpu():  # what the program said of that has gone to stderr
-        return NotAvailable(str(NO_GPU))
     if problem := nothing_profiled(log):
         return NotAvailable(str(problem))
-    said = first_error(log) or f"it ended with exit code {status} and no message"
+    said = first_error(log) or f"it ended with exit code {attempt.status}{_last_words(attempt)}"
     return NotAvailable(f"ncu wrote no report: {said}; see: keet doctor")
+
+
+def _last_words(attempt: Attempt) -> str:
+    """What ncu or the program printed; where it was not kept back, it stands above already."""
+    return f" and said last: {attempt.said[-1][:200]}" if attempt.said else " and no message"

@@ -30,11 +30,15 @@ def find_ncu(asked_for: str | None = None) -> str:
     raise NotAvailable(f"ncu is not on the PATH; {_INSTALL}")
 
 
+_DEVICES = ("/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl-gpu", "/dev/nvgpu")
+"""Of the driver on servers and desktops, under WSL, and on Jetson boards."""
+
+
 def has_gpu() -> bool:
     """Whether the driver lists a GPU; without its own tool, whether the driver is there at all."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return Path("/dev/nvidiactl").exists()
+        return any(Path(device).exists() for device in _DEVICES)
     try:
         done = subprocess.run([tool, "-L"], capture_output=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.replay import ReplayGap, replay_gap
+from keet.analysis.replay import DIFFERS, ReplayGap, replay_gap
 from keet.analysis.replay_reasons import Reason, ReplayReasons
 from keet.analysis.view import View
 from keet.evidence import Evidence
@@ -150,8 +150,18 @@ def in_run_of(view: View, position: Position, shapes: Shapes) -> InRun:
     of_whole = share(book, "run_share", busy, whole, f"share of {whole_time(table)}")
     plain = maybe_time(book, "run_duration", position.plain_ns, "duration in the run")
     text = f"stands for {launches_text(launches)}, {share_text(of_whole)} of {whole_time(table)}"
+    text = f"{_shorter(view.launch, position, plain)}{text}"
     found = InRun(launches, of_whole, busy, plain, position.known_by, text, others=(whole,))
     return _with_alike(_with_shape(found, view, position, shapes), view, position)
+
+
+def _shorter(launch: Launch, position: Position, plain: Evidence | None) -> str:
+    """Of a short launch, ncu reports much more than it took in the run, and replay_gap allows for
+    that: without a word, the times of the title and of the run would not add up."""
+    short = plain is not None and launch.rank_time > DIFFERS * plain.value
+    if not short or replay_gap(launch, position):
+        return ""
+    return f"{plain} in the run; "
 
 
 def _with_shape(found: InRun, view: View, position: Position, shapes: Shapes) -> InRun:

@@ -98,8 +98,8 @@ class _Row:
         index, _ = self._columns.get(role, (len(self._cells), ""))
         return self._cells[index].strip() if index < len(self._cells) else ""
 
-    def fail(self, problem: str) -> DamagedReport:
-        return DamagedReport(self._path, f"{self._where}: {problem}", _EXAMPLE)
+    def fail(self, problem: str, remedy: str = _EXAMPLE) -> DamagedReport:
+        return DamagedReport(self._path, f"{self._where}: {problem}", remedy)
 
     def time(self, role: str) -> float | None:
         """Nanoseconds. The unit is in the cell (`1.2 ms`) or in the heading (`total_ms`)."""
@@ -108,7 +108,10 @@ class _Row:
             return None
         unit = found[2] or self._columns[role][1]
         if unit not in _NS:
-            raise self.fail(f"the {role} time {self.text(role)[:40]!r} has no unit (ns, us, ms, s)")
+            raise self.fail(
+                f"the {role} time {self.text(role)[:40]!r} has no unit (ns, us, ms, s)",
+                "put it into the heading, like total_ms or min_ms",
+            )
         value = self._number(found[1], role) * _NS[unit]
         if not 0 <= value <= _LONGEST:
             raise self.fail(f"the {role} time is below zero, or longer than any run")
@@ -126,7 +129,10 @@ class _Row:
         return value
 
     def count(self, role: str) -> int:
-        value = self._number(self.text(role), role)
+        text = self.text(role)
+        if not re.fullmatch(r"[\d,.+]+", text):
+            raise self.fail(f"{role} must be a positive integer, not {text[:40]!r}")
+        value = self._number(text, role)
         if value < 1 or value != int(value):
             raise self.fail(f"{role} must be a positive integer, not {self.text(role)[:40]!r}")
         return int(value)

@@ -69,6 +69,8 @@ def read_run_table(path: Path) -> RunTable:
         raise UnreadableFile(path, "it is not a text file", _MAKE_AGAIN) from None
     if text.lstrip().startswith("{"):
         return table_from_document(_parsed(text, path), path)._replace(path=printable_path(path))
+    if path.name.endswith(SUFFIX):
+        raise _damaged(path, "it is no table that keet wrote")
     from keet.ingest.run_csv import read_run_csv
 
     return read_run_csv(text, path)._replace(path=printable_path(path))

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from keet.analysis.coverage import Coverage, Gap, keet_command, ncu_arguments, run_notes
+from keet.analysis.coverage import Coverage, Gap, made_with, ncu_arguments, run_notes
 from keet.explanation.run_texts import whole_time
 from keet.profile import Device, Dim3, Launch, Profile, RunPositions, Workload
 from keet.units import Quantity, format_number
@@ -67,8 +67,8 @@ def _heading(profile: Profile) -> Group:
 
 
 def _command(profile: Profile) -> str | None:
-    if (command := keet_command(profile)) is not None:
-        return command
+    if (command := made_with(profile)) is not None:
+        return f"made with: {command}"
     arguments = ncu_arguments(profile)
     return f"ncu {arguments}" if arguments else None
 

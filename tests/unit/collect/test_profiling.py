@@ -206,7 +206,10 @@ def test_without_a_recorder_ncu_times_the_launches(
     monkeypatch.setenv("CUDA_INJECTION64_PATH", "/another/tool.so")
     bench.answers({"report": str(REPORTS / "metrics_only.ncu-rep")}, {"report": report("waits")})
     done = bench.profile()
-    assert "CUDA_INJECTION64_PATH is set already; there is no nsys: timing the launches" in done.err
+    assert (
+        "CUDA_INJECTION64_PATH is set already; nsys is not installed; running the program again"
+        in done.err
+    )
     assert "4 launches of 3 kernels" in done.err
     assert "measured by ncu, one launch at a time" in done.err
     assert "gpu__time_duration.sum" in bench.asked()[0]

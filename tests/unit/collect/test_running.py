@@ -162,7 +162,8 @@ def test_no_gpu(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
     smi = fake_ncu(FAILED, code=7).with_name("nvidia-smi")
     smi.write_text("#!/bin/sh\nexit 9\n")
     done = keet("profile", "--no-plain-run", "-o", tmp_path / "r.ncu-rep", "--", "ls", width=200)
-    assert done.code == 7  # the program's own
+    assert done.code == 3  # and the program was not run
+    assert "the program speaks" not in done.err
     assert "there is no GPU that ncu can profile; see: nvidia-smi" in done.err
 
 
