@@ -120,9 +120,9 @@ def test_explain_says_first_where_the_replay_differs(beside: Path, keet: Keet) -
 The run: 513 launches of 4 kernels took 252.6 ms of GPU time (recorded with
 CUPTI in a run without a profiler).
 From its first kernel to its last, the run took 300 ms; the GPU ran no kernel
-for 16% of the run.
-Launch #2 (normalise) took 14.69 us under ncu's replay and 2.41 ms in the plain
-run: its explanation is of the replay.
+for 16% of that time.
+normalise (#2) took 14.69 us under ncu's replay and 2.41 ms in the plain run:
+likely managed or host memory. What is said of it below is of the replay.
 
 Share  Launches     Time  Kernel                      Profiled
 ──────────────────────────────────────────────────────────────────
@@ -136,14 +136,14 @@ Share  Launches     Time  Kernel                      Profiled
     )
     assert (
         """
-wait_for_host could not be profiled: it did not end under replay; try
---replay-mode range
+wait_for_host could not be profiled: it did not end under replay; to profile it:
+try --replay-mode range
 note: the program started another one, which was not recorded
 
 #2 normalise: grid 2048, block 256, 14.69 us; stands for 100 launches, 95% of
 the run's GPU time.
   Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x
-  as long in the run): what follows explains the replay, not the run.
+  as long): what follows explains the replay, not the run.
   Likely: managed or host memory. In the run, kernels caused 1,600 groups of
   page faults, and 104.9 MB of managed memory moved to the GPU; under replay the
   pages stay there. To tell: call cudaMemPrefetchAsync before the launch, or use
@@ -182,15 +182,16 @@ def test_markdown(beside: Path, keet: Keet) -> None:
 | `transpose_tiles` | 1.9% | 400 | 4.88 ms | launch 1 |
 | `transpose_rows` | 0.3% | 10 | 700 us | launch 0 |
 
-- Launch 2 (normalise) took 14.69 us under ncu's replay and 2.41 ms in the plain run: its \
-explanation is of the replay.
-- wait_for_host could not be profiled: it did not end under replay; try --replay-mode range
+- normalise (launch 2) took 14.69 us under ncu's replay and 2.41 ms in the plain run: likely \
+managed or host memory. What is said of it below is of the replay.
+- wait_for_host could not be profiled: it did not end under replay; to profile it: try \
+--replay-mode range
 - Note: the program started another one, which was not recorded
 
 ### Launch 2: `normalise`
 
-**Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x as long in the \
-run): what follows explains the replay, not the run.**
+**Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x as long): what \
+follows explains the replay, not the run.**
 
 - **Likely: managed or host memory.** In the run, kernels caused 1,600 groups of page faults"""
         in result.out
@@ -310,8 +311,8 @@ def test_context_knows_the_run(beside: Path, keet: Keet) -> None:
     text = keet("context", beside).out
     assert text.startswith(
         "# Kernel normalise\n\n"
-        "Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x as long in "
-        "the run).\n"
+        "Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x as long)."
+        "\n"
         "Under replay: No unit is near its peak: exposed latency at tour.cu:48.\n"
         "Measured with Nsight Compute on NVIDIA H200 (cc 9.0, 132 SMs), launch 2 (of 3 that were "
         "profiled, the one with the largest share of the run): it took 14.69 us. It stands for "

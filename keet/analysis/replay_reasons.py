@@ -40,6 +40,8 @@ _SAME_WITHIN = 1.1
 """Kernels, and their largest ratio over the smallest, from which a ratio is common to all."""
 _OVERLAPS, _ALONE = 30.0, 5.0
 """Per cent of the time with other kernels from which it matters, and below which it does not."""
+_HARDLY = 1.05
+"""Kernels at a time below which sharing the GPU costs next to nothing."""
 _FAULT_NS = 10_000.0
 """What a group of page faults is assumed to cost at least. In tests/data/runs/managed (H200) it is
 126 us."""
@@ -294,7 +296,10 @@ class _Case:
         )
         at_once = self._number("run_at_once", self._at_once, "", "kernels at a time, on average")
         small = "less than 1%" if share.value < 1 else f"{share:.0f}"
-        text = f"for {small} of its time in the run, other kernels ran too: {at_once:.1f} at a time"
+        text = (
+            f"for {small} of its time in the run, other kernels ran too; on average {at_once:.1f} "
+            "ran at a time, this one included"
+        )
         return _Answer(self._overlap_status(float(share.value)), text, (share, at_once))
 
     @property
@@ -306,7 +311,7 @@ class _Case:
     def _overlap_status(self, share: float) -> Status:
         """While it ran alone it was not slower than its replay: the rest has to be the overlap. Of
         n kernels that share a GPU, each takes about n times as long at most."""
-        if share < _ALONE:
+        if share < _ALONE or self._at_once < _HARDLY:
             return "ruled_out"
         gap = self._gap
         alone = gap.plain_ns * (1 - share / 100)

@@ -12,7 +12,6 @@ from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.explanation.run_texts import (
     PLAIN,
-    count_text,
     launches_text,
     maybe_time,
     share,
@@ -36,6 +35,9 @@ _WHOSE: Mapping[KnownBy, str] = {
     "shape": "launches like it took {plain}",
     "kernel": "launches of this kernel{shapes} took about {plain} each",
 }
+
+
+_NOT_TOLD_APART = " (the table does not tell the launches of this kernel apart)"
 
 
 class InRun(NamedTuple):
@@ -75,6 +77,8 @@ class ReplayDiffers(NamedTuple):
     measured: str
     """Both times."""
     reasons: tuple[Reason, ...]
+    as_for: int | None = None
+    """Number of an earlier launch that has the same reasons: they are printed once."""
 
     @property
     def text(self) -> str:
@@ -96,7 +100,20 @@ def with_run(told: Sequence[LaunchExplanation], profile: Profile) -> tuple[Launc
     if positions is None or not positions.table.busy_ns:
         return tuple(told)
     reasons, shapes = ReplayReasons(profile, positions), Shapes(profile, positions)
-    return tuple(_launch_with_run(each, positions, reasons, shapes) for each in told)
+    placed = [_launch_with_run(each, positions, reasons, shapes) for each in told]
+    return tuple(_reasons_once(placed))
+
+
+def _reasons_once(told: Sequence[LaunchExplanation]) -> Iterator[LaunchExplanation]:
+    seen: dict[tuple[tuple[str, str], ...], int] = {}
+    for each in told:
+        if each.replay is None:
+            yield each
+            continue
+        said = tuple((reason.status, reason.text) for reason in each.replay.open_reasons)
+        first = seen.setdefault(said, each.launch.id)
+        as_for = None if first == each.launch.id or not said else first
+        yield each._replace(replay=each.replay._replace(as_for=as_for))
 
 
 def _launch_with_run(
@@ -149,8 +166,11 @@ def in_run_of(view: View, position: Position, shapes: Shapes) -> InRun:
     whole = time(book, "run_whole_time", table.busy_ns, f"{time_of(table)} of the run")
     of_whole = share(book, "run_share", busy, whole, f"share of {whole_time(table)}")
     plain = maybe_time(book, "run_duration", position.plain_ns, "duration in the run")
-    text = f"stands for {launches_text(launches)}, {share_text(of_whole)} of {whole_time(table)}"
-    text = f"{_shorter(view.launch, position, plain)}{text}"
+    about, why = ("about ", _NOT_TOLD_APART) if position.assumed else ("", "")
+    text = (
+        f"{_shorter(view.launch, position, plain)}stands for {about}{launches_text(launches)}, "
+        f"{about}{share_text(of_whole)} of {whole_time(table)}{why}"
+    )
     found = InRun(launches, of_whole, busy, plain, position.known_by, text, others=(whole,))
     return _with_alike(_with_shape(found, view, position, shapes), view, position)
 
@@ -158,7 +178,8 @@ def in_run_of(view: View, position: Position, shapes: Shapes) -> InRun:
 def _shorter(launch: Launch, position: Position, plain: Evidence | None) -> str:
     """Of a short launch, ncu reports much more than it took in the run, and replay_gap allows for
     that: without a word, the times of the title and of the run would not add up."""
-    short = plain is not None and launch.rank_time > DIFFERS * plain.value
+    known = position.known_by in ("launch", "shape")
+    short = known and plain is not None and launch.rank_time > DIFFERS * plain.value
     if not short or replay_gap(launch, position):
         return ""
     return f"{plain} in the run; "
@@ -177,7 +198,8 @@ def _with_shape(found: InRun, view: View, position: Position, shapes: Shapes) ->
     )
     own = time(book, "run_shape_time", row.busy_ns, "time of the launches of this shape")
     of_shape = share(book, "run_shape_share", own, whole, "share of the launches of this shape")
-    text = f"{found.text} ({count_text(count)} of its shape: {share_text(of_shape)})"
+    verb = "takes" if count.value == 1 else "take"
+    text = f"{found.text} ({launches_text(count)} of its own shape {verb} {share_text(of_shape)})"
     return found._replace(text=text, of_shape=count, others=(*found.others, own, of_shape))
 
 
@@ -235,10 +257,10 @@ def _differs(
     told = reasons.of(view, gap, position)
     others = ", none of this shape," if shapes.lacks(view.launch) else ""
     whose = _WHOSE[position.known_by or "kernel"].format(plain=plain, shapes=others)
-    longer = "as long in the run" if gap.run_is_longer else "as long under replay"
+    longer = "" if gap.run_is_longer else " under replay"
     text = (
         f"Under ncu's replay this launch took {replay}; {PLAIN[shapes.table.recorder]}, {whose} "
-        f"({_times(factor)} {longer})"
+        f"({_times(factor)} as long{longer})"
     )
     return ReplayDiffers(replay, plain, factor, gap.ratio, text, told)
 

@@ -108,7 +108,13 @@ def _kernel(
     names = {row.kernel, *(n for each in named for n in (each.short, each.full, each.function))}
     facts = [
         *_of_kernel(row, shapes),
-        *(fact for number in row.profiled for fact in launches.get(number, ())),
+        *(
+            fact
+            for number in row.profiled
+            for fact in launches.get(number, ())
+            # What one of several launches stands for is not true of the kernel.
+            if fact.kind == "single" or len(row.profiled) == 1
+        ),
         *_of_single_launches(row, shapes),
     ]
     return Subject(tuple(filter(None, names)), None, tuple(facts))

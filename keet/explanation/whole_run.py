@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.ledger import Book
+from keet.analysis.replay_reasons import REASON_NAMES
 from keet.evidence import Evidence
 from keet.explanation.grounding import Grounding, check_grounding
 from keet.explanation.run_texts import (
@@ -24,6 +25,7 @@ from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.explanation.analyst import LaunchExplanation
+    from keet.explanation.in_run import ReplayDiffers
 
 _OVERLAP = 1.03
 """Durations over busy time from which kernels overlap, and not only touch."""
@@ -228,21 +230,33 @@ def _idle(run: WholeRun) -> Iterator[str]:
     if idle.value >= 100 * _IDLE:
         yield (
             f"From its first kernel to its last, the run took {run.span}; the GPU ran no kernel "
-            f"for {share_text(idle)} of the run."
+            f"for {share_text(idle)} of that time."
         )
 
 
 def _gaps(told: Sequence[LaunchExplanation], book: Book, table: RunTable) -> Iterator[Said]:
-    found = [(each.launch, each.replay) for each in told if each.replay]
-    for launch, gap in found[:_NAMED_GAPS]:
-        key = f"launch_{launch.id}"
-        replay = time(book, f"{key}_replay", float(gap.replay.value), "duration under replay")
-        plain = time(book, f"{key}_plain", float(gap.plain.value), "duration in the run")
-        yield Said(
-            f"Launch #{launch.id} ({launch.kernel}) took {replay} under ncu's replay and {plain} "
-            f"{PLAIN[table.recorder]}: its explanation is of the replay.",
-            launch,
-        )
-    if len(found) > _NAMED_GAPS:
-        more = book.derived("run_more_gaps", Quantity(len(found) - _NAMED_GAPS, ""), "launches")
-        yield Said(f"The replay of {more} more launches differs as much from the run.")
+    """One sentence per kernel whose replay differs from the run, with the likely reason."""
+    by_kernel: dict[str, list[tuple[Launch, ReplayDiffers]]] = defaultdict(list)
+    for each in told:
+        if each.replay:
+            by_kernel[each.launch.kernel].append((each.launch, each.replay))
+    for found in list(by_kernel.values())[:_NAMED_GAPS]:
+        yield _gap(found, book, table)
+    if len(by_kernel) > _NAMED_GAPS:
+        more = book.derived("run_more_gaps", Quantity(len(by_kernel) - _NAMED_GAPS, ""), "kernels")
+        yield Said(f"The replay of {more} more kernels differs as much from the run.")
+
+
+def _gap(found: Sequence[tuple[Launch, ReplayDiffers]], book: Book, table: RunTable) -> Said:
+    launch, gap = found[0]
+    key = f"launch_{launch.id}"
+    replay = time(book, f"{key}_replay", float(gap.replay.value), "duration under replay")
+    plain = time(book, f"{key}_plain", float(gap.plain.value), "duration in the run")
+    likely = " and ".join(REASON_NAMES[reason.id] for reason in gap.likely_reasons)
+    others = ", ".join(f"#{each.id}" for each, _ in found[1:])
+    return Said(
+        f"{launch.kernel} (#{launch.id}) took {replay} under ncu's replay and {plain} "
+        f"{PLAIN[table.recorder]}{f': likely {likely}' if likely else ''}. What is said of it "
+        f"below is of the replay{f', and so for {others}' if others else ''}.",
+        launch,
+    )

@@ -7,7 +7,7 @@ import csv
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from keet.errors import DamagedReport, UnknownFormat
@@ -38,8 +38,15 @@ def read_run_csv(text: str, path: Path) -> RunTable:
     at, columns, rows = _table(lines, path)
     kernels: dict[tuple[str, Dim3 | None, Dim3 | None], KernelRun] = {}
     for number, row in enumerate(rows[at + 1 :], at + 2):
-        kernel = _kernel(_Row(row, columns, f"row {number}", path))
+        found = _Row(row, columns, f"row {number}", path)
+        kernel = _kernel(found)
         key = (kernel.name, kernel.grid, kernel.block)
+        if kernels.get(key) == kernel:
+            raise found.fail(
+                f"the same row of {kernel.name[:80]!r} stands there twice", "remove one"
+            )
+        if _is_sum(kernel, kernels.values()):
+            raise found.fail(f"{kernel.name[:80]!r} is the sum of the rows above", "remove the row")
         kernels[key] = _added(kernels[key], kernel) if key in kernels else kernel
     if not kernels:
         raise UnknownFormat(path, "the table of the run has no row", _EXAMPLE)
@@ -168,6 +175,14 @@ def _kernel(row: _Row) -> KernelRun:
     if not 0.99 * least <= kernel.mean_ns <= 1.01 * most:
         raise row.fail("its total is not that of so many launches between the shortest and longest")
     return kernel
+
+
+_SUMS = ("total", "sum", "all", "overall", "gesamt")
+
+
+def _is_sum(kernel: KernelRun, others: Iterable[KernelRun]) -> bool:
+    """A row for all kernels together: as a kernel it would halve every share."""
+    return kernel.name.lower() in _SUMS and kernel.launches == sum(k.launches for k in others)
 
 
 def _added(one: KernelRun, other: KernelRun) -> KernelRun:

@@ -237,6 +237,7 @@ def _position(launch: Launch, times: _PlainTimes, shares: Sequence[_Share]) -> P
         known_by=known_by,
         profiled_ns=times.profiled_ns or None,
         alike_ns=_alike(shares, plain),
+        assumed=any(share.assumed is not None for share in shares),
     )
 
 

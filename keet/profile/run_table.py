@@ -182,6 +182,10 @@ class Position(NamedTuple):
     """Part of `busy_ns` in launches that took between half and twice as long as this one. None: the
     table does not tell."""
 
+    assumed: bool = False
+    """Several profiled launches share launches that the table does not tell apart: how many and how
+    much time each stands for is assumed from what they took themselves."""
+
     @property
     def alike(self) -> float | None:
         """The same as a share, 0 to 1."""

@@ -8,6 +8,7 @@ from keet.analysis.findings import Finding, Place
 from keet.errors import one_line
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.budget import Piece, fit
+from keet.explanation.run_texts import launches_text
 from keet.profile import Dim3, Launch, Workload
 from keet.render.costed_source import CostedSource
 from keet.render.show import describe_device
@@ -260,7 +261,11 @@ def _check(each: LaunchExplanation) -> Iterator[Piece]:
 
 
 def _faster(each: LaunchExplanation) -> str | None:
-    """The time to beat: that of the run where the replay differs from it."""
+    """The time to beat: that of the run where it is known. One launch that does the work of many
+    takes longer than each of them."""
+    if each.replay is None and each.in_run and not each.in_run.unlike:
+        launches = launches_text(each.in_run.launches)
+        return f"what these {launches} do takes less than {each.in_run.busy} in the run"
     if each.replay is None:
         duration = each.launch.get("duration")
         return f"it takes less than {duration}" if duration else None

@@ -81,11 +81,15 @@ def stands_for(each: LaunchExplanation) -> str:
 def skipped_texts(run: WholeRun) -> Iterator[str]:
     """Why kernels could not be profiled, and what to try."""
     for skipped in run.table.skipped:
-        yield f"{skipped.kernel} could not be profiled: {skipped.reason}; {skipped.remedy}"
+        reason = skipped.reason.removeprefix("it can't be replayed: ")
+        yield f"{skipped.kernel} could not be profiled: {reason}; to profile it: {skipped.remedy}"
 
 
 def reason_texts(replay: ReplayDiffers) -> Iterator[tuple[str, str, str]]:
     """Of each reason that is not ruled out: a heading, what speaks for it, how to find out."""
+    if replay.as_for is not None:
+        yield "Why:", f"as for #{replay.as_for}.", ""
+        return
     for reason in replay.open_reasons:
         heading = f"{reason.status.capitalize()}: {REASON_NAMES[reason.id]}."
         yield heading, f"{_upper(reason.text)}.", f"To tell: {reason.how_to_tell}."
@@ -141,7 +145,7 @@ def unlike_view(found: InRun | None) -> Iterator[RenderableType]:
 def replay_view(replay: ReplayDiffers) -> Iterator[RenderableType]:
     yield _indented(Text(replay.text, style="bold yellow"))
     for heading, text, tell in reason_texts(replay):
-        yield _indented(Text.assemble((f"{heading} ", "yellow"), f"{text} {tell}"))
+        yield _indented(Text.assemble((f"{heading} ", "yellow"), f"{text} {tell}".rstrip()))
     yield ""
 
 
@@ -177,7 +181,7 @@ def _markdown_row(row: KernelRow) -> list[str]:
 
 def _unlinked(text: str) -> str:
     """`#3` would be a link to an issue."""
-    return text.replace("Launch #", "Launch ").replace("#", "launch ")
+    return text.replace("#", "launch ")
 
 
 def unlike_markdown(found: InRun | None) -> Iterator[str]:
@@ -188,7 +192,7 @@ def unlike_markdown(found: InRun | None) -> Iterator[str]:
 def replay_markdown(replay: ReplayDiffers) -> Iterator[str]:
     yield f"**{prose(replay.text)}**"
     listed = [
-        f"- **{prose(head)}** {prose(f'{text} {tell}')}"
+        f"- **{prose(head)}** {prose(_unlinked(f'{text} {tell}'.rstrip()))}"
         for head, text, tell in reason_texts(replay)
     ]
     if listed:

@@ -108,9 +108,9 @@ def test_overlap_and_idle_time(profile_of: ProfileOf) -> None:
     assert said(told)[1:] == [
         "Kernels ran concurrently: their durations add up to 11.17 ms.",
         "From its first kernel to its last, the run took 14.10 ms; the GPU ran no kernel for 50% "
-        "of the run.",
-        "Launch #1 (transpose_tiles<float, 32>) took 12.26 us under ncu's replay and 22.50 us in "
-        "the plain run: its explanation is of the replay.",
+        "of that time.",
+        "transpose_tiles<float, 32> (#1) took 12.26 us under ncu's replay and 22.50 us in the plain "
+        "run: likely concurrent kernels. What is said of it below is of the replay.",
     ]
 
 
@@ -197,7 +197,7 @@ def test_a_launch_that_stands_for_much_longer_ones(profile_of: ProfileOf) -> Non
     told = explained(profile_of(TOUR), own, large)
     found = next(each.in_run for each in told.launches if each.in_run)
     assert found.text == (
-        "stands for 170 launches, 100% of the run's GPU time (160 of its shape: <0.1%)"
+        "stands for 170 launches, 100% of the run's GPU time (160 launches of its own shape take <0.1%)"
     )
     assert found.unlike == (
         "This launch took 14.70 us in the run. Launches between half and twice as long make up "
@@ -215,7 +215,7 @@ def test_a_launch_that_stands_for_others_of_its_length(profile_of: ProfileOf) ->
     told = explained(profile_of(TOUR), own, other)
     found = next(each.in_run for each in told.launches if each.in_run)
     assert found.text == (
-        "stands for 200 launches, 100% of the run's GPU time (160 of its shape: 75%)"
+        "stands for 200 launches, 100% of the run's GPU time (160 launches of its own shape take 75%)"
     )
     assert found.unlike is None
     assert found.alike is not None
@@ -252,13 +252,13 @@ def test_a_launch_that_differs_is_named_first(profile_of: ProfileOf) -> None:
     assert first.launch.id == 2
     assert first.replay is not None
     assert first.replay.text == (
-        "Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x as long in "
-        "the run): what follows explains the replay, not the run."
+        "Under ncu's replay this launch took 14.69 us; in the plain run, 2.41 ms (164x as long): "
+        "what follows explains the replay, not the run."
     )
     assert [reason.id for reason in first.replay.open_reasons] == ["managed_or_host_memory"]
     assert said(told)[1:] == [
-        "Launch #2 (normalise) took 14.69 us under ncu's replay and 2.41 ms in the plain run: its "
-        "explanation is of the replay."
+        "normalise (#2) took 14.69 us under ncu's replay and 2.41 ms in the plain run: likely "
+        "managed or host memory. What is said of it below is of the replay."
     ]
     assert told.grounding.verified == told.grounding.numbers
 
@@ -291,8 +291,21 @@ def test_more_gaps_than_are_named(profile_of: ProfileOf) -> None:
         for each in profile.launches[:5]
     ]
     texts = said(explained(profile, *kernels))
-    assert [text.startswith("Launch #") for text in texts] == [False, True, True, True, False]
-    assert texts[-1] == "The replay of 2 more launches differs as much from the run."
+    named = ["under ncu's replay" in text for text in texts]
+    assert named == [False, True, True, True, False]
+    assert texts[-1] == "The replay of 2 more kernels differs as much from the run."
+
+
+def test_launches_with_the_same_reasons(profile_of: ProfileOf) -> None:
+    """They are named in one sentence, and the reasons are given once."""
+    profile = profile_of("tour_lines.ncu-rep")
+    same = [each for each in profile.launches if each.kernel == "normalise"]
+    assert len(same) == 2
+    rows = [kernel(each.name.full, 1, 10.0, grid=each.grid, block=each.block) for each in same]
+    told = explained(profile, *rows)
+    first, second = (each.replay for each in told.launches if each.replay)
+    assert (first.as_for, second.as_for) == (None, same[0].id)
+    assert said(told)[-1].endswith(f"is of the replay, and so for #{same[1].id}.")
 
 
 def test_a_table_with_one_time_for_launches_of_two_sizes(profile_of: ProfileOf) -> None:
@@ -306,7 +319,7 @@ def test_a_table_with_one_time_for_launches_of_two_sizes(profile_of: ProfileOf) 
     assert small is not None
     assert small.text.startswith(
         "Under ncu's replay this launch took 6.43 us; in the run, launches of this kernel took "
-        "about 1.05 ms each (163x as long in the run)"
+        "about 1.05 ms each (163x as long)"
     )
     average = next(reason for reason in small.reasons if reason.id == "not_typical")
     assert (average.status, average.text) == (

@@ -55,6 +55,8 @@ def test_hand_made_tables(text: str) -> None:
         (f"kernel,launches,total_ms\n{'x' * 200_000},3,1\n", "it is no CSV table"),
         ("kernel,launches,total_ms\ngemm,3,1e999\n", "not a finite number"),
         ("kernel,launches,total_ms\n,3,1\n", "names no kernel"),
+        ("kernel,launches,total_ms\na,3,1\nb,2,1\nTotal,5,2\n", "is the sum of the rows above"),
+        ("kernel,launches,total_ms\na,3,1\na,3,1\n", "stands there twice"),
         ("kernel,launches,total_ms\ngemm,3,\n", "no total time"),
         ("kernel,launches,total_ms\n", "has no row"),
         ("kernel,launches,total_us,min_us\ngemm,160,835,800\n", "its total is not that of so many"),
