@@ -116,7 +116,7 @@ def test_a_push_saves_what_a_pull_request_is_compared_with(job: Job) -> None:
     worse = job("Compare")
     assert worse.code == 1
     assert worse.out.startswith("::error ")
-    assert "gate of 5 % failed" in worse.summary
+    assert "gate of 10 % failed" in worse.summary
     assert (job.folder / "comment.md").read_text(encoding="utf-8") == worse.summary
     job.runs(AFTER)
     same = job("Compare")

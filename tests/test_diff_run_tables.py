@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ SAMPLES = Path("kernels_samples")
 BEFORE, AFTER = (
     Path(f"tests/data/reports/pipeline_{side}.ncu-repz") for side in ("before", "after")
 )
+RUNS = Path("tests/data/runs")
+MANY, ONE = RUNS / "steps_many.ncu-repz", RUNS / "steps_one.ncu-repz"
 _SPENT_BEFORE = """\
 kernel,launches,total_us
 scale,100,1200
@@ -132,8 +135,98 @@ def test_one_table_changes_nothing_but_a_note(keet: Keet, tables: tuple[object, 
     notes = {note["id"]: note["text"] for note in one["comparability"]["notes"]}
     assert notes["run_table"] == (
         "the table of the run is there after and not before, so it is not used: times are those "
-        "under the profiler"
+        "under the profiler; give the other with --run-table-before FILE"
     )
+    other = document(keet, BEFORE, AFTER, *tables[:2])
+    notes = {note["id"]: note["text"] for note in other["comparability"]["notes"]}
+    assert notes["run_table"].endswith("under the profiler; give the other with --run-table FILE")
+
+
+def _run_notes(keet: Keet, *arguments: object) -> list[str]:
+    notes = document(keet, *arguments)["comparability"]["notes"]
+    return [note["text"] for note in notes if note["id"] == "run_table"]
+
+
+def _beside(report: Path, folder: Path, table: Path | None = None, text: str = "") -> Path:
+    """A copy of a report of tests/data/runs with a table beside it."""
+    folder.mkdir(exist_ok=True)
+    copy = folder / report.name
+    copy.write_bytes(report.read_bytes())
+    beside = folder / report.name.replace(".ncu-repz", ".run.json")
+    beside.write_text(table.read_text() if table else text)
+    return copy
+
+
+def test_a_table_beside_the_report_that_is_not_used_is_noted(keet: Keet, tmp_path: Path) -> None:
+    before = _beside(MANY, tmp_path / "before", RUNS / "steps_one.run.json")
+    beside = before.parent / "steps_many.run.json"
+    notes = _run_notes(keet, before, ONE)
+    assert notes == [
+        f"before: {beside} is the table of another profile and is not used; if it does fit: "
+        f"--run-table-before {beside}",
+        "the table of the run after is not used either: times are those under the profiler",
+    ]
+    assert f"note: {notes[1]}" in " ".join(keet("diff", before, ONE).out.split())
+    after = _beside(ONE, tmp_path / "after", RUNS / "steps_many.run.json")
+    beside = after.parent / "steps_one.run.json"
+    (note,) = _run_notes(keet, MANY, after)[:1]
+    assert note.startswith("after: ")
+    assert note.endswith(f"; if it does fit: --run-table {beside}")
+    assert len(_run_notes(keet, before, after)) == 2
+
+
+def test_a_broken_table_beside_the_report_is_noted(keet: Keet, tmp_path: Path) -> None:
+    after = _beside(ONE, tmp_path / "after", text="{")
+    notes = _run_notes(keet, MANY, after)
+    assert len(notes) == 2
+    assert notes[0].startswith("after: the table of the run is not used: ")
+    fits = document(keet, MANY, after, "--run-table", RUNS / "steps_one.run.json")
+    assert fits["verdict"]["basis"] == "run"
+
+
+def test_a_side_of_several_reports_keeps_tables_beside_them(
+    keet: Keet, tables: tuple[object, ...]
+) -> None:
+    """--run-table is refused for a side of several reports, so it is not advised."""
+    again = Path("tests/data/reports/pipeline_again.ncu-repz")
+    (note,) = _run_notes(keet, BEFORE, AFTER, *tables[2:], "--before-run", again)
+    assert note.endswith("under the profiler; keep a table beside each report of the other side")
+
+
+# --- the number of a cause
+
+
+def _causes(told: dict[str, Any]) -> list[str]:
+    return [a["what"] for p in told["pairs"] for a in p["attribution"] if a["finding"]]
+
+
+def test_a_cause_is_shown_by_its_own_number(keet: Keet, tmp_path: Path) -> None:
+    """It once said `waiting at barriers: new; sectors of global accesses 76,032 → 33,792`."""
+    many, one = (shutil.copy(report, tmp_path) for report in (MANY, ONE))
+    told = document(keet, many, one)
+    assert _causes(told) == [
+        "waiting at barriers: new; Barrier share of warp cycles 0.0% → 39.7%",
+        "too short a kernel: gone; Duration 2.53 us → 54.62 us",
+    ]
+    assert told["grounding"]["dropped"] == []
+
+
+def test_short_launches_are_counted_in_the_run(keet: Keet) -> None:
+    """`Duration 2.53 us → 54.62 us` under `8.59x faster` read as slower."""
+    told = document(keet, MANY, ONE)
+    (cause,) = _causes(told)
+    assert cause == "too short a kernel: gone; 400 launches of 1.15 us → 1 of 53.44 us"
+    (evidence,) = [a["evidence"] for a in told["pairs"][0]["attribution"] if a["finding"]]
+    assert len(evidence) == 5  # with the share of the difference
+    assert told["grounding"]["dropped"] == []
+    back = _causes(document(keet, ONE, MANY))
+    assert "too short a kernel: new; 1 launch of 53.44 us → 400 of 1.15 us" in back
+
+
+def test_short_launches_are_counted_as_the_user_says(keet: Keet, tmp_path: Path) -> None:
+    many, one = (shutil.copy(report, tmp_path) for report in (MANY, ONE))
+    causes = _causes(document(keet, many, one, "--times", "400:1"))
+    assert "too short a kernel: gone; 400 launches of 2.53 us → 1 of 54.62 us" in causes
 
 
 def test_an_explanation_against_a_report_uses_the_tables(keet: Keet, tmp_path: Path) -> None:
@@ -239,8 +332,9 @@ def test_no_total_where_launches_were_fused(keet: Keet) -> None:
     assert verdict["speedup"] is verdict["before"] is verdict["after"] is None
     assert verdict["headline"] == (
         "No total can be given: kernels were fused or split, and the reports do not hold all "
-        "launches; profile both with keet profile, which records the whole run, name tables of "
-        "the runs with --run-table, or say how often each is launched: --times N:M."
+        "launches; profile both with keet profile, which records the whole run, name the tables "
+        "of both runs: --run-table-before FILE --run-table FILE, or say how often each is "
+        "launched: --times N:M."
     )
     (pair,) = told["pairs"]
     assert pair["verdict"]["headline"].startswith("1.67x faster per launch: 169.4 us → 101.2 us; ")

@@ -206,7 +206,9 @@ def test_several_gpus_are_told_one_by_one(
     first = json.loads(keet("top", tmp_path, "--format", "json").out)["opportunities"][0]
     assert first["saved_share"] == pytest.approx(first["saved_us"] / first["time_us"])
     assert f"793.7 us ({first['saved_share']:.1%})" in "".join(lines)
-    assert lines[8].startswith("Shares are of the time on each one's own GPU; ranked by the share")
+    told = " ".join(lines[8:12])
+    assert told.startswith("The whole run is known for none of these reports: each launch counts")
+    assert " Shares are of the time on each one's own GPU; ranked by the share" in told
     page = keet("top", tmp_path, "--format", "markdown").out
     assert "- GPU 0: 1.02 ms in 1 launch" in page
     one = keet("top", tmp_path, "--device", "GPU 3").out.splitlines()
@@ -369,8 +371,13 @@ def test_files_are_written_whole(store: Path, keet: Keet, tmp_path: Path) -> Non
         (["query", "OUT", "COPY launches TO 'x.csv'"], "give one SELECT"),
         (["query", "OUT", "SELECT 1", "--format", "parquet"], "name it with: -o"),
         (["query", "OUT", "--format", "parquet", "-o", "x.parquet"], "needs SQL"),
-        (["query", "tests", "SELECT 1"], "this is no store"),
-        (["top", "tests"], "make one with: keet batch DIR -o"),
+        *(
+            ([command, folder], f"keet: {folder} is a {kind}, not a store; make one: {then}\n")
+            for command in ("top", "query", "insights")
+            for folder, kind in (("tests", "folder"), ("tests/data/runs", "folder of reports"))
+            for then in (f"keet batch {folder} -o store, then keet top store",)
+        ),
+        (["top", PATHS[0]], f"this is a report, not a store; see: keet explain {PATHS[0]}\n"),
         (["top", "OUT", "--kernel", "zzz"], "matches none of"),
         (["top", "OUT", "--device", "zzz"], "matches none of NVIDIA H200"),
         (["top", "OUT", "--by", "phase"], "invalid choice"),

@@ -33,7 +33,7 @@ examples:
   keet diff before.ncu-rep after.ncu-rep
   keet diff report.ncu-rep --launch 0:3                     two launches of one report
   keet diff runs/main/ runs/branch/                         several runs a side: less noise
-  keet diff baseline:main after.ncu-rep --gate 5            exit 1 if 5 % slower beyond the noise
+  keet diff baseline:main after.ncu-rep --gate 10           exit 1 if 10 % slower beyond the noise
   keet diff baseline:main after.ncu-rep --gate 0 --metric launch__registers_per_thread
   keet diff before.ncu-rep after.ncu-rep --format markdown -o comment.md
   keet diff before.ncu-rep after.ncu-rep --times 300:1      300 launches became one

@@ -7,6 +7,7 @@ busy times of units overlap; each says how much less (or more) that unit had to 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -94,6 +95,10 @@ class Change(NamedTuple):
     after: Evidence
 
     @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        return (self.before, self.after)
+
+    @property
     def fell(self) -> float:
         return float(self.before.value) - float(self.after.value)
 
@@ -122,6 +127,35 @@ def _counts(unit: str, label: str) -> bool:
     return word is not None and word in label.lower()
 
 
+class LaunchTimes(NamedTuple):
+    """How many launches the times of a pair are of, and how long one takes on average."""
+
+    counted: Change
+    each: Change
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        counted, each = self.counted, self.each
+        return (counted.before, each.before, counted.after, each.after)
+
+    @property
+    def as_many(self) -> bool:
+        return math.isclose(self.counted.before.value, self.counted.after.value)
+
+    def __str__(self) -> str:
+        """`400 launches of 1.15 us → 1 of 53.44 us`"""
+        one, other = (count_text(each) for each in (self.counted.before, self.counted.after))
+        noun = "launch" if one == "1" else "launches"
+        return f"{one} {noun} of {self.each.before} → {other} of {self.each.after}"
+
+
+def count_text(number: Evidence) -> str:
+    """A fraction where several profiled launches share launches that nothing tells apart."""
+    value = float(number.value)
+    digits = 0 if abs(value - round(value)) < 0.05 or value >= 100 else 1
+    return f"{value:,.{digits}f}"
+
+
 Share = Callable[[Part], tuple[float, tuple[Evidence, ...]] | None]
 """A part of a launch's time, 0 to 1, and what it was computed from."""
 
@@ -129,7 +163,7 @@ Share = Callable[[Part], tuple[float, tuple[Evidence, ...]] | None]
 class Account:
     """Both sides of a pair, with a book for what is computed from both."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is known of a pair
         self,
         before: Sequence[Part],
         after: Sequence[Part],
@@ -137,10 +171,13 @@ class Account:
         name: str,
         *,
         whole_run: bool = False,
+        launches: LaunchTimes | None = None,
     ) -> None:
         self.before, self.after = tuple(before), tuple(after)
         self.whole_run = whole_run
         """The parts stand for launches of a run, other numbers of them on the two sides."""
+        self.launches = launches
+        """None: launches are compared one by one."""
         self.book = book
         self.name = name
         """Tells the pair's evidence from that of other pairs."""

@@ -115,8 +115,9 @@ def _causes(account: Account, saved: float) -> Iterator[Attribution]:
 
 
 def _told(cause: Cause, share: Evidence | None) -> Attribution:
-    evidence = (cause.change.before, cause.change.after)
-    text = f"{cause.label}: {cause.became}; {cause.change}"
+    shown = cause.shown_by
+    text = f"{cause.label}: {cause.became}{f'; {shown}' if shown else ''}"
+    evidence = shown.evidence if shown else ()
     unit = cause.on.told.verdict.limiter
     return Attribution("cause", text, unit, share, evidence, cause.id)
 

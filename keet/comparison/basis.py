@@ -12,7 +12,12 @@ from keet.comparison.run_reasons import run_reasons
 from keet.comparison.sides import Side, all_captured
 from keet.comparison.timing import Timing, total
 from keet.comparison.weighing import Weighing, suspected, without_tables
-from keet.comparison.whole_run import WholeRun
+from keet.comparison.whole_run import SIDES, WholeRun
+
+_UNDER_PROFILER = "times are those under the profiler"
+_IF_IT_FITS = "; if it does fit: "
+"""Before the option that `Profile.run_problem` advises."""
+_OPTIONS = ("--run-table-before", "--run-table")
 
 
 def pair_reasons(pairing: Pairing, before: Side, after: Side) -> tuple[Reason, ...]:
@@ -58,13 +63,41 @@ def run_notes(weighing: Weighing, pairings: Sequence[Pairing]) -> Iterator[Reaso
                 "were recorded), so it is not used"
             )
             yield Reason("run_table", "note", text)
-    if before.has_tables != after.has_tables and not (before.cut_short or after.cut_short):
-        has, lacks = ("before", "after") if before.has_tables else ("after", "before")
-        text = (
-            f"the table of the run is there {has} and not {lacks}, so it is not used: times are "
-            "those under the profiler"
-        )
-        yield Reason("run_table", "note", text)
+    yield from (Reason("run_table", "note", text) for text in _not_used(before, after))
+
+
+def _not_used(before: Side, after: Side) -> Iterator[str]:
+    """Tables that are there and do not count."""
+    sides = (before, after)
+    problems = [list(_problems(side, which)) for which, side in enumerate(sides)]
+    if not _within_report(before, after):
+        yield from (text for found in problems for text in found)
+    if before.has_tables == after.has_tables or before.cut_short or after.cut_short:
+        return
+    lacks = 1 if before.has_tables else 0
+    has = SIDES[1 - lacks]
+    if problems[lacks]:
+        yield f"the table of the run {has} is not used either: {_UNDER_PROFILER}"
+        return
+    yield (
+        f"the table of the run is there {has} and not {SIDES[lacks]}, so it is not used: "
+        f"{_UNDER_PROFILER}; {_give_table(sides[lacks], lacks)}"
+    )
+
+
+def _problems(side: Side, which: int) -> Iterator[str]:
+    """Why tables beside the reports of a side are not used, and the option of this side."""
+    found = [run.profile.run_problem for run in side.runs if run.profile.run_problem]
+    for problem in dict.fromkeys(found):
+        what, advises, option = problem.partition(_IF_IT_FITS)
+        advice = option.replace("--run-table", _OPTIONS[which], 1) if len(side.runs) == 1 else ""
+        yield f"{SIDES[which]}: {what}{advises if advice else ''}{advice}"
+
+
+def _give_table(side: Side, which: int) -> str:
+    if len(side.runs) > 1:  # the option is for one report
+        return "keep a table beside each report of the other side"
+    return f"give the other with {_OPTIONS[which]} FILE"
 
 
 def unpaired(pairings: Sequence[Pairing]) -> Iterator[Reason]:

@@ -6,13 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from keet.analysis.findings import Finding
-from keet.catalog import capabilities, findings, metric_named
-from keet.comparison.account import Account, Change, Part
+from keet.analysis.view import View
+from keet.catalog import capabilities, findings, metric_named, metric_with_id, stalls
+from keet.comparison.account import Account, Change, LaunchTimes, Part
 from keet.evidence import Evidence
 from keet.profile import Launch
+from keet.units import Quantity
 
 _MOVED = 0.05
 """Of a finding's number: less is no reason to say that a cause is gone."""
+_AMOUNTS = ("ns", "byte", "sector", "inst", "request", "wavefront", "conflict")
+"""Units of what a launch takes, moves or executes: it depends on how much a launch has to do."""
+_STALL_SHARE = "stall_share_"
 
 
 class Outcome(NamedTuple):
@@ -35,9 +40,8 @@ class Cause(NamedTuple):
     finding: Finding
     """As told by the side where it costs more."""
     on: Part
-    change: Change
-    """The number that shows it, on both sides."""
-
+    shown_by: Change | LaunchTimes | None
+    """The number of the finding on both sides; None where the other side does not have it."""
     whole: bool
     """Only one side has it."""
 
@@ -157,17 +161,32 @@ def _cause(account: Account, finding_id: str, saved: float) -> Cause | None:
         return None
     alone = len(here) == len(there) == 1
     changes = list(_changes(finding, there, forwards=saved >= 0, alone=alone))
-    shown_by = changes[:1] if changes else _loads(account, part)
-    if not shown_by or not _has_moved(changes):
+    if not (changes or whole) or not _has_moved(changes):
         return None
-    return Cause(finding_id, saved, finding, part, shown_by[0], whole)
+    return Cause(finding_id, saved, finding, part, _shown_by(account, finding, changes), whole)
 
 
-def _loads(account: Account, part: Part) -> list[Change]:
-    """What the limiting units had to do, where the finding's own numbers can't be compared."""
-    units = part.told.verdict.limiter.split("+")
-    volumes = [volume for unit in units for volume in account.volumes(unit)]
-    return [volume for volume in volumes if volume.moved >= _MOVED]
+def _shown_by(
+    account: Account, finding: Finding, changes: Sequence[Change]
+) -> Change | LaunchTimes | None:
+    """The finding's first number, else what that was computed from: others may be there for many
+    findings. Where launches changed in number, what one of them has to do changed with it."""
+    launches, shown = account.launches, next(_own(finding, changes), None)
+    if shown is None or launches is None or shown.before.unit not in _AMOUNTS:
+        return shown
+    if _is_duration(shown.before):
+        return launches
+    return shown if launches.as_many else None
+
+
+def _own(finding: Finding, changes: Sequence[Change]) -> Iterator[Change]:
+    first = finding.evidence[0]
+    for own in (first.id, *(first.derived_from or ())[:1]):
+        yield from (each for each in changes if own in (each.before.id, each.after.id))
+
+
+def _is_duration(evidence: Evidence) -> bool:
+    return metric_named(evidence.metric) == metric_with_id("duration")
 
 
 def _raised(part: Part) -> tuple[Finding, ...]:
@@ -189,7 +208,21 @@ def _changes(
 
 def _same_number(evidence: Evidence, part: Part) -> Evidence | None:
     ledger = part.told.view.ledger
+    if evidence.metric.startswith(_STALL_SHARE):
+        return _stall_share(part.told.view, evidence)
     known = ledger.known(evidence.metric)
     if known is not None or evidence.derived_from is not None:
         return known
     return ledger.named(evidence.metric, evidence.label)
+
+
+def _stall_share(view: View, evidence: Evidence) -> Evidence | None:
+    """0 % where the report says that no warp waited for this."""
+    reason = evidence.metric.removeprefix(_STALL_SHARE)
+    if share := view.stall(reason):
+        return share
+    found = (view.ledger.named(name, evidence.label) for name in stalls()[reason].metrics)
+    cycles = next((each for each in found if each is not None), None)
+    if not view.stalls or cycles is None or cycles.value:
+        return None
+    return view.ledger.derived(evidence.metric, Quantity(0.0, "%"), evidence.label, cycles)

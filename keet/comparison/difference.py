@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
 from keet.analysis.ledger import Book
-from keet.comparison.account import Account, Part
+from keet.comparison.account import Account, LaunchTimes, Part
 from keet.comparison.attribution import attribute
 from keet.comparison.basis import (
     choose_weighing,
@@ -267,12 +267,28 @@ class _Comparer:
         time of the runs is split as under replay."""
         parts = pair.parts
         in_run = self._weighing.basis == "run"
-        account = Account(*parts, self._book, name, whole_run=in_run)
+        launches = self._launch_times(pair, name)
+        account = Account(*parts, self._book, name, whole_run=in_run, launches=launches)
         told = attribute(account, pair.timing, pair.how, splits=splits) if explains else ()
         return pair._replace(
             attribution=tuple(told),
             outcome=outcome(account),
             limiters=(_limiter(parts[0]), _limiter(parts[1])),
+        )
+
+    def _launch_times(self, pair: PairDifference, name: str) -> LaunchTimes | None:
+        """Where launches are not compared one by one."""
+        runs = self._weighing if isinstance(self._weighing, WholeRun) else None
+        times = runs.durations(pair.pairing) if runs else (pair.timing.before, pair.timing.after)
+        known = [n for n in pair.launches if n]
+        if len(known) < 2 or None in times or pair.basis == "per_launch":
+            return None
+        if not runs and known[0] == known[1]:
+            return None
+        each = [(ns or 0.0) / n for ns, n in zip(times, known, strict=True)]
+        return LaunchTimes(
+            self._evidence.pair_of(name, "launches", "launch", known),
+            self._evidence.pair_of(name, "time of a launch", "ns", each),
         )
 
     def _pair_of_runs(self, runs: WholeRun, pair: PairDifference, name: str) -> PairDifference:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.comparison.account import Change
+from keet.comparison.account import Change, count_text
 from keet.comparison.pairing import How
 from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sides import Side
@@ -63,7 +63,7 @@ def basis_text(difference: Difference) -> str | None:
     if difference.launches is None:
         return None
     before, after = (
-        _count(each) for each in (difference.launches.before, difference.launches.after)
+        count_text(each) for each in (difference.launches.before, difference.launches.after)
     )
     tables = (_run_of(side).table.recorder for side in (difference.before, difference.after))
     recorded = ", ".join(dict.fromkeys(RECORDER_NAMES[each] for each in tables))
@@ -111,16 +111,9 @@ def not_profiled_text(difference: Difference) -> str | None:
 
 def counted_launches(launches: Change, noun: str = " launches") -> str:
     """`400 launches → 1`, or `400 launches` where there are as many."""
-    one, other = (_count(each) for each in (launches.before, launches.after))
+    one, other = (count_text(each) for each in (launches.before, launches.after))
     said = f"{one}{noun[:-2] if noun and one == '1' else noun}"
     return said if one == other else f"{said} → {other}"
-
-
-def _count(number: Evidence) -> str:
-    """A fraction where several profiled launches share launches that nothing tells apart."""
-    value = float(number.value)
-    digits = 0 if abs(value - round(value)) < 0.05 or value >= 100 else 1
-    return f"{value:,.{digits}f}"
 
 
 def pair_headline(pair: PairDifference) -> str:
@@ -154,7 +147,7 @@ def _one_sided(pair: PairDifference, time: Change) -> str:
     word, ns = ("gone", time.before) if pair.pairing.before else ("new", time.after)
     count = ""
     if pair.counted:
-        number = _count(pair.counted.before if pair.pairing.before else pair.counted.after)
+        number = count_text(pair.counted.before if pair.pairing.before else pair.counted.after)
         count = f" ({number} {'launch' if number == '1' else 'launches'})"
     where = {"run": _IN_RUN, "per_launch": _PER_LAUNCH, "reports": ""}[pair.basis]
     return f"{word}: {ns}{where}{count}"

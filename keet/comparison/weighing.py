@@ -42,8 +42,9 @@ class NoTotal(NamedTuple):
     kernels: tuple[str, ...]
     why: str = "the reports do not hold all launches"
     remedy: str = (
-        "profile both with keet profile, which records the whole run, name tables of the runs with "
-        "--run-table, or say how often each is launched: --times N:M"
+        "profile both with keet profile, which records the whole run, name the tables of both "
+        "runs: --run-table-before FILE --run-table FILE, or say how often each is launched: "
+        "--times N:M"
     )
     gated: str = "kernels are gated per launch"
     """What a gate judges instead."""

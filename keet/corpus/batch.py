@@ -44,6 +44,8 @@ class Tally(NamedTuple):
     """Of the launches that say how long they took."""
     runs: int = 0
     """Files whose whole run is known."""
+    placed: int = 0
+    """Of `runs`, those with a launch whose time in the run is known."""
     unused_tables: int = 0
     """Files beside which a table of a run lies that is not theirs, or damaged."""
     seconds: float = 0.0
@@ -258,7 +260,7 @@ class Batch:
             done=1,
             launches=count,
             gpu_seconds=spent,
-            runs=rows.run is not None,
+            **_run_counts(rows.run),
             unused_tables=rows.table_problem is not None,
         )
 
@@ -270,7 +272,7 @@ class Batch:
             record = _record(file, "done", sha256=equal.sha256, launches=owner.launches)
             self._writer.add(_in_run(record, owner.run))
             self._claims.keep(equal.sha256, owner._replace(path=storable(file.path)))
-            self.tally = self.tally.plus(done=1, runs=owner.run is not None)
+            self.tally = self.tally.plus(done=1, **_run_counts(owner.run))
             return
         record = _record(file, "duplicate", sha256=equal.sha256, duplicate_of=owner.path)
         self._writer.add(record._replace(reason=f"it is equal to {one_line(owner.path)}"))
@@ -290,6 +292,11 @@ class Batch:
     def _finish(self, number: int) -> None:
         for decision in self._claims.finished(number):
             self._act(decision)
+
+
+def _run_counts(run: RunTimes | None) -> dict[str, int]:
+    """Of one file, for the tally."""
+    return {"runs": run is not None, "placed": run is not None and run.is_placed}
 
 
 def _microseconds(row: Sequence[object]) -> float:

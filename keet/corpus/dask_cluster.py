@@ -204,6 +204,7 @@ def _added(tally: Tally, chunk: Tally, files: int) -> Tally:
         launches=chunk.launches,
         gpu_seconds=chunk.gpu_seconds,
         runs=chunk.runs,
+        placed=chunk.placed,
         unused_tables=chunk.unused_tables,
     )._replace(worker_memory=max(tally.worker_memory, chunk.worker_memory))
 

@@ -243,6 +243,15 @@ def _head(path: str) -> bytes:
         return file.read(_HEAD) if is_file else b""
 
 
+def is_report_name(name: str) -> bool:
+    return name.lower().endswith(_NAMES)
+
+
+def looks_like_report(path: Path) -> bool:
+    """By its name, or by how it starts."""
+    return is_report_name(path.name) or _is_text_report(_head(str(path)))
+
+
 def _is_text_report(head: bytes) -> bool:
     head = head.removeprefix(b"\xef\xbb\xbf")
     if _SNAPSHOT.match(head):

@@ -27,6 +27,11 @@ class RunTimes(NamedTuple):
     """True: both are GPU time. False: both are sums of durations, in which kernels that ran at the
     same time count in full. None: not known."""
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether a launch of the report has a time in the run; not where it is of a range."""
+        return self.unprofiled_us < self.total_us
+
 
 class FileRows(NamedTuple):
     """The rows of one report, in the order of the columns of `layout`."""

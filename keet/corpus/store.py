@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import shlex
 import shutil
 import tempfile
 import weakref
@@ -182,19 +184,17 @@ def _first_line(problem: Exception) -> str:
 def open_store(path: str | Path) -> Store:
     """Open what `keet batch DIR -o PATH` made. An empty store has views without rows."""
     folder = Path(path).absolute()
-    _check_version(folder)
+    _check_version(folder, Path(path))
     return Store(folder, part_folders(folder))
 
 
-def _check_version(folder: Path) -> None:
+def _check_version(folder: Path, given: Path) -> None:
+    """`given`: the same, as the user wrote it."""
     try:
         about = json.loads((folder / STORE_FILE).read_bytes())
         version = int(about["schema_version"])
     except OSError:
-        raise UsageError(
-            f"{folder}: this is no store (it has no {STORE_FILE}); "
-            f"make one with: keet batch DIR -o {folder}"
-        ) from None
+        raise UsageError(_not_a_store(given)) from None
     except (ValueError, TypeError, KeyError):
         remedy = f"restore {STORE_FILE}, or make a new store with: keet batch DIR -o OUT"
         raise DamagedReport(folder, f"its {STORE_FILE} is not what keet wrote", remedy) from None
@@ -202,3 +202,30 @@ def _check_version(folder: Path) -> None:
         made = about.get("keet", "a newer version")
         problem = f"the store is of version {version} (keet {made}), this keet knows "
         raise UnsupportedVersion(folder, f"{problem}{SCHEMA_VERSION}", "upgrade keet")
+
+
+def _not_a_store(path: Path) -> str:
+    """What it is, and which command the user may have meant."""
+    from keet.corpus.discovery import is_report_name, looks_like_report
+
+    quoted_path = shlex.quote(str(path))
+    if path.is_file():
+        if looks_like_report(path):
+            return f"{path}: this is a report, not a store; see: keet explain {quoted_path}"
+        return f"{path}: this is a file, not a store; make a store with: keet batch DIR -o store"
+    names = _names_in(path)
+    if not names or PARTS in names:
+        make = f"make one with: keet batch DIR -o {quoted_path}"
+        return f"{path}: this is not a store (it has no {STORE_FILE}); {make}"
+    what = "folder of reports" if any(map(is_report_name, names)) else "folder"
+    out = "new_store" if path.name == "store" else "store"
+    make = f"keet batch {quoted_path} -o {out}, then keet top {out}"
+    return f"{path} is a {what}, not a store; make one: {make}"
+
+
+def _names_in(folder: Path) -> list[str]:
+    """Nothing where it can't be listed."""
+    try:
+        return os.listdir(folder)  # noqa: PTH208
+    except OSError:
+        return []

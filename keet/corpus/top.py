@@ -143,7 +143,10 @@ class Top(NamedTuple):
     """Before the limit cut them."""
     opportunities: tuple[Opportunity, ...]
     runs: int = 0
-    """Reports whose whole run is known."""
+    """Reports with launches whose time in the whole run is known."""
+    known_runs: int = 0
+    """Reports whose whole run is known: `runs`, and those whose launches have no time in it, as
+    that of a range."""
 
 
 def find_top(store: Store, selection: Selection) -> Top:
@@ -154,7 +157,7 @@ def find_top(store: Store, selection: Selection) -> Top:
     groups, leaders = find_leaders(store, selection.by, selection.limit, chosen)
     members = find_members(store, selection.by, chosen, leaders)
     found = (_opportunity(each, members[each.key], gpus[each.pool]) for each in leaders)
-    reports, runs = _report_counts(store, chosen)
+    reports, runs, known_runs = _report_counts(store, chosen)
     return Top(
         by=selection.by,
         reports=reports,
@@ -165,6 +168,7 @@ def find_top(store: Store, selection: Selection) -> Top:
         groups=groups,
         opportunities=tuple(found),
         runs=runs,
+        known_runs=known_runs,
     )
 
 
@@ -221,12 +225,20 @@ def _gpu(row: tuple[Any, ...], of_run: tuple[Any, ...] | None) -> Gpu:
     )
 
 
-def _report_counts(store: Store, chosen: Chosen) -> tuple[int, int]:
-    """All, and those whose run is known."""
-    known = "count(DISTINCT report_sha256) FILTER (in_run)" if chosen.has_runs else "0"
-    sql = f"SELECT count(DISTINCT report_sha256), {known} FROM {chosen.source} WHERE named"
-    reports, runs = store.query(sql, chosen.parameters).rows[0]
-    return int(reports), int(runs)
+_REPORTS = """
+SELECT count(*), count(*) FILTER (placed), count(*) FILTER (placed OR sha256 IS NOT NULL)
+FROM (SELECT report_sha256, bool_or(in_run) AS placed FROM {source} WHERE named GROUP BY ALL)
+LEFT JOIN (
+    SELECT DISTINCT sha256 FROM files WHERE status = 'done' AND run_total_us IS NOT NULL
+) ON sha256 = report_sha256
+"""
+
+
+def _report_counts(store: Store, chosen: Chosen) -> tuple[int, int, int]:
+    """All, those with launches that have a time in the run, and those whose run is known."""
+    sql = _REPORTS.format(source=chosen.source)
+    reports, runs, known_runs = store.query(sql, chosen.parameters).rows[0]
+    return int(reports), int(runs), int(known_runs)
 
 
 def _opportunity(leader: Leader, members: Sequence[Member], gpu: Gpu) -> Opportunity:

@@ -33,6 +33,8 @@ class Tally(Protocol):
     @property
     def runs(self) -> int: ...
     @property
+    def placed(self) -> int: ...
+    @property
     def unused_tables(self) -> int: ...
     @property
     def seconds(self) -> float: ...
@@ -117,7 +119,7 @@ def summary_text(tally: Tally, settled: int, strangers: int) -> str:
             f"{duration_text(tally.seconds)} ({rates_text(tally)})"
         )
     if tally.runs:
-        lines.append(f"the whole run is known for {tally.runs:,} of {_count(tally.done, 'file')}")
+        lines.append(known_runs_text(tally.runs, tally.placed, _count(tally.done, "file")))
     if tally.unused_tables:
         tables = _count(tally.unused_tables, "table")
         lines.append(f"{tables} of a run not used; why is in the column reason of files")
@@ -125,6 +127,12 @@ def summary_text(tally: Tally, settled: int, strangers: int) -> str:
         what = "CSV or JSON file is" if strangers == 1 else "CSV and JSON files are"
         lines.append(f"{strangers:,} {what} no report{'' if strangers == 1 else 's'}")
     return "\n".join(lines) + "\n"
+
+
+def known_runs_text(runs: int, placed: int, of_all: str) -> str:
+    """`placed`: those of the runs in which the profiled launches have a time."""
+    part = f", the part that was profiled for {f'{placed:,}' if placed else 'none'}"
+    return f"the whole run is known for {runs:,} of {of_all}{part if placed < runs else ''}"
 
 
 def _count(number: int, noun: str, plural: str = "s") -> str:

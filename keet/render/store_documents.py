@@ -138,7 +138,14 @@ class TopDocument(Document):
     )
     groups: int = Field(description="before --limit cut them")
     opportunities: list[OpportunityDocument]
-    runs: int = Field(description="reports whose whole run is known; the others count as profiled")
+    runs: int = Field(
+        description="reports with launches whose time in the whole run is known; the others count "
+        "as profiled"
+    )
+    known_runs: int = Field(
+        description="reports whose whole run is known: `runs`, and those whose launches have no "
+        "time in it, as a report of a range"
+    )
 
 
 class QueryColumn(Document):

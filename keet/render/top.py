@@ -23,6 +23,7 @@ from keet.render.store_documents import (
     TopDocument,
 )
 from keet.render.top_runs import (
+    about_no_runs,
     about_runs,
     count,
     duration,
@@ -72,7 +73,7 @@ _ORDER = "Shares are of the time on each one's own GPU; ranked by the share that
 def _about(top: TopDocument) -> list[str]:
     """What times and shares are of."""
     order = [_ORDER] if len(top.gpus) > 1 else []
-    return about_runs(top) if top.runs else order
+    return about_runs(top) if top.runs else [about_no_runs(top), *order]
 
 
 def _unbroken(text: str, style: str = "") -> Text:

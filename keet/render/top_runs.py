@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from keet.analysis.replay import DIFFERS
 from keet.errors import one_line
+from keet.render.batch import known_runs_text
 from keet.render.store_documents import GpuDocument, OpportunityDocument, TopDocument
 from keet.units import Quantity
 
@@ -73,7 +74,8 @@ def sections(top: TopDocument) -> list[Section]:
 
 _TITLES: Mapping[str, str] = {
     "run": "Whole runs",
-    "reports": "As profiled, run not known: these times do not compare with those of whole runs",
+    "reports": "As profiled, time in the run not known: these times do not compare with those of "
+    "whole runs",
 }
 
 
@@ -81,13 +83,19 @@ _TITLES: Mapping[str, str] = {
 
 
 def whole_runs(gpu: GpuDocument) -> str:
-    noun = "launch" if gpu.run_launches == 1 else "launches"
-    in_launches = f"in {_amount(gpu.run_launches)} {noun} of {count(gpu.runs, 'whole run')}"
+    return f"{_spent(gpu, gpu.time_us)} {_in_launches(gpu)} of {count(gpu.runs, 'whole run')}"
+
+
+def _spent(gpu: GpuDocument, time_us: float | None) -> str:
     if not gpu.summed_runs:
-        return f"{duration(gpu.time_us)} of GPU time {in_launches}"
+        return f"{duration(time_us)} of GPU time"
     if gpu.summed_runs == gpu.runs:
-        return f"durations add up to {duration(gpu.time_us)} {in_launches}"
-    return f"{duration(gpu.time_us)} {in_launches}"
+        return f"durations add up to {duration(time_us)}"
+    return duration(time_us)
+
+
+def _in_launches(gpu: GpuDocument) -> str:
+    return f"in {_amount(gpu.run_launches)} {'launch' if gpu.run_launches == 1 else 'launches'}"
 
 
 def pool_text(top: TopDocument, gpu: GpuDocument) -> str:
@@ -96,16 +104,21 @@ def pool_text(top: TopDocument, gpu: GpuDocument) -> str:
         return f"{duration(gpu.time_us)} in {count(gpu.launches, 'launch', 'es')}"
     if gpu.basis == "reports":
         return f"{duration(gpu.time_us)} in {count(gpu.launches, 'launch', 'es')}, as profiled"
-    return f"{whole_runs(gpu)} ({gpu.launches:,} profiled){_not_profiled(gpu)}"
+    if not gpu.total_us or not (gpu.not_profiled_us or top.kernel):
+        return f"{whole_runs(gpu)} ({gpu.launches:,} profiled)"
+    return f"{_spent(gpu, gpu.total_us)} in {count(gpu.runs, 'whole run')}: {_parts(top, gpu)}"
 
 
-def _not_profiled(gpu: GpuDocument) -> str:
-    if not gpu.not_profiled_us or not gpu.total_us:
-        return ""
-    share = percent(gpu.not_profiled_us / gpu.total_us)
-    spent = duration(gpu.not_profiled_us)
-    of_all = "all" if gpu.summed_runs else "all GPU time"
-    return f"; kernels that were not profiled took {spent} ({share} of {of_all})"
+def _parts(top: TopDocument, gpu: GpuDocument) -> str:
+    """Of all time; of the profiled kernels only those that --kernel chose."""
+    chosen, missed = f"{duration(gpu.time_us)} {_in_launches(gpu)} of kernels that", ""
+    if gpu.not_profiled_us and gpu.total_us:
+        share = percent(gpu.not_profiled_us / gpu.total_us)
+        missed = f", {duration(gpu.not_profiled_us)} ({share}) in kernels that were not"
+    if top.kernel is None:
+        return f"{chosen} were profiled ({count(gpu.launches, 'launch', 'es')}){missed}"
+    missed = f"{missed} profiled" if missed else ""
+    return f"{chosen} match --kernel ({gpu.launches:,} profiled){missed}"
 
 
 def about_runs(top: TopDocument) -> list[str]:
@@ -115,13 +128,28 @@ def about_runs(top: TopDocument) -> list[str]:
     if left := top.reports - top.runs:
         others = "the other report" if left == 1 else f"the other {left:,} reports"
         lines = [
-            f"The whole run is known for {top.runs:,} of {count(top.reports, 'report')}. "
-            f"The launches of {others} count once, as profiled; times of runs and of single "
-            "launches do not compare."
+            f"{_known_runs(top)}. The launches of {others} count once, as profiled; times of runs "
+            "and of single launches do not compare."
         ]
     order = "Shares are of the time of each one's own line above"
     lines.append(f"{order}; ranked by the share that would be saved.")
     return [*lines, *_about_sums(top), *_about_unknown(top)]
+
+
+def _known_runs(top: TopDocument) -> str:
+    text = known_runs_text(top.known_runs, top.runs, count(top.reports, "report"))
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def about_no_runs(top: TopDocument) -> str:
+    """Where no launch has a time in a run."""
+    once = "each launch counts once, as profiled"
+    if top.known_runs:
+        return f"{_known_runs(top)}: {once}."
+    none = "The whole run is known for none of these reports"
+    if top.reports == 1:
+        none = "The whole run of this report is not known"
+    return f"{none}: {once} (keet profile records the run)."
 
 
 def _about_sums(top: TopDocument) -> list[str]:

@@ -95,6 +95,6 @@ def _notes(counts: list[_Count]) -> Iterator[str]:
     for each in counts:
         if each.runs and not each.is_whole:
             yield (
-                f"the whole run is known for {each.runs:,} of {each.files:,} files on "
-                f"{each.device}: clusters there count launches as profiled"
+                f"the part of the whole run that was profiled is known for {each.runs:,} of "
+                f"{each.files:,} files on {each.device}: clusters there count launches as profiled"
             )

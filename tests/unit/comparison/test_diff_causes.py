@@ -59,6 +59,31 @@ def test_a_finding_has_one_fate() -> None:
             assert len(told) == len(set(told)), name
 
 
+# --- the number that shows it
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_number_of_a_cause_is_of_its_finding(name: str, *, swapped: bool) -> None:
+    """Its first one, or what that was computed from; never the load of a unit."""
+    for pair in sample_difference(name, swapped=swapped).pairs:
+        told = [part.told for side in pair.parts for part in side]
+        for each in pair.attribution:
+            if each.finding is None or not each.evidence or " of " in each.what:
+                continue
+            raised = [f for t in told for f in (*t.findings, *t.minor) if f.id == each.finding]
+            own = {
+                e for f in raised for e in (f.evidence[0].id, *(f.evidence[0].derived_from or ()))
+            }
+            assert own & {evidence.id for evidence in each.evidence}, each.what
+
+
+def test_no_number_is_better_than_that_of_something_else() -> None:
+    found = sample_difference("row_layers")
+    told = [a.what for pair in found.pairs for a in pair.attribution if a.finding]
+    assert told == ["redundant traffic: gone"]
+
+
 # --- for want of data
 
 

@@ -56,8 +56,9 @@ def test_another_number_of_launches(line: str | None, *, refused: bool) -> None:
         assert pair_headline(pair) == "3.00x faster per launch: 300 us → 100 us"
         assert headline(found) == (
             "No total can be given: the number of launches changed, and the reports do not hold "
-            "all launches; profile both with keet profile, which records the whole run, name "
-            "tables of the runs with --run-table, or say how often each is launched: --times N:M."
+            "all launches; profile both with keet profile, which records the whole run, name the "
+            "tables of both runs: --run-table-before FILE --run-table FILE, or say how often each "
+            "is launched: --times N:M."
         )
     else:
         assert pair_headline(pair) == "5.00x faster: 3 ms → 600 us"

@@ -73,6 +73,22 @@ def test_rows_know_the_run(tree: Path, out: Path, batch: Keet) -> None:
     assert manifest(out) == {"tour.ncu-rep": ("done", 2500.0, 500.0, 3)}
 
 
+def test_a_report_of_a_range_is_told(tmp_path: Path, out: Path, batch: Keet, keet: Keet) -> None:
+    """By `keet batch` and `keet top` alike; also after it was touched, and not analysed again."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for name in ("waits", "waits_range"):
+        shutil.copy(RUNS / f"{name}.ncu-repz", tree)
+        shutil.copy(RUNS / f"{name}.run.json", tree)
+    told = "he whole run is known for 2 of 2 {}, the part that was profiled for 1"
+    assert f"t{told.format('files')}\n" in batch(tree, "-o", out).out
+    assert f"T{told.format('reports')}. " in keet("top", out, width=200).out
+    (tree / "waits_range.ncu-repz").touch()
+    again = batch(tree, "-o", out).out
+    assert "0 launches" in again
+    assert "the whole run is known for 1 of 1 file, the part that was profiled for none\n" in again
+
+
 def test_rows_know_launches_like_the_profiled_one(tmp_path: Path, out: Path, batch: Keet) -> None:
     """`expand` was profiled at its largest grid, which makes two thirds of its time."""
     for name in ("growing.ncu-repz", "growing.run.json"):

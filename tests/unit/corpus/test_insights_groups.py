@@ -92,8 +92,8 @@ def test_clusters_count_as_profiled_where_one_run_is_not_known(tmp_path: Path) -
     assert (only.cluster.basis, only.cluster.total_us) == ("reports", 300.0)
     assert only.cluster.saved_likely_us == pytest.approx(100.0)
     assert found.notes == (
-        "the whole run is known for 1 of 2 files on NVIDIA H200: clusters there count launches as "
-        "profiled",
+        "the part of the whole run that was profiled is known for 1 of 2 files on NVIDIA H200: "
+        "clusters there count launches as profiled",
     )
 
 

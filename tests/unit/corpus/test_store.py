@@ -6,6 +6,7 @@ import json
 import math
 import multiprocessing
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -26,6 +27,7 @@ from keet.corpus.layout import (
     LAUNCHES,
     MAKING,
     METRICS,
+    PARTS,
     TABLES,
     mark_of,
     part_folders,
@@ -36,6 +38,7 @@ from keet.corpus.rows import FileRows, Row
 from keet.corpus.store import Store, open_store
 from keet.corpus.views import VIEWS
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
+from tests.conftest import REPORTS
 from tests.unit.corpus.store_rows import launch_row, record, report, settle, settle_many
 
 SHA = "a" * 64
@@ -498,9 +501,48 @@ def test_scratch_files_do_not_stay(kept: Path, tmp_path: Path) -> None:
 # --- stores that can't be read
 
 
-def test_not_a_store(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"this is no store .*; make one with: keet batch"):
-        open_store(tmp_path)
+def refused(path: str | Path) -> str:
+    with pytest.raises(UsageError) as caught:
+        open_store(path)
+    return str(caught.value)
+
+
+def test_what_may_become_a_store(tmp_path: Path) -> None:
+    """A path that is not there, an empty folder, and a store that lost its file."""
+    lost = tmp_path / "lost"
+    (lost / PARTS).mkdir(parents=True)
+    (tmp_path / "empty").mkdir()
+    for folder in (tmp_path / "no where", tmp_path / "empty", lost):
+        make = f"make one with: keet batch DIR -o {shlex.quote(str(folder))}"
+        assert (
+            refused(folder) == f"{folder}: this is not a store (it has no keet_store.json); {make}"
+        )
+
+
+def test_a_folder_is_not_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path is the one that was given: the commands can be pasted."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("my runs", "store"):
+        Path(name).mkdir()
+        Path(name, "notes.txt").touch()
+    then = "keet batch 'my runs' -o store, then keet top store"
+    assert refused("my runs") == f"my runs is a folder, not a store; make one: {then}"
+    Path("my runs", "a.ncu-rep").touch()
+    assert refused("my runs") == f"my runs is a folder of reports, not a store; make one: {then}"
+    assert refused("store") == (
+        "store is a folder, not a store; make one: keet batch store -o new_store, then keet top "
+        "new_store"
+    )
+
+
+def test_a_file_is_not_a_store(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.touch()
+    assert refused(notes) == (
+        f"{notes}: this is a file, not a store; make a store with: keet batch DIR -o store"
+    )
+    for path in (REPORTS / "nvtx.ncu-rep", REPORTS / "tour_basic.live.csv"):
+        assert refused(path) == f"{path}: this is a report, not a store; see: keet explain {path}"
 
 
 def test_a_newer_store(small: Path) -> None:

@@ -322,9 +322,9 @@ def test_a_mixture_is_told(tmp_path: Path, keet: Keet) -> None:
     lines = page(tmp_path, keet, width=120).splitlines()
     assert lines[1:11] == [
         "3 launches of 3 reports",
-        "  GPU: 1.50 ms of GPU time in 10 launches of 1 whole run (1 profiled); kernels that were not "
-        "profiled took 500 us (25.0%",
-        "of all GPU time)",
+        "  GPU: 2 ms of GPU time in 1 whole run: 1.50 ms in 10 launches of kernels that were profiled "
+        "(1 launch), 500 us (25.0%)",
+        "in kernels that were not",
         "  GPU: 200 us in 2 launches, as profiled",
         "The whole run is known for 1 of 3 reports. The launches of the other 2 reports count once, "
         "as profiled; times of runs",
@@ -335,7 +335,7 @@ def test_a_mixture_is_told(tmp_path: Path, keet: Keet) -> None:
         "Whole runs",
         "",
     ]
-    second = "As profiled, run not known: these times do not compare with those of whole runs"
+    second = "As profiled, time in the run not known: these times do not compare with those of whole runs"
     assert lines.index("Whole runs") < lines.index(second)
     firsts = [line for line in lines if re.match(r" \d\. ", line)]
     assert firsts == [
@@ -348,6 +348,80 @@ def test_a_mixture_is_told(tmp_path: Path, keet: Keet) -> None:
     assert len([line for line in wide if "limiter" in line]) == 2
     markdown = page(tmp_path, keet, "--format", "markdown")
     assert f"\n\n{second}:\n\n| kernel | saves |" in markdown
+
+
+def test_parts_of_the_runs_are_told_with_their_total(tmp_path: Path, keet: Keet) -> None:
+    add_run(tmp_path, "r", 500.0, in_run(1000.0), in_run(500.0, kernel="j", kernel_full="j"))
+    add_run(tmp_path, "s", 0.0, in_run(300.0, device="H", compute_capability="8.0"))
+    lines = page(tmp_path, keet, width=200).splitlines()
+    assert lines[2:4] == [
+        "  GPU: 2 ms of GPU time in 1 whole run: 1.50 ms in 20 launches of kernels that were profiled "
+        "(2 launches), 500 us (25.0%) in kernels that were not",
+        "  H: 300 us of GPU time in 10 launches of 1 whole run (1 profiled)",
+    ]
+    add_run(
+        tmp_path, "t", 0.0, in_run(200.0, kernel="j", kernel_full="j", compute_capability="7.0")
+    )
+    chosen = page(tmp_path, keet, "--kernel", "^j$", width=200).splitlines()
+    assert chosen[2:4] == [
+        "  GPU: 200 us of GPU time in 1 whole run: 200 us in 10 launches of kernels that match "
+        "--kernel (1 profiled)",
+        "  GPU: 2 ms of GPU time in 1 whole run: 500 us in 10 launches of kernels that match "
+        "--kernel (1 profiled), 500 us (25.0%) in kernels that were not profiled",
+    ]
+
+
+def test_sums_of_durations_are_told_with_their_total(tmp_path: Path, keet: Keet) -> None:
+    add_summed(tmp_path, "r", False)
+    add_report(tmp_path, "p", [{}])
+    assert page(tmp_path, keet, width=200).splitlines()[2] == (
+        "  GPU: durations add up to 2 ms in 1 whole run: 1.50 ms in 10 launches of kernels that were "
+        "profiled (1 launch), 500 us (25.0%) in kernels that were not"
+    )
+
+
+# --- runs that are known in which the launches have no time, as those of a range
+
+
+def add_range(out: Path, name: str) -> None:
+    add_report(out, name, [{}], run_total_us=700.0, run_unprofiled_us=700.0)
+
+
+def test_a_report_of_a_range_has_a_known_run(tmp_path: Path, keet: Keet) -> None:
+    add_run(tmp_path, "r", 0.0, in_run(1500.0))
+    add_range(tmp_path, "p")
+    add_report(tmp_path, "q", [{}])
+    top = top_of(tmp_path)
+    assert (top.reports, top.known_runs, top.runs) == (3, 2, 1)
+    assert (
+        "The whole run is known for 2 of 3 reports, the part that was profiled for 1. The launches "
+        "of the other 2 reports count once, as profiled; "
+    ) in page(tmp_path, keet, width=200)
+
+
+def test_only_reports_of_ranges(tmp_path: Path, keet: Keet) -> None:
+    add_range(tmp_path, "p")
+    assert page(tmp_path, keet, width=200).splitlines()[1:3] == [
+        "100 us of GPU time in 1 launch of 1 report",
+        "The whole run is known for 1 of 1 report, the part that was profiled for none: each launch "
+        "counts once, as profiled.",
+    ]
+
+
+def test_the_run_of_no_report_is_known(tmp_path: Path, keet: Keet) -> None:
+    add_report(tmp_path, "p", [{}])
+    advice = "each launch counts once, as profiled (keet profile records the run)."
+    assert page(tmp_path, keet, width=200).splitlines()[2:4] == [
+        f"The whole run of this report is not known: {advice}",
+        "",
+    ]
+    add_report(tmp_path, "q", [{"device": "H", "compute_capability": "8.0"}])
+    told = f"The whole run is known for none of these reports: {advice}"
+    assert page(tmp_path, keet, width=200).splitlines()[4:6] == [
+        told,
+        "Shares are of the time on each one's own GPU; ranked by the share that would be saved.",
+    ]
+    assert f"\n\n{told}\n\n" in page(tmp_path, keet, "--format", "markdown")
 
 
 def test_the_first_of_a_mixture_is_of_a_run(
