@@ -240,15 +240,14 @@ def _gate(difference: Difference, args: Namespace) -> Gate | None:
 
 
 def _nothing_gated(difference: Difference) -> str:
+    from keet.comparison.gate import undecided_total
+
     if difference.no_total:
         from keet.comparison.telling import headline
 
         return f"nothing was gated. {headline(difference).rstrip('.')}"
-    if difference.timing.undecided:
-        return (
-            "nothing was gated: kernels may have run at the same time, which the tables of the "
-            "runs do not tell; record both runs with keet profile"
-        )
+    if why := undecided_total(difference):
+        return f"nothing was gated: {why}; record both runs with keet profile"
     return "no kernel has a time on both sides, so nothing was gated; profile them with durations"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from keet.analysis.ledger import Book
 from keet.catalog import metric_with_id, stalls
@@ -67,20 +67,25 @@ _COUNTED = {
 """Units, and the word in a label that makes saying them superfluous."""
 
 
+RunDoubt = Literal["replay", "unlike", "mixed"]
+"""Its replay took much longer or shorter than the run; most time is in launches unlike it; the
+table of the run does not tell its launches from those of other launches of the report."""
+
+
 class Part(NamedTuple):
     """A launch that was looked into, and what it stands for."""
 
     told: LaunchExplanation
     weight: float
     """How many launches as long as this one make the time of its kernel."""
-    volume: float | None = None
-    """How many launches as large as this one make the work of its kernel; None: as `weight`."""
-    replay_differs: bool = False
-    """The replay does not show what happened in the run."""
-
-    @property
-    def repeated(self) -> float:
-        return self.weight if self.volume is None else self.volume
+    volume: float | None
+    """How many launches as large as this one make the work of its kernel; None: not known, for
+    launches of other shapes do other work."""
+    alike: float | None = None
+    """Part of the kernel's time in the run, 0 to 1, in launches between half and twice as long.
+    None: not known, or no run is known."""
+    doubt: RunDoubt | None = None
+    """Why this launch does not tell what its kernel would save in the run."""
 
     @property
     def duration(self) -> Evidence | None:
@@ -246,9 +251,9 @@ class Account:
         for part in parts:
             found = [part.told.view.get(metric) for metric in metric_ids]
             known = [each for each in found if each is not None]
-            if len(known) != len(metric_ids):
+            if len(known) != len(metric_ids) or part.volume is None:
                 return None
-            total += part.repeated * sum(float(each.value) for each in known)
+            total += part.volume * sum(float(each.value) for each in known)
             sources += known
         if len(sources) == 1 and total == sources[0].value:
             return sources[0]

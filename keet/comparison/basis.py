@@ -104,7 +104,7 @@ def unpaired(pairings: Sequence[Pairing]) -> Iterator[Reason]:
     if not any(each.before and each.after for each in pairings):
         text = (
             "no kernel is on both sides, by name, source or place; name two launches of one "
-            "report with --launch A:B, or go on with --force"
+            "report with --launch A:B"
         )
         yield Reason("no_pair", "forbids", text)
 

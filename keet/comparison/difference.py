@@ -18,12 +18,18 @@ from keet.comparison.basis import (
 )
 from keet.comparison.causes import Outcome, outcome
 from keet.comparison.comparability import compare_captures
+from keet.comparison.hints import naming_keet_diff
 from keet.comparison.next_step import find_next, in_run
-from keet.comparison.overlap import moved_other_way, pair_undecided, total_undecided
+from keet.comparison.overlap import (
+    mixed_launches,
+    moved_other_way,
+    pair_undecided,
+    total_undecided,
+)
 from keet.comparison.pairing import Pairing, pair_groups
 from keet.comparison.reasons import Reason, doubt_of
 from keet.comparison.result import Difference, PairDifference, Spans
-from keet.comparison.run_reasons import replay_differs, replay_not_scaled
+from keet.comparison.run_reasons import launches_unlike, replay_differs, replay_not_scaled
 from keet.comparison.sides import Group, Run, Side, groups_of
 from keet.comparison.time_evidence import TimeEvidence
 from keet.comparison.timing import Timing
@@ -83,9 +89,10 @@ def compare_explanations(
         Side((Run(told.profile, tuple(each.launch for each in told.launches)),))
         for told in (before, after)
     )
-    return compare(
+    found = compare(
         *sides, guess=guess, numbers=numbers, explained=lambda launch: known.get(id(launch))
     )
+    return naming_keet_diff(found)
 
 
 class _Comparer:
@@ -116,10 +123,10 @@ class _Comparer:
             for each, told in zip(pairings, found, strict=True)
         ]
         timings = [timing for *_, timing in timed]
-        whole = _same_or(self._weighing.total(pairings, timings), captures)
+        whole = self._same_or(self._weighing.total(pairings, timings), captures)
         if whole.unmeasured:
             reasons.append(_NO_TIMES)
-        if open_total := self._open_total(pairings, timings, whole):
+        if open_total := self._open_total(timed, whole):
             reasons.append(open_total)
             whole = whole._replace(undecided=True)
         lone = one_sided(self._weighing, pairings, timings, whole)
@@ -142,21 +149,39 @@ class _Comparer:
         captures: Sequence[Reason],
     ) -> tuple[Pairing, tuple[Reason, ...], Timing]:
         timing = self._weighing.timing(pairing, doubt + doubt_of(reasons))
-        timing = _same_or(timing, captures)
-        if not isinstance(self._weighing, WholeRun) or _is_same(timing, captures):
+        timing, runs = self._same_or(timing, captures), self._weighing
+        if not isinstance(runs, WholeRun) or self._is_same(timing, captures):
             return pairing, reasons, timing
-        undecided = pair_undecided(self._weighing, pairing, timing)
-        if undecided is None:
-            return pairing, reasons, timing
-        return pairing, (*reasons, undecided), timing._replace(undecided=True)
+        both = (
+            pair_undecided(runs, pairing, timing),
+            mixed_launches(runs, pairing, of=pairing.kernel),
+        )
+        found = tuple(reason for reason in both if reason)
+        return pairing, (*reasons, *found), timing._replace(undecided=bool(found))
 
     def _open_total(
-        self, pairings: Sequence[Pairing], timings: Sequence[Timing], whole: Timing
+        self, timed: Sequence[tuple[Pairing, tuple[Reason, ...], Timing]], whole: Timing
     ) -> Reason | None:
         runs = self._weighing
-        return (
-            total_undecided(runs, pairings, timings, whole) if isinstance(runs, WholeRun) else None
-        )
+        if not isinstance(runs, WholeRun):
+            return None
+        overlapping = [(p, t) for p, found, t in timed if any(r.id == "overlap" for r in found)]
+        counted = [pairing for pairing, *_ in timed if runs.counts(pairing)]
+        mixed = mixed_launches(runs, *counted, of="the total")
+        return total_undecided(runs, overlapping, whole) or mixed
+
+    def _is_same(self, timing: Timing, captures: Sequence[Reason]) -> bool:
+        """One report against itself, with one table of the run."""
+        runs = self._weighing
+        same = any(reason.id == "same_file" for reason in captures)
+        same = same and (not isinstance(runs, WholeRun) or runs.same_tables())
+        return same and timing.before == timing.after
+
+    def _same_or(self, timing: Timing, captures: Sequence[Reason]) -> Timing:
+        """One report against itself has no noise."""
+        if self._is_same(timing, captures):
+            return timing._replace(noise=0.0, doubt=0.0)
+        return timing
 
     @property
     def _sides(self) -> tuple[Side, Side]:
@@ -187,7 +212,8 @@ class _Comparer:
         if runs:
             found = self._of_runs(runs, found)
         whole_ns = None if found.no_total or found.run_unknown else whole.after or 0.0
-        step = find_next((part for pair in pairs for part in pair.parts[1]), whole_ns)
+        parts = (part for pair in pairs for part in pair.parts[1])
+        step = find_next(parts, whole_ns, runs.named if runs else "the whole")
         if step and runs:
             step = in_run(step, self._book)
         return found._replace(next_step=step, evidence=self._all_evidence())
@@ -258,7 +284,11 @@ class _Comparer:
         )
         if runs:
             return self._pair_of_runs(runs, pair, name)
-        return self._accounted(pair, name) if parts[0] and parts[1] else pair
+        if not (parts[0] and parts[1]):
+            return pair
+        # What ncu adds to a short launch is no part of what units and warps did.
+        short = any(reason.id == "short_launches" for reason in reasons)
+        return self._accounted(pair, name, splits=not short)
 
     def _accounted(
         self, pair: PairDifference, name: str, *, explains: bool = True, splits: bool = True
@@ -292,7 +322,7 @@ class _Comparer:
         )
 
     def _pair_of_runs(self, runs: WholeRun, pair: PairDifference, name: str) -> PairDifference:
-        gaps = list(replay_differs(runs, pair.pairing))
+        gaps = [*replay_differs(runs, pair.pairing), *launches_unlike(runs, pair.pairing)]
         unknown = pair.timing.unmeasured or pair.timing.undecided
         unscaled = [] if gaps or unknown else list(replay_not_scaled(runs, pair.pairing))
         if pair.parts[0] and pair.parts[1]:
@@ -324,8 +354,8 @@ class _Comparer:
     def _part(self, which: int, pairing: Pairing, group: Group, launch: Launch) -> Part:
         weight = self._weighing.part(which, pairing, group, launch)
         runs = self._weighing if isinstance(self._weighing, WholeRun) else None
-        differs = runs is not None and runs.replay_gap(which, launch) is not None
-        return Part(self._told[id(launch)], weight.time, weight.volume, differs)
+        doubt = runs.doubt(which, pairing, launch, weight.alike) if runs else None
+        return Part(self._told[id(launch)], weight.time, weight.volume, weight.alike, doubt)
 
     def _explain(self, pairings: Sequence[Pairing]) -> None:
         """A side at once: what its report lacks is looked up a single time."""
@@ -338,18 +368,6 @@ class _Comparer:
                 told = self._explained(launch) or self._told[id(launch)]
                 self._told[id(launch)] = told
                 self._ledgers.append(told.view.ledger)
-
-
-def _is_same(timing: Timing, captures: Sequence[Reason]) -> bool:
-    same = any(reason.id == "same_file" for reason in captures)
-    return same and timing.before == timing.after
-
-
-def _same_or(timing: Timing, captures: Sequence[Reason]) -> Timing:
-    """One report against itself has no noise."""
-    if _is_same(timing, captures):
-        return timing._replace(noise=0.0, doubt=0.0)
-    return timing
 
 
 def _longest(timed: Sequence[tuple[Pairing, Timing]]) -> set[int]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from keet.catalog import metric_named, metrics, unit_of
+from keet.comparison.reasons import Reason
 from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sides import Group, Run, groups_of
 from keet.errors import UsageError
@@ -157,20 +158,37 @@ def _not_gated(difference: Difference) -> Iterator[str]:
     if difference.no_total:
         why = difference.no_total
         yield f"the total was not gated: {why.cause}; {why.gated}"
-    if difference.timing.undecided:
-        yield "the total was not gated: kernels may have run at the same time"
+    if in_doubt := undecided_total(difference):
+        yield f"the total was not gated: {in_doubt}"
     if difference.run_unknown:
         yield "the run was not gated, it is not known: the captured launches were"
     unlike = [pair for pair in difference.pairs if _incomparable(pair)]
     resized = [pair.kernel for pair in unlike if not pair.timing.undecided]
     if resized:
         yield f"not gated, a launch may do other work than before: {', '.join(resized[:5])}"
-    overlapping = [pair.kernel for pair in unlike if pair.timing.undecided]
+    mixed = [pair.kernel for pair in unlike if _is_mixed(pair.reasons)]
+    if mixed:
+        yield f"not gated, the table does not tell launches apart: {', '.join(mixed[:5])}"
+    undecided = [pair for pair in unlike if pair.timing.undecided]
+    overlapping = [pair.kernel for pair in undecided if not _is_mixed(pair.reasons)]
     if overlapping:
         yield f"not gated, kernels ran at the same time or may have: {', '.join(overlapping[:5])}"
     unknown = [p.kernel for p in difference.pairs if p.basis == "run" and p.timing.unmeasured]
     if unknown:
         yield f"not gated, the time in the run is not known: {', '.join(unknown[:5])}"
+
+
+def undecided_total(difference: Difference) -> str | None:
+    """Why the total is in doubt whichever way it changed; None: it is not."""
+    if not difference.timing.undecided:
+        return None
+    if _is_mixed(difference.reasons):
+        return "the table does not tell the launches of a kernel apart"
+    return "kernels may have run at the same time"
+
+
+def _is_mixed(reasons: Sequence[Reason]) -> bool:
+    return any(reason.id == "mixed_launches" for reason in reasons)
 
 
 def _alone(difference: Difference) -> tuple[str, ...]:

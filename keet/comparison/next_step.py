@@ -2,68 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from keet.analysis.findings import Finding
 from keet.analysis.ledger import Book
-from keet.comparison.account import Part
+from keet.analysis.replay_reasons import REASON_NAMES, Reason
+from keet.comparison.account import Part, RunDoubt
+from keet.comparison.whole_run import ALIKE
 from keet.evidence import Evidence
 from keet.explanation.analyst import forecast_text
 from keet.units import Quantity
 
 _LEAST = 0.01
 """Share of the whole below which no number is said."""
+_ALL = 0.995
+"""Part of the time in launches like the profiled one from which it counts as all of it."""
+_NOT_KNOWN = "what it saves in the run is not known"
+_DOUBTS: dict[RunDoubt, str] = {
+    "replay": f" of the replay only; {_NOT_KNOWN}",
+    "unlike": f"; most of the kernel's time is in launches unlike the profiled one: {_NOT_KNOWN}",
+    "mixed": f"; the table does not tell the launches of this kernel apart: {_NOT_KNOWN}",
+}
 
 
 class NextStep(NamedTuple):
     """The costliest thing that is left."""
 
     part: Part
-    finding: Finding
+    finding: Finding | None
+    """None: the replay is not what happened in the run, and `reason` is likely why."""
     saved: float
-    """Nanoseconds that it would save, by its forecast."""
+    """Nanoseconds that it would save, by its forecast; of a `reason`, those of the kernel."""
     whole: float | None
     """Nanoseconds of everything; None: not known."""
+    of: str = "the whole"
+    """What `whole` is, in words."""
     share: Evidence | None = None
     """`saved` of `whole` in per cent, where both are of the run."""
 
     @property
+    def reason(self) -> Reason | None:
+        return None if self.finding else next(iter(_likely(self.part)), None)
+
+    @property
     def text(self) -> str:
-        said = (
-            f"{self.part.told.launch.kernel}: {self.finding.title.lower()}"
-            f"{self.finding.here}, {forecast_text(self.finding)}"
-        )
-        return f"{said}{self.of_whole}"
+        kernel = self.part.told.launch.kernel
+        if self.finding is None:
+            return f"{kernel}: {_gap_text(self.part)}"
+        said = f"{self.finding.title.lower()}{self.finding.here}, {forecast_text(self.finding)}"
+        return f"{kernel}: {said}{self.of_whole}"
+
+    @property
+    def action(self) -> str:
+        if self.finding:
+            return self.finding.action
+        told = self.reason.how_to_tell if self.reason else ""
+        return f"{told[:1].upper()}{told[1:]}."
 
     @property
     def of_whole(self) -> str:
         """What that is of everything."""
-        if self.part.replay_differs:
-            return " of the replay only; what it saves in the run is not known"
+        if self.part.doubt:
+            return _DOUBTS[self.part.doubt]
         if self.whole is None:
             return ""
+        counting = "counting launches like the profiled one, " if _some_alike(self.part) else ""
+        return f"; {counting}that is {self._gain} of {self.of}"
+
+    @property
+    def _gain(self) -> str:
         share = self.saved / self.whole if self.whole else 0.0
         if share < _LEAST:
-            return "; that is less than 1% of the whole"
-        gain = f"{self.share:.0f}" if self.share else f"{share:.0%}"
-        return f"; that is {gain} of the whole"
+            return "less than 1%"
+        return f"{self.share:.0f}" if self.share else f"{share:.0%}"
 
 
-def find_next(parts: Iterable[Part], whole: float | None) -> NextStep | None:
-    """`parts`: launches after that were looked into. Forecasts of a launch whose replay is not what
-    happened in the run come last: what they save is not known."""
-    left = [
-        NextStep(part, finding, _cost(part, finding), whole)
-        for part in parts
-        for finding in part.told.findings
-    ]
-    return max(left, key=lambda step: (not step.part.replay_differs, step.saved), default=None)
+def find_next(parts: Iterable[Part], whole: float | None, of: str = "the whole") -> NextStep | None:
+    """`parts`: launches after that were looked into. Where nobody knows what a forecast saves in
+    the run, it comes last."""
+    left = [step for part in parts for step in _steps(part, whole, of)]
+    return max(left, key=lambda step: (step.part.doubt is None, step.saved), default=None)
+
+
+def _steps(part: Part, whole: float | None, of: str) -> Iterator[NextStep]:
+    if part.doubt == "replay" and _likely(part):
+        yield NextStep(part, None, part.weight * part.told.launch.rank_time, whole, of)
+        return
+    for finding in part.told.findings:
+        yield NextStep(part, finding, _cost(part, finding), whole, of)
 
 
 def in_run(step: NextStep, book: Book) -> NextStep:
     """With evidence of its share of the run, where one is said."""
-    if step.part.replay_differs or not step.whole or step.saved / step.whole < _LEAST:
+    if step.part.doubt or not step.whole or step.saved / step.whole < _LEAST:
         return step
     share = Quantity(100 * step.saved / step.whole, "%")
     label = "of the time after, saved by the next step (estimated)"
@@ -71,4 +103,28 @@ def in_run(step: NextStep, book: Book) -> NextStep:
 
 
 def _cost(part: Part, finding: Finding) -> float:
-    return part.weight * part.told.launch.rank_time * (1 - 1 / finding.forecast.likely)
+    """In launches like the profiled one: for the others, the forecast was not made."""
+    time = part.weight * part.told.launch.rank_time * (1.0 if part.alike is None else part.alike)
+    return time * (1 - 1 / finding.forecast.likely)
+
+
+def _some_alike(part: Part) -> bool:
+    return part.alike is not None and ALIKE <= part.alike < _ALL
+
+
+# --- replays that are not what happened in the run
+
+
+def _likely(part: Part) -> tuple[Reason, ...]:
+    return part.told.replay.likely_reasons if part.told.replay else ()
+
+
+def _gap_text(part: Part) -> str:
+    """`116x as long in the run as under replay, likely because of managed or host memory`"""
+    replay = part.told.replay
+    if replay is None:
+        raise ValueError("the replay of this launch is what happened in the run")
+    factor = f"{replay.factor.value:,.{0 if replay.factor.value >= 9.95 else 1}f}x"
+    where = "in the run as under replay" if replay.ratio > 1 else "under replay as in the run"
+    names = " and ".join(REASON_NAMES[reason.id] for reason in replay.likely_reasons)
+    return f"{factor} as long {where}, likely because of {names}"

@@ -24,12 +24,28 @@ def pair_undecided(runs: WholeRun, pairing: Pairing, timing: Timing) -> Reason |
         return None
     why = _of_durations if runs.by_durations else _shared
     found = why(runs, pairing, timing)
-    return Reason("overlap", "weakens", f"{pairing.kernel}: no verdict: {found}") if found else None
+    return _no_verdict(pairing.kernel, found) if found else None
+
+
+def _no_verdict(of: str, why: str) -> Reason:
+    return Reason("overlap", "weakens", f"No verdict on {of}: {why}", no_verdict=True)
+
+
+def mixed_launches(runs: WholeRun, *pairings: Pairing, of: str) -> Reason | None:
+    """`of`: a kernel, or the total of some."""
+    if not runs.mixed(pairings):
+        return None
+    whose = "this kernel" if len(pairings) == 1 else "these kernels"
+    text = f"No verdict on {of}: the table does not tell the launches of {whose} apart"
+    return Reason("mixed_launches", "weakens", text, no_verdict=True)
 
 
 def _shared(runs: WholeRun, pairing: Pairing, timing: Timing) -> str | None:
-    """The part of the busy time and the durations must tell the same."""
+    """The part of the busy time and the durations must tell the same, unless the launches of the
+    pair overlap only each other."""
     if not any((runs.concurrency(which, pairing) or 1.0) > 1 for which in (0, 1)):
+        return None
+    if not any(runs.overlaps_others(which, pairing) for which in (0, 1)):
         return None
     before, after = runs.durations(pairing)
     durations = timing._replace(before=before, after=after)
@@ -40,7 +56,7 @@ def _shared(runs: WholeRun, pairing: Pairing, timing: Timing) -> str | None:
         return None
     return (
         f"launches ran at the same time, and the durations of its launches "
-        f"({_sides(durations)}) tell something else than its part of the GPU time "
+        f"({_sides(durations)}) changed differently from its share of the GPU time "
         f"({_sides(timing)})"
     )
 
@@ -65,30 +81,35 @@ def _slowed(runs: WholeRun, pairing: Pairing) -> Iterator[str]:
     for which, word in enumerate(SIDES):
         if runs.overlap_known(which):
             continue
-        launches = (launch for group in pairing.sides[which] for launch in group.launches)
-        gaps = (runs.replay_gap(which, launch) for launch in launches)
-        for gap in (gap for gap in gaps if gap and gap.run_is_longer):
+        for launch in (launch for group in pairing.sides[which] for launch in group.launches):
+            gap = runs.replay_gap(which, launch)
+            if gap is None or not gap.run_is_longer:
+                continue
+            average = runs.launches_took(which, launch, gap)
+            who, how = ("launches", ", on average") if average else ("a launch", "")
+            gap = average or gap
             plain, replay = (Quantity(ns, "ns") for ns in (gap.plain_ns, gap.replay_ns))
             yield (
-                f"a launch took {plain} in the run {word} and {replay} under replay: kernels may "
-                "have run at the same time, and then the sum of durations grows although the GPU "
-                "is done sooner"
+                f"{who} took {plain} in the run {word} and {replay} under replay{how}: kernels "
+                "may have run at the same time, and then the sum of durations grows although the "
+                "GPU is done sooner"
             )
 
 
 def total_undecided(
-    runs: WholeRun, pairings: Sequence[Pairing], timings: Sequence[Timing], whole: Timing
+    runs: WholeRun, open_pairs: Sequence[tuple[Pairing, Timing]], whole: Timing
 ) -> Reason | None:
-    """Why no verdict can be given of the total. A total of busy time is never in doubt for it."""
+    """Why no verdict can be given of the total. A total of busy time is never in doubt for it.
+    `open_pairs`: those whose launches may overlap."""
     if not runs.by_durations or whole.speedup is None:
         return None
     found = None if runs.chosen_only else next(_overlapping(runs, None, whole), None)
     if found is None:
-        open_pairs = [(p, t) for p, t in zip(pairings, timings, strict=True) if t.undecided]
         if _part(open_pairs, whole) <= whole.noise:
             return None
-        found = f"kernels may have run at the same time: {_names([p for p, _ in open_pairs])}"
-    return Reason("overlap", "weakens", f"all kernels: no verdict: {found}")
+        names = _names([pairing for pairing, _ in open_pairs])
+        found = f"launches of {names} may have overlapped, and the tables do not record that"
+    return _no_verdict("the total", found)
 
 
 def _part(pairs: Sequence[tuple[Pairing, Timing]], whole: Timing) -> float:

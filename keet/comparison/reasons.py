@@ -16,6 +16,8 @@ class Reason(NamedTuple):
     text: str
     doubt: float = 0.0
     """By how much it may change the ratio of times."""
+    no_verdict: bool = False
+    """The text is a sentence that says that there is no verdict, so no severity precedes it."""
 
     @property
     def noted(self) -> Reason:

@@ -88,33 +88,51 @@ def _migrations(runs: WholeRun) -> Iterator[Reason]:
 
 def replay_differs(runs: WholeRun, pairing: Pairing) -> Iterator[Reason]:
     """Launches whose replay does not show what happened in the run."""
-    for which, word in enumerate(SIDES):
+    for which in (0, 1):
         launches = [launch for group in pairing.sides[which] for launch in group.launches]
         gaps = [(each, gap) for each in launches if (gap := runs.replay_gap(which, each))]
         if gaps:
+            one = len(gaps) == 1 and not runs.launches_took(which, *gaps[0])
             text = (
-                f"{_took(gaps, word)}: {'their' if len(gaps) > 1 else 'its'} counters do not "
-                "explain the difference, so no causes are given"
+                f"{_took(runs, which, gaps)}: {'its' if one else 'their'} counters do not explain "
+                "the difference, so no causes are given"
             )
             yield Reason("replay_differs", "note", text)
 
 
 def replay_not_scaled(runs: WholeRun, pairing: Pairing) -> Iterator[Reason]:
     """Launches so short that the profiler's share of the replay is large."""
-    for which, word in enumerate(SIDES):
+    for which in (0, 1):
         launches = [launch for group in pairing.sides[which] for launch in group.launches]
         found = [(each, gap) for each in launches if (gap := runs.replay_ratio(which, each))]
         if found:
             text = (
-                f"{_took(found, word)}: what units and warps did under replay is not scaled to "
-                "the run"
+                f"{_took(runs, which, found)}: too short to scale the replay's counters to the run"
             )
             yield Reason("replay_not_scaled", "note", text)
 
 
-def _took(gaps: Sequence[tuple[Launch, ReplayGap]], word: str) -> str:
+def launches_unlike(runs: WholeRun, pairing: Pairing) -> Iterator[Reason]:
+    """Pairs whose time is mostly in launches that took much longer or shorter than the profiled
+    ones."""
+    for which, word in enumerate(SIDES):
+        part = runs.unlike(which, pairing)
+        if part is not None:
+            share = f"{part:.0%}" if part >= 0.01 else "less than 1%"
+            text = (
+                f"{pairing.kernel}: launches between half and twice as long as the profiled ones "
+                f"make up {share} of its time in the run {word}: their counters may not hold "
+                "for the others, so no account is given"
+            )
+            yield Reason("launches_unlike", "note", text)
+
+
+def _took(runs: WholeRun, which: int, gaps: Sequence[tuple[Launch, ReplayGap]]) -> str:
     """`relax took 5.25 us under replay and 549 us in the run before`; of several, each."""
     launch, first = gaps[0]
+    word = SIDES[which]
+    if average := runs.launches_took(which, launch, first):
+        return f"launches of {launch.kernel} took {_both(average)} in the run {word}, on average"
     one = f"{launch.kernel} took {_both(first)} in the run {word}"
     if len(gaps) == 1:
         return one

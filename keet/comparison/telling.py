@@ -198,8 +198,8 @@ def texts_of(difference: Difference) -> Iterator[str]:
     yield headline(difference)
     said = (basis_text(difference), span_text(difference), not_profiled_text(difference))
     yield from filter(None, (*said, unprofiled_text(difference)))
-    if difference.next_step and difference.next_step.share:
-        yield difference.next_step.of_whole
+    if (step := difference.next_step) and (step.share or step.reason):
+        yield step.of_whole if step.finding else step.text
     for pair in difference.pairs:
         yield pair_headline(pair)
         yield from (each.what.removeprefix(each.where) for each in pair.attribution)

@@ -30,8 +30,10 @@ class PartWeight(NamedTuple):
 
     time: float
     """Its replay took the time of its kernel, so many times."""
-    volume: float
-    """What it moved and executed makes that of its kernel, so many times."""
+    volume: float | None
+    """What it moved and executed makes that of its kernel, so many times; None: not known."""
+    alike: float | None = None
+    """See `Part.alike`."""
 
 
 class NoTotal(NamedTuple):

@@ -8,46 +8,30 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from keet.analysis.replay import DIFFERS, ReplayGap, both_times, replay_gap
+from keet.comparison.account import RunDoubt
 from keet.comparison.pairing import Pairing
 from keet.comparison.reasons import Reason
-from keet.comparison.sides import Group, Key, Run, Side, duration_of, key_of
+from keet.comparison.side_times import SideTimes, Spent, mean_of, run_of
+from keet.comparison.sides import Group, Run, Side, duration_of
 from keet.comparison.timing import Timing, measured_runs, time_runs, total
 from keet.comparison.weighing import Basis, NoTotal, PartWeight, Weighing
 from keet.comparison.work import OTHER_WORK, grown
 from keet.profile import Launch
-from keet.profile.run_link import KernelNames
-from keet.profile.run_table import KernelRun, Position, Recorder, RunPositions
+from keet.profile.run_table import Position, Recorder
 
 _ANSWERED = ("launch_counts", "work_per_launch", "launch_size", "launch_work", "other_launches")
 """Reasons for doubt that a table of the run settles."""
 _OVERLAPS = 1.01
 """Sum of durations over busy time from which kernels count as running at the same time."""
+_OTHERS = 0.01
+"""Of the busy time of a pair: overlapped time of other kernels that is not worth a doubt."""
+ALIKE = 0.5
+"""Part of a kernel's time that must be in launches about as long as the profiled ones, for their
+counters to explain it. `keet explain` warns from there on."""
 SIDES = ("before", "after")
-
-
-class Spent(NamedTuple):
-    """What launches of a run took together. Times in nanoseconds."""
-
-    busy_ns: float = 0.0
-    total_ns: float = 0.0
-    launches: float = 0.0
-
-    def plus(self, other: Position | KernelRun | Spent) -> Spent:
-        return Spent(
-            self.busy_ns + other.busy_ns,
-            self.total_ns + other.total_ns,
-            self.launches + other.launches,
-        )
-
-    @property
-    def concurrency(self) -> float:
-        """Kernels that ran at the same time, on average: 1 where none overlap."""
-        return self.total_ns / self.busy_ns if self.busy_ns else 1.0
 
 
 class WholeRun(Weighing):
@@ -58,7 +42,7 @@ class WholeRun(Weighing):
     def __init__(self, before: Side, after: Side, pairings: Sequence[Pairing]) -> None:
         super().__init__(before, after)
         self._number = {id(pairing): number for number, pairing in enumerate(pairings)}
-        self._spent = tuple(_SideTimes(side, n, pairings) for n, side in enumerate(self.sides))
+        self._spent = tuple(SideTimes(side, n, pairings) for n, side in enumerate(self.sides))
         self._partial = [any(run.partial for run in side.runs) for side in self.sides]
         self.chosen_only = any(self._partial)
         """The total is of the launches that were chosen, not of the run."""
@@ -125,7 +109,7 @@ class WholeRun(Weighing):
         return spent.total_ns if self.by_durations else spent.busy_ns
 
     def _mean_ns(self, runs: Sequence[Spent]) -> float | None:
-        return self._ns(_mean(runs)) or None
+        return self._ns(mean_of(runs)) or None
 
     @property
     def rest(self) -> Timing | None:
@@ -134,6 +118,13 @@ class WholeRun(Weighing):
             return None
         found = self._timing([side.rest for side in self._spent])
         return found if found.before or found.after else None
+
+    @property
+    def named(self) -> str:
+        """What the total is of."""
+        if self.chosen_only:
+            return "the chosen launches"
+        return "the durations" if self.by_durations else "the GPU time"
 
     def total(self, pairings: Sequence[Pairing], timings: Sequence[Timing]) -> Timing:
         counted = [t for p, t in zip(pairings, timings, strict=True) if self.counts(p)]
@@ -157,12 +148,12 @@ class WholeRun(Weighing):
 
     def launches(self, which: int, pairing: Pairing) -> float | None:
         side, number = self._spent[which], self._number[id(pairing)]
-        return None if number in side.unknown else _mean([r[number] for r in side.pairs]).launches
+        return None if number in side.unknown else mean_of([r[number] for r in side.pairs]).launches
 
     def all_launches(self, pairings: Sequence[Pairing]) -> tuple[float, float]:
         """Of what the total is of."""
         if not self.chosen_only:
-            one, other = (_mean(side.whole).launches for side in self._spent)
+            one, other = (mean_of(side.whole).launches for side in self._spent)
             return one, other
         counted = [pairing for pairing in pairings if self.counts(pairing)]
         one, other = (sum(self.launches(n, p) or 0.0 for p in counted) for n in (0, 1))
@@ -175,23 +166,65 @@ class WholeRun(Weighing):
         positions = [self._position(which, each) for each in group.launches]
         known = [each for each in positions if each is not None]
         own = duration_of(launch)
-        volume = sum(_repetitions(each) for each in known)
-        return PartWeight(sum(map(self._ns, known)) / own if own else volume, volume)
+        count = sum(each.launches for each in known)
+        volume = count if all(each.shapes <= 1 for each in known) else None
+        weight = sum(map(self._ns, known)) / own if own else count
+        return PartWeight(weight, volume, _alike(known))
+
+    def doubt(
+        self, which: int, pairing: Pairing, launch: Launch, alike: float | None
+    ) -> RunDoubt | None:
+        """`alike`: of the part that the launch is looked into for."""
+        if self.replay_gap(which, launch):
+            return "replay"
+        if alike is not None and alike < ALIKE:
+            return "unlike"
+        return "mixed" if self._mixed(which, [pairing]) else None
+
+    def unlike(self, which: int, pairing: Pairing) -> float | None:
+        """Part of the time of a pair, 0 to 1, in launches about as long as the profiled ones, where
+        that is less than half."""
+        launches = (launch for group in pairing.sides[which] for launch in group.launches)
+        positions = [self._position(which, launch) for launch in launches]
+        alike = _alike([each for each in positions if each is not None])
+        return alike if alike is not None and alike < ALIKE else None
+
+    def mixed(self, pairings: Sequence[Pairing]) -> bool:
+        """The table does not tell launches of these pairs from those that other launches of a
+        report stand for."""
+        return any(self._mixed(which, pairings) for which in (0, 1))
+
+    def _mixed(self, which: int, pairings: Sequence[Pairing]) -> bool:
+        positions = run_of(self.sides[which].first)
+        own = {x.id for p in pairings for group in p.sides[which] for x in group.launches}
+        assumed = {n for n in own if (found := positions.of(n)) and found.assumed}
+        return any(
+            not assumed.isdisjoint(sharing) and not own.issuperset(sharing)
+            for sharing in positions.profiled.values()
+        )
 
     def _position(self, which: int, launch: Launch) -> Position | None:
-        return _in_run(self.sides[which].first).of(launch.id)
+        return run_of(self.sides[which].first).of(launch.id)
 
     def replay_gap(self, which: int, launch: Launch) -> ReplayGap | None:
         """Where the replay does not show what happened in the run."""
         return replay_gap(launch, self._position(which, launch))
+
+    def launches_took(self, which: int, launch: Launch, gap: ReplayGap) -> ReplayGap | None:
+        """The averages of all profiled launches of the kernel and of all its launches in the run,
+        where the table has one time for all of them and several were profiled."""
+        position = self._position(which, launch)
+        if position is None or position.known_by != "kernel" or not position.profiled_ns:
+            return None
+        average = gap._replace(replay_ns=position.profiled_ns)
+        return average if position.profiled_ns != duration_of(launch) else None
 
     def replay_ratio(self, which: int, launch: Launch) -> ReplayGap | None:
         """Both times where one is much longer, however short the launch is: what the replay was
         busy with is then not what the run was busy with."""
         position = self._position(which, launch)
         times = both_times(launch, position)
-        if times and position and position.known_by == "kernel" and position.profiled_ns:
-            times = times._replace(replay_ns=position.profiled_ns)
+        times = times and (self.launches_took(which, launch, times) or times)
         return times if times and times.factor > DIFFERS else None
 
     # --- what must be known besides
@@ -204,7 +237,7 @@ class WholeRun(Weighing):
         """Reports without any launch that is in the table of their run."""
         for run in self.sides[which].runs:
             launches = run.profile.launches
-            if launches and not any(_in_run(run).of(launch.id) for launch in launches):
+            if launches and not any(run_of(run).of(launch.id) for launch in launches):
                 yield run
 
     def has_time(self, which: int) -> bool:
@@ -212,7 +245,7 @@ class WholeRun(Weighing):
 
     def overlap_known(self, which: int) -> bool:
         """The tables of the side tell which kernels ran at the same time."""
-        return all(_in_run(run).table.overlap_known for run in self.sides[which].runs)
+        return all(run_of(run).table.overlap_known for run in self.sides[which].runs)
 
     def concurrency(self, which: int, pairing: Pairing | None) -> float | None:
         """Of the kernels of a pair, or of all; None: not known."""
@@ -221,9 +254,24 @@ class WholeRun(Weighing):
         found = self._spent_on(which, pairing).concurrency
         return found if found > _OVERLAPS else 1.0
 
+    def overlaps_others(self, which: int, pairing: Pairing) -> bool:
+        """Kernels outside the pair ran at the same time as any other. If they did not, the busy
+        time of the pair is exact, however much its launches overlap each other."""
+        own = self._spent_on(which, pairing)
+        others = mean_of(self._spent[which].whole).overlapped_ns - own.overlapped_ns
+        return others > _OTHERS * own.busy_ns
+
+    def same_tables(self) -> bool:
+        """Both sides have the same tables of the run."""
+        one, other = (
+            [run.profile.run and run.profile.run._replace(path=None) for run in side.runs]
+            for side in self.sides
+        )
+        return one == other
+
     def spans(self) -> tuple[float, float] | None:
         """Nanoseconds from the first to the last kernel; None where a table does not tell."""
-        found = [[_in_run(run).table.span_ns for run in side.runs] for side in self.sides]
+        found = [[run_of(run).table.span_ns for run in side.runs] for side in self.sides]
         known = [[span for span in spans if span] for spans in found]
         if any(len(a) != len(b) for a, b in zip(known, found, strict=True)):
             return None
@@ -233,7 +281,7 @@ class WholeRun(Weighing):
     def idle(self, which: int) -> float:
         """Part of the time from first to last kernel in which the GPUs ran none, 0 to 1; 0 where a
         table does not tell."""
-        tables = [_in_run(run).table for run in self.sides[which].runs]
+        tables = [run_of(run).table for run in self.sides[which].runs]
         spans = sum((t.span_ns or 0.0) * (t.gpus or 1) for t in tables)
         busy = sum(table.busy_ns for table in tables)
         known = spans and self.overlap_known(which)
@@ -241,11 +289,11 @@ class WholeRun(Weighing):
 
     def migrates(self, which: int) -> bool:
         """Managed memory moved while the kernels ran."""
-        moved = _in_run(self.sides[which].first).table.migrations
+        moved = run_of(self.sides[which].first).table.migrations
         return moved is not None and moved.fault_groups > 0
 
     def recorder(self, which: int) -> Recorder:
-        return _in_run(self.sides[which].first).table.recorder
+        return run_of(self.sides[which].first).table.recorder
 
     def durations(self, pairing: Pairing | None) -> tuple[float, float]:
         """The sum of the launches' durations, of a pair or of the runs."""
@@ -255,84 +303,17 @@ class WholeRun(Weighing):
     def _spent_on(self, which: int, pairing: Pairing | None) -> Spent:
         side = self._spent[which]
         if pairing is None:
-            return _mean(side.whole)
-        return _mean([run[self._number[id(pairing)]] for run in side.pairs])
+            return mean_of(side.whole)
+        return mean_of([run[self._number[id(pairing)]] for run in side.pairs])
 
 
-class _SideTimes:
-    """What each pair took in each run of a side."""
-
-    def __init__(self, side: Side, which: int, pairings: Sequence[Pairing]) -> None:
-        self._pairings, self._which = pairings, which
-        self._by_key = {g.key: n for n, p in enumerate(pairings) for g in p.sides[which]}
-        self._by_name: dict[str, int] = {}
-        for key, number in self._by_key.items():
-            self._by_name.setdefault(key.name, number)
-        self.unknown: set[int] = set()
-        """Pairs with a launch that the table does not have."""
-        self.pairs = [self._of_pairs(run) for run in side.runs]
-        self.whole = [_whole(run) for run in side.runs]
-        self.rest = [_rest(w, pairs) for w, pairs in zip(self.whole, self.pairs, strict=True)]
-
-    def _of_pairs(self, run: Run) -> list[Spent]:
-        spent = [Spent() for _ in self._pairings]
-        positions = _in_run(run)
-        for launch in run.launches:
-            number = self._by_key.get(key_of(launch), self._by_name.get(launch.name.full))
-            position = positions.of(launch.id)
-            if number is not None and position is not None:
-                spent[number] = spent[number].plus(position)
-            elif number is not None:
-                self.unknown.add(number)
-        for number, kernel in self._unprofiled(positions):
-            spent[number] = spent[number].plus(kernel)
-        return spent
-
-    def _unprofiled(self, positions: RunPositions) -> Iterator[tuple[int, KernelRun]]:
-        """Kernels that this run has and its report lacks, and another report has."""
-        names = KernelNames(positions.unprofiled)
-        candidates: dict[str, list[tuple[int, Key]]] = defaultdict(list)
-        for number, pairing in enumerate(self._pairings):
-            for group in pairing.sides[self._which] or pairing.sides[1 - self._which]:
-                if (name := names.name_of(group.launches[0])) is not None:
-                    candidates[name].append((number, group.key))
-        for name, known in candidates.items():
-            for kernel in names.kernels[name]:
-                alike = (n for n, key in known if key[1:] == (kernel.grid, kernel.block))
-                yield next(alike, known[0][0]), kernel
-
-
-def _in_run(run: Run) -> RunPositions:
-    positions = run.profile.in_run
-    if positions is None:
-        raise ValueError("the run of this report is not known")
-    return positions
-
-
-def _whole(run: Run) -> Spent:
-    table = _in_run(run).table
-    return Spent(table.busy_ns, table.total_ns, float(table.launch_count))
-
-
-def _rest(whole: Spent, pairs: Sequence[Spent]) -> Spent:
-    """What is left of the run; crumbs of sums of floats are none."""
-    taken = Spent()
-    for pair in pairs:
-        taken = taken.plus(pair)
-    left = [(w, w - t) for w, t in zip(whole, taken, strict=True)]
-    return Spent(*(part if part > 1e-9 * w else 0.0 for w, part in left))
-
-
-def _mean(runs: Sequence[Spent]) -> Spent:
-    return Spent(*(statistics.fmean(values) for values in zip(*runs, strict=True)))
-
-
-def _repetitions(position: Position) -> float:
-    """Launches as large as this one that do the work which it stands for. Of one shape, each does
-    as much; of several, their time tells how much."""
-    if position.shapes > 1 and position.plain_ns and position.total_ns:
-        return position.total_ns / position.plain_ns
-    return position.launches
+def _alike(positions: Sequence[Position]) -> float | None:
+    """Part of their time in launches about as long; None where the table does not tell."""
+    known = [each.alike_ns for each in positions if each.alike_ns is not None]
+    busy = sum(each.busy_ns for each in positions)
+    if len(known) != len(positions) or not busy:
+        return None
+    return min(1.0, sum(known) / busy)
 
 
 def _named(kernels: Sequence[str]) -> str:

@@ -47,7 +47,7 @@ _HEADINGS = {
     "line": "lines",
     "work": "also",
 }
-SEVERITY = {"forbids": "not comparable", "weakens": "weakens it", "note": "note"}
+_SEVERITY = {"forbids": "not comparable", "weakens": "weakens it", "note": "note"}
 _INDENT = 9
 _ROWS = 20
 """Kernels in the table; the others are counted."""
@@ -104,7 +104,11 @@ def _heading(difference: Difference) -> Text:
 def _reasons(reasons: Sequence[Reason]) -> Iterator[RenderableType]:
     for reason in reasons:
         style = {"forbids": "bold red", "weakens": "yellow", "note": "dim"}[reason.severity]
-        yield Text(f"{SEVERITY[reason.severity]}: {reason.text}", style=style)
+        yield Text(reason_text(reason), style=style)
+
+
+def reason_text(reason: Reason) -> str:
+    return reason.text if reason.no_verdict else f"{_SEVERITY[reason.severity]}: {reason.text}"
 
 
 def numbers_of(groups: Sequence[KernelGroup]) -> str:
@@ -242,7 +246,7 @@ def _closing(difference: Difference) -> Iterator[RenderableType]:
     step = difference.next_step
     if step:
         yield Text.assemble(("Next: ", "bold"), step.text)
-        action = Text.assemble(("→ ", "bold"), step.finding.action)
+        action = Text.assemble(("→ ", "bold"), step.action)
         yield Padding(action, (0, 0, 0, 2), expand=False)
     else:
         yield Text.assemble(("Next: ", "bold"), nothing_next(difference))

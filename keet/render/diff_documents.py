@@ -136,10 +136,16 @@ class PairDocument(Document):
 class NextDocument(Document):
     launch: int
     kernel: str
-    finding: str
+    finding: str | None = Field(
+        description="null: the replay is not what happened in the run, see `reason`"
+    )
+    reason: str | None = Field(
+        description="likely reason why the replay took longer or shorter than the run, as in "
+        "`keet explain`; null: a finding is next"
+    )
     text: str
     action: str
-    forecast: ForecastDocument
+    forecast: ForecastDocument | None = Field(description="of the finding")
 
 
 class RegressionDocument(Document):
@@ -182,7 +188,7 @@ class DiffDocument(Document):
         "the GPU ran no kernel for a fifth of it or more on a side; null: it did, or it is not "
         "known"
     )
-    next: NextDocument | None = Field(description="the costliest finding that is left")
+    next: NextDocument | None = Field(description="the costliest thing that is left")
     gate: GateDocument | None = Field(description="null: no gate was asked for")
     grounding: GroundingDocument
     evidence: dict[str, NumberDocument]
@@ -328,10 +334,11 @@ def _next(difference: Difference) -> NextDocument | None:
     return NextDocument(
         launch=step.part.told.launch.id,
         kernel=step.part.told.launch.kernel,
-        finding=finding.id,
+        finding=finding.id if finding else None,
+        reason=step.reason.id if step.reason else None,
         text=step.text,
-        action=finding.action,
-        forecast=ForecastDocument(**finding.forecast._asdict()),
+        action=step.action,
+        forecast=ForecastDocument(**finding.forecast._asdict()) if finding else None,
     )
 
 

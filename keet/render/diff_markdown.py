@@ -19,13 +19,13 @@ from keet.comparison.telling import (
     unprofiled_text,
 )
 from keet.render.diff import (
-    SEVERITY,
     change_of,
     finding_words,
     gate_notes,
     gate_verdict,
     is_alone,
     launch_cells,
+    reason_text,
     shown_times,
     side_name,
     sources,
@@ -47,7 +47,7 @@ def diff_markdown(difference: Difference, gate: Gate | None, top: int) -> str:
     about = (_said(difference)[1], basis_text(difference), span_text(difference))
     blocks += [prose(each) for each in about if each]
     blocks += _gate(gate) if gate else []
-    blocks += [f"> {prose(f'{SEVERITY[r.severity]}: {r.text}')}" for r in difference.all_reasons]
+    blocks += [f"> {prose(reason_text(r))}" for r in difference.all_reasons]
     if difference.rows > 1:
         blocks.append(_table(difference))
     for pair in told_in_full(difference.pairs, top):
@@ -135,7 +135,7 @@ def _closing(difference: Difference) -> Iterator[str]:
     if share := unprofiled_text(difference):
         yield f"{prose(share)}."
     if step and difference.timing.word != "unchanged":
-        yield f"**Next**: {prose(step.text)}. {prose(step.finding.action)}"
+        yield f"**Next**: {prose(step.text)}. {prose(step.action)}"
     checked = grounded(difference)
     yield (
         f"<sub>keet {__version__}: {len(checked.verified)} of {checked.numbers} numbers verified "

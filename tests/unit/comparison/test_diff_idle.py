@@ -107,7 +107,8 @@ def _named(found: Difference, reason: str) -> list[str]:
 
 def test_every_launch_whose_replay_differs_is_named() -> None:
     report = made(Kernel("k", 5e3), Kernel("k", 6e3), Kernel("k", 7e3), Kernel("k", 8e3))
-    found = difference(in_run(report, row("k", 4, 4e6)), in_run(report, row("k", 4, 2.6e4)))
+    sides = [in_run(report, row("k", 4, ns, shape=Kernel("k"))) for ns in (4e6, 2.6e4)]
+    found = difference(*sides)
     assert _named(found, "replay_differs") == [
         "k took 5 us under replay and 1 ms in the run before (launch 0; launch 1: 6 us under "
         "replay and 1 ms, launch 2: 7 us under replay and 1 ms, and 1 more): their counters do not "
@@ -123,7 +124,7 @@ def test_a_short_launch_is_not_split_as_under_replay() -> None:
     assert not {"unit", "stall", "line"} & {each.kind for each in pair.attribution}
     assert _named(found, "replay_differs") == []
     assert [text.partition(":")[2] for text in _named(found, "replay_not_scaled")] == [
-        " what units and warps did under replay is not scaled to the run"
+        " too short to scale the replay's counters to the run"
     ] * 2
 
 
@@ -140,7 +141,7 @@ def test_the_next_step_claims_nothing_where_the_replay_is_not_the_run() -> None:
     assert gapped.next_step.share is None
     assert plain.next_step
     assert plain.next_step.share
-    assert plain.next_step.text.endswith(f"; that is {plain.next_step.share:.0f} of the whole")
+    assert plain.next_step.text.endswith(f"; that is {plain.next_step.share:.0f} of the GPU time")
     assert grounded(plain).stray == ()
 
 

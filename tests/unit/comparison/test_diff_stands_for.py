@@ -1,0 +1,190 @@
+"""Profiled launches that do not stand for what their kernel did in the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from compared import Kernel, difference, made, read, reasons, sample
+from hypothesis import given
+from hypothesis import strategies as st
+from tables import in_run, row, table
+
+from keet.comparison.difference import Difference
+from keet.comparison.gate import gate_time
+from keet.comparison.telling import grounded, headline
+from keet.profile import Profile
+from keet.profile.run_table import KernelRun
+from tests.conftest import TESTS
+
+_RUNS = TESTS / "data/runs"
+
+
+def _texts(found: Difference, reason: str) -> list[str]:
+    return [each.text for each in found.all_reasons if each.id == reason]
+
+
+def _flip(*rows: tuple[int, float, bool], version: str = "slow") -> Profile:
+    """A sample in a run: launches, microseconds of each, and whether they have its shape."""
+    profile = sample("matrix_flip", version)
+    (launch,) = profile.launches
+    kernels = []
+    for launches, us, own in rows:
+        kernel = row("flip", launches, launches * us * 1000)
+        kernels.append(
+            kernel._replace(
+                name=launch.name.full,
+                full=launch.name.full,
+                grid=launch.grid if own else (7, 7, 7),
+                block=launch.block,
+                median_ns=us * 1000,
+                shortest_ns=us * 1000,
+                longest_ns=us * 1000,
+            )
+        )
+    known = profile.provenance._replace(sha256=f"{rows}{version}")
+    return replace(profile, run=table(*kernels), provenance=known)
+
+
+# --- launches unlike the profiled one
+
+
+def test_launches_unlike_the_profiled_one_are_not_accounted_for() -> None:
+    """It once claimed 103 billion instructions of launches that nobody counted."""
+    before, after = _flip((160, 1020.0, True)), _flip((160, 1020.0, True), (10, 5e5, False))
+    found = difference(before, after)
+    (pair,) = found.pairs
+    assert pair.timing.word == "slower"
+    assert pair.attribution == ()
+    assert _texts(found, "launches_unlike") == [
+        "flip: launches between half and twice as long as the profiled ones make up 3% of its time "
+        "in the run after: their counters may not hold for the others, so no account is given"
+    ]
+    assert found.next_step
+    assert found.next_step.share is None
+    assert found.next_step.text.endswith(
+        "; most of the kernel's time is in launches unlike the profiled one: what it saves in the "
+        "run is not known"
+    )
+    assert grounded(found).stray == ()
+    (back,) = difference(after, before).pairs
+    assert back.attribution == ()
+
+
+def test_nothing_is_counted_for_launches_of_another_shape() -> None:
+    """Most time is in launches about as long, so warps are told; instructions are not."""
+    before = _flip((10, 1020.0, True))
+    after = _flip((10, 140.0, True), (4, 150.0, False), version="fast")
+    (pair,) = difference(before, after).pairs
+    told = [each.what for each in pair.attribution]
+    assert any(what.startswith("Drain") for what in told)
+    assert not [what for what in told if "L2 sectors" in what or "instructions" in what]
+
+
+def test_the_next_step_counts_launches_like_the_profiled_one() -> None:
+    before = _flip((10, 2000.0, True))
+    some = difference(before, _flip((10, 1020.0, True), (1, 5100.0, False))).next_step
+    every = difference(before, _flip((10, 1020.0, True))).next_step
+    assert some
+    assert some.share
+    assert every
+    assert every.share
+    # Two thirds of the time are in launches like the profiled one.
+    assert some.share.value == pytest.approx(every.share.value * 2 / 3)
+    assert some.text.endswith(
+        f"; counting launches like the profiled one, that is {some.share:.0f} of the GPU time"
+    )
+    assert every.text.endswith(f"; that is {every.share:.0f} of the GPU time")
+
+
+@given(
+    launches=st.integers(1, 50), others=st.integers(0, 50), us=st.sampled_from([5.0, 900.0, 9000.0])
+)
+def test_the_next_step_never_saves_more_than_its_launches_took(
+    launches: int, others: int, us: float
+) -> None:
+    after = _flip((launches, 1020.0, True), (others, us, False))
+    step = difference(_flip((launches, 2000.0, True)), after).next_step
+    assert step
+    assert step.whole
+    if step.part.doubt is None:
+        alike = launches * 1020 + (others * us if 510 <= us <= 2040 else 0)
+        assert step.saved <= 1000 * alike * (1 + 1e-9)
+        assert alike * 1000 >= 0.5 * step.whole * (1 - 1e-9)
+
+
+# --- one time for all launches of a kernel
+
+
+def _shared(us: float, overlapped_ns: float | None = 0.0) -> Profile:
+    """Two shapes of one kernel were profiled, and the table has one row for both."""
+    large = Kernel("k", 60_000.0, grid=(800, 1, 1))
+    report = made(Kernel("k", 20_000.0), large, command_line="ncu -c 9 ./app")
+    return in_run(report, row("k", 100, 100 * us * 1000, overlapped_ns=overlapped_ns))
+
+
+def test_launches_that_the_table_does_not_tell_apart_have_no_verdict() -> None:
+    found = difference(_shared(40.0), _shared(50.0))
+    assert headline(found).startswith("1.25x slower in total: GPU time 4 ms → 5 ms in the run")
+    assert [pair.timing.word for pair in found.pairs] == ["inconclusive", "inconclusive"]
+    assert [pair.attribution for pair in found.pairs] == [(), ()]
+    apart = "No verdict on k: the table does not tell the launches of this kernel apart"
+    assert _texts(found, "mixed_launches") == [apart, apart]
+    gate = gate_time(found, 5.0)
+    assert [each.kernel for each in gate.regressions] == ["all kernels"]
+    assert gate.not_gated == ("not gated, the table does not tell launches apart: k, k",)
+
+
+def test_the_average_under_replay_is_not_the_time_of_a_launch() -> None:
+    found = difference(_shared(400.0), _shared(50.0))
+    both = "launches of k took 40 us under replay and 400 us in the run before, on average"
+    said = f"{both}: their counters do not explain the difference, so no causes are given"
+    assert _texts(found, "replay_differs") == [said, said]
+    sums = difference(_shared(400.0, None), _shared(50.0, None))
+    assert _texts(sums, "overlap")[1].startswith(
+        "No verdict on k: launches took 400 us in the run before and 40 us under replay, on average"
+    )
+
+
+def test_repeated_launches_of_one_shape_are_judged() -> None:
+    report = made(Kernel("k", 20_000.0), Kernel("k", 30_000.0))
+    found = difference(in_run(report, row("k", 9, 3e5)), in_run(report, row("k", 9, 2e5)))
+    assert [pair.timing.word for pair in found.pairs] == ["faster"]
+    assert "mixed_launches" not in reasons(found)
+
+
+# --- why the replay is not the run
+
+
+def test_the_next_step_names_the_likely_reason_for_a_gap() -> None:
+    found = difference(
+        read(_RUNS / "streams_serial.ncu-repz"), read(_RUNS / "streams_together.ncu-repz")
+    )
+    step = found.next_step
+    assert step
+    assert (step.finding, step.reason and step.reason.id) == (None, "concurrency")
+    assert step.text == (
+        "scale_part: 1.9x as long in the run as under replay, likely because of concurrent kernels"
+    )
+    assert step.action == (
+        "Run the program with `CUDA_LAUNCH_BLOCKING=1` and compare the kernel's time."
+    )
+    assert grounded(found).stray == ()
+    (pair,) = found.pairs
+    assert (pair.timing.word, pair.timing.speedup) == ("faster", pytest.approx(4.22, abs=0.005))
+
+
+# --- one report
+
+
+def _rows(one: float, other: float) -> tuple[KernelRun, KernelRun]:
+    return row("a", 10, one), row("b", 10, other)
+
+
+def test_one_report_with_two_tables_has_noise() -> None:
+    """Their totals are equal, by chance."""
+    report = made(Kernel("a", 1e5), Kernel("b", 1e5), sha256="one")
+    found = difference(in_run(report, *_rows(1e6, 2e6)), in_run(report, *_rows(2e6, 1e6)))
+    assert headline(found).endswith("3 ms → 3 ms in the run, noise 7.0%.")
+    same = difference(in_run(report, *_rows(1e6, 2e6)), in_run(report, *_rows(1e6, 2e6)))
+    assert headline(same).endswith("3 ms → 3 ms in the run, noise 0.0%.")
