@@ -116,7 +116,10 @@ def _some_alike(part: Part) -> bool:
 
 
 def _likely(part: Part) -> tuple[Reason, ...]:
-    return part.told.replay.likely_reasons if part.told.replay else ()
+    """Those that somebody may want to fix: kernels that share the GPU take longer, and that is
+    mostly meant."""
+    reasons = part.told.replay.likely_reasons if part.told.replay else ()
+    return tuple(reason for reason in reasons if reason.id != "concurrency")
 
 
 def _gap_text(part: Part) -> str:
@@ -126,5 +129,5 @@ def _gap_text(part: Part) -> str:
         raise ValueError("the replay of this launch is what happened in the run")
     factor = f"{replay.factor.value:,.{0 if replay.factor.value >= 9.95 else 1}f}x"
     where = "in the run as under replay" if replay.ratio > 1 else "under replay as in the run"
-    names = " and ".join(REASON_NAMES[reason.id] for reason in replay.likely_reasons)
+    names = " and ".join(REASON_NAMES[reason.id] for reason in _likely(part))
     return f"{factor} as long {where}, likely because of {names}"
