@@ -14,7 +14,6 @@ from keet.comparison.difference import Difference
 from keet.comparison.gate import gate_time
 from keet.comparison.telling import grounded, headline
 from keet.profile import Profile
-from keet.profile.run_table import KernelRun
 from tests.conftest import TESTS
 
 _RUNS = TESTS / "data/runs"
