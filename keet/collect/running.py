@@ -171,13 +171,15 @@ def _size_of(path: Path) -> int:
 
 
 def end_program(process: subprocess.Popen[bytes]) -> None:
-    """End what ncu runs, whereupon ncu writes what it has; ncu itself where it does not."""
-    for number in programs_below(process.pid):
-        with suppress(OSError):
-            os.kill(number, signal.SIGKILL)
-    try:
-        process.wait(_END_SECONDS)
-    except subprocess.TimeoutExpired:
+    """End what ncu runs, and what that starts next, whereupon ncu writes what it has; ncu itself
+    where it does not."""
+    deadline = time.monotonic() + _END_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        for number in programs_below(process.pid):
+            with suppress(OSError):
+                os.kill(number, signal.SIGKILL)
+        time.sleep(_POLL_SECONDS)
+    if process.poll() is None:
         stop(process)
 
 
