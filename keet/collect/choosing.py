@@ -79,8 +79,9 @@ def choose(
 
     Launches of the process with the most time are profiled: ncu counts invocations per process.
     """
-    process = _busiest(records, busy)
-    by_kernel = _invocations(records, process, matches)
+    wanted = _wanted_kernels(records, matches)
+    process = _busiest(records, busy, wanted)
+    by_kernel = _invocations(records, process, wanted)
     times: dict[str, float] = defaultdict(float)
     for record, part in zip(records, busy, strict=True):
         if record.name in by_kernel:
@@ -93,25 +94,26 @@ def choose(
     return Choice(launches, kept, share, tuple(name for name in kernels if name not in kept))
 
 
-def _busiest(records: Sequence[Record], busy: Sequence[float]) -> int:
+def _wanted_kernels(records: Sequence[Record], matches: Callable[[Record], bool]) -> set[str]:
+    """Each kernel is asked about once: a run has thousands of launches of it."""
+    first = {record.name: record for record in reversed(records)}
+    return {name for name, record in first.items() if matches(record)}
+
+
+def _busiest(records: Sequence[Record], busy: Sequence[float], wanted: set[str]) -> int:
+    """The process in which the wanted kernels take most time."""
     times: dict[int, float] = defaultdict(float)
     for record, part in zip(records, busy, strict=True):
-        times[record.process] += part
+        if record.name in wanted:
+            times[record.process] += part
     return max(times, key=lambda process: times[process], default=0)
 
 
-def _invocations(
-    records: Sequence[Record], process: int, matches: Callable[[Record], bool]
-) -> dict[str, list[int]]:
-    """Run numbers of each kernel's launches, in order."""
+def _invocations(records: Sequence[Record], process: int, wanted: set[str]) -> dict[str, list[int]]:
+    """Run numbers of each kernel's launches in the process, in order."""
     found: dict[str, list[int]] = defaultdict(list)
-    wanted: dict[str, bool] = {}
     for number, record in enumerate(records):
-        if record.process != process:
-            continue
-        if record.name not in wanted:
-            wanted[record.name] = matches(record)
-        if wanted[record.name]:
+        if record.process == process and record.name in wanted:
             found[record.name].append(number)
     return found
 
@@ -138,7 +140,8 @@ def _within(
     every: dict[str, list[Wanted]] = {}
     least, most = 1, len(kernels)
     best = _launches_of(kernels[:1], every, records, by_kernel)
-    while least < most:  # more kernels are never fewer launches
+    # A kernel more is hardly ever fewer launches: at worst, one that fits is left out.
+    while least < most:
         count = (least + most + 1) // 2
         launches = _launches_of(kernels[:count], every, records, by_kernel)
         if affordable(launches):

@@ -13,13 +13,13 @@ from keet.collect.command import Invocations, Request
 from keet.collect.plain_run import PlainRun
 from keet.errors import NotAvailable
 from keet.profile.names import short_name
-from keet.profile.run_table import RECORDER_NAMES
+from keet.profile.run_table import RECORDER_NAMES, RunTable
 from keet.profile.timeline import Record
 from keet.units import Quantity
 
 _START_SECONDS = 4.0
 _LAUNCH_SECONDS = 0.5
-"""Measured on an H200: ncu costs that much per process and per launch (docs/profiling.md)."""
+"""What ncu costs per process and per launch, about, on an H200 (docs/profiling.md)."""
 _REPLAY = 2.0
 """Assumed: a pass takes twice the launch's own time, with what it saves, restores and flushes."""
 RECORDER_SECONDS = 0.02
@@ -27,6 +27,7 @@ RECORDED_LAUNCH_SECONDS = 1.2e-6
 """What recording costs per process and per launch on an H200: docs/profiling.md, printed by
 `python -m evals.plain_runs summary`."""
 _NOTICEABLE = 0.05
+"""Of the run: the goal for what recording may cost."""
 _LONGEST_NAMES = 100_000
 """Characters of all names together: one argument of a command may have 128 kB."""
 _MAX_NAMES = 8
@@ -119,9 +120,14 @@ def told_run(plain: PlainRun) -> str:
     kernels = len({kernel.name for kernel in table.kernels})
     return (
         f"the plain run: {counted(table.launch_count, 'launch', 'launches')} of "
-        f"{counted(kernels, 'kernel')}, {Quantity(table.busy_ns, 'ns')} of GPU time in "
+        f"{counted(kernels, 'kernel')}, {_time(table)} in "
         f"{plain.seconds:.1f} s; {RECORDER_NAMES[table.recorder]}{_cost(plain)}"
     )
+
+
+def _time(table: RunTable) -> str:
+    time = Quantity(table.busy_ns, "ns")
+    return f"{time} of GPU time" if table.overlap_known else f"durations of {time}"
 
 
 def _cost(plain: PlainRun) -> str:

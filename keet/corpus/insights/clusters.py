@@ -14,7 +14,6 @@ from keet.corpus.insights.points import Source
 from keet.corpus.insights.records import Basis, Cluster, ClusterKernel, Insight
 from keet.corpus.insights.run_times import GPU, RunTimes
 from keet.evidence import Evidence
-from keet.units import Quantity
 
 _LEAST_KERNELS = 2
 _SHOWN = 8
@@ -257,7 +256,3 @@ def _other_names(cluster: Cluster) -> list[str]:
 
 def _time(book: Book, label: str, value_us: float) -> Evidence:
     return book.computed(label, value_us, "us")
-
-
-def shown_us(value_us: float) -> str:
-    return str(Quantity(value_us, "us").to_base())

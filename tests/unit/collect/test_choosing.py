@@ -92,6 +92,12 @@ def test_launches_are_counted_per_process() -> None:
     assert choice.launches[0].number == 2
 
 
+def test_the_process_in_which_the_wanted_kernels_run() -> None:
+    """Another one may be busier with kernels that nobody asked for."""
+    records = [*run_of(("other", 900), process=0), *run_of(("a", 10), process=1)]
+    assert numbers(chosen(records, without="other")) == [("a", 1)]
+
+
 launches = st.lists(
     st.tuples(st.sampled_from("abcd"), st.integers(1, 10_000)), min_size=1, max_size=60
 )
