@@ -12,19 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from keet.analysis.ceilings import HOST_LINK, NEAR, Ceiling, Ceilings, nearest
 from keet.analysis.ledger import Ledger
-from keet.analysis.roofline_ceiling import Ceiling, Part, busiest, clock, measured
+from keet.analysis.rates import clock, measured
 from keet.analysis.roofline_compute import compute_ceilings, loads_constants
 from keet.analysis.roofline_memory import memory_ceilings
+from keet.analysis.stages import Stage, measured_stages
 from keet.evidence import Evidence
 from keet.profile import Absent, Launch
 from keet.units import Quantity
 
-TIE = 5.0
-"""Percentage points within which two ceilings are equally near: passes of one report differ by as
-much."""
-NEAR = 60.0
-"""Per cent of a peak from which the ceiling explains the launch's time."""
 AT = 80.0
 """Per cent of a peak from which little is left: good kernels reach 90 to 95 %."""
 
@@ -71,8 +68,10 @@ class Roofline:
     absent: Mapping[str, Absent]
     """What can't be known, by id of the ceiling."""
     notes: tuple[str, ...]
-    uncounted: Part | None
+    uncounted: Stage | None
     """The busiest unit whose work is neither FLOP nor bytes: special functions, integers, issue."""
+    host_link: Ceiling | None
+    """None where the link to the host carried nothing, or its peak is not known."""
     duration: Evidence | None
     sm_clock: Evidence | None
 
@@ -91,38 +90,29 @@ class Roofline:
 def find_roofline(launch: Launch, ledger: Ledger | None = None) -> Roofline:
     """All that the report lets one tell; its numbers go to the ledger."""
     ledger = ledger or Ledger(launch)
-    compute, no_compute = compute_ceilings(ledger)
-    memory, no_memory = memory_ceilings(ledger)
+    units = Ceilings(ledger)
+    compute, no_compute = compute_ceilings(ledger, units)
+    memory, no_memory = memory_ceilings(ledger, units)
+    constants = loads_constants(ledger, units)
     return Roofline(
         launch=launch,
         ledger=ledger,
         ceilings=(*compute, *memory),
         intensities=tuple(_intensities(ledger, compute, memory)),
-        nearest=_nearest([*compute, *memory]),
-        lead=_lead(ledger, compute),
+        nearest=nearest(sorted([*compute, *memory], key=lambda ceiling: -ceiling.share)),
+        lead=_lead(compute, constants=constants),
         absent={**no_compute, **no_memory},
-        notes=tuple(_notes(ledger, compute, memory)),
-        uncounted=busiest(ledger, _UNCOUNTED),
+        notes=tuple(_notes(ledger, compute, memory, constants=constants)),
+        uncounted=next(iter(measured_stages(ledger, _UNCOUNTED)), None),
+        host_link=units.get(HOST_LINK),
         duration=measured(ledger, "duration"),
         sm_clock=clock(ledger),
     )
 
 
-def _lead(ledger: Ledger, compute: Sequence[Ceiling]) -> Ceiling | None:
-    working = [
-        ceiling
-        for ceiling in compute
-        if ceiling.reached.value > 0 and not (ceiling.id == "fp16" and loads_constants(ledger))
-    ]
+def _lead(compute: Sequence[Ceiling], *, constants: bool) -> Ceiling | None:
+    working = [c for c in compute if c.reached.value > 0 and not (c.id == "fp16" and constants)]
     return max(working, key=lambda ceiling: ceiling.share, default=None)
-
-
-def _nearest(ceilings: Sequence[Ceiling]) -> tuple[Ceiling, ...]:
-    top = max((ceiling.reached.value for ceiling in ceilings), default=0)
-    if top <= 0:
-        return ()
-    tied = [ceiling for ceiling in ceilings if ceiling.reached.value >= top - min(TIE, top / 2)]
-    return tuple(sorted(tied, key=lambda ceiling: -ceiling.share))
 
 
 def _intensities(
@@ -144,7 +134,7 @@ def _intensity(ledger: Ledger, arithmetic: Ceiling, level: Ceiling) -> Intensity
     if not (done.value > 0 and moved.value > 0):
         return None
     stem = f"roofline.{arithmetic.id}.{level.id}"
-    where = f"{arithmetic.label} over {level.label} bytes"
+    where = f"{arithmetic.name} over {level.name} bytes"
     unit = done.unit.removesuffix("/s")
     value = Quantity(done.value / moved.value, f"{unit}/byte")
     ridge = Quantity(peak.value / bandwidth.value, f"{unit}/byte")
@@ -161,7 +151,9 @@ def _intensity(ledger: Ledger, arithmetic: Ceiling, level: Ceiling) -> Intensity
     )
 
 
-def _notes(ledger: Ledger, compute: Sequence[Ceiling], memory: Sequence[Ceiling]) -> Iterator[str]:
+def _notes(
+    ledger: Ledger, compute: Sequence[Ceiling], memory: Sequence[Ceiling], *, constants: bool
+) -> Iterator[str]:
     """What a reader of the numbers has to know."""
     groups = [c for c in compute if c.achieved and c.achieved.value > 0 and "GMMA" in c.source]
     if groups and any(level.id in ("l1", "shared") for level in memory):
@@ -169,7 +161,7 @@ def _notes(ledger: Ledger, compute: Sequence[Ceiling], memory: Sequence[Ceiling]
     warp_level = [c for c in compute if c.id.startswith("tensor_") and " HMMA" in c.source]
     if warp_level and ledger.launch.device.compute_capability == "9.0":
         yield "the ceiling is that of warp-level HMMA: HGMMA (wgmma) has 1.5 times as much"
-    if loads_constants(ledger) and any(c.id == "fp16" and c.reached.value >= SEEN for c in compute):
+    if constants and any(c.id == "fp16" and c.reached.value >= SEEN for c in compute):
         yield "the few FP16 operations are HFMA2 without HADD2 or HMUL2: constants being loaded"
     packed = measured(ledger, "inst_fp32_packed_total")
     if packed is not None and packed.value > 0:
@@ -184,7 +176,7 @@ def _reading(roofline: Roofline) -> Iterator[str]:
         yield _NOTHING_DONE if roofline.ceilings else _NOTHING_KNOWN
         return
     top = roofline.nearest[0].reached.value
-    names = _and([ceiling.label for ceiling in roofline.nearest])
+    names = _and([ceiling.name for ceiling in roofline.nearest])
     reached = _and([f"{ceiling.reached:.0f}" for ceiling in roofline.nearest])
     if top >= NEAR:
         where = "At" if top >= AT else "Near"
@@ -218,23 +210,33 @@ def _way_out(nearest: Sequence[Ceiling]) -> str:
 def _what_else(roofline: Roofline, top: float) -> Iterator[str]:
     """A stage that is busier than bytes tell, what was not measured, or where to look instead."""
     unknown = [name for ceiling_id, name in _UNSEEN.items() if ceiling_id in roofline.absent]
-    part, why = _pressed(roofline)
-    if part and part.busy.value >= max(NEAR, top):
-        yield f"But {part.label} is {part.busy:.0f} busy: {why}."
+    stage, why = _pressed(roofline)
+    if stage and stage.busy.value >= max(NEAR, top):
+        yield f"But {stage_name(stage)} is {stage.busy:.0f} busy: {why}."
     elif top >= NEAR:
         return
+    elif (link := roofline.host_link) and link.reached.value > top:
+        moved = f"{link.achieved} over {link.spoken}"
+        yield f"But it moves {moved}, {link.reached:.0f} of the peak assumed for that link."
     elif unknown:
         yield f"Not measured: {_and(unknown)}; keet show REPORT tells how to."
     else:
         yield "Latency holds it back, most likely: keet hotspots shows where."
 
 
-def _pressed(roofline: Roofline) -> tuple[Part | None, str]:
-    """The busiest part of any ceiling, or unit that a roofline does not count, and what that is."""
-    parts = [(c.busiest, _WHY_BUSIER[c.kind]) for c in roofline.ceilings if c.busiest]
+def _pressed(roofline: Roofline) -> tuple[Stage | None, str]:
+    """The busiest stage of any ceiling, or unit that a roofline does not count, and what it is."""
+    stages = [(stage, _WHY_BUSIER[c.kind]) for c in roofline.ceilings if (stage := c.busier_stage)]
     if roofline.uncounted:
-        parts.append((roofline.uncounted, "work that is neither operations nor bytes"))
-    return max(parts, key=lambda pair: pair[0].busy.value, default=(None, ""))
+        stages.append((roofline.uncounted, "work that is neither operations nor bytes"))
+    return max(stages, key=lambda pair: pair[0].busy.value, default=(None, ""))
+
+
+def stage_name(stage: Stage) -> str:
+    """As in a sentence of its own: what no counter shows is not named."""
+    if stage.id == "issue_slots":
+        return "instruction issue"
+    return "the busiest stage of L2" if stage.id == "l2_fabric" and stage.inferred else stage.label
 
 
 _WHY_BUSIER = {
@@ -254,6 +256,6 @@ def _side(roofline: Roofline) -> Iterator[str]:
     entry = at_dram[0]
     side = "left" if entry.memory_bound else "right"
     yield (
-        f"{roofline.lead.label} is {side} of the ridge with DRAM: "
+        f"{roofline.lead.name} is {side} of the ridge with DRAM: "
         f"{entry.value} against {entry.ridge}."
     )

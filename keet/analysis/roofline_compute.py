@@ -10,18 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from keet.analysis.ceilings import Ceiling, Ceilings, ceiling_of_rate
 from keet.analysis.ledger import Ledger
-from keet.analysis.roofline_ceiling import (
-    Ceiling,
-    Peak,
-    busier,
-    ceiling,
-    clock,
-    first,
-    measured,
-    per_second,
-    positive,
-)
+from keet.analysis.rates import Peak, clock, first, measured, per_second, positive
 from keet.analysis.roofline_tensor import LABELS, Work, has_pipe_alone, ledger_value, tensor_work
 from keet.catalog import throughputs
 from keet.evidence import Evidence
@@ -39,14 +30,14 @@ class _Scalar(NamedTuple):
     values: int
     """Values that an instruction works on."""
     section: str
-    pipes: tuple[str, ...]
-    """Hardware units that execute it: busy with whatever is no multiply-add, too."""
+    pipe: str
+    """The unit that executes it: busy with whatever is no multiply-add, too."""
 
 
 _SCALARS = (
-    _Scalar("fp64", "FP64", "d", 1, "SpeedOfLight_RooflineChart", ("fp64",)),
-    _Scalar("fp32", "FP32", "f", 1, "SpeedOfLight_RooflineChart", ("fma", "fmaheavy")),
-    _Scalar("fp16", "FP16", "h", 2, "SpeedOfLight_HierarchicalHalfRooflineChart", ("fp16",)),
+    _Scalar("fp64", "FP64", "d", 1, "SpeedOfLight_RooflineChart", "FP64"),
+    _Scalar("fp32", "FP32", "f", 1, "SpeedOfLight_RooflineChart", "FMA"),
+    _Scalar("fp16", "FP16", "h", 2, "SpeedOfLight_HierarchicalHalfRooflineChart", "FP16"),
 )
 
 _OPERATIONS = {"add": 1, "mul": 1, "fma": 2}
@@ -54,12 +45,12 @@ _OPERATIONS = {"add": 1, "mul": 1, "fma": 2}
 Found = tuple[list[Ceiling], dict[str, Absent]]
 
 
-def compute_ceilings(ledger: Ledger) -> Found:
+def compute_ceilings(ledger: Ledger, units: Ceilings) -> Found:
     """The ceilings whose work and peak are known, and why others are not."""
     ceilings: list[Ceiling] = []
     absent: dict[str, Absent] = {}
     for scalar in _SCALARS:
-        found = _scalar_ceiling(ledger, scalar)
+        found = _scalar_ceiling(ledger, units, scalar)
         if isinstance(found, Absent):
             absent[scalar.id] = found
         else:
@@ -72,7 +63,7 @@ def compute_ceilings(ledger: Ledger) -> Found:
     return ceilings, absent
 
 
-def _scalar_ceiling(ledger: Ledger, scalar: _Scalar) -> Ceiling | Absent:
+def _scalar_ceiling(ledger: Ledger, units: Ceilings, scalar: _Scalar) -> Ceiling | Absent:
     achieved = _scalar_rate(ledger, scalar)
     if achieved is None:
         return Absent(
@@ -85,14 +76,9 @@ def _scalar_ceiling(ledger: Ledger, scalar: _Scalar) -> Ceiling | Absent:
             f"the {scalar.label} peak is in neither the report nor keet's catalog",
             f"profile with: ncu --section {scalar.section}",
         )
-    return ceiling(
-        ledger,
-        scalar.id,
-        scalar.label,
-        achieved,
-        peak,
-        kind="compute",
-        busiest=busier(ledger, scalar.pipes, achieved, peak),
+    stage = units.stage(scalar.pipe)
+    return ceiling_of_rate(
+        ledger, scalar.id, scalar.label, achieved, peak, kind="compute", stage=stage
     )
 
 
@@ -121,12 +107,12 @@ _FEW = 1.0
 """Per cent of the FP16 peak below which HFMA2 alone is no arithmetic."""
 
 
-def loads_constants(ledger: Ledger) -> bool:
+def loads_constants(ledger: Ledger, units: Ceilings) -> bool:
     """Compilers put a constant into a register by HFMA2, which counts as arithmetic."""
     parts = _parts(ledger, _SCALARS[-1], "per_cycle")
     if parts is None or not parts["fma"].value or parts["add"].value or parts["mul"].value:
         return False
-    found = _scalar_ceiling(ledger, _SCALARS[-1])
+    found = _scalar_ceiling(ledger, units, _SCALARS[-1])
     return not isinstance(found, Absent) and found.reached.value < _FEW
 
 
@@ -196,7 +182,9 @@ def _add_tensor(
         if achieved is None or peak is None:
             absent[ceiling_id] = _NO_TENSOR_PEAK
         else:
-            ceilings.append(ceiling(ledger, ceiling_id, label, achieved, peak, kind="compute"))
+            ceilings.append(
+                ceiling_of_rate(ledger, ceiling_id, label, achieved, peak, kind="compute")
+            )
 
 
 _NO_TENSOR_PEAK = Absent(

@@ -12,42 +12,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from keet.analysis.ceilings import Ceiling, Ceilings, ceiling_of_rate
 from keet.analysis.ledger import Ledger
-from keet.analysis.roofline_ceiling import (
-    Ceiling,
-    Peak,
-    busier,
-    ceiling,
-    clock,
-    first,
-    measured,
-    per_second,
-    positive,
-)
+from keet.analysis.rates import SECTOR, Peak, clock, first, measured, per_second, positive
+from keet.analysis.stages import Stage, measured_stages
 from keet.catalog import gpu_named
 from keet.evidence import Evidence
 from keet.profile import Absent
 from keet.units import Quantity
 
-SECTOR = 32
 LINE = 128
+"""Bytes that a cycle of the paths of L1 carries."""
 
 LABELS = {"dram": "DRAM", "l2": "L2", "l1": "L1", "shared": "Shared"}
 """From the far end to the near one."""
 
-_STAGES = {
-    "l2": ("l2_tags", "l2_sectors", "l2_data_banks", "l2_atomics", "l2_to_sm", "sm_to_l2", "l2"),
-    "l1": ("l1_data_stage", "l1_bank_reads", "l1_bank_writes", "l1_from_l2", "l1_to_l2", "lsu"),
-    "shared": ("l1_data_stage", "l1_bank_reads", "l1_bank_writes"),
-}
-"""Parts of a level, as hardware units of the catalog, whose busiest says how loaded it is."""
+_SHARED_STAGES = ("l1_data_stage", "l1_bank_reads", "l1_bank_writes")
+"""The stages of L1 that accesses to shared memory pass through."""
 
 
-def memory_ceilings(ledger: Ledger) -> tuple[list[Ceiling], dict[str, Absent]]:
+def memory_ceilings(ledger: Ledger, units: Ceilings) -> tuple[list[Ceiling], dict[str, Absent]]:
     ceilings: list[Ceiling] = []
     absent: dict[str, Absent] = {}
     for level, find in _LEVELS.items():
-        found = find(ledger)
+        found = find(ledger, units)
         if isinstance(found, Absent):
             absent[level] = found
         else:
@@ -55,32 +43,34 @@ def memory_ceilings(ledger: Ledger) -> tuple[list[Ceiling], dict[str, Absent]]:
     return ceilings, absent
 
 
-def _level(ledger: Ledger, level: str, achieved: Evidence, peak: Peak) -> Ceiling:
-    part = busier(ledger, _STAGES.get(level, ()), achieved, peak)
-    return ceiling(ledger, level, LABELS[level], achieved, peak, kind="memory", busiest=part)
+def _level(ledger: Ledger, units: Ceilings, level: str, achieved: Evidence, peak: Peak) -> Ceiling:
+    stage = _stage(ledger, units, level)
+    return ceiling_of_rate(ledger, level, LABELS[level], achieved, peak, kind="memory", stage=stage)
 
 
-def _share_alone(ledger: Ledger, level: str, *metric_ids: str) -> Ceiling | None:
+def _stage(ledger: Ledger, units: Ceilings, level: str) -> Stage | None:
+    if level == "shared":
+        return next(iter(measured_stages(ledger, _SHARED_STAGES)), None)
+    return units.stage(LABELS[level])
+
+
+def _share_alone(units: Ceilings, level: str) -> Ceiling | None:
     """For reports without bytes: how busy the level was, and no rate."""
-    share = first(ledger, *metric_ids)
-    if share is None:
-        return None
-    source = f"report: {share.metric}, without bytes"
-    return Ceiling(level, LABELS[level], "memory", share, source)
+    found = units.get(LABELS[level])
+    return found._replace(source=f"{found.source}, without bytes") if found else None
 
 
 # --- DRAM
 
 
-def _dram(ledger: Ledger) -> Ceiling | Absent:
+def _dram(ledger: Ledger, units: Ceilings) -> Ceiling | Absent:
     achieved = measured(ledger, "dram_bytes_per_second") or _dram_counted(ledger)
-    shares = ("dram_active_pct", "dram_throughput_pct", "fb_throughput_pascal_pct")
     if achieved is None:
-        return _share_alone(ledger, "dram", *shares) or Absent(
+        return _share_alone(units, "dram") or Absent(
             "DRAM traffic was not measured", "profile with: ncu --section MemoryWorkloadAnalysis"
         )
-    peak = _dram_peak(ledger, achieved, positive(first(ledger, *shares)))
-    return _level(ledger, "dram", achieved, peak) if peak else _NO_DRAM_PEAK
+    peak = _dram_peak(ledger, achieved, positive(units.reached("DRAM")))
+    return _level(ledger, units, "dram", achieved, peak) if peak else _NO_DRAM_PEAK
 
 
 _NO_DRAM_PEAK = Absent(
@@ -145,18 +135,18 @@ _SM_SHARE_OF_LOOKUPS = {
 `lts__t_sectors_srcunit_tex` and `lts__t_sectors` in reports of eleven GPUs."""
 
 
-def _l2(ledger: Ledger) -> Ceiling | Absent:
+def _l2(ledger: Ledger, units: Ceilings) -> Ceiling | Absent:
     sectors, everybodys = (measured(ledger, name) for name in ("l2_l1_sectors", "l2_sectors"))
     peak = _l2_peak(ledger, sectors, everybodys) if sectors else None
     if sectors is None or peak is None:
         sectors, peak = everybodys, _lookup_peak(ledger, everybodys, 1.0)
     achieved = _sector_rate(ledger, "roofline.l2.achieved", sectors)
     if achieved is None or peak is None:
-        return _share_alone(ledger, "l2", "l2_throughput_pct") or Absent(
+        return _share_alone(units, "l2") or Absent(
             "L2 traffic was not measured",
             "profile with: ncu --section MemoryWorkloadAnalysis_Tables",
         )
-    return _level(ledger, "l2", achieved, peak)
+    return _level(ledger, units, "l2", achieved, peak)
 
 
 def _sector_rate(ledger: Ledger, name: str, sectors: Evidence | None) -> Evidence | None:
@@ -213,17 +203,17 @@ _NO_LINE = Absent(
 )
 
 
-def _l1(ledger: Ledger) -> Ceiling | Absent:
+def _l1(ledger: Ledger, units: Ceilings) -> Ceiling | Absent:
     cycles = first(ledger, "l1_lgds_return_cycles", "l1_lg_return_cycles")
     if cycles is None:
         return Absent(
             "L1 traffic was not measured",
             "profile with: ncu --section MemoryWorkloadAnalysis_Tables",
         )
-    return _lines(ledger, "l1", "bytes that L1 returned", cycles)
+    return _lines(ledger, units, "l1", "bytes that L1 returned", cycles)
 
 
-def _shared(ledger: Ledger) -> Ceiling | Absent:
+def _shared(ledger: Ledger, units: Ceilings) -> Ceiling | Absent:
     kinds = ("load", "store", "atomic")
     parts = [measured(ledger, f"shared_{kind}_wavefronts") for kind in kinds]
     known = [part for part in parts if part is not None]
@@ -238,10 +228,12 @@ def _shared(ledger: Ledger) -> Ceiling | Absent:
         "shared memory wavefronts",
         *known,
     )
-    return _lines(ledger, "shared", "bytes of shared memory wavefronts", total)
+    return _lines(ledger, units, "shared", "bytes of shared memory wavefronts", total)
 
 
-def _lines(ledger: Ledger, level: str, label: str, cycles: Evidence) -> Ceiling | Absent:
+def _lines(
+    ledger: Ledger, units: Ceilings, level: str, label: str, cycles: Evidence
+) -> Ceiling | Absent:
     """Cycles of a path that carries a line of 128 bytes in each, against one a cycle and SM."""
     if ledger.launch.device.compute_capability not in _LINE_KNOWN:
         return _NO_LINE
@@ -255,10 +247,10 @@ def _lines(ledger: Ledger, level: str, label: str, cycles: Evidence) -> Ceiling 
     rate = Quantity(LINE * sms.value * speed.value, "byte/s")
     peak = ledger.derived(f"roofline.{level}.peak", rate, f"{LABELS[level]} peak", sms, speed)
     source = "128 bytes a cycle and SM x SM clock"
-    return _level(ledger, level, achieved, Peak(peak, source))
+    return _level(ledger, units, level, achieved, Peak(peak, source))
 
 
-_LEVELS: dict[str, Callable[[Ledger], Ceiling | Absent]] = {
+_LEVELS: dict[str, Callable[[Ledger, Ceilings], Ceiling | Absent]] = {
     "dram": _dram,
     "l2": _l2,
     "l1": _l1,

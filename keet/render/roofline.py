@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from keet.analysis.ceilings import Ceiling
 from keet.analysis.roofline import SEEN, Roofline
-from keet.analysis.roofline_ceiling import Ceiling
 from keet.evidence import Evidence
 from keet.render.show import describe_device
 from keet.units import Quantity, format_number
@@ -81,7 +81,7 @@ def _row(roofline: Roofline, ceiling: Ceiling) -> tuple[str, str, str, str, str,
     star = "*" if _from_catalog(ceiling) else ""
     return (
         "●" if ceiling in roofline.nearest else " ",
-        ceiling.label,
+        ceiling.name,
         f"{ceiling.reached:.1f}",
         achieved,
         f"of {peak}{star}" if peak else "",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from keet.analysis.roofline import Intensity, Roofline
-from keet.analysis.roofline_ceiling import Ceiling, Part
+from keet.analysis.ceilings import Ceiling
+from keet.analysis.roofline import Intensity, Roofline, stage_name
+from keet.analysis.stages import Stage
 from keet.evidence import Evidence
 from keet.profile import Profile
 from keet.render.documents import (
@@ -38,7 +39,7 @@ def _launch(roofline: Roofline) -> RooflineLaunch:
         lead=roofline.lead.id if roofline.lead else None,
         ceilings=[_ceiling(ceiling) for ceiling in roofline.ceilings],
         intensities=[_intensity(roofline, entry) for entry in roofline.intensities],
-        uncounted=_part(roofline.uncounted),
+        uncounted=_stage(roofline.uncounted),
         reading=roofline.reading,
         notes=list(roofline.notes),
         skipped=[
@@ -57,21 +58,23 @@ def _ceiling(ceiling: Ceiling) -> CeilingDocument:
     used = (ceiling.reached, ceiling.achieved, ceiling.peak)
     return CeilingDocument(
         id=ceiling.id,
-        label=ceiling.label,
-        kind=ceiling.kind,
+        label=ceiling.name,
+        kind="memory" if ceiling.kind == "memory" else "compute",
         reached_pct=float(ceiling.reached.value),
         achieved=_quantity(ceiling.achieved),
         peak=_quantity(ceiling.peak),
         source=ceiling.source,
-        busiest=_part(ceiling.busiest),
+        busiest=_stage(ceiling.busier_stage),
         evidence=[entry.id for entry in used if entry],
     )
 
 
-def _part(part: Part | None) -> BusiestDocument | None:
-    if part is None:
+def _stage(stage: Stage | None) -> BusiestDocument | None:
+    if stage is None:
         return None
-    return BusiestDocument(part=part.label, busy_pct=float(part.busy.value), evidence=part.busy.id)
+    return BusiestDocument(
+        part=stage_name(stage), busy_pct=float(stage.busy.value), evidence=stage.busy.id
+    )
 
 
 def _intensity(roofline: Roofline, entry: Intensity) -> IntensityDocument:

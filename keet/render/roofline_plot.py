@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from keet.analysis.ceilings import Ceiling
 from keet.analysis.roofline import SEEN, Roofline
-from keet.analysis.roofline_ceiling import Ceiling
 from keet.render.svg import Axis, Box, Room, span, spread, tag, text_of, text_width
 from keet.units import Quantity
 
@@ -72,7 +72,7 @@ def rate_words(roofline: Roofline) -> str:
     achieved = Quantity(lead.achieved.value, lead.achieved.unit).to(unit)
     _, symbol = achieved.parts()
     peak = Quantity(lead.peak.value, lead.peak.unit).to(unit)
-    return f"{lead.label} {achieved.value:.3g} of {peak.value:.3g} {symbol}"
+    return f"{lead.name} {achieved.value:.3g} of {peak.value:.3g} {symbol}"
 
 
 class Plot:
@@ -300,7 +300,7 @@ def _merged(peaks: Sequence[tuple[Ceiling, float, bool]], unit: str) -> list[Roo
 
 def _roof(group: Sequence[tuple[Ceiling, float, bool]], unit: str) -> Roof:
     ceiling, peak, _ = group[0]
-    names = ", ".join(entry[0].label for entry in group)
+    names = ", ".join(entry[0].name for entry in group)
     given = unit or (ceiling.peak.unit if ceiling.peak else "flop/s")
     label = f"{names}|{Quantity(peak, given)}"
     ids = tuple(entry[0].id for entry in group)

@@ -183,6 +183,6 @@ def _nearest(roofline: Roofline, y: float) -> Iterator[str]:
     share = min(roofline.nearest[0].share, 1.0)
     yield tag("rect", x=x, y=y - 9, width=60, height=9, rx=2, class_="track")
     yield tag("rect", x=x, y=y - 9, width=60 * share, height=9, rx=2, class_="fill")
-    labels = ", ".join(ceiling.label for ceiling in roofline.nearest)
+    labels = ", ".join(ceiling.name for ceiling in roofline.nearest)
     words = cut(f"{roofline.nearest[0].reached:.0f} {labels}", WIDTH - 40 - x - 68, 12)
     yield tag("text", text_of(words), x=x + 68, y=y)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from keet.analysis.roofline import SEEN, Roofline, find_roofline
-from keet.analysis.roofline_ceiling import Ceiling
+from keet.analysis.ceilings import Ceiling
+from keet.analysis.roofline import SEEN, Roofline, find_roofline, stage_name
+from keet_tools.analyst_findings import note_text
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.telling import Telling, one_page, shorten
 
 _SIZE = 10
+_OF_MEMORY = ("l2_stage", "bytes_moved")
+"""Notes that say more about a ceiling of memory."""
 
 
 def check_roofline(case: Case, launch: int | None = None, report: int = 0, page: int = 1) -> Answer:
@@ -18,12 +21,15 @@ def check_roofline(case: Case, launch: int | None = None, report: int = 0, page:
         reasons = "; ".join(f"{a.reason}: {a.remedy}" for a in [*found.absent.values()][:2])
         raise Abstention(f"no share of any peak is known; {shorten(reasons, 400)}")
     ranked = sorted(found.ceilings, key=lambda ceiling: -ceiling.share)
-    busy = [ceiling for ceiling in ranked if ceiling.reached.value >= SEEN or ceiling.busiest]
+    busy = [ceiling for ceiling in ranked if ceiling.reached.value >= SEEN or ceiling.busier_stage]
     shown, more = one_page(busy or ranked, page, _SIZE)
     say = Telling()
     rows = [_row(found, ceiling, say) for ceiling in shown]
-    idle = ", ".join(ceiling.label for ceiling in ranked if busy and ceiling not in busy)
+    if link := found.host_link:
+        rows.append(f"{_row(found, link, say)} ({link.source})")
+    idle = ", ".join(ceiling.name for ceiling in ranked if busy and ceiling not in busy)
     notes = [f"idle: {idle}"] if idle else []
+    notes += [note_text(note, each, say) for note in each.notes if note.id in _OF_MEMORY]
     notes += [shorten(note, 160) for note in found.notes[:2]]
     return say.answer(_reading(found), *rows, *_unknown(found), *notes, more)
 
@@ -36,11 +42,11 @@ def _reading(found: Roofline) -> str:
 
 
 def _row(found: Roofline, ceiling: Ceiling, say: Telling) -> str:
-    parts = [f"{ceiling.label} {say(ceiling.reached)} of peak"]
+    parts = [f"{ceiling.name} {say(ceiling.reached)} of peak"]
     if ceiling.achieved and ceiling.peak:
         parts.append(f"{say(ceiling.achieved)} of {say(ceiling.peak)}")
-    if ceiling.busiest:
-        parts.append(f"{ceiling.busiest.label} {say(ceiling.busiest.busy)} busy")
+    if stage := ceiling.busier_stage:
+        parts.append(f"{stage_name(stage)} {say(stage.busy)} busy")
     for entry in found.lead_intensities():
         if entry.level == ceiling.id:
             parts.append(f"intensity {say(entry.value)}, ridge {say(entry.ridge)}")

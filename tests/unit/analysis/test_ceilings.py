@@ -1,34 +1,75 @@
-"""How near units are to their peak, and what less work would gain."""
+"""How near units are to their peak, and in which stage."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.ceilings import Ceilings, bounded, less_work, more_parallel
+from keet.analysis.ceilings import HOST_LINK, Ceilings
 from keet.analysis.ledger import Ledger
+from keet.analysis.roofline import find_roofline
 from keet.analysis.view import View
+from keet.errors import KeetError
 from keet.ingest import read_profile
-from keet.profile import Profile
+from keet.ingest.container import blocks_of
+from keet.ingest.ncu_rep import Report
+from keet.profile import Launch, Profile
 from kernels_samples.samples import load_samples
-from tests.conftest import REPORTS
+from tests import encode
+from tests.conftest import CORPUS, REPORTS, TESTS, corpus_files, needs_corpus
+
+SAMPLES = TESTS.parent / "kernels_samples"
+ELAPSED = "avg.pct_of_peak_sustained_elapsed"
+L2 = f"lts__throughput.{ELAPSED}"
+TAGS = f"lts__t_tag_requests.{ELAPSED}"
+SECTORS = f"lts__t_sectors.{ELAPSED}"
+L1 = f"l1tex__throughput.{ELAPSED}"
+L1_ACTIVE = "l1tex__throughput.avg.pct_of_peak_sustained_active"
+DATA_STAGE = f"l1tex__data_pipe_lsu_wavefronts.{ELAPSED}"
+CYCLES = "gpc__cycles_elapsed.max"
+LSU = f"sm__inst_executed_pipe_lsu.{ELAPSED}"
+H200 = {
+    "device__attribute_compute_capability_major": 9,
+    "device__attribute_compute_capability_minor": 0,
+}
+
+
+def launch_with(metrics: Mapping[str, float]) -> Launch:
+    data = encode.report([encode.Kernel("k", metrics)])
+    return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
+
+
+def ceilings_with(metrics: Mapping[str, float]) -> Ceilings:
+    return Ceilings(Ledger(launch_with(metrics)))
+
+
+def ceilings_of(path: Path, launch: int = 0) -> Ceilings:
+    return Ceilings(Ledger(read_profile(path).launches[launch]))
 
 
 @pytest.fixture(scope="module")
 def ceilings() -> Ceilings:
-    return Ceilings(Ledger(read_profile(REPORTS / "tour_full.ncu-rep").launches[0]))
+    return ceilings_of(REPORTS / "tour_full.ncu-rep")
 
 
 def test_units_have_names_and_shares(ceilings: Ceilings) -> None:
     """A transposition that writes across rows: L2 is what it presses, DRAM idles."""
     assert ceilings.ranked[0].name == "L2"
-    assert ceilings.share("L2") > 0.6
-    assert ceilings.share("DRAM") < 0.1
+    assert (ceilings.share("L2") or 0) > 0.6
+    assert 0 < (ceilings.share("DRAM") or 0) < 0.1
     assert "tensor" in ceilings
-    assert ceilings.share("no such unit") == 0
+
+
+def test_what_was_not_measured_is_unknown() -> None:
+    known = ceilings_with({SECTORS: 0.0})
+    assert (known.share("L2"), "L2" in known) == (0.0, True)
+    for name in ("DRAM", "NVLink", HOST_LINK, "no such unit"):
+        assert (known.share(name), known.reached(name), known.stages(name)) == (None, None, ())
+        assert name not in known
 
 
 def test_ties_are_kept(ceilings: Ceilings) -> None:
@@ -37,38 +78,213 @@ def test_ties_are_kept(ceilings: Ceilings) -> None:
     assert all(nearest[0].share - unit.share <= 0.05 for unit in nearest)
 
 
-factors = st.dictionaries(st.sampled_from(["L2", "L1", "DRAM", "FMA"]), st.floats(0.01, 1))
+def test_units_that_did_next_to_nothing_are_no_tie() -> None:
+    """Within five points of 3 % is everything that idles."""
+    found = ceilings_with({L2: 3.0, f"sm__issue_active.{ELAPSED}": 0.2, LSU: 0.1})
+    assert [unit.name for unit in found.nearest] == ["L2"]
 
 
-@given(factors)
-def test_less_work_is_never_slower(ceilings: Ceilings, factors: dict[str, float]) -> None:
-    forecast = less_work(ceilings, factors)
-    assert 1 <= forecast.low <= forecast.likely <= forecast.high
+# --- one number for one thing
 
 
-@given(factors, st.floats(0.1, 1))
-def test_less_of_the_same_gains_more(
-    ceilings: Ceilings, factors: dict[str, float], more: float
+def shown_differently(launch: Launch) -> list[str]:
+    """Units whose share is not what the metric of that name says, or not that of the roofline."""
+    view, roofline = View(launch), find_roofline(launch)
+    wrong = [
+        unit.name
+        for unit in view.ceilings.ranked
+        if not unit.reached.derived_from
+        if (metric := launch.metric(unit.reached.metric)) is None
+        or metric.value != unit.reached.value
+    ]
+    dram = next((c for c in roofline.ceilings if c.id == "dram"), None)
+    own = view.ceilings.get("DRAM")
+    if dram and own and dram.reached.value != pytest.approx(own.reached.value, abs=0.05):
+        wrong.append("DRAM of the roofline")
+    lsu, issued = view.ceilings.share("LSU"), launch.metric(LSU)
+    if issued is not None and issued.quantity and lsu != pytest.approx(issued.quantity.value / 100):
+        wrong.append("LSU")
+    return wrong
+
+
+def test_all_commands_show_the_same_share() -> None:
+    for sample in load_samples():
+        for launch in read_profile(sample.report("slow")).launches:
+            assert shown_differently(launch) == [], sample.name
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:30])
+def test_all_commands_show_the_same_share_of_strangers(path: Path) -> None:
+    try:
+        launches = read_profile(path).launches
+    except KeetError:
+        return
+    for launch in launches[:5]:
+        assert shown_differently(launch) == []
+
+
+def test_a_share_of_active_cycles_is_converted() -> None:
+    cycles = {"sm__cycles_active.avg": 600.0, CYCLES: 1000.0}
+    found = ceilings_with({L1_ACTIVE: 50.0, **cycles}).get("L1")
+    assert found
+    assert found.reached.value == pytest.approx(30)
+    assert "over elapsed cycles" in found.reached.label
+    measured = ceilings_with({L1_ACTIVE: 50.0, L1: 31.0, **cycles}).get("L1")
+    assert measured
+    assert measured.reached.metric == L1
+    stage = ceilings_with({L1_ACTIVE: 50.0, DATA_STAGE: 29.5, **cycles}).get("L1")
+    assert stage
+    assert stage.reached.metric == DATA_STAGE  # the same thing, measured directly
+
+
+def test_more_than_the_peak_leaves_nothing() -> None:
+    found = ceilings_with({TAGS: 103.0}).get("L2")
+    assert found
+    assert found.share == pytest.approx(1.03)
+    assert found.left == 0
+
+
+# --- stages
+
+
+def test_requests_and_bytes_are_told_apart(ceilings: Ceilings) -> None:
+    stage, stages = ceilings.stage("L2"), ceilings.stages("L2")
+    assert stage
+    assert (stage.id, stage.label, stage.inferred) == ("sm_to_l2", "Crossbar to L2", False)
+    assert stages[0] == stage._replace(busy=stages[0].busy)
+    assert [each.share for each in stages] == sorted((s.share for s in stages), reverse=True)
+    assert {"l2_tags", "l2_sectors", "l2_data_banks", "l2_atomics"} <= {s.id for s in stages}
+
+
+def test_a_replay_shows_in_the_data_stage() -> None:
+    """Loads of shared memory with a stride of 32 words: few instructions, many wavefronts."""
+    found = ceilings_of(REPORTS / "zoo.ncu-repz", 6)
+    stage = found.stage("L1")
+    assert stage
+    assert stage.id == "l1_data_stage"
+    assert stage.share > 0.9
+    assert (found.share("LSU") or 0) < 0.2
+    assert {"shared_memory", "l1_writeback", "lsu"} <= {each.id for each in found.stages("L1")}
+
+
+def test_what_no_stage_explains_is_the_fabric_between_the_l2_partitions() -> None:
+    """A GPU with one partition has no such stage."""
+    shares = {L2: 62.0, TAGS: 23.0, SECTORS: 28.0}
+    stage = ceilings_with({**shares, **H200}).stage("L2")
+    assert stage
+    assert (stage.id, stage.inferred, stage.busy.metric) == ("l2_fabric", True, L2)
+    single = {**H200, "device__attribute_compute_capability_major": 8}
+    other = ceilings_with({**shares, **single, "device__attribute_compute_capability_minor": 6})
+    unknown = other.stage("L2")
+    assert unknown
+    assert (unknown.label, unknown.inferred) == ("the busiest stage of L2", True)
+
+
+@needs_corpus
+def test_a_stage_that_ncu_counts_twice_on_a_t4() -> None:
+    (path,) = CORPUS.glob("armleth__*")
+    stage = ceilings_of(path).stage("L1")
+    assert stage
+    assert (stage.id, stage.inferred) == ("l1_to_l2", True)
+    assert stage.share == pytest.approx(0.90, abs=0.01)
+
+
+def test_the_roofline_names_the_same_stage() -> None:
+    launch = read_profile(REPORTS / "tour_full.ncu-rep").launches[0]
+    (level,) = (c for c in find_roofline(launch).ceilings if c.id == "l2")
+    unit = View(launch).ceilings.get("L2")
+    assert level.busier_stage
+    assert unit
+    assert unit.stage
+    assert level.busier_stage.id == unit.stage.id
+    assert level.busier_stage.busy.value == unit.reached.value
+    assert unit.busier_stage is None  # its share is that of the stage
+
+
+shares = st.floats(1, 100)
+
+
+@given(whole=st.none() | shares, tags=shares, sectors=shares)
+def test_a_share_is_that_of_the_busiest_stage(
+    whole: float | None, tags: float, sectors: float
 ) -> None:
-    further = {name: factor * more for name, factor in factors.items()}
-    assert less_work(ceilings, further).likely >= less_work(ceilings, factors).likely - 0.01
+    metrics = {TAGS: tags, SECTORS: sectors, **({L2: whole} if whole else {})}
+    found = ceilings_with(metrics)
+    assert found.share("L2") == pytest.approx(max(tags, sectors, whole or 0) / 100)
+    assert [stage.share for stage in found.stages("L2")] == sorted(
+        [tags / 100, sectors / 100], reverse=True
+    )
 
 
-def test_no_change_gains_nothing(ceilings: Ceilings) -> None:
-    assert less_work(ceilings, {}).likely == 1
+@given(active=shares, stage=shares, change=st.floats(-0.02, 0.02))
+def test_no_cliff_between_a_converted_share_and_a_measured_one(
+    active: float, stage: float, change: float
+) -> None:
+    cycles = {"sm__cycles_active.avg": 800.0, CYCLES: 1000.0}
+    before = ceilings_with({L1_ACTIVE: active, DATA_STAGE: stage, **cycles}).share("L1")
+    after = ceilings_with({L1_ACTIVE: active * (1 + change), DATA_STAGE: stage, **cycles}).share(
+        "L1"
+    )
+    assert before
+    assert after == pytest.approx(before, rel=0.08, abs=0.006)
 
 
-@given(st.floats(1, 1000))
-def test_more_in_flight_ends_at_the_first_full_unit(ceilings: Ceilings, times: float) -> None:
-    forecast = more_parallel(ceilings, times)
-    assert 1 <= forecast.low <= forecast.likely <= forecast.high
-    assert forecast.likely <= max(1.0, 0.9 / ceilings.ranked[0].share) + 0.01
+# --- the link to the host
 
 
-@given(st.floats(1, 1e6), st.floats(0.1, 1e6))
-def test_forecasts_are_ordered(likely: float, high: float) -> None:
-    forecast = bounded(likely, high)
-    assert 1 <= forecast.low <= forecast.likely <= forecast.high <= 100
+def test_a_table_in_host_memory() -> None:
+    """Every lookup goes over PCIe: 268 MB in 13.7 ms."""
+    found = ceilings_of(SAMPLES / "rate_table" / "slow.ncu-rep")
+    link, rate = found.get(HOST_LINK), found.rate(HOST_LINK)
+    assert link
+    assert rate
+    assert rate.value == pytest.approx(19.6e9, rel=0.01)
+    assert link.share == pytest.approx(rate.value / 63e9, rel=0.01)
+    assert "PCIe 5.0 x16, assumed" in link.source
+    assert found.ranked[0] == link
+
+
+def test_a_link_that_carried_nothing_is_known_and_no_row() -> None:
+    found = ceilings_of(SAMPLES / "rate_table" / "fast.ncu-rep")
+    assert found.share(HOST_LINK) == 0.0
+    assert HOST_LINK in found
+    assert HOST_LINK not in [unit.name for unit in found.ranked]
+
+
+READ = "lts__t_sectors_srcunit_tex_aperture_sysmem_op_read_lookup_miss.sum"
+WRITE = "lts__t_sectors_srcunit_tex_aperture_sysmem_op_write.sum"
+SECOND = {"gpu__time_duration.sum": 1e9}
+
+
+def test_the_busier_direction_of_the_link_counts() -> None:
+    found = ceilings_with({READ: 1e8, WRITE: 5e8, **SECOND, **H200})
+    assert found.share(HOST_LINK) == pytest.approx(5e8 * 32 / 63.015e9)
+    assert [stage.id for stage in found.stages(HOST_LINK)] == ["host_writes", "host_reads"]
+
+
+def test_a_link_of_unknown_speed_has_a_rate_and_no_share() -> None:
+    found = ceilings_with({READ: 1e8, **SECOND})
+    rate = found.rate(HOST_LINK)
+    assert rate
+    assert rate.value == pytest.approx(3.2e9)
+    assert found.share(HOST_LINK) is None
+    assert found.ranked == ()
+
+
+def test_memory_shared_with_the_host_has_no_link() -> None:
+    found = ceilings_with({READ: 1e8, **SECOND, **H200, "device__attribute_integrated": 1})
+    assert (found.share(HOST_LINK), found.rate(HOST_LINK)) == (None, None)
+
+
+def test_c2c_is_faster_than_pcie() -> None:
+    found = ceilings_with({READ: 1e9, **SECOND, **H200, "c2clink__present": 1.0}).get(HOST_LINK)
+    assert found
+    assert found.share == pytest.approx(32e9 / 450e9)
+    assert "NVLink-C2C" in found.source
+
+
+# --- real launches
 
 
 def test_stalls_close(profile_of: Callable[[str], Profile]) -> None:

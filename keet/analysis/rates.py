@@ -1,0 +1,51 @@
+"""Amounts per second from the counters of one launch, and the peaks that they are compared with."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from keet.analysis.ledger import Ledger
+from keet.evidence import Evidence
+from keet.units import Quantity
+
+SECTOR = 32
+"""Bytes that caches and memories exchange at once."""
+
+
+class Peak(NamedTuple):
+    """The highest rate that the hardware allows."""
+
+    rate: Evidence
+    source: str
+    """Where the number comes from: the report, keet's catalog or documentation."""
+
+
+def measured(ledger: Ledger, metric_id: str) -> Evidence | None:
+    """A metric with a number that can be computed with: neither infinite nor negative."""
+    found = ledger.measured(metric_id)
+    usable = found is not None and math.isfinite(found.value) and found.value >= 0
+    return found if usable else None
+
+
+def first(ledger: Ledger, *metric_ids: str) -> Evidence | None:
+    return next(filter(None, (measured(ledger, metric_id) for metric_id in metric_ids)), None)
+
+
+def positive(evidence: Evidence | None) -> Evidence | None:
+    """What may be divided by."""
+    return evidence if evidence is not None and evidence.value > 0 else None
+
+
+def per_second(ledger: Ledger, name: str, label: str, amount: Evidence) -> Evidence | None:
+    """An amount of the launch over its duration."""
+    duration = positive(measured(ledger, "duration"))
+    if duration is None:
+        return None
+    rate = Quantity(amount.value / (duration.value * 1e-9), f"{amount.unit}/s")
+    return ledger.derived(name, rate, label, amount, duration)
+
+
+def clock(ledger: Ledger) -> Evidence | None:
+    """The SM clock that the launch ran at, on average."""
+    return positive(first(ledger, "sm_clock", "sm_frequency"))

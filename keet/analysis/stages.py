@@ -1,0 +1,132 @@
+"""Stages of the hardware units, and how busy each one was over the elapsed cycles.
+
+A unit such as L2 has several stages with a peak of their own: tag lookups, data banks, the ports to
+the crossbar. The busiest stage limits the unit. Which one it is tells what to change: tag lookups
+are pressed by requests, data banks by bytes, the L1 data stage by wavefronts that are replayed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from keet.analysis.ledger import Ledger
+from keet.catalog import HardwareUnit, exists_on, hardware_units
+from keet.evidence import Evidence
+from keet.units import Quantity
+
+
+class Stage(NamedTuple):
+    """One stage of a unit, and its share of peak over the elapsed cycles in per cent."""
+
+    id: str
+    """Of the hardware unit in the catalog: `l2_tags`, `l1_data_stage`."""
+    label: str
+    busy: Evidence
+    inferred: bool = False
+    """The report shows how busy the unit's busiest stage was, but has no counter of that stage:
+    which one it is follows from what the other stages show."""
+
+    @property
+    def share(self) -> float:
+        """0 to 1; counters of two passes can give a little more than 1."""
+        return share_of(self.busy)
+
+
+def share_of(percent: Evidence) -> float:
+    """Never below 0: counters of two passes can give a little less than nothing."""
+    return max(0.0, float(percent.value) / 100)
+
+
+def measured_stage(ledger: Ledger, unit_id: str) -> Stage | None:
+    """None where the report has no share of the stage's peak."""
+    unit = hardware_units()[unit_id]
+    for name in unit.share_of_peak:
+        found = ledger.named(name, f"{unit.label} busy")
+        if found is not None and math.isfinite(found.value):
+            busy = found if unit.basis == "elapsed" else _over_elapsed(ledger, unit, found)
+            return Stage(unit_id, unit.label, busy) if busy else None
+    return None
+
+
+def measured_stages(ledger: Ledger, unit_ids: Iterable[str]) -> tuple[Stage, ...]:
+    """Those that were measured, the busiest first."""
+    found = (measured_stage(ledger, unit_id) for unit_id in unit_ids)
+    return tuple(sorted(filter(None, found), key=lambda stage: -stage.busy.value))
+
+
+def _over_elapsed(ledger: Ledger, unit: HardwareUnit, busy: Evidence) -> Evidence | None:
+    """A share of the cycles in which the SMs were active as one of all cycles."""
+    active, elapsed = ledger.measured("sm_active_cycles"), ledger.measured("elapsed_cycles")
+    if active is None or elapsed is None or not elapsed.value:
+        return None
+    share = Quantity(busy.value * min(1.0, active.value / elapsed.value), "%")
+    label = f"{unit.label.partition(' (')[0]} busy, of peak, over elapsed cycles"
+    return ledger.derived(f"{busy.metric}_elapsed", share, label, busy, active, elapsed)
+
+
+# --- the busiest stage of a unit
+
+_SAME = 0.95
+"""Of the unit's own share: a stage above it is the one that the unit's share stands for. Shares
+over active cycles, which are converted to elapsed cycles, are off by up to 5 %."""
+_SLACK = 0.5
+"""Percentage points that small shares may differ by beyond that."""
+_FABRIC = "lts__t_sectors_srcunit_ltcfabric"
+"""A counter that only GPUs with two L2 partitions have."""
+
+
+def leading_stage(
+    ledger: Ledger, name: str, whole: Stage | None, stages: tuple[Stage, ...]
+) -> Stage | None:
+    """The busiest stage of a unit, with the share that stands for the unit; None: not measured.
+
+    `whole` is the unit's own share, which ncu takes from its busiest stage, collected or not;
+    `stages` are those that were measured, the busiest first.
+    """
+    busiest = stages[0] if stages else None
+    if whole is None:
+        return busiest
+    if busiest and busiest.busy.value >= whole.busy.value:
+        return busiest
+    if busiest and busiest.busy.value >= _SAME * whole.busy.value - _SLACK:
+        # A share that was converted is less exact than the stage's own.
+        return busiest if whole.busy.derived_from else busiest._replace(busy=whole.busy)
+    return _unseen(ledger, name, whole, stages)
+
+
+def rare_leaders(ledger: Ledger, whole: Stage, unit_ids: Iterable[str]) -> tuple[str, ...]:
+    """Of these stages, those that the unit's share may stand for; enters nothing."""
+    least = _SAME * whole.busy.value - _SLACK
+    return tuple(i for i in unit_ids if (share := _peek(ledger, i)) is not None and share >= least)
+
+
+def _peek(ledger: Ledger, unit_id: str) -> float | None:
+    found = map(ledger.launch.metric, hardware_units()[unit_id].share_of_peak)
+    values = (metric.value for metric in found if metric is not None)
+    return next((float(v) for v in values if isinstance(v, int | float)), None)
+
+
+def _unseen(ledger: Ledger, name: str, whole: Stage, stages: tuple[Stage, ...]) -> Stage:
+    """The stage behind a unit's share that no measured stage comes near to.
+
+    On GPUs with two L2 partitions, the fabric between them is part of ncu's L2 throughput, and its
+    share is in no section.
+    """
+    if name == "L2" and exists_on(_FABRIC, ledger.launch.device.compute_capability):
+        label = hardware_units()["l2_fabric"].label
+        return Stage("l2_fabric", label, whole.busy, inferred=True)
+    if half := next((stage for stage in stages if _counts_twice(stage, whole)), None):
+        return half._replace(busy=whole.busy, inferred=True)
+    return whole._replace(label=f"the busiest stage of {name}", inferred=True)
+
+
+_TWICE = ("l1_to_l2", "l1_data_stage")
+"""Stages of L1 that ncu counts twice in L1's throughput: their own shares are of twice the peak.
+Seen in reports of 7.0, 7.5, 8.6, 8.9 and 12.0 (the data stage on 7.5 only), not of 9.0."""
+
+
+def _counts_twice(stage: Stage, whole: Stage) -> bool:
+    distance = abs(2 * stage.busy.value - whole.busy.value)
+    return stage.id in _TWICE and distance <= (1 - _SAME) * whole.busy.value
