@@ -10,6 +10,7 @@ from keet.profile.launch import (
     NvtxRange,
     RawMetric,
     Workload,
+    shape_text,
 )
 from keet.profile.metric import Instances, Metric, MetricId, Value
 from keet.profile.model import Profile, Provenance, ReportFormat
@@ -52,5 +53,6 @@ __all__ = [
     "SpeedupScope",
     "Value",
     "Workload",
+    "shape_text",
     "short_name",
 ]

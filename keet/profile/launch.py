@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -17,6 +17,14 @@ from keet.profile.rules import RuleResult, SourceMarker
 from keet.units import Quantity
 
 Dim3 = tuple[int, int, int]
+
+
+def shape_text(shape: Sequence[int] | None, unknown: str = "unknown") -> str:
+    """`64×256` for (64, 256, 1), and `32×1×2` for (32, 1, 2): only trailing ones say nothing."""
+    if not shape:
+        return unknown
+    last = max((axis for axis, size in enumerate(shape) if size != 1), default=0)
+    return "×".join(map(str, shape[: last + 1]))
 
 
 class Workload(StrEnum):
@@ -259,13 +267,8 @@ class Launch:
 
 
 MOST_CODES = 8
-"""Launches of a report whose machine code is analysed. A large one takes half a second, and the
-longest few launches make most of the time."""
-
-
-def with_code(launches: Iterable[Launch]) -> list[Launch]:
-    """The launches whose machine code is analysed unless told otherwise: the longest."""
-    return sorted(launches, key=lambda launch: -launch.rank_time)[:MOST_CODES]
+"""Launches of a report whose machine code is analysed. A large one takes half a second, and a few
+kernels make most of the time."""
 
 
 def _in_base_unit(name: str, value: Value, unit: str) -> Metric:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from keet.profile.launch import MOST_CODES, Device, Launch, with_code
+from keet.profile.identical import identical_launches, representative
+from keet.profile.launch import MOST_CODES, Device, Launch
 from keet.profile.run_table import RunPositions, RunTable
 
 if TYPE_CHECKING:
@@ -81,10 +82,16 @@ class Profile:
         return sorted(launches, key=lambda x: (-positions.busy_ns(x.id), -x.rank_time))
 
     def with_code(self, launches: Iterable[Launch]) -> list[Launch]:
-        """The launches whose machine code is analysed unless told otherwise."""
-        if self.in_run is None:
-            return with_code(launches)
-        return self.by_run_time(launches)[:MOST_CODES]
+        """The launches whose machine code is analysed unless told otherwise: one of each group of
+        identical launches, of those groups that take most time."""
+        groups = sorted(identical_launches(launches), key=self._time_of, reverse=True)
+        return [representative(group) for group in groups[:MOST_CODES]]
+
+    def _time_of(self, group: Iterable[Launch]) -> tuple[float, float]:
+        """In the run where that is known, then in the report; to sort by."""
+        positions, launches = self.in_run, list(group)
+        in_run = sum(positions.busy_ns(launch.id) for launch in launches) if positions else 0.0
+        return in_run, sum(launch.rank_time for launch in launches)
 
     def prefetch_code(self, launches: Iterable[Launch]) -> None:
         """Start to fetch the SASS text of launches in the background, and return at once.

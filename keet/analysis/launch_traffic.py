@@ -1,0 +1,131 @@
+"""How many bytes a launch moves, for comparing launches with one another."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cached_property
+
+from keet.profile import Launch
+
+SECTOR = 32
+"""Bytes."""
+_IDLE, _BUSY = 10.0, 60.0
+"""Per cent of DRAM's peak: up to the first, less traffic saves no time; from the second, a launch's
+time is the time of its DRAM traffic. Judgement: streaming kernels of the casebook reach 60 to
+85 %."""
+_STORE = 4
+"""Of `memory_access_type`: a store. 2 is a load."""
+_VARIANT = 0.6
+"""Of the words in two kernel names that both have: two versions of one kernel share most words."""
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def written_and_read(launch: Launch) -> tuple[float | None, float | None]:
+    """Bytes that the launch's stores send to L2, and bytes that its loads get from L2.
+
+    From DRAM's counters where L2's were not collected; None where neither were.
+    """
+    written = _bytes(launch, ("l2_l1_write_sectors", SECTOR), ("l1_write_bytes", 1))
+    read = _bytes(launch, ("l2_l1_read_sectors", SECTOR), ("l1_read_bytes", 1))
+    return (
+        _bytes(launch, ("dram_bytes_written", 1)) if written is None else written,
+        _bytes(launch, ("dram_bytes_read", 1)) if read is None else read,
+    )
+
+
+def _bytes(launch: Launch, *sources: tuple[str, int]) -> float | None:
+    for metric_id, size in sources:
+        found = launch.get(metric_id)
+        if found is not None and math.isfinite(found.value):
+            return float(found.value) * size
+    return None
+
+
+def stored_bytes(launch: Launch) -> float | None:
+    """Bytes that the stores would send to L2 if they were coalesced; None: not collected.
+
+    Stores of partial sectors reach L2 several times for the same sector, so this is nearer to the
+    amount of data than what `written_and_read` counts.
+    """
+    kinds = launch.instances("memory_access_type")
+    found = launch.find("src_l2_sectors_global_ideal")
+    sectors = launch.instances(found.name) if found else None
+    if kinds is None or sectors is None or kinds.ids is None or sectors.ids is None:
+        return None
+    kind_of = dict(zip(kinds.ids, kinds.values))
+    stored = [
+        float(count)
+        for address, count in zip(sectors.ids, sectors.values)
+        if kind_of.get(address) == _STORE and isinstance(count, int | float)
+    ]
+    return SECTOR * sum(stored)
+
+
+class Traffic:
+    """What one launch moves; read when asked for."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self.us = launch.rank_time / 1000
+        self.written, self.read = written_and_read(launch)
+
+    @cached_property
+    def dram_read(self) -> float | None:
+        return _bytes(self.launch, ("dram_bytes_read", 1))
+
+    @cached_property
+    def dram_written(self) -> float | None:
+        return _bytes(self.launch, ("dram_bytes_written", 1))
+
+    @cached_property
+    def stored(self) -> float | None:
+        return stored_bytes(self.launch)
+
+    @cached_property
+    def dram_pct(self) -> float | None:
+        """Per cent of DRAM's peak bandwidth."""
+        return _bytes(self.launch, ("dram_throughput_pct", 1))
+
+    @cached_property
+    def dram_us(self) -> float | None:
+        """The part of the launch's time that goes with its DRAM traffic."""
+        if self.dram_pct is None:
+            return None
+        return self.us * min(1.0, max(0.0, (self.dram_pct - _IDLE) / (_BUSY - _IDLE)))
+
+    @property
+    def writes_us(self) -> float | None:
+        """Time that would be saved without the stores. Dirty lines that are still in L2 when the
+        launch ends are written to DRAM later: what the stores send counts, too."""
+        read, written = self.dram_read, max(self.dram_written or 0.0, self.written or 0.0)
+        if self.dram_us is None or read is None or not written:
+            return None
+        return self.dram_us * written / (read + written)
+
+    @property
+    def reads_us(self) -> float | None:
+        """Time that would be saved without the loads."""
+        read, written = self.dram_read, max(self.dram_written or 0.0, self.written or 0.0)
+        if self.dram_us is None or not read:
+            return None
+        return self.dram_us * read / (read + written)
+
+
+def are_variants(one: Launch, other: Launch) -> bool:
+    """Whether two kernels are probably two versions of one kernel, by their names.
+
+    Names that differ in numbers only are parts of one function: compilers of OpenACC and Julia
+    number them.
+    """
+    words, others = _words(one), _words(other)
+    if words == others or not words or not others:
+        return words == others
+    if all(word.isdigit() for word in words ^ others):
+        return False
+    added = words <= others or others <= words  # `gemm` and `gemm_tiled`
+    return added or len(words & others) >= _VARIANT * len(words | others)
+
+
+def _words(launch: Launch) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORDS.findall(launch.name.function))

@@ -1,0 +1,199 @@
+"""What several launches show together: data handed over, repeated passes, short launches, sweeps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.analysis.across_launches import CrossLaunch, across, written_and_read
+from keet.analysis.launch_traffic import are_variants, stored_bytes
+from keet.analysis.ledger import Book
+from keet.explanation.grounding import check_grounding
+from keet.ingest import read_profile
+from keet.profile import Launch, Profile
+from kernels_samples.casebook.cases import Case, cases_of
+from kernels_samples.casebook.family import load_family
+from tests.conftest import CORPUS, TESTS
+from tests.many_launches import DURATION, copied
+
+FAMILIES = TESTS.parent / "kernels_samples" / "casebook" / "families"
+READ = CORPUS.parent / "corpus_read"
+ProfileOf = Callable[[str], Profile]
+
+
+def found_in(launches: Iterable[Launch]) -> tuple[CrossLaunch, ...]:
+    """Each text is borne out by its evidence."""
+    book = Book()
+    found = across(tuple(launches), book)
+    for each in found:
+        assert check_grounding(each.text, book).holds, each.text
+        assert set(each.evidence) <= set(book)
+        assert each.saved_us is None or each.saved_us in each.evidence
+    return found
+
+
+def work_case(name: str) -> Case:
+    family, case = name.split("/")
+    return next(c for c in cases_of(load_family(FAMILIES / family)) if c.spec.id == case)
+
+
+HANDED_OVER = [
+    "fft/separate_scaling",
+    "layernorm/separate_add",
+    "embedding_bag/rows_through_a_buffer",
+    "triton_gather/rows_picked_then_added",
+    "triton_softmax/scores_scaled_before",
+]
+
+
+@pytest.mark.parametrize("name", HANDED_OVER)
+def test_a_measured_hand_over_is_found_with_its_saving(name: str) -> None:
+    """Fusing was measured: the forecast is within a quarter of it."""
+    case = work_case(name)
+    launches = case.before_profile.launches
+    (first, *_) = found_in(launches)
+    assert (first.kind, first.launches) == ("hand_over", (0, 1))
+    total = sum(launch.rank_time for launch in launches) / 1000
+    assert first.saved_us is not None
+    forecast = total / (total - first.saved_us.value)
+    assert abs(math.log2(forecast / case.speedup)) < math.log2(1.25)
+
+
+@pytest.mark.parametrize("name", ["gemv/four_passes", "heat_steps/a_pass_each_step"])
+def test_passes_over_the_same_data(name: str) -> None:
+    (first, *_) = found_in(work_case(name).before_profile.launches)
+    assert (first.kind, first.launches) == ("repeated_passes", (0, 1))
+    assert "not repetitions for timing" in first.text
+
+
+def test_steps_that_keep_the_size_are_one_chain(profile_of: ProfileOf) -> None:
+    chain, passes = found_in(profile_of("pipeline_before.ncu-repz").launches)
+    assert (chain.kind, chain.launches, chain.confidence) == ("hand_over", (0, 1, 2, 3), "low")
+    assert "4 launches in a row (#0 scale, #1 add_bias, #2 clamp, #3 turn" in chain.text
+    assert (passes.kind, passes.launches) == ("repeated_passes", (5, 6, 7))
+
+
+def test_what_fits_into_the_cache_is_said_to_save_less(profile_of: ProfileOf) -> None:
+    chain, *_ = found_in(profile_of("pipeline_before.ncu-repz").launches)
+    assert "it fits into L2" in chain.text
+    (large, *_) = found_in(_scaling())
+    assert "it fits into L2" not in large.text
+    assert large.confidence == "medium"
+
+
+def test_versions_of_one_kernel_hand_nothing_over(profile_of: ProfileOf) -> None:
+    scale = profile_of("pipeline_before.ncu-repz").launches[0]
+    other = copied(scale, 1)
+    other.name = scale.name._replace(demangled="scale_fast(float *)", function="scale_fast")
+    assert are_variants(scale, other)
+    assert not found_in([scale, other])
+
+
+def test_numbered_parts_of_a_function_are_no_versions(profile_of: ProfileOf) -> None:
+    one, other = profile_of("pipeline_before.ncu-repz").launches[:2]
+    first, second = copied(one, 0), copied(other, 1)
+    first.name = one.name._replace(function="step_279_gpu")
+    second.name = other.name._replace(function="step_309_gpu")
+    assert not are_variants(first, second)
+
+
+def test_a_report_without_bytes_has_no_hand_over(profile_of: ProfileOf) -> None:
+    for report in ("metrics_only.ncu-rep", "range.ncu-rep", "graph.ncu-rep"):
+        assert all(each.kind != "hand_over" for each in found_in(profile_of(report).launches))
+
+
+def test_one_launch_shows_nothing(profile_of: ProfileOf) -> None:
+    assert found_in(profile_of("tour_full.ncu-rep").launches[:1]) == ()
+    assert found_in([]) == ()
+
+
+def test_many_short_launches(profile_of: ProfileOf) -> None:
+    tiny = profile_of("triton.ncu-rep").launches[0]
+    launches = [copied(tiny, number, {DURATION: 1 + number / 100}) for number in range(20)]
+    found = {each.kind: each for each in found_in(launches)}
+    assert found["tiny_launches"].launches == tuple(range(20))
+    saved = found["tiny_launches"].saved_us
+    assert saved is not None
+    assert saved.value == pytest.approx(19 * tiny.rank_time / 1000)
+    few = found_in(launches[:4])
+    assert all(each.kind != "tiny_launches" for each in few)
+
+
+def test_short_launches_beside_a_long_one_do_not_matter(profile_of: ProfileOf) -> None:
+    tiny = profile_of("triton.ncu-rep").launches[0]
+    launches = [copied(tiny, number) for number in range(20)]
+    launches.append(copied(tiny, 20, {DURATION: 1000.0}))
+    assert all(each.kind != "tiny_launches" for each in found_in(launches))
+
+
+def test_a_kernel_at_several_sizes(profile_of: ProfileOf) -> None:
+    one = profile_of("pipeline_before.ncu-repz").launches[0]
+    launches = [copied(one, number) for number in range(3)]
+    for launch, blocks in zip(launches, (16, 64, 256)):
+        launch.grid = (blocks, 1, 1)
+    found = next(each for each in found_in(launches) if each.kind == "sweep")
+    assert "runs with 3 launch shapes, from 4,096 threads in" in found.text
+    assert found.saved_us is None
+
+
+def test_bytes_of_a_launch_are_those_that_pass_between_l1_and_l2(profile_of: ProfileOf) -> None:
+    launch = profile_of("pipeline_before.ncu-repz").launches[3]
+    written, read = written_and_read(launch)
+    assert written == 32 * launch.require("l2_l1_write_sectors").value
+    assert read == 32 * launch.require("l2_l1_read_sectors").value
+    assert stored_bytes(launch) == 4 * 2048 * 2048, (
+        "each of its floats, though it writes them apart"
+    )
+
+
+@given(st.lists(st.floats(0.98, 1.02), min_size=4, max_size=4))
+def test_amounts_that_differ_a_little_are_the_same_data(factors: list[float]) -> None:
+    """No cliff: counters within 2 % give the same answer, and nearly the same saving."""
+    case = _scaling()
+    names = ["lts__t_sectors_srcunit_tex_op_write.sum", "lts__t_sectors_srcunit_tex_op_read.sum"]
+    names += ["dram__bytes_read.sum", DURATION]
+    launches = [copied(x, x.id, dict(zip(names, factors))) for x in case]
+    (first, *_) = found_in(launches)
+    (usual, *_) = found_in(case)
+    assert (first.kind, first.launches) == (usual.kind, usual.launches)
+    assert first.saved_us is not None
+    assert usual.saved_us is not None
+    assert first.saved_us.value == pytest.approx(usual.saved_us.value, rel=0.1)
+
+
+_KEPT: list[tuple[Launch, ...]] = []
+
+
+def _scaling() -> tuple[Launch, ...]:
+    if not _KEPT:
+        _KEPT.append(work_case("layernorm/separate_add").before_profile.launches)
+    return _KEPT[0]
+
+
+def read_by_hand(start: str) -> Path:
+    paths = sorted(READ.glob(f"{start}*"))
+    if not paths:
+        pytest.skip("the reports of corpus_read are not here")
+    return paths[0]
+
+
+def test_im2col_hands_its_matrix_to_the_matmul() -> None:
+    """Stores of partial sectors count more than they hold: the second pair shows it."""
+    first, second, *_ = found_in(read_profile(read_by_hand("RuimingShen")).launches)
+    assert (first.kind, first.launches, first.confidence) == ("hand_over", (1, 2, 6, 7), "medium")
+    assert second.launches == (2, 3, 7, 8)
+
+
+def test_merge_passes_of_a_sort_without_byte_counters() -> None:
+    found = found_in(read_profile(read_by_hand("algoparc")).launches)
+    assert [(each.kind, len(each.launches)) for each in found] == [("repeated_passes", 13)]
+    assert "DRAM at 91% of its peak" in found[0].text
+
+
+def test_a_benchmark_of_versions_is_left_alone() -> None:
+    assert found_in(read_profile(read_by_hand("Lashi0812")).launches) == ()
