@@ -28,12 +28,34 @@ class Place(NamedTuple):
     share: float
     """0 to 1."""
     of: str
-    """What the share is of: `excess sectors`, `samples`."""
+    """What the share is of: all `excess sectors`, all `samples`, with or without a source line."""
+    unplaced: float = 0.0
+    """0 to 1: how much of the same effect has no source line."""
 
     @property
     def where(self) -> str:
         """`file.cu:31`, without the folders of the machine that compiled it."""
         return f"{file_name(self.file)}:{self.line}"
+
+
+class Because(NamedTuple):
+    """A fact that selected an advice, and what shows it."""
+
+    fact: str
+    """Its id in the catalog; `general` where no remedy needs more than the finding itself."""
+    words: str
+    evidence: tuple[Evidence, ...] = ()
+    places: tuple[Place, ...] = ()
+
+
+class Advice(NamedTuple):
+    """What to change, chosen by what the report shows: see keet/analysis/advice."""
+
+    text: str
+    """`{here}` stands for the place in the source, until `Finding.action` fills it in."""
+    because: tuple[Because, ...]
+    variant: str
+    """Name of the remedy in the catalog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +76,14 @@ class Finding:
     here: str = ""
     """The first place as part of a sentence: ` at file.cu:7`."""
 
+    advice: Advice | None = None
+    """`None` until the evidence was looked at; the catalog's remedy is given then."""
+
     @property
     def action(self) -> str:
-        spec = findings()[self.id]
-        return spec.remedies.get(self.variant, spec.remedy).format(here=self.here)
+        if self.advice is not None:
+            return self.advice.text.replace("{here}", self.here)
+        return findings()[self.id].remedy_named(self.variant).replace("{here}", self.here)
 
     @property
     def title(self) -> str:

@@ -1,0 +1,195 @@
+"""Facts about executed instructions and the pipes that they occupy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from keet.analysis.advice.fact import TESTS, Answer, Test, fact, more_than
+from keet.analysis.advice.known import Known
+from keet.analysis.advice.limits import ABOUT_ONCE, MOST, PER_DIVISION, SOME
+
+TENSOR = (
+    *("HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "BGMMA", "QGMMA"),
+    *("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA", "UTCMXQMMA"),
+)
+_DOUBLE = ("DFMA", "DADD", "DMUL", "DMMA")
+_SINGLE = ("FFMA", "FFMA2", "FADD", "FADD2", "FMUL", "FMUL2")
+_HALF = ("HFMA2", "HADD2", "HMUL2")
+_CONVERSIONS = ("F2F", "F2I", "I2F", "FRND", "I2I")
+
+
+@fact
+def tensor_cores_used(known: Known) -> Answer:
+    executed = known.count(*TENSOR)
+    if executed is not None:
+        return executed > 0
+    return more_than(known.value("pipe_tensor_pct"), 0)
+
+
+def _part_of_floats(known: Known, opcodes: Collection[str]) -> float | None:
+    every = known.count(*_DOUBLE, *_SINGLE, *_HALF)
+    own = known.count(*opcodes)
+    return known.ratio(own, every)
+
+
+@fact
+def computes_in_double(known: Known) -> Answer:
+    return more_than(_part_of_floats(known, _DOUBLE), MOST)
+
+
+@fact
+def computes_in_single(known: Known) -> Answer:
+    return more_than(_part_of_floats(known, _SINGLE), MOST)
+
+
+@fact
+def uses_shuffles(known: Known) -> Answer:
+    return more_than(known.count("SHFL", "REDUX"), 0)
+
+
+@fact
+def converts_to_double(known: Known) -> Answer:
+    converted = known.matching(r"F2F\.F(?:64\.F32|32\.F64)")
+    return more_than(known.count("F2F") if converted is None else converted, 0)
+
+
+@fact
+def double_functions(known: Known) -> Answer:
+    return more_than(known.matching(r"MUFU\.\w*64H"), 0)
+
+
+# --- special functions
+
+
+def _special(known: Known) -> float | None:
+    """Instructions of the XU pipe."""
+    return known.count("MUFU", *_CONVERSIONS)
+
+
+@fact
+def mostly_conversions(known: Known) -> Answer:
+    converted, every = known.count(*_CONVERSIONS), _special(known)
+    return None if converted is None or every is None else converted > MOST * every
+
+
+def _mostly_functions(pattern: str) -> Test:
+    def test(known: Known) -> Answer:
+        own, every = known.matching(pattern), _special(known)
+        return None if own is None or every is None else own > MOST * every
+
+    return test
+
+
+TESTS["mostly_sines"] = _mostly_functions(r"MUFU\.(?:SIN|COS)")
+TESTS["mostly_exponentials"] = _mostly_functions(r"MUFU\.(?:EX2|LG2|TANH)")
+TESTS["mostly_reciprocals"] = _mostly_functions(r"MUFU\.(?:RCP|RSQ|SQRT)")
+
+
+# --- integers, control, code size
+
+
+@fact
+def divides_integers(known: Known) -> Answer:
+    """The compiler's division starts from a reciprocal of the converted divisor, rounded up."""
+    divisions = known.matching(r"I2F(?:\.\w+)*\.RP\b")
+    return None if divisions is None else divisions * PER_DIVISION >= SOME * known.executed > 0
+
+
+@fact
+def computes_wide_indices(known: Known) -> Answer:
+    """By additions with carry, upper halves and comparisons of pairs of registers."""
+    wide = known.matching(
+        r"(?:U?IMAD|U?IADD3|LEA)\b(?:\.\w+)*\.X\b|SHF\.L\.U64|ISETP(?:\.\w+)*\.EX"
+    )
+    return None if wide is None else wide >= SOME * known.executed > 0
+
+
+@fact
+def repeats_invariant_work(known: Known) -> Answer:
+    code = known.code
+    if code is None:
+        return None
+    found = code.invariants[0] if code.invariants else None
+    if found is None or found.share < SOME:
+        return False
+    return [code.program.code[position].address for position in found.positions]
+
+
+def _main_overhead(known: Known) -> str | None:
+    """The largest purpose of the instructions that do no work of their own."""
+    if known.code is None:
+        return None
+    shares = {purpose.value: share for purpose, share in known.code.mix}
+    overhead = {each: shares.get(each, 0.0) for each in ("address", "control", "conversion")}
+    return max(overhead, key=lambda each: overhead[each]) if any(overhead.values()) else None
+
+
+def _is_mostly(purpose: str) -> Test:
+    def test(known: Known) -> Answer:
+        found = _main_overhead(known)
+        return None if found is None else found == purpose
+
+    return test
+
+
+TESTS["overhead_is_control"] = _is_mostly("control")
+TESTS["overhead_is_conversions"] = _is_mostly("conversion")
+
+
+@fact
+def calls_routines(known: Known) -> Answer:
+    return more_than(known.count("CALL"), 0)
+
+
+@fact
+def runs_once(known: Known) -> Answer:
+    """No instruction runs much more often than the median one."""
+    executed = known.view.table.executed
+    ran = sorted(count for count in executed.values() if count) if executed else []
+    return ran[-1] <= ABOUT_ONCE * ran[len(ran) // 2] if ran else None
+
+
+@fact
+def multiplies_integers(known: Known) -> Answer:
+    integers, floats = known.count("IMAD"), known.count("FFMA", "FMUL", "FADD")
+    return None if integers is None or floats is None else integers > floats
+
+
+# --- pipes
+
+PIPES = {
+    "pipe_lsu": ("LSU", "L1"),
+    "pipe_fma": ("FMA",),
+    "pipe_alu": ("ALU",),
+    "pipe_xu": ("XU",),
+    "pipe_fp64": ("FP64",),
+    "pipe_fp16": ("FP16",),
+    "pipe_tensor": ("tensor",),
+    "pipe_adu": ("ADU",),
+    "pipe_issue": ("issue",),
+    "pipe_l2": ("L2",),
+}
+"""Facts and the units of `Ceilings` that each is about."""
+
+
+def unit_of(known: Known) -> str | None:
+    """The unit that the finding is about or cites; else the one nearest to its peak."""
+    ceilings = known.view.ceilings
+    if known.finding.variant in ceilings:
+        return known.finding.variant
+    cited = {piece.metric for piece in known.finding.evidence}
+    ranked = ceilings.ranked
+    own = [each.name for each in ranked if each.reached.metric in cited]
+    return own[0] if own else ranked[0].name if ranked else None
+
+
+def _is_limited_by(units: Collection[str]) -> Test:
+    def test(known: Known) -> Answer:
+        unit = unit_of(known)
+        return None if unit is None else unit in units
+
+    return test
+
+
+for _name, _units in PIPES.items():
+    TESTS[_name] = _is_limited_by(_units)

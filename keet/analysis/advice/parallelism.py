@@ -1,0 +1,325 @@
+"""Facts about the grid, its blocks, occupancy, and what warps wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keet.analysis.advice.fact import TESTS, Answer, Test, at_least, fact, more_than
+from keet.analysis.advice.known import Known
+from keet.analysis.advice.limits import (
+    COLD_NS,
+    FEW_OF_A_WAVE,
+    FEW_SMS,
+    LARGE_BLOCK,
+    MANY_TRIPS,
+    MORE_WARPS,
+    MOST,
+    REGISTER_GRANULE,
+    SMALL_BLOCK,
+    WARP,
+)
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.chains import LoopChains
+
+
+@fact
+def one_block(known: Known) -> Answer:
+    size = known.value("grid_size")
+    return None if size is None else size == 1
+
+
+@fact
+def fewer_blocks_than_sms(known: Known) -> Answer:
+    blocks, sms = known.value("grid_size"), known.value("launch_sm_count")
+    return None if blocks is None or sms is None else blocks < sms
+
+
+@fact
+def large_blocks(known: Known) -> Answer:
+    return at_least(known.value("block_size"), LARGE_BLOCK)
+
+
+@fact
+def small_blocks(known: Known) -> Answer:
+    size = known.value("block_size")
+    return None if size is None else size <= SMALL_BLOCK
+
+
+@fact
+def warp_sized_blocks(known: Known) -> Answer:
+    size = known.value("block_size")
+    return None if size is None else size <= WARP
+
+
+@fact
+def partial_warps(known: Known) -> Answer:
+    size = known.value("block_size")
+    return None if size is None else bool(size % WARP)
+
+
+@fact
+def waves_just_over(known: Known) -> Answer:
+    waves = known.value("waves_per_sm")
+    return None if waves is None else waves > 1 and 0 < waves % 1 <= FEW_OF_A_WAVE
+
+
+_LIMITS = (
+    "block_limit_registers",
+    "block_limit_shared_memory",
+    "block_limit_warps",
+    "block_limit_sm",
+)
+
+
+def _limits(known: Known, metric_id: str) -> Answer:
+    """Whether a limit on the blocks of an SM is the lowest, and below what the warps allow."""
+    limits = {name: known.value(name) for name in _LIMITS}
+    own, warps = limits[metric_id], limits["block_limit_warps"]
+    known_limits = [value for value in limits.values() if value is not None]
+    if own is None or warps is None:
+        return None
+    return own == min(known_limits) and own < warps
+
+
+@fact
+def registers_limit(known: Known) -> Answer:
+    return _limits(known, "block_limit_registers")
+
+
+@fact
+def shared_limit(known: Known) -> Answer:
+    return _limits(known, "block_limit_shared_memory")
+
+
+@fact
+def warps_limit(known: Known) -> Answer:
+    """Blocks so large that what is left of the SM's warps does not hold one more."""
+    warps, size = known.value("block_limit_warps"), known.value("block_size")
+    others = [known.value(name) for name in _LIMITS if name != "block_limit_warps"]
+    most = known.value("device_threads_per_sm")
+    if warps is None or size is None or most is None or None in others:
+        return None
+    lowest = warps <= min(value for value in others if value is not None)
+    return lowest and warps * size < most
+
+
+@fact
+def smaller_blocks_fit_more(known: Known) -> Answer:
+    per_thread = known.value("registers_per_thread") or 0.0
+    size = known.value("block_size") or 0.0
+    blocks, file = known.value("block_limit_registers"), known.value("device_registers_per_sm")
+    if blocks is None or file is None or per_thread <= 0 or size <= 0:
+        return None
+    warps = -(-size // WARP)
+    per_warp = -(-per_thread * WARP // REGISTER_GRANULE) * REGISTER_GRANULE
+    by_warp = file // per_warp
+    most = (known.value("device_threads_per_sm") or by_warp * WARP) // WARP
+    return warps > 1 and min(by_warp, most) >= MORE_WARPS * max(blocks, 1) * warps
+
+
+@fact
+def launch_bounds_set(known: Known) -> Answer:
+    """By the source: within the line of the kernel, or one or two before."""
+    if not known.texts:
+        return None
+    name = known.launch.name.function
+    for text in known.texts:
+        lines = text.splitlines()
+        for index, line in enumerate(lines):
+            near = " ".join(lines[max(0, index - 2) : index + 1])
+            if name and name in line and "__global__" in near:
+                return "__launch_bounds__" in near or "__maxnreg__" in near
+    return None
+
+
+@fact
+def carveout_below_maximum(known: Known) -> Answer:
+    """The driver configured less shared memory than the SM has, and that limits the blocks."""
+    configured = known.value("shared_memory_config")
+    most = known.value("device_shared_memory_per_sm")
+    if configured is None or most is None:
+        return None
+    return bool(_limits(known, "block_limit_shared_memory")) and configured < MOST * most
+
+
+@fact
+def few_sms_active(known: Known) -> Answer:
+    usual, most = known.value("sm_active_cycles"), known.value("sm_active_cycles_max")
+    share = known.ratio(usual, most)
+    return None if share is None else share < FEW_SMS
+
+
+@fact
+def uneven_loops(known: Known) -> Answer:
+    """Loops that hold a notable part of the instructions end at different times between warps."""
+    code = known.code
+    if code is None:
+        return None
+    from keet.analysis.sass.trips import uneven_exits
+
+    shares = {each.loop: each.share for each in code.chains}
+    found = [
+        position
+        for loop in code.program.flow.loops
+        if loop.trips is not None and loop.trips > 1 and shares.get(loop.index, 0) >= MOST / 2
+        for position in uneven_exits(code.program, loop)
+    ]
+    return [code.program.code[position].address for position in found]
+
+
+def _main_loop(known: Known) -> LoopChains | None:
+    """The loop that most instructions are executed in."""
+    chains = known.code.chains if known.code else []
+    return chains[0] if chains and chains[0].share >= MOST else None
+
+
+@fact
+def loops_dominate(known: Known) -> Answer:
+    if known.code is None:
+        return None
+    loop = _main_loop(known)
+    return loop is not None and (loop.trips or 0) >= MANY_TRIPS
+
+
+@fact
+def cold_start(known: Known) -> Answer:
+    duration = known.value("duration")
+    return None if not duration else duration <= COLD_NS
+
+
+# --- waits
+
+
+def _waits(*reasons: str) -> Test:
+    def test(known: Known) -> Answer:
+        return known.main_wait in reasons if known.waits else None
+
+    return test
+
+
+_LONG = ("long_scoreboard", "long_scoreboard_pipe_l1tex")
+_SHORT = ("short_scoreboard", "mio_throttle", "mio_throttle_pipe_mio")
+
+
+@fact
+def waits_for_global_loads(known: Known) -> Answer:
+    if not known.waits or known.main_wait not in _LONG:
+        return False if known.waits else None
+    loaded = known.count("LDG", "LD", "LDGSTS", "UTMALDG", "UBLKCP")
+    if loaded is None:
+        return more_than(known.total("global_load_requests", "global_load_sectors"), 0)
+    others = known.count("LDL", "TEX", "TLD", "TLD4", "SULD", "ATOM", "ATOMG") or 0
+    return loaded > 0 and loaded >= others
+
+
+def _waits_for_data_of(*opcodes: str) -> Test:
+    """Long waits, and most of the instructions that they can be for are these."""
+
+    def test(known: Known) -> Answer:
+        if not known.waits or known.main_wait not in _LONG:
+            return False if known.waits else None
+        own, every = known.count(*opcodes), known.count(*_AWAITED)
+        return None if own is None or every is None else own > MOST * every
+
+    return test
+
+
+_TEXTURES = ("TEX", "TLD", "TLD4", "TXD", "SULD")
+_AWAITED = ("LDG", "LD", "LDGSTS", "UTMALDG", "UBLKCP", "LDL", "ATOM", "ATOMG", *_TEXTURES)
+TESTS["waits_for_atomics"] = _waits_for_data_of("ATOM", "ATOMG")
+TESTS["waits_for_local"] = _waits_for_data_of("LDL")
+TESTS["waits_for_textures"] = _waits_for_data_of(*_TEXTURES)
+
+
+def _short_waits(known: Known) -> tuple[float, float] | None:
+    """Executed instructions on shared memory, and special functions and conversions."""
+    if known.main_wait not in _SHORT:
+        return None
+    shared = known.count("LDS", "STS", "LDSM", "STSM", "ATOMS", "SHFL")
+    special = known.count("MUFU", "F2F", "F2I", "I2F", "FRND", "I2I", "POPC", "FLO", "BREV")
+    return None if shared is None or special is None else (shared, special)
+
+
+@fact
+def waits_for_shared(known: Known) -> Answer:
+    if known.waits and known.main_wait not in _SHORT:
+        return False
+    found = _short_waits(known)
+    return None if found is None else found[0] > 0 and found[0] >= found[1]
+
+
+@fact
+def waits_for_special(known: Known) -> Answer:
+    if known.waits and known.main_wait not in _SHORT:
+        return False
+    found = _short_waits(known)
+    return None if found is None else found[1] > found[0]
+
+
+TESTS.update(
+    {
+        "waits_for_arithmetic": _waits("wait"),
+        "waits_for_queue": _waits("lg_throttle", "tex_throttle"),
+        "waits_for_stores": _waits("drain"),
+        "waits_for_barriers": _waits("barrier"),
+        "waits_for_fences": _waits("membar"),
+        "waits_for_constants": _waits("imc_miss"),
+        "waits_for_branches": _waits("branch_resolving"),
+        "waits_for_tensor": _waits("gmma", "warpgroup_arrive"),
+        "waits_for_pipe": _waits("math_pipe_throttle"),
+        "waits_for_instructions": _waits("no_instruction"),
+    }
+)
+
+
+# --- chains of dependent instructions
+
+
+@fact
+def chases_pointers(known: Known) -> Answer:
+    code, loop = known.code, _main_loop(known)
+    if code is None:
+        return None
+    if loop is None or loop.recurrence is None or not loop.recurrence.loads:
+        return False
+    from keet.analysis.sass.chains import FAR
+
+    chain = (code.program.code[position] for position in loop.recurrence.positions)
+    return [each.address for each in chain if each.opcode in FAR]
+
+
+@fact
+def dependent_loads(known: Known) -> Answer:
+    """In a loop that matters, or outside of loops: an index that is loaded once is no chain."""
+    code = known.code
+    if code is None:
+        return None
+    for loop in code.chains:
+        if loop.share >= MOST / 2 and loop.load_depth > 1:
+            return [code.program.code[position].address for position in loop.load_chain]
+    flow, loads = code.program.flow, [each for each in code.accesses if each.kind == "load"]
+    gathered = [
+        each
+        for each in loads
+        if each.is_gather and flow.block_of[each.position] not in flow.loop_of
+    ]
+    every = sum(known.executions(each.position) for each in loads)
+    # Each gathered value has a load of its index before it.
+    if not every or sum(known.executions(each.position) for each in gathered) * 4 < every:
+        return False
+    return [code.program.code[each.position].address for each in gathered]
+
+
+@fact
+def one_accumulator(known: Known) -> Answer:
+    code, loop = known.code, _main_loop(known)
+    if code is None:
+        return None
+    if loop is None or loop.recurrence is None or loop.recurrence.loads:
+        return False
+    from keet.analysis.sass.opcodes import Role
+
+    chain = [code.program.code[position] for position in loop.recurrence.positions]
+    is_arithmetic = any(each.role in (Role.FLOAT, Role.TENSOR) for each in chain)
+    return [each.address for each in chain] if is_arithmetic else False

@@ -1,0 +1,191 @@
+"""Rows of arrays in shared memory: whether they are padded, by the source or by the addresses.
+
+Threads that access one column of a row-major array hit different banks only if the row's length in
+words of four bytes is odd.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from keet.analysis.advice.known import SHARED, Known
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.forms import Form
+
+Rows = Literal["padded", "even", "data"]
+"""`even`: threads are an even number of words apart; `data`: the index comes from memory."""
+
+BANKS, WORD = 32, 4
+"""Banks of shared memory, and bytes of a bank's word."""
+_WORDS = {
+    "double": 2,
+    "float2": 2,
+    "int2": 2,
+    "long": 2,
+    "float4": 4,
+    "int4": 4,
+    "uint4": 4,
+    "double2": 4,
+}
+"""Words of element types; others are taken to have one."""
+_NAMED = (
+    r"#define[ \t]+(\w+)[ \t]+([^\n]+)"
+    r"|\bconst(?:expr)?\b[^=\n;]{0,80}?\b(\w+)[ \t]*=[ \t]*([^;,\n{}]+)"
+)
+
+
+def rows_of(known: Known) -> Rows | None:
+    """Of the array with most bank conflicts; `None` where neither the code nor the source tells."""
+    found = _conflicted_form(known)
+    by_form = _by_form(found.form, found.width) if found else None
+    return by_form or _by_source(known)
+
+
+class _Conflicted(NamedTuple):
+    form: Form
+    width: int
+
+
+def _conflicted_form(known: Known) -> _Conflicted | None:
+    """The address of the shared access that loses most wavefronts to conflicts."""
+    code, column = known.code, known.view.table.column("src_shared_wavefronts_excess")
+    if code is None or not column or not any(column.values()):
+        return None
+    from keet.analysis.sass.opcodes import SHARED as OPCODES
+    from keet.analysis.sass.reuse import address_form
+
+    worst = max(column, key=lambda address: column[address])
+    position = code.program.positions.get(worst)
+    if position is None or not code.program.counts[position]:
+        return None
+    each = code.program.code[position]
+    if each.opcode not in OPCODES or each.opcode in ("LDSM", "STSM"):
+        return None  # these take an address per row, not per thread
+    return _Conflicted(address_form(code.program, code.evaluation, position), each.width)
+
+
+_CLUSTER = "SR_CgaCtaId"
+"""Base of a block's shared memory within its cluster: the same for all threads."""
+
+
+def _by_form(form: Form, width: int) -> Rows | None:
+    from keet.analysis.sass.forms import Form as Sum
+    from keet.analysis.sass.widths import lane_stride
+
+    own = {p: c for p, c in form.terms.items() if all(s.name != _CLUSTER for s in p)}
+    form = Sum(own)
+    if "data" in form.depends:
+        return "data"
+    stride = lane_stride(form)
+    if stride is None or stride % WORD:
+        return None
+    # A wide access goes by groups of threads, so that its own width is no conflict.
+    steps = abs(stride) // max(width, WORD)
+    if steps % 2:
+        return "padded" if steps > 1 else None
+    # Another even number may be several padded rows: eight rows of seventeen words.
+    return "even" if steps and steps & (steps - 1) == 0 else None
+
+
+def _by_source(known: Known) -> Rows | None:
+    """By the declaration of the array that the first place accesses."""
+    places = known.finding.places
+    if not places or not known.accesses_of(SHARED):
+        return None
+    found = known.view.accesses("shared_bank_conflict", places)
+    if any(re.search(r"\bpad\w*\s*\(", access) for access in found):
+        return "padded"
+    names = {re.split(r"\W", access)[0] for access in found}
+    return declared_rows(known.text(places[0].file), places[0].line, names)
+
+
+def declared_rows(source: str, line: int, names: Collection[str]) -> Rows | None:
+    """By the nearest declaration above a line of a shared array with one of these names."""
+    for text in reversed(source.splitlines()[:line]):
+        declared = _declaration(text, names)
+        if declared is not None:
+            return _row(declared, _constants(source))
+    return None
+
+
+class _Declared(NamedTuple):
+    type: str
+    row: str
+
+
+def _declaration(line: str, names: Collection[str]) -> _Declared | None:
+    """`__shared__ float tile[32][33];`: its type and the length of a row."""
+    match = re.search(r"__shared__\s+(.*)", line[:400])
+    if match is None:
+        return None
+    for name, sizes in re.findall(r"(\w+)\s*((?:\[[^\]]*\])+)", match[1]):
+        lengths = re.findall(r"\[([^\]]*)\]", sizes)
+        if name in names and len(lengths) > 1:
+            words = match[1].partition(name)[0].split()
+            return _Declared(words[-1] if words else "", lengths[-1])
+    return None
+
+
+def _row(declared: _Declared, constants: Mapping[str, str]) -> Rows | None:
+    text = constants.get(declared.row.strip(), declared.row)
+    length = _integer(declared.row, constants)
+    if length is None:
+        return "padded" if "+" in text else None
+    words = length * _WORDS.get(declared.type, 1)
+    # Rows that are read four words at a time are padded by four.
+    added = words % BANKS
+    is_padded = bool(words % 2) or "+" in text or (words > BANKS and 0 < added <= 4)
+    return "padded" if is_padded else "even"
+
+
+def _constants(source: str) -> Mapping[str, str]:
+    """Names of integers and what they are defined as."""
+    pairs: Iterator[tuple[str, str]] = (
+        (match[1] or match[3], match[2] or match[4]) for match in re.finditer(_NAMED, source)
+    )
+    return {name: re.sub(r"//.*|/\*.*?\*/", "", value).strip() for name, value in pairs}
+
+
+_DEEPEST = 8
+"""Constants that are made of others."""
+
+
+def _integer(text: str, constants: Mapping[str, str], depth: int = 0) -> int | None:
+    if depth > _DEEPEST or len(text) > 80:
+        return None
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return _evaluated(tree, constants, depth)
+
+
+def _evaluated(node: ast.expr, constants: Mapping[str, str], depth: int) -> int | None:
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if isinstance(node, ast.Name):
+        known = constants.get(node.id)
+        return None if known is None else _integer(known, constants, depth + 1)
+    if not isinstance(node, ast.BinOp):
+        return None
+    left, right = (_evaluated(part, constants, depth) for part in (node.left, node.right))
+    if left is None or right is None or max(abs(left), abs(right)) > _LARGEST:
+        return None
+    return _computed(node.op, left, right)
+
+
+_LARGEST = 2**32
+
+
+def _computed(sign: ast.operator, left: int, right: int) -> int | None:
+    if isinstance(sign, ast.Add):
+        return left + right
+    if isinstance(sign, ast.Sub):
+        return left - right
+    if isinstance(sign, ast.Mult):
+        return left * right
+    return left // right if isinstance(sign, ast.Div) and right else None

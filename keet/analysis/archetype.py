@@ -1,0 +1,160 @@
+"""What kind of algorithm a kernel looks like, by its name and its instructions.
+
+A guess: it chooses words, never a cause. Both have to agree where the report has both: a kernel
+called `count` is a histogram only if it executes atomics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from keet.profile import Launch
+
+Opcodes = Mapping[str, float]
+"""Executed warp instructions by opcode; empty where the report does not say."""
+
+
+class Archetype(NamedTuple):
+    id: str
+    words: str
+    """As in `looks like a matrix product`."""
+
+
+def _share(*names: str) -> Callable[[Opcodes], float]:
+    def share(opcodes: Opcodes) -> float:
+        return sum(opcodes.get(name, 0.0) for name in names) / (sum(opcodes.values()) or 1.0)
+
+    return share
+
+
+_products = _share("FFMA", "FFMA2", "FMUL", "DFMA", "DMUL", "HFMA2", "HMUL2", "IDP", "IDP4A")
+_tensor = _share(
+    *("HMMA", "IMMA", "DMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "QGMMA"),
+    *("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"),
+)
+_atomic = _share("RED", "REDG", "ATOM", "ATOMG", "ATOMS")
+_exchange = _share("SHFL", "BAR", "RED", "REDG", "ATOM", "ATOMG", "ATOMS", "REDUX", "SYNCS")
+_compare = _share("ISETP", "FSETP", "DSETP", "IMNMX", "VIMNMX", "FMNMX", "SEL", "FSEL", "VOTE")
+_exponent = _share("MUFU")
+_loads = _share("LDG", "LD", "LDGSTS", "LDS", "UTMALDG")
+
+
+_SOME = 0.02
+"""Judgement: a product that is not unrolled spends most instructions on addresses and loads."""
+
+
+def _multiplies(opcodes: Opcodes) -> bool:
+    return _tensor(opcodes) > 0 or _products(opcodes) >= _SOME
+
+
+class _Kind(NamedTuple):
+    archetype: Archetype
+    words: tuple[str, ...]
+    """Parts of names; `_` stands for the end of a word."""
+    test: Callable[[Opcodes], bool]
+
+
+_KINDS = (
+    _Kind(
+        Archetype("attention", "an attention kernel"),
+        ("attention", "attn", "fmha", "sdpa", "flash_fwd", "flash_bwd"),
+        lambda ops: _multiplies(ops) and _exponent(ops) > 0,
+    ),
+    _Kind(
+        Archetype("sparse", "a product with a sparse matrix"),
+        ("spmv", "spmm", "csr", "ellpack", "_ell_", "sparse", "bsr"),
+        lambda ops: _loads(ops) > 0,
+    ),
+    _Kind(
+        Archetype("gemm", "a matrix product"),
+        (
+            *("gemm", "gemv", "matmul", "mat_mul", "matrixmult", "matrix_mult", "wmma"),
+            *("_mm_", "_linear_", "_dense_"),
+        ),
+        _multiplies,
+    ),
+    _Kind(
+        Archetype("convolution", "a convolution"),
+        ("conv_", "conv1", "conv2", "conv3", "convol", "fprop", "dgrad", "wgrad"),
+        _multiplies,
+    ),
+    _Kind(
+        Archetype("sort", "a pass of a sort"),
+        ("sort", "radix", "bitonic", "merge"),
+        lambda ops: _compare(ops) > 0,
+    ),
+    _Kind(
+        Archetype("scan", "a prefix sum"),
+        ("scan", "prefix", "cumsum"),
+        lambda ops: _exchange(ops) > 0,
+    ),
+    _Kind(
+        Archetype("histogram", "a histogram"),
+        ("hist", "bincount", "count", "tally"),
+        lambda ops: _atomic(ops) > 0,
+    ),
+    _Kind(
+        Archetype("normalisation", "a normalisation of rows"),
+        (
+            *("softmax", "layernorm", "layer_norm", "rmsnorm", "rms_norm", "batchnorm"),
+            *("batch_norm", "normalise", "normalize"),
+        ),
+        lambda ops: _exponent(ops) > 0,
+    ),
+    _Kind(
+        Archetype("reduction", "a reduction"),
+        ("reduc", "_sum_", "dot_", "norm", "total", "argmax", "argmin"),
+        lambda ops: _exchange(ops) > 0,
+    ),
+    _Kind(
+        Archetype("stencil", "a stencil"),
+        (
+            *("stencil", "jacobi", "laplac", "heat", "diffus", "smooth", "blur", "relax"),
+            *("tendenc", "advect"),
+        ),
+        lambda ops: _loads(ops) > 0,
+    ),
+    _Kind(
+        Archetype("transpose", "a transposition"),
+        ("transpos", "permute", "flip"),
+        lambda ops: _loads(ops) > 0,
+    ),
+    _Kind(
+        Archetype("gather", "a gather"),
+        ("gather", "lookup", "embedding", "index_select"),
+        lambda ops: _loads(ops) > 0,
+    ),
+)
+"""The first whose name and instructions fit; its name alone where no instructions are known."""
+
+_ELEMENTWISE = Archetype("elementwise", "an elementwise operation")
+_NOT_ELEMENTWISE = ("LDS", "STS", "BAR", "SHFL", "RED", "REDG", "ATOM", "ATOMG", "ATOMS", "LDSM")
+_SHORT = 200.0
+"""Judgement: instructions per warp up to which a kernel without exchange counts as elementwise."""
+ARCHETYPES = (*(kind.archetype.id for kind in _KINDS), _ELEMENTWISE.id)
+
+
+def archetype_of(launch: Launch, opcodes: Opcodes) -> Archetype | None:
+    """`None` where neither the name nor the instructions suggest a kind."""
+    name = _words(launch.name.function or launch.name.full)
+    for kind in _KINDS:
+        if any(word in name for word in kind.words) and (not opcodes or kind.test(opcodes)):
+            return kind.archetype
+    return _ELEMENTWISE if _is_elementwise(launch, opcodes) else None
+
+
+def _words(name: str) -> str:
+    """`conv2dForward` as `_conv2d_forward_`, so that words have ends."""
+    parts = "".join(f"_{char}" if char.isupper() else char for char in name[:400])
+    return f"_{parts}_".lower()
+
+
+def _is_elementwise(launch: Launch, opcodes: Opcodes) -> bool:
+    grid, block = launch.grid, launch.block
+    if not opcodes or grid is None or block is None:
+        return False
+    if any(opcodes.get(name) for name in _NOT_ELEMENTWISE) or not opcodes.get("STG"):
+        return False
+    warps = grid[0] * grid[1] * grid[2] * -(-block[0] * block[1] * block[2] // 32)
+    return warps > 0 and sum(opcodes.values()) / warps <= _SHORT

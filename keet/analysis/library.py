@@ -1,0 +1,151 @@
+"""Which library a kernel belongs to, by its name.
+
+A user can't change the code of such a kernel, only how it is called. What a framework or a compiler
+makes of the user's own code is no library: Kokkos, Triton, TorchInductor, OpenACC, XLA.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+_NAMESPACES = {
+    "cub": "CUB",
+    "thrust": "Thrust",
+    "cutlass": "CUTLASS",
+    "cublas": "cuBLAS",
+    "cublasLt": "cuBLAS",
+    "cublasXt": "cuBLAS",
+    "cudnn": "cuDNN",
+    "cudnn_infer": "cuDNN",
+    "cufft": "cuFFT",
+    "cusparse": "cuSPARSE",
+    "cusolver": "cuSOLVER",
+    "curand": "cuRAND",
+    "nvshmem": "NVSHMEM",
+    "flash": "FlashAttention",
+    "pytorch_flash": "FlashAttention",
+    "nvinfer1": "TensorRT",
+    "tensorrt_llm": "TensorRT-LLM",
+    "transformer_engine": "Transformer Engine",
+    "flashinfer": "FlashInfer",
+    "vllm": "vLLM",
+    "fastertransformer": "FasterTransformer",
+    "cudf": "RAPIDS cuDF",
+    "raft": "RAPIDS RAFT",
+    "cuvs": "RAPIDS cuVS",
+    "cuml": "RAPIDS cuML",
+    "ML": "RAPIDS cuML",
+    "cugraph": "RAPIDS cuGraph",
+    "faiss": "Faiss",
+    "dali": "DALI",
+    "npp": "NPP",
+    "arrayfire": "ArrayFire",
+    "mgpu": "ModernGPU",
+    "magma": "MAGMA",
+}
+"""By the first namespace of the kernel."""
+_NESTED = {
+    ("at", "native"): "PyTorch ATen",
+    ("at", "cuda"): "PyTorch ATen",
+    ("at_cuda_detail", "cub"): "CUB",
+    ("cv", "cuda"): "OpenCV",
+    ("cv", "cudev"): "OpenCV",
+    ("Eigen", "internal"): "Eigen",
+    ("tensorflow", "functor"): "TensorFlow",
+}
+"""By the first two, where the first alone says too little."""
+
+_GPU = r"(?:kepler|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell|sm\d{2,3})"
+_GEMM = rf"{_GPU}_\w*?(?:gemm|gemv)\w*_(?:[nt]{{2}}|[nt]{{2}}_\w+|[nt]{{3}}\w*|tilesize\w+)"
+_PATTERNS = (
+    ("fprop", rf"{_GPU}_(?:xmma_|\w*?_)?fprop\w*", "cuDNN"),
+    ("grad", rf"{_GPU}_(?:xmma_|\w*?_)?(?:dgrad|wgrad)\w*", "cuDNN"),
+    ("scudnn", rf"{_GPU}_\w*?scudnn\w*", "cuDNN"),
+    ("cudnn_", rf"cudnn(?:_infer)?_(?:generated|{_GPU})_\w+", "cuDNN"),
+    ("implicit_convolve_", r"implicit_convolve_[a-z]*gemm", "cuDNN"),
+    ("gem", _GEMM, "cuBLAS"),
+    ("xmma_gemm", rf"{_GPU}_xmma_gemm\w*", "cuBLAS"),
+    ("nvjet_", r"nvjet_\w+", "cuBLAS"),
+    ("splitk", r"splitkreduce_kernel", "cuBLAS"),
+    ("gem", r"gemv2?[nt]_?kernel_val|gemvnsp_kernel|gemmsn_[nt]{2}_kernel\w*", "cuBLAS"),
+    ("_fft", r"(?:regular|vector|composite_2way|multi_bluestein|real_complex)_fft\w*", "cuFFT"),
+    ("csrmv_", r"csrmv_v\d\w*", "cuSPARSE"),
+    ("nccl", r"nccl(?:dev)?kernel\w*", "NCCL"),
+    ("gen", r"gen_sequenced|generate_seed_pseudo\w*", "cuRAND"),
+    ("flash_", r"flash_(?:fwd|bwd)_\w*kernel", "FlashAttention"),
+    ("fmha_cutlass", r"fmha_cutlass[fb]\w*", "PyTorch memory-efficient attention"),
+    ("cutlass", r"cutlass_\d{2,3}_\w+|cutlass3x_sm\d+\w*", "CUTLASS"),
+    ("cupy_", r"cupy_\w+", "CuPy"),
+    ("eigenmetakernel", r"eigenmetakernel", "Eigen"),
+)
+"""Names of the kernel itself, in lower case, as a whole. GEMM kernels of cuBLAS name their GPU and
+the layouts of both operands; a user's `sgemm_128x128x8_kernel` does not. A pattern is tried where
+its first part occurs: compiling all of them takes longer than reading a report."""
+
+_CUTLASS_ARGUMENT = r"<\s*(?:cutlass_\d{2,3}_|cutlass3x_|cutlass::)"
+_CUBLAS_ARGUMENT = r"[<(,]\s*cublas\w*Params"
+_WRAPPERS = ("kernel", "kernel2", "device_kernel")
+"""Entry points of CUTLASS: what they run is a template argument."""
+
+
+@lru_cache(maxsize=4096)
+def library_of(name: str) -> str | None:
+    """The library's usual name; `None` for the user's own code. `name`: as a report has it."""
+    path = _path(name)
+    if not path:
+        return None
+    own = path[-1].lower()
+    by_namespace = _by_namespace(path)
+    if by_namespace:
+        return by_namespace
+    if own in _WRAPPERS and "cutlass" in name and re.search(_CUTLASS_ARGUMENT, name):
+        return "CUTLASS"
+    if "cublas" in name and re.search(_CUBLAS_ARGUMENT, name):
+        return "cuBLAS"
+    fitting = (
+        library for part, form, library in _PATTERNS if part in own and re.fullmatch(form, own)
+    )
+    return next(fitting, None)
+
+
+def _by_namespace(path: list[str]) -> str | None:
+    """A function in no namespace is told by its own name alone."""
+    if len(path) < 2:
+        return None
+    if path[0].startswith(("spRadix", "spRealRadix", "dpRadix", "dpRealRadix")):
+        return "cuFFT"
+    return _NESTED.get((path[0], path[1])) or _NAMESPACES.get(path[0])
+
+
+def _path(name: str) -> list[str]:
+    """`void at::native::(anonymous namespace)::copy<float>(…)`: `at`, `native`, `copy`."""
+    if name.startswith("_Z"):
+        return list(_mangled_path(name))
+    head = "".join(_outside_brackets(name.strip()))
+    head = head.replace("(anonymous namespace)", "").partition("(")[0].rstrip()
+    # What stands before the last blank is the return type.
+    return [part for part in head.rpartition(" ")[2].split("::") if part]
+
+
+def _outside_brackets(name: str) -> Iterator[str]:
+    """The characters that are not within template arguments."""
+    depth = 0
+    for char in name:
+        depth += (char == "<") - (char == ">")
+        if depth <= 0 and char != ">":
+            yield char
+
+
+def _mangled_path(name: str) -> Iterator[str]:
+    """`_ZN2at6native4copy…`: each part is preceded by its length."""
+    rest = re.sub(r"^_ZN?K?", "", name)
+    while match := re.match(r"(\d{1,4})", rest):
+        end = match.end() + int(match[1])
+        part = rest[match.end() : end]
+        if not part.startswith("_GLOBAL__N"):
+            yield part
+        rest = rest[end:]
+        if not name.startswith("_ZN"):
+            return

@@ -1,0 +1,306 @@
+"""Advice: the catalog's remedies are well-formed, and the one chosen fits the report."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from keet.analysis.advice import TESTS, Advice, Facts, advice_for
+from keet.analysis.archetype import ARCHETYPES, archetype_of
+from keet.analysis.diagnosis import diagnose
+from keet.analysis.findings import Finding, Forecast
+from keet.analysis.view import View
+from keet.catalog import FindingSpec, facts, findings, metrics
+from keet.errors import KeetError
+from keet.ingest import read_profile
+from keet.profile import Launch, Profile
+from kernels_samples.casebook.cases import Case, load_cases
+from kernels_samples.samples import Sample, load_samples
+from tests.conftest import CORPUS, REPORTS
+from tests.unit.analysis.advice_checks import contradictions
+
+SAMPLES = load_samples()
+SPECS = list(findings().values())
+LARGE = ("token_mix", "mechanism_rates")
+"""Samples whose machine code takes a second to analyse."""
+PER_FAMILY = 2
+"""Cases of the casebook: all of them are judged by `python -m tests.unit.analysis.advice_checks`."""
+BY_NAME = re.compile(r"library|looks_like|triton|openacc|kokkos")
+
+
+# --- the catalog
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_the_remedies_of_a_finding_are_told_apart_by_known_facts(spec: FindingSpec) -> None:
+    names = [remedy.name for remedy in spec.remedies]
+    assert len(names) == len(set(names)) >= 2
+    *special, general = spec.remedies
+    assert (general.name, general.needs, general.excludes) == ("general", (), ())
+    for remedy in special:
+        assert remedy.needs
+        assert {*remedy.needs, *remedy.excludes} <= set(facts())
+        assert not set(remedy.needs) & set(remedy.excludes)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_no_remedy_hides_a_later_one(spec: FindingSpec) -> None:
+    """One that needs less and excludes nothing more would always be chosen before the other."""
+    for index, later in enumerate(spec.remedies):
+        for earlier in spec.remedies[:index]:
+            hides = set(earlier.needs) <= set(later.needs)
+            assert not (hides and set(earlier.excludes) <= set(later.excludes)), later.name
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_a_remedy_is_a_sentence_without_numbers(spec: FindingSpec) -> None:
+    for remedy in spec.remedies:
+        assert re.fullmatch(r"[A-Z].*[.]", remedy.text)
+        assert set(re.findall(r"\{.*?\}", remedy.text)) <= {"{here}", "{library}"}
+        assert not re.search(r"(?<![\w_.])\d", remedy.text)
+        assert len(remedy.text) <= 300
+        if "{library}" in remedy.text:
+            assert any(each.startswith("library") for each in remedy.needs)
+
+
+def test_every_fact_has_a_test_and_is_needed() -> None:
+    used = {fact for spec in SPECS for r in spec.remedies for fact in (*r.needs, *r.excludes)}
+    assert set(facts()) <= set(TESTS)
+    assert set(TESTS) - set(facts()) <= {f"looks_like_{each}" for each in ARCHETYPES}
+    assert {each for each in facts() if not each.startswith("looks_like_")} <= used
+    assert {metric for spec in facts().values() for metric in spec.metrics} <= set(metrics())
+
+
+# --- what is chosen
+
+
+@cache
+def profile_of(path: Path) -> Profile:
+    return read_profile(path)
+
+
+def launch_of(name: str, variant: str = "slow") -> Launch:
+    (sample,) = (sample for sample in SAMPLES if sample.name == name)
+    launches = profile_of(sample.report(variant)).launches
+    return next(launch for launch in launches if launch.name.function == sample.kernel)
+
+
+@cache
+def view_of(name: str) -> View:
+    return View(launch_of(name), reads_code=True)
+
+
+def finding_of(finding_id: str, view: View, variant: str = "") -> Finding:
+    """As if it had been raised: advice must fit the report whatever is found."""
+    places = {
+        "shared_bank_conflict": "src_shared_wavefronts_excess",
+        "uncoalesced_global": "src_l2_sectors_global_excess",
+    }
+    column = places.get(finding_id)
+    found = view.places_by("cost", view.table.column(column)) if column else view.sampled_places()
+    evidence = tuple(e for e in (view.get("duration"),) if e is not None)
+    return Finding(
+        finding_id, "high", "", Forecast(1, 1, 1), evidence, found, variant, view.here("", found)
+    )
+
+
+def check(view: View, finding: Finding, advice: Advice) -> None:
+    check_choice(view, finding, advice)
+    assert list(contradictions(view.launch, finding, advice)) == []
+
+
+def check_choice(view: View, finding: Finding, advice: Advice) -> None:
+    (chosen,) = (r for r in findings()[finding.id].remedies if r.name == advice.variant)
+    decided = Facts(finding, view)
+    assert all(decided.holds(each) for each in chosen.needs)
+    assert not any(decided.holds(each) for each in chosen.excludes)
+    assert [because.fact for because in advice.because] == list(chosen.needs or ("general",))
+    known = {piece.id for piece in view.ledger}
+    for because in advice.because:
+        shown = because.evidence or because.places or BY_NAME.match(because.fact)
+        assert shown, because
+        assert {piece.id for piece in because.evidence} <= known
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_no_advice_contradicts_a_sample(sample: Sample) -> None:
+    for variant in sample.variants:
+        reads_code = variant == "slow" and sample.name not in LARGE
+        diagnosis = diagnose(launch_of(sample.name, variant), reads_code=reads_code)
+        for finding in (*diagnosis.findings, *diagnosis.minor):
+            check(diagnosis.view, finding, advice_for(finding, diagnosis.view))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_whichever_finding_is_raised_its_remedy_fits(sample: Sample) -> None:
+    """General remedies take the finding for granted, and these findings are made up."""
+    view = View(launch_of(sample.name))
+    for spec in SPECS:
+        finding = finding_of(spec.id, view)
+        advice = advice_for(finding, view)
+        if advice.variant != "general":
+            check(view, finding, advice)
+
+
+def work_cases() -> dict[str, list[Case]]:
+    """By family that rules may be made from: the first sides before a fix."""
+    families: dict[str, dict[str, Case]] = {}
+    for case in load_cases():
+        if case.split == "work":
+            families.setdefault(case.family.name, {}).setdefault(case.spec.before, case)
+    return {name: list(cases.values())[:PER_FAMILY] for name, cases in families.items()}
+
+
+WORK = work_cases()
+
+
+@pytest.mark.parametrize("family", WORK)
+def test_no_advice_contradicts_a_case(family: str) -> None:
+    for case in WORK[family]:
+        diagnosis = diagnose(case.launch(case.before_profile), reads_code=False)
+        for finding in (*diagnosis.findings, *diagnosis.minor):
+            check(diagnosis.view, finding, advice_for(finding, diagnosis.view))
+
+
+@pytest.mark.parametrize("path", sorted(REPORTS.iterdir()), ids=lambda path: path.name)
+def test_no_advice_contradicts_a_report(path: Path) -> None:
+    try:
+        launches = profile_of(path).launches
+    except KeetError:
+        pytest.skip("not a report")
+    for launch in launches[:3]:
+        diagnosis = diagnose(launch, reads_code=False)
+        for finding in (*diagnosis.findings, *diagnosis.minor):
+            check(diagnosis.view, finding, advice_for(finding, diagnosis.view))
+
+
+@pytest.mark.parametrize(
+    ("sample", "finding", "variant"),
+    [
+        ("matrix_flip", "uncoalesced_global", "stores"),
+        ("lookup_records", "uncoalesced_global", "gather"),
+        ("blend_frames", "uncoalesced_global", "consecutive"),
+        ("blend_frames", "narrow_access", "consecutive"),
+        ("score_tiles", "shared_bank_conflict", "padded"),
+        ("key_count", "atomic_contention", "privatise"),
+        ("band_scale", "l2_partition_imbalance", "stores"),
+        ("column_physics", "local_memory_spill", "array"),
+        ("softmax_rows", "local_memory_spill", "triton"),
+        ("scan_rows", "barrier_bound", "scan"),
+        ("page_walk", "latency_bound", "chase"),
+        ("orbit_forces", "latency_bound", "accumulator"),
+        ("panel_product", "latency_bound", "deeper"),
+        ("phase_sum", "sfu_bound", "sines"),
+        ("half_dense", "no_tensor_core", "hopper"),
+        ("gas_state", "fp64_promotion", "functions"),
+        ("tile_scores", "tail_effect", "just_over"),
+        ("row_norms", "small_grid", "reduction"),
+        ("sparse_apply", "load_imbalance", "few_work"),
+        ("decay_ratios", "warp_divergence", "routines"),
+        ("ring_steps", "launch_bound", "general"),
+        ("page_walk", "occupancy_limited_block", "small"),
+        ("stencil_march", "integer_overhead", "wide"),
+        ("tap_filter", "pipe_saturated", "shared"),
+        ("series_eval", "at_compute_roofline", "general"),
+        ("field_axpy", "at_dram_roofline", "once"),
+    ],
+)
+def test_the_remedy_of_a_sample(sample: str, finding: str, variant: str) -> None:
+    view = view_of(sample)
+    assert advice_for(finding_of(finding, view), view).variant == variant
+
+
+@pytest.mark.parametrize(
+    ("unit", "variant"),
+    [("FMA", "fma"), ("ALU", "alu"), ("XU", "xu"), ("FP64", "fp64"), ("issue", "issue")],
+)
+def test_a_saturated_pipe_gets_the_advice_for_that_pipe(unit: str, variant: str) -> None:
+    """Wider accesses are advised for the load/store pipe alone."""
+    view = View(launch_of("series_eval"))
+    advice = advice_for(finding_of("pipe_saturated", view, unit), view)
+    assert advice.variant == variant
+    assert "access" not in advice.text
+
+
+def test_advice_names_only_what_the_gpu_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = view_of("half_dense")
+    found = finding_of("no_tensor_core", view)
+    words = {(7, 0): "", (8, 0): "", (9, 0): "wgmma", (10, 0): "tcgen05", (12, 0): "", (): ""}
+    for capability, word in words.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(View, "capability", capability)
+            text = advice_for(found, view).text
+            assert re.findall(r"wgmma|tcgen05", text) == ([word] if word else [])
+
+
+def test_the_place_is_filled_in_last() -> None:
+    """So that a reader who may not see the source gets the same advice without its text."""
+    view = View(launch_of("matrix_flip"))
+    finding = finding_of("uncoalesced_global", view)
+    told = replace(finding, advice=advice_for(finding, view))
+    assert told.here in told.action
+    assert "{" not in told.action
+    assert replace(told, here=" at line 7").action == told.action.replace(told.here, " at line 7")
+
+
+def test_without_advice_the_general_remedy_is_given() -> None:
+    view = View(launch_of("matrix_flip"))
+    finding = finding_of("latency_bound", view)
+    assert finding.action == findings()["latency_bound"].remedy.replace("{here}", finding.here)
+    named = replace(finding, variant="ampere")
+    assert "cp.async" in named.action
+
+
+def test_facts_of_a_report_with_few_metrics_are_unknown() -> None:
+    """`--set basic` says nothing of instructions: nothing that needs them is advised."""
+    (launch, *_) = profile_of(REPORTS / "metrics_only.ncu-rep").launches
+    view = View(launch)
+    for fact in ("loads_global", "accesses_narrow", "rows_padded", "waits_for_arithmetic"):
+        assert Facts(finding_of("latency_bound", view), view).holds(fact) is None
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
+@pytest.mark.parametrize(
+    ("owner", "finding", "variant"),
+    [
+        ("JakeFlasher__", "occupancy_limited_registers", "library"),
+        ("ScalingIntelligence__", "redundant_traffic", "product_untiled"),
+        ("NCAR__", "occupancy_limited_registers", "openacc"),
+    ],
+)
+def test_the_remedy_of_a_public_report(owner: str, finding: str, variant: str) -> None:
+    (path,) = (path for path in CORPUS.iterdir() if path.name.startswith(owner))
+    view = View(max(profile_of(path).launches, key=lambda launch: launch.rank_time))
+    assert advice_for(finding_of(finding, view), view).variant == variant
+
+
+# --- archetypes
+
+
+@pytest.mark.parametrize(
+    ("sample", "archetype"),
+    [
+        ("key_count", "histogram"),
+        ("scan_rows", "scan"),
+        ("pair_reduce", "reduction"),
+        ("panel_product", "gemm"),
+        ("tile_smooth", "stencil"),
+        ("field_axpy", "elementwise"),
+        ("xs_lookup", None),
+    ],
+)
+def test_the_archetype_of_a_sample(sample: str, archetype: str | None) -> None:
+    launch = launch_of(sample)
+    found = archetype_of(launch, View(launch).opcodes)
+    assert (found.id if found else None) == archetype
+
+
+def test_a_name_alone_makes_no_archetype() -> None:
+    """A kernel called `count` that executes no atomics is not a histogram."""
+    launch = launch_of("key_count")
+    found = archetype_of(launch, {"FADD": 10.0, "BAR": 1.0})
+    assert found is None or found.id != "histogram"

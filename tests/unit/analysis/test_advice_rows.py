@@ -1,0 +1,66 @@
+"""Rows of shared arrays: padded or not, by their declaration."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.analysis.advice.shared_rows import BANKS, declared_rows
+
+NAMES = {"tile"}
+
+
+@pytest.mark.parametrize(
+    ("declaration", "rows"),
+    [
+        ("__shared__ float tile[32][32];", "even"),
+        ("__shared__ float tile[32][33];", "padded"),
+        ("__shared__ float tile[32][32 + 1];", "padded"),
+        ("__shared__ __align__(16) float tile[2][8][128];", "even"),
+        ("__shared__ float tile[8][128 + 4];", "padded"),
+        ("__shared__ double tile[16][16];", "even"),
+        ("__shared__ float a[32], tile[16][64];", "even"),
+        ("__shared__ float tile[kTile][kTile + kPad];", "padded"),
+        ("__shared__ float tile[kTile][kPitch];", None),
+        ("__shared__ float tile[256];", None),
+        ("__shared__ float other[32][32];", None),
+        ("float tile[32][32];", None),
+        ("__shared__ float tile[", None),
+    ],
+)
+def test_a_row_is_padded_by_its_declaration(declaration: str, rows: str | None) -> None:
+    assert declared_rows(f"{declaration}\nx = tile[i][j];", 2, NAMES) == rows
+
+
+def test_named_lengths_are_looked_up() -> None:
+    source = "constexpr int kDepth = 16;\n#define PITCH (kDepth + 1)\n"
+    assert declared_rows(source + "__shared__ float tile[8][kDepth];\n", 3, NAMES) == "even"
+    source += "constexpr int kPitch = kDepth + 1;\n"
+    assert declared_rows(source + "__shared__ float tile[8][kPitch];\n", 4, NAMES) == "padded"
+
+
+def test_the_nearest_declaration_counts() -> None:
+    """A file may hold several kernels, each with a tile of its own."""
+    source = "__shared__ float tile[32][32];\n\n__shared__ float tile[32][33];\n\n"
+    assert declared_rows(source, 2, NAMES) == "even"
+    assert declared_rows(source, 4, NAMES) == "padded"
+    assert declared_rows(source, 0, NAMES) is None
+
+
+def test_constants_that_are_made_of_themselves_end() -> None:
+    source = "constexpr int a = b * 2;\nconstexpr int b = a * 2;\n__shared__ float tile[8][a];\n"
+    assert declared_rows(source, 3, NAMES) is None
+
+
+@given(st.integers(1, 4096), st.integers(1, 64))
+def test_an_odd_row_is_padded_and_whole_banks_are_not(words: int, times: int) -> None:
+    odd = f"__shared__ float tile[8][{2 * words + 1}];\n"
+    whole = f"__shared__ float tile[8][{BANKS * times}];\n"
+    assert declared_rows(odd, 1, NAMES) == "padded"
+    assert declared_rows(whole, 1, NAMES) == "even"
+
+
+@given(st.text(st.sampled_from("tile[]()+-*/ 0123456789kx_shared\n"), max_size=80))
+def test_any_text_can_be_read(text: str) -> None:
+    assert declared_rows(f"__shared__ {text}", 9, NAMES) in (None, "even", "padded")

@@ -1,0 +1,85 @@
+"""Kernels of libraries are told from users' own by their names."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.analysis.library import library_of
+from keet.errors import KeetError
+from keet.ingest import read_profile
+from tests.conftest import corpus_files, needs_corpus
+
+KNOWN = {
+    "ampere_sgemm_128x64_tn": "cuBLAS",
+    "volta_h884gemm_128x64_ldg8_nn": "cuBLAS",
+    "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_execute_kernel__5x_cublas": "cuBLAS",
+    "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_TNT": "cuBLAS",
+    "void gemv2T_kernel_val<int, float, cublasGemvParamsEx<int>>(T13, T4, T4)": "cuBLAS",
+    "void dot_kernel<float, (int)128, cublasDotParams<cublasGemvTensor<const float>>>(T4)": "cuBLAS",
+    "void cublasLt::splitKreduce_kernel<(int)32, (int)16, int, float>(int)": "cuBLAS",
+    "sm80_xmma_fprop_implicit_gemm_f32f32_f32_nhwckcrs_nchw_tilesize64x32x64_cudnn": "cuDNN",
+    "void cudnn::ops::nchwToNhwcKernel<float, float>(int)": "cuDNN",
+    "void implicit_convolve_sgemm<float, float, (int)128>(int)": "cuDNN",
+    "void regular_fft<(unsigned int)256, (EPT)8>(kernel_arguments_t)": "cuFFT",
+    "void spRadix0064B::kernel1Mem<unsigned int, float>(int)": "cuFFT",
+    "void cusparse::csrmv_v3_kernel<int>(int)": "cuSPARSE",
+    "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096>)": "NCCL",
+    "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_16x5_nn_align4>(T1::Params)": (
+        "CUTLASS"
+    ),
+    "void Kernel<cutlass_75_wmma_tensorop_s161616gemm_f16>(T1::Params)": "CUTLASS",
+    "void cub::CUB_200301_520_NS::DeviceMergeSortMergeKernel<(bool)0, int>(T1)": "CUB",
+    "void at_cuda_detail::cub::DeviceReduceKernel<float>(T1)": "CUB",
+    "void thrust::THRUST_200700_890_NS::cuda_cub::core::_kernel_agent<int>(T1)": "Thrust",
+    "void at::native::(anonymous namespace)::cunn_SoftMaxForward<4, float>(float*)": "PyTorch ATen",
+    "void at::native::<unnamed>::distribution_kernel<float, (int)4>(int)": "PyTorch ATen",
+    "_ZN2at6native29vectorized_elementwise_kernelILi4EEEviT0_T1_": "PyTorch ATen",
+    "void flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>>(Flash_fwd_params)": "FlashAttention",
+    "void cudf::detail::gather_kernel<int>(int)": "RAPIDS cuDF",
+}
+OWN = (
+    "gemm_kernel(float*, float*, float*, int)",
+    "_Z11gemm_kernelPfS_S_i",
+    "sgemm_128x128x8_kernel(const float *, const float *, float *)",
+    "wmma_gemm(__half *, __half *, float *, int, int, int)",
+    "softmax_block_kernel(const float *, float *, int, int)",
+    "cublas_style_gemm(float *)",
+    "my::cub::kernel(int)",
+    "ml::forward(int)",
+    "triton_poi_fused_add_0",
+    "void Kokkos::Impl::cuda_parallel_launch_local_memory<Kokkos::Impl::ParallelFor<F>>()",
+    "compute_tendencies_x_279_gpu",
+    "void squareSort<int, &cub::compare<int>>(T1 *, int)",
+    "void apply<thrust::plus<float>>(float *)",
+    "(anonymous namespace)::scale(float *, int)",
+    "",
+)
+
+
+@pytest.mark.parametrize(("name", "library"), KNOWN.items())
+def test_a_kernel_of_a_library_is_recognised(name: str, library: str) -> None:
+    assert library_of(name) == library
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_code_of_the_user_is_no_library(name: str) -> None:
+    assert library_of(name) is None
+
+
+@given(st.text(st.sampled_from("ab_Z N12<>(),: "), max_size=40))
+def test_any_text_is_a_name(name: str) -> None:
+    assert library_of(name) is None
+
+
+@needs_corpus
+def test_libraries_of_public_reports() -> None:
+    found = set()
+    for path in corpus_files():
+        try:
+            launches = read_profile(path).launches
+        except KeetError:
+            continue
+        found |= {library_of(launch.name.full) for launch in launches}
+    assert found == {None, "PyTorch ATen", "Thrust"}
