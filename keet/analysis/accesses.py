@@ -7,8 +7,12 @@ registers and writes a result, only the source tells which access goes astray.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
+
+ACCESS_BYTES: Mapping[float, int] = {2: 1, 4: 1, 8: 2, 16: 2, 32: 4, 64: 8, 128: 16}
+"""Bytes per thread by ncu's codes in `memory_access_size_type`: bits from 32 up, but `LDG.U8` has 2
+and `LDG.U16` has 8 in every report seen."""
 
 Space = Literal["global", "shared", "local"]
 

@@ -15,7 +15,8 @@ from keet.analysis.sass.opcodes import Role
 from keet.analysis.sass.trips import uneven_exits
 from keet.profile import Location
 
-Amounts = Counter[Location]
+Amounts = Counter[Location | None]
+"""By line; what has none is counted under `None`, so that shares are of the whole."""
 
 
 def producers(code: MachineCode) -> Amounts:
@@ -77,9 +78,7 @@ def address_work(code: MachineCode) -> Amounts:
 
 
 def _count(found: Amounts, code: MachineCode, position: int, amount: int) -> None:
-    location = code.location(position)
-    if location is not None:
-        found[location] += amount
+    found[code.location(position)] += amount
 
 
 Ranking = tuple[str, Callable[[MachineCode], Amounts]]

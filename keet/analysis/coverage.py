@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -91,8 +90,8 @@ def find_coverage(profile: Profile) -> Coverage:
 
 def _is_range_of_keet(profile: Profile) -> bool:
     """Made by `keet profile --range`, which asks for all that ncu has for a range."""
-    by_keet = _BY_KEET.search(profile.provenance.command_line or "")
-    return by_keet is not None and bool(_RANGE_REPLAY.search(by_keet.string[: by_keet.start()]))
+    by_keet = re.search(_BY_KEET, profile.provenance.command_line or "")
+    return by_keet is not None and bool(re.search(_RANGE_REPLAY, by_keet.string[: by_keet.start()]))
 
 
 def _was_asked_for(profile: Profile, launches: Iterable[Launch], section: str) -> bool:
@@ -164,7 +163,7 @@ def recapture_command(profile: Profile, gaps: Iterable[Gap]) -> str:
         return command
     flags: dict[str, None] = {}
     recorded = ncu_arguments(profile)
-    if recorded is None or not _ASKS_FOR_SECTIONS.search(recorded):
+    if recorded is None or not re.search(_ASKS_FOR_SECTIONS, recorded):
         flags.update((f"--section {c.section}", None) for c in capabilities().values())
     for gap in gaps:
         if gap.section:
@@ -174,14 +173,15 @@ def recapture_command(profile: Profile, gaps: Iterable[Gap]) -> str:
     if recorded is None:
         rest = f"-k {_kernel_filter(profile)} -o report ./your_program"
     else:
-        rest = _OUTPUT.sub(_under_another_name, _SOURCE_IMPORT.sub("", recorded))
+        rest = re.sub(_OUTPUT, _under_another_name, re.sub(_SOURCE_IMPORT, "", recorded))
     return " ".join(["ncu", *(flag for flag in flags if flag not in rest), rest])
 
 
-_ASKS_FOR_SECTIONS = re.compile(r"(^|\s)--(set|section)[\s=]")
-_SOURCE_IMPORT = re.compile(r"(?<!\S)--import-source(?:[\s=]+\S+)\s*")
-_OUTPUT = re.compile(r"""(?<!\S)(?P<flag>(?:-o|--export)[\s=]+)(?P<name>"[^"]*"|'[^']*'|\S+)""")
-_NCU = re.compile(r'^\s*(?:"[^"]*[\\/]ncu(?:\.exe)?"|\S*ncu(?:\.exe)?)\s+(?P<rest>.+)$', re.DOTALL)
+# Compiled when they are searched for: a report that lacks nothing needs none of them.
+_ASKS_FOR_SECTIONS = r"(^|\s)--(set|section)[\s=]"
+_SOURCE_IMPORT = r"(?<!\S)--import-source(?:[\s=]+\S+)\s*"
+_OUTPUT = r"""(?<!\S)(?P<flag>(?:-o|--export)[\s=]+)(?P<name>"[^"]*"|'[^']*'|\S+)"""
+_NCU = r'(?s)^\s*(?:"[^"]*[\\/]ncu(?:\.exe)?"|\S*ncu(?:\.exe)?)\s+(?P<rest>.+)$'
 
 
 def _under_another_name(match: re.Match[str]) -> str:
@@ -193,13 +193,13 @@ def _under_another_name(match: re.Match[str]) -> str:
 
 def ncu_arguments(profile: Profile) -> str | None:
     """What followed the ncu executable: its options stand before the program, so more may too."""
-    match = _NCU.match(profile.provenance.command_line or "")
+    match = re.match(_NCU, profile.provenance.command_line or "")
     return match["rest"].strip() if match else None
 
 
 def keet_program(profile: Profile) -> str | None:
     """The program of a report that `keet profile` made: its ncu command is long, and known."""
-    match = _BY_KEET.search(profile.provenance.command_line or "")
+    match = re.search(_BY_KEET, profile.provenance.command_line or "")
     return match["program"] if match else None
 
 
@@ -232,8 +232,8 @@ def run_notes(profile: Profile) -> list[str]:
     return ["the table of the run has no time in it, so it is not used"]
 
 
-_RANGE_REPLAY = re.compile(r"(?<!\S)--replay-mode[\s=]+(?:app-)?range(?!\S)")
-_BY_KEET = re.compile(r"\s--export\s+\S*\.keet-profile-\w+/\S+\s+(?P<program>.+)$", re.DOTALL)
+_RANGE_REPLAY = r"(?<!\S)--replay-mode[\s=]+(?:app-)?range(?!\S)"
+_BY_KEET = r"(?s)\s--export\s+\S*\.keet-profile-\w+/\S+\s+(?P<program>.+)$"
 
 
 def _kernel_filter(profile: Profile) -> str:
@@ -244,4 +244,6 @@ def _kernel_filter(profile: Profile) -> str:
     )
     if len(names) > 3:
         return "regex:."
+    import shlex
+
     return shlex.quote("regex:^(" + "|".join(re.escape(name) for name in names) + ")$")

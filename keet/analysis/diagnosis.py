@@ -1,90 +1,52 @@
-"""From checks to a diagnosis: symptoms folded under their cause, ranked, five at most."""
+"""From the account and its candidates to a diagnosis: causes ranked by the time they would save."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.checks import CHECKS
-from keet.analysis.checks.memory import repeated_passes
-from keet.analysis.findings import Finding, Forecast
+from keet.analysis.account import Account, account_of
+from keet.analysis.candidates import MAKERS, Candidate
+from keet.analysis.candidates.reuse import between_launches
+from keet.analysis.findings import Confidence, Finding
+from keet.analysis.forecast import forecast, gain_of
+from keet.analysis.ledger import Book
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import WHOLE_SM, Effect, TimeModel
 from keet.analysis.view import View
 from keet.profile import Launch
 
+if TYPE_CHECKING:
+    from keet.analysis.across_launches import CrossLaunch
+
 MOST = 5
-WORTH = 1.1
-"""A gain below it is within what launches differ by."""
-_SHORTEST = 2500.0
-"""Nanoseconds that any kernel takes."""
-_WEIGHT = {"high": 1.0, "medium": 0.7, "low": 0.4}
-_FOLDED = {
-    "latency_bound": (
-        "uncoalesced_global",
-        "narrow_access",
-        "local_memory_spill",
-        "atomic_contention",
-        "l2_partition_imbalance",
-        "pcie_or_nvlink_traffic",
-        "small_grid",
-        "tail_effect",
-        "load_imbalance",
-        "instruction_fetch",
-        "barrier_bound",
-        "launch_bound",
-    ),
-    "occupancy_limited_registers": (
-        "uncoalesced_global",
-        "local_memory_spill",
-        "pcie_or_nvlink_traffic",
-        "load_imbalance",
-        "launch_bound",
-    ),
-    "occupancy_limited_shared": ("load_imbalance", "launch_bound"),
-    "occupancy_limited_block": ("uncoalesced_global", "load_imbalance", "launch_bound"),
-    "pipe_saturated": (
-        "shared_bank_conflict",
-        "uncoalesced_global",
-        "narrow_access",
-        "warp_divergence",
-        "fp64_promotion",
-        "low_precision_possible",
-        "sfu_bound",
-        "integer_overhead",
-        "no_tensor_core",
-        "local_memory_spill",
-        "barrier_bound",
-    ),
-    "integer_overhead": ("warp_divergence", "fp64_promotion"),
-    "small_grid": ("launch_bound", "instruction_fetch"),
-    "tail_effect": ("launch_bound",),
-    "load_imbalance": ("launch_bound", "pcie_or_nvlink_traffic"),
-    "l2_partition_imbalance": (
-        "pcie_or_nvlink_traffic",
-        "launch_bound",
-        "small_grid",
-        "load_imbalance",
-        "uncoalesced_global",
-    ),
-    "uncoalesced_global": ("pcie_or_nvlink_traffic", "atomic_contention"),
-}
-"""A symptom, and the causes that it goes under where one of them was found."""
+"""Findings per launch."""
+FITTED_ON = (9, 0)
+"""Compute capability of the GPU that the parameters were fitted on."""
+
+
+class Ranked(NamedTuple):
+    """A candidate with the time that it would save."""
+
+    candidate: Candidate
+    gain: float
 
 
 class Diagnosis(NamedTuple):
     """What limits one launch."""
 
     view: View
+    model: TimeModel
+    account: Account
     findings: tuple[Finding, ...]
     minor: tuple[Finding, ...]
-    """Real, and not worth a tenth of the time alone: another unit is as near to its peak."""
-    folded: tuple[tuple[str, str], ...]
-    """Symptom and the cause that it was folded under."""
+    """Real, and not worth a tenth of the time alone."""
     healthy: str | None
-    """`at_dram_roofline` or `at_compute_roofline`, where nothing is to be fixed."""
+    """`at_dram_roofline` or `at_compute_roofline`: no cause is left but the work itself."""
     judged_by: frozenset[str]
-    """Metrics that the checks looked at and found, by ncu's names."""
+    """Metrics that the candidates looked at and found, by ncu's names."""
 
 
 def diagnose(
@@ -93,58 +55,144 @@ def diagnose(
     numbers: Iterator[int] | None = None,
     *,
     reads_code: bool = True,
+    together: Together | None = None,
 ) -> Diagnosis:
-    """`beside`: the other launches of the report, which may move the same data again."""
+    """`beside`: the other launches of the report. `together`: what all show, if known already."""
     view = View(launch, numbers, reads_code=reads_code)
-    raised = [finding for check in CHECKS for finding in check(view)]
-    raised += repeated_passes(view, beside)
-    raised = [_completed(finding, view) for finding in raised]
-    ids = {finding.id for finding in raised}
-    folded = {
-        symptom: next(cause for cause in causes if cause in ids)
-        for symptom, causes in _FOLDED.items()
-        if symptom in ids and any(cause in ids for cause in causes)
-    }
-    kept = [finding for finding in raised if finding.id not in folded]
-    kept.sort(key=_rank, reverse=True)
-    worth = tuple(f for f in kept if f.forecast.likely >= WORTH)[:MOST]
-    minor = tuple(f for f in kept if f.forecast.likely < WORTH)
-    healthy = None if worth or minor else _health(view)
+    model = TimeModel(view)
+    if together is None and beside:
+        together = look_together([*beside, launch], view.ledger)
+    ranked = ranked_candidates(view, model, together)
     measured = frozenset(e.metric for e in view.ledger if not e.derived_from and not e.line)
-    return Diagnosis(view, worth, minor, tuple(folded.items()), healthy, measured)
+    account = account_of(view, model)
+    worth = [each for each in ranked if each.gain >= parameter("worth")]
+    findings = tuple(
+        _finding(each, view, _confidence(each, worth, account, view)) for each in worth[:MOST]
+    )
+    rest = [each for each in ranked if each not in worth]
+    rest.sort(key=lambda each: not _wastes_the_busiest(each, model))
+    minor = tuple(map(_outline, rest))
+    wasteful = any(_wastes_the_busiest(each, model) for each in ranked)
+    healthy = None if findings or wasteful else _roofline(model)
+    return Diagnosis(view, model, account, findings, minor, healthy, measured)
 
 
-def _completed(finding: Finding, view: View) -> Finding:
-    """With its place in words, and no forecast below what any kernel takes."""
-    most = max(1.0, (view.value("duration") or math.inf) / _SHORTEST)
-    capped = finding.forecast
-    if finding.id != "launch_bound":
-        capped = Forecast(*(min(factor, most) for factor in finding.forecast))
-    places = view.led_places(finding.id, finding.places)
-    return replace(finding, places=places, here=view.here(finding.id, places), forecast=capped)
+class Together(NamedTuple):
+    """What the launches of a report show together."""
+
+    found: tuple[CrossLaunch, ...]
+    times_us: Mapping[int, float]
 
 
-def _rank(finding: Finding) -> float:
-    return (finding.forecast.likely - 1) * _WEIGHT[finding.confidence]
+def look_together(launches: Sequence[Launch], book: Book) -> Together:
+    from keet.analysis.across_launches import across
+
+    each_once = sorted({each.id: each for each in launches}.values(), key=lambda each: each.id)
+    return Together(across(each_once, book), {each.id: each.rank_time / 1e3 for each in each_once})
 
 
-def _health(view: View) -> str | None:
-    """A unit at its peak is healthy where the report lets one look for waste, and shows none."""
-    if view.get("src_l2_sectors_global") is None:
+def ranked_candidates(view: View, model: TimeModel, together: Together | None) -> list[Ranked]:
+    """The best candidate of each kind, by time saved."""
+    best: dict[str, Ranked] = {}
+    made = [candidate for maker in MAKERS for candidate in maker(view, model)]
+    if together is not None:
+        made += between_launches(view, model, *together)
+    for candidate in made:
+        each = Ranked(candidate, gain_of(candidate, model))
+        known = best.get(candidate.id)
+        if _matters(each, model) and (known is None or _expected(each) > _expected(known)):
+            best[candidate.id] = each
+    ranked = sorted(best.values(), key=_expected, reverse=True)
+    return [each for each in ranked if not _is_explained(each, ranked, model)]
+
+
+def _matters(each: Ranked, model: TimeModel) -> bool:
+    """It saves time, or it is measured waste of the busiest unit while another is as busy."""
+    return each.gain > 1 or _wastes_the_busiest(each, model)
+
+
+def _wastes_the_busiest(each: Ranked, model: TimeModel) -> bool:
+    """A fifth or more of what keeps the busiest unit busy is measured waste."""
+    effect = each.candidate.effect
+    if each.candidate.basis != "measured" or not isinstance(effect, Effect):
+        return False
+    return effect.units.get(model.busiest or "", 1.0) <= 0.8
+
+
+def _expected(each: Ranked) -> float:
+    """Time saved, in logarithms, times the likelihood that the cause is there."""
+    return math.log(each.gain) * each.candidate.likelihood
+
+
+def _is_explained(each: Ranked, ranked: Sequence[Ranked], model: TimeModel) -> bool:
+    """A saturated unit is no cause of its own where a finer one relieves the same unit."""
+    if each.candidate.id != "pipe_saturated" or each.gain <= 1 or model.busiest is None:
+        return False
+    return any(
+        isinstance(other.candidate.effect, Effect)
+        and other.candidate.effect.units.get(model.busiest, 1.0) < 1
+        and math.log(other.gain) >= 0.7 * math.log(each.gain)
+        for other in ranked
+        if other is not each
+    )
+
+
+def _finding(each: Ranked, view: View, confidence: Confidence) -> Finding:
+    from keet.analysis.advice import advice_for
+
+    candidate = each.candidate
+    places = view.led_places(candidate.id, candidate.places())
+    here = view.here(candidate.id, places)
+    finding = replace(_outline(each, confidence), places=places, here=here)
+    return replace(finding, advice=advice_for(finding, view))
+
+
+def _outline(each: Ranked, confidence: Confidence = "low") -> Finding:
+    """Without places and advice, which nobody reads of what is not worth a change."""
+    candidate = each.candidate
+    return Finding(
+        candidate.id,
+        confidence,
+        candidate.text,
+        forecast(each.gain),
+        candidate.evidence,
+        variant=candidate.variant,
+    )
+
+
+_BASIS = {"measured": 1.0, "assumed": 0.8, "suspected": 0.4}
+
+
+def _confidence(each: Ranked, worth: Sequence[Ranked], account: Account, view: View) -> Confidence:
+    """By what the effect rests on, how much of the time is attributed, and the runner-up."""
+    if view.is_debug_build:  # another build has other causes
+        return "low"
+    score = _BASIS[each.candidate.basis] * (1 - account.unknown / 100)
+    if view.capability != FITTED_ON:
+        score *= 0.9
+    rivals = [other.gain for other in worth if other is not each]
+    lead = math.log(each.gain) / math.log(max(rivals)) if rivals else 2.0
+    score *= min(1.0, 0.6 + 0.3 * lead)
+    return "high" if score >= 0.75 else "medium" if score >= 0.45 else "low"
+
+
+_MATH = ("FMA", "tensor", "FP16", "FP64", "ALU", "XU", "issue", WHOLE_SM)
+
+
+def _roofline(model: TimeModel) -> str | None:
+    """The ceiling that is reached, if one is: that of the larger load.
+
+    L2 passes on what DRAM delivers, so that its load stands for DRAM's where both are high.
+    """
+    math_load = max(model.loads.get(unit, 0.0) for unit in _MATH)
+    memory = max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
+    # Loads are of the time in which SMs are active: of a launch that mostly starts and ends, they
+    # say little.
+    within = max(model.loads.get(unit, 0.0) for unit in ("L1", "LSU", "ADU"))
+    if max(math_load, memory) < parameter("leads") or model.fixed >= 0.5:
         return None
-    ceilings = view.ceilings
-    if ceilings.share("DRAM") >= 0.75:
-        return "at_dram_roofline"
-    # Where FP64 has a fraction of FP32's rate, a busy FP64 pipe is a question, not an end.
-    slow_double = (view.value("device_fp32_fp64_ratio") or math.inf) > 2
-    pipes = ("FMA", "tensor", "FP16") if slow_double else ("FMA", "tensor", "FP16", "FP64")
-    if _is_integer_work(view):
-        return None  # the FMA pipe multiplies integers, too: no roofline is about those
-    return "at_compute_roofline" if max(map(ceilings.share, pipes)) >= 0.7 else None
-
-
-def _is_integer_work(view: View) -> bool:
-    kinds = ("thread_inst_fp16", "thread_inst_fp32", "thread_inst_fp64")
-    floats = sum(view.value(kind) or 0.0 for kind in kinds)
-    tensor = view.ceilings.share("tensor")
-    return tensor < 0.5 and (view.value("thread_inst_integer") or 0.0) > floats
+    if within > max(math_load, memory):  # a unit that has no roofline of its own
+        return None
+    if math_load >= memory:
+        return "at_compute_roofline"
+    return "at_dram_roofline" if model.loads.get("DRAM", 0.0) >= parameter("passes_on") else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -36,8 +35,7 @@ _NOT_SAMPLED = Absent(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """A source line, or an instruction, with what it cost. `None`: not collected."""
 
     location: Location | None
@@ -65,8 +63,7 @@ class Spot:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Hotspots:
+class Hotspots(NamedTuple):
     """The code of one launch, most expensive first."""
 
     launch_id: int
@@ -93,6 +90,7 @@ class InstructionTable:
 
     def __init__(self, launch: Launch) -> None:
         self._launch = launch
+        self._columns: dict[str, Mapping[int, int] | None] = {}
 
     @cached_property
     def stall_samples(self) -> Mapping[str, Mapping[int, int]]:
@@ -140,11 +138,10 @@ class InstructionTable:
         return sorted({*(self.samples or ()), *(self.executed or ())})
 
     def column(self, metric_id: str) -> Mapping[int, int] | None:
-        for name in metric_with_id(metric_id).names:
-            column = self._named(name)
-            if column is not None:
-                return column
-        return None
+        if metric_id not in self._columns:
+            named = map(self._named, metric_with_id(metric_id).names)
+            self._columns[metric_id] = next((each for each in named if each is not None), None)
+        return self._columns[metric_id]
 
     def _named(self, name: str) -> Mapping[int, int] | None:
         instances = self._launch.instances(name)
@@ -164,10 +161,8 @@ class InstructionTable:
 
     def ranked(self, rows: Sequence[_Row]) -> list[_Row]:
         """By weight. Equal ones keep the order of the code: a report always prints the same."""
-        return sorted(rows, key=lambda row: -sum(map(self._weight_of, row.members)))
-
-    def _weight_of(self, address: int) -> int:
-        return self.weight.get(address, 0)
+        weight = self.weight.get
+        return sorted(rows, key=lambda row: -sum(weight(address, 0) for address in row.members))
 
     def waiting(self, reason: str) -> Mapping[int, int]:
         """Samples of warps that wait for one reason."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from math import isnan
+from math import isfinite
 
 from keet.catalog import metric_with_id
 from keet.evidence import Evidence
@@ -24,7 +24,7 @@ class Book:
         self, name: str, quantity: Quantity, label: str, *sources: Evidence, line: str | None = None
     ) -> Evidence:
         """A number that keet computed from others, or summed over the code of a line."""
-        ids = tuple(source.id for source in sources) or None
+        ids = tuple([source.id for source in sources]) or None
         return self._add(name, quantity.value, quantity.unit, label, line, ids)
 
     def _add(  # noqa: PLR0913, PLR0917 - what evidence is made of
@@ -55,6 +55,7 @@ class Ledger(Book):
         super().__init__(numbers)
         self.launch = launch
         self._measured: dict[str, Evidence | None] = {}
+        self._named: dict[str, Evidence | None] = {}
 
     def measured(self, metric_id: str) -> Evidence | None:
         """A metric of the catalog; None where the report has no value for it."""
@@ -65,19 +66,26 @@ class Ledger(Book):
 
     def named(self, name: str, label: str) -> Evidence | None:
         """A metric under ncu's own name, for what the catalog has no id for."""
-        return self._enter(self.launch.metric(name), label)
+        if name not in self._named:
+            self._named[name] = self._enter(self.launch.metric(name), label)
+        return self._named[name]
 
     def _enter(self, found: Metric | None, label: str) -> Evidence | None:
-        """Neither texts nor NaN are evidence."""
+        """Neither texts nor NaN nor infinite numbers are evidence."""
         value = found.value if found else None
-        if found is None or value is None or isinstance(value, str) or isnan(value):
+        if found is None or value is None or isinstance(value, str) or not isfinite(value):
             return None
         return self._add(found.name, value, found.unit, label)
 
-    def adopt(self, piece: Evidence) -> None:
-        """Evidence of another launch, or of two, that is cited here."""
-        if all(piece.id != own.id for own in self):
-            self._entries[f"{piece.id} {piece.metric}", piece.line] = piece
+    def adopt(self, piece: Evidence) -> Evidence:
+        """Evidence of another launch, or of several, that is cited here: under an id of its own
+        where this launch uses the same one for something else."""
+        known = next((own for own in self if own.id == piece.id), None)
+        if known is not None and known != piece:
+            name = f"{piece.metric} (of several launches)"
+            return self._add(name, piece.value, piece.unit, piece.label, piece.line)
+        self._entries.setdefault((f"{piece.id} {piece.metric}", piece.line), piece)
+        return piece
 
     def known(self, name: str) -> Evidence | None:
         """What was entered already under this name."""

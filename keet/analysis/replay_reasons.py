@@ -211,7 +211,8 @@ class _Case:
 
     def _busy_without_dram(self) -> tuple[str, Evidence] | None:
         """A unit above the L2 whose work alone takes longer than the launch did in the run."""
-        others = (c for c in self._view.ceilings.ranked if c.name not in ("DRAM", "L2"))
+        ranked = (c for c in self._view.ceilings.ranked if c.kind != "link")
+        others = (c for c in ranked if c.name not in ("DRAM", "L2"))
         return next(((c.spoken, c.reached) for c in others if c.share > self._limit), None)
 
     @property

@@ -35,6 +35,8 @@ _LEAST_SHARE = 0.02
 """Of the effect: a line below it is no place to look at."""
 
 
+Amounts = Counter[Location | None]
+"""Costs by source line; those of code without one under `None`."""
 _BARRIER = re.compile(r"__syncthreads|\.sync\(|barrier")
 _BACK = (16, 32, 48)
 """Bytes: an instruction has 16 since Volta."""
@@ -68,6 +70,8 @@ class View:
         self.ledger = Ledger(launch, numbers)
         self._texts: dict[str, Sequence[str]] = {}
         self._columns: dict[str, Mapping[int, float]] = {}
+        self._located: dict[int, Location | None] = {}
+        self._places: dict[str, tuple[Place, ...]] = {}
 
     @cached_property
     def ceilings(self) -> Ceilings:
@@ -139,28 +143,55 @@ class View:
 
         Only what costs anything is looked for in the line table: most of a column is zeros.
         """
-        located = self.launch.locate([address for address, cost in (costs or {}).items() if cost])
-        amounts: Counter[Location] = Counter()
-        for address, line in located.items():
-            amounts[line] += (costs or {})[address]
-        return self._largest(of, amounts)
+        return self._largest(of, self._by_line(costs or {}))
 
-    def _largest(self, of: str, amounts: Counter[Location]) -> tuple[Place, ...]:
+    def _by_line(self, costs: Mapping[int, int]) -> Amounts:
+        known = {address: cost for address, cost in costs.items() if cost}
+        unknown = [address for address in known if address not in self._located]
+        if unknown:  # findings share instructions: each is looked for once
+            found = self.launch.locate(unknown)
+            self._located.update(zip(unknown, map(found.get, unknown)))
+        amounts: Amounts = Counter()
+        for line, cost in zip(map(self._located.__getitem__, known), known.values()):
+            amounts[line] += cost
+        return amounts
+
+    def column_places(self, of: str, metric_id: str) -> tuple[Place, ...]:
+        """Source lines by a metric of the catalog, which candidates and findings both ask for."""
+        if metric_id not in self._places:
+            self._places[metric_id] = self.places_by(of, self.table.column(metric_id))
+        return self._places[metric_id]
+
+    def _largest(self, of: str, amounts: Amounts) -> tuple[Place, ...]:
+        """Shares are of the whole effect: what has no source line counts too."""
         total = sum(amounts.values())
         shares = {line: n / total for line, n in amounts.items() if total}
-        largest = {line: share for line, share in shares.items() if share >= _LEAST_SHARE}
-        places = [Place(*line, share, of) for line, share in self._ranked(largest)]
+        unplaced = shares.pop(None, 0.0)
+        largest = {line: n for line, n in shares.items() if line and n >= _LEAST_SHARE}
+        places = [Place(*line, share, of, unplaced) for line, share in self._ranked(largest)]
         # Routines of the compiler are counted at the closing brace, which is no place to look at.
         places.sort(key=lambda place: self.text_of(place) == "}")
         return tuple(places[:_MAX_PLACES])
 
     def _ranked(self, shares: Mapping[Location, float]) -> list[tuple[Location, float]]:
-        """The largest first; of equal ones that which has more samples."""
+        """The largest first; of equal ones that which has more samples, then the first in the code.
+
+        That order takes all lines of the launch, so that it is made where nothing else decides.
+        """
         ranked = list(shares.items())
         if len(set(shares.values())) < len(ranked):
-            order = {line: rank for rank, line in enumerate(line_order(self.launch, self.table))}
-            ranked.sort(key=lambda pair: order.get(pair[0], len(order)))
+            weights = self._weights
+            if len({(share, weights[line]) for line, share in ranked}) < len(ranked):
+                order = {line: n for n, line in enumerate(line_order(self.launch, self.table))}
+                ranked.sort(key=lambda pair: order.get(pair[0], len(order)))
+            else:
+                ranked.sort(key=lambda pair: -weights[pair[0]])
         return sorted(ranked, key=lambda pair: -pair[1])
+
+    @cached_property
+    def _weights(self) -> Amounts:
+        """Samples by line, or executions where there are none."""
+        return self._by_line(self.table.weight)
 
     def text_of(self, place: Place) -> str:
         """The source line, where its text is at hand."""
@@ -210,18 +241,11 @@ class View:
 
     def barrier_places(self) -> tuple[Place, ...]:
         """Warps at a barrier are sampled at the instruction behind it: step back to it."""
-        samples = self.table.waiting("barrier")
-        counts: Counter[Location] = Counter()
-        for address, count in samples.items():
-            if count and (location := self._barrier_before(address)):
-                counts[location] += count
-        total = sum(counts.values())
-        places = [
-            Place(location.file, location.line, count / total, "waiting warps")
-            for location, count in counts.most_common(_MAX_PLACES)
-            if count / total >= _LEAST_SHARE
-        ]
-        return tuple(places) or self.waiting_places("barrier")
+        counts: Amounts = Counter()
+        for address, count in self.table.waiting("barrier").items():
+            if count:
+                counts[self._barrier_before(address)] += count
+        return self._largest("waiting warps", counts) or self.waiting_places("barrier")
 
     def _barrier_before(self, address: int) -> Location | None:
         """The nearest line that says so; else that of the instruction right before."""
@@ -328,13 +352,18 @@ class View:
         }
 
     @cached_property
+    def all_executed(self) -> float:
+        """Warp instructions of all opcodes; 0 where they were not counted."""
+        return sum(self.opcodes.values())
+
+    @cached_property
     def is_debug_build(self) -> bool:
         """As `nvcc -G` makes it: values move to and fro, and nothing is fused.
 
         In optimised code seen here, moves are below 15 % but for kernels of three instructions, a
         third of which is one; in debug builds, 47 to 54 %.
         """
-        moved, every = self.executed("MOV"), sum(self.opcodes.values())
+        moved, every = self.executed("MOV"), self.all_executed
         unfused = self.executed("FADD") > 0 and self.executed("FMUL") > 0
         fused = self.executed("FFMA") > 0
         return moved >= 0.4 * every > 0 or (moved >= 0.3 * every > 0 and unfused and not fused)

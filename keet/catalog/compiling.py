@@ -28,15 +28,25 @@ _SINGLE_FILES = (
 
 
 def compiled_text() -> str:
-    """The whole catalog as JSON, a row an entry."""
+    """The whole catalog as JSON, each entry on a line of its own: `loading` cuts it there."""
     tables: dict[str, Any] = {name: _toml(FOLDER / f"{name}.toml") for name in _SINGLE_FILES}
-    tables["metrics"] = {}
-    for path in sorted((FOLDER / "metrics").glob("*.toml")):
-        for key, row in _toml(path).items():
-            if key in tables["metrics"]:
-                raise ValueError(f"{path.name}: the id {key!r} is taken")
-            tables["metrics"][key] = row
+    tables["facts"] = _folder("facts")
+    metrics = tables["metrics"] = _folder("metrics")
+    tables["metric_ids"] = {name: key for key, row in metrics.items() for name in row["names"]}
+    for finding, remedies in _folder("remedies").items():
+        tables["findings"][finding]["remedies"] = remedies
     return "{\n" + ",\n".join(_table(name, table) for name, table in tables.items()) + "\n}\n"
+
+
+def _folder(name: str) -> dict[str, Any]:
+    """The entries of all files of a folder; each id is in one of them."""
+    entries: dict[str, Any] = {}
+    for path in sorted((FOLDER / name).glob("*.toml")):
+        for key, row in _toml(path).items():
+            if key in entries:
+                raise ValueError(f"{path.name}: the id {key!r} is taken")
+            entries[key] = row
+    return entries
 
 
 def _toml(path: Path) -> dict[str, Any]:

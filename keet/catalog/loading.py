@@ -1,13 +1,14 @@
-"""The catalog as typed objects. Nothing is read before it is asked for."""
+"""The catalog as typed objects. Nothing is decoded before it is asked for, row by row."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+_Row = TypeVar("_Row")
 _COMPILED = Path(__file__).with_name("compiled.json")
 
 
@@ -102,6 +103,30 @@ class Capability(NamedTuple):
     """Catalog ids."""
 
 
+class FactSpec(NamedTuple):
+    """Something that a remedy may depend on."""
+
+    id: str
+    words: str
+    """In a sentence; `{library}` is filled in."""
+    metrics: tuple[str, ...] = ()
+    """Catalog ids of what shows it."""
+    opcodes: tuple[str, ...] = ()
+    """Opcodes whose execution shows it."""
+
+
+class Remedy(NamedTuple):
+    """What to change, where the evidence fits."""
+
+    name: str
+    text: str
+    """`{here}` becomes the place in the source, `{library}` the library's name."""
+    needs: tuple[str, ...] = ()
+    """Facts that have to hold."""
+    excludes: tuple[str, ...] = ()
+    """Facts that must not hold: `not` in the TOML file."""
+
+
 class FindingSpec(NamedTuple):
     """Something that keet can find in a launch: an id of the closed vocabulary."""
 
@@ -110,12 +135,19 @@ class FindingSpec(NamedTuple):
     """`memory`, `parallelism`, `instructions` or `healthy`."""
     label: str
     meaning: str
-    remedy: str = ""
-    """What to change; `{here}` becomes the place in the source."""
-    remedies: Mapping[str, str] = {}
-    """The same where the report tells which of several causes it is."""
+    remedies: tuple[Remedy, ...]
+    """The first that fits is given; the last fits always."""
     rules: tuple[str, ...] = ()
     """Rules of Nsight Compute that look at the same thing."""
+
+    @property
+    def remedy(self) -> str:
+        """What to change where nothing more is known."""
+        return self.remedies[-1].text
+
+    def remedy_named(self, name: str) -> str:
+        """The text of a variant; the general one where there is none of that name."""
+        return next((each.text for each in self.remedies if each.name == name), self.remedy)
 
 
 class Collection(NamedTuple):
@@ -133,7 +165,7 @@ class Synonym(NamedTuple):
     id: str
     phrases: tuple[str, ...]
     metrics: tuple[str, ...]
-    """Catalog ids, or `time_share` and `l1_over_elapsed`, which keet computes."""
+    """Catalog ids, or what keet computes: `time_share`, `l1_over_elapsed`, `roofline:l2`."""
     complement: bool = False
     generic: bool = False
     verb: bool = False
@@ -141,10 +173,44 @@ class Synonym(NamedTuple):
     part: bool = False
 
 
+class _Rows(Mapping[str, _Row]):
+    """The rows of a table by id. One command needs few of the rows, and all take 10 ms."""
+
+    def __init__(self, table: str, make: Callable[[str, dict[str, Any]], _Row]) -> None:
+        """`make`: the object of an id and its row."""
+        # Each row is a line: see `compiling`.
+        rows = (line.partition(": ") for line in _texts()[table].split(",\n"))
+        self._texts = {key[2:-1]: row for key, _, row in rows}
+        self._make = make
+        self._made: dict[str, _Row] = {}
+
+    def __getitem__(self, key: str) -> _Row:
+        if key not in self._made:
+            self._made[key] = self._make(key, json.loads(self._texts[key]))
+        return self._made[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._texts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
 @cache
-def _tables() -> Mapping[str, Mapping[str, Any]]:
-    tables: Mapping[str, Mapping[str, Any]] = json.loads(_COMPILED.read_text(encoding="utf-8"))
-    return tables
+def _texts() -> Mapping[str, str]:
+    """The rows of each table, as text."""
+    text = _COMPILED.read_text(encoding="utf-8")
+    tables = text.removeprefix('{\n"').removesuffix("\n}\n}\n").split('\n},\n"')
+    return {name: rows for name, _, rows in (table.partition('": {\n') for table in tables)}
+
+
+def _table(name: str) -> dict[str, Any]:
+    """A table as a whole, for those that are not rows of one kind."""
+    table: dict[str, Any] = json.loads(f"{{{_texts()[name]}}}")
+    return table
 
 
 def _tuples(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,15 +220,17 @@ def _tuples(row: Mapping[str, Any]) -> dict[str, Any]:
 @cache
 def metrics() -> Mapping[str, MetricSpec]:
     """Every metric of the catalog by its id, in the order in which people read them."""
-    return {
-        key: MetricSpec(id=key, **{**_tuples(row), "section": row["section"] or None})
-        for key, row in _tables()["metrics"].items()
-    }
+    return _Rows("metrics", _metric)
+
+
+def _metric(key: str, row: dict[str, Any]) -> MetricSpec:
+    return MetricSpec(id=key, **{**_tuples(row), "section": row["section"] or None})
 
 
 @cache
 def _metric_ids() -> Mapping[str, str]:
-    return {name: spec.id for spec in metrics().values() for name in spec.names}
+    """Ids by ncu's names."""
+    return _table("metric_ids")
 
 
 def metric_with_id(metric_id: str) -> MetricSpec:
@@ -184,64 +252,77 @@ def metric_named(name: str) -> MetricSpec | None:
 
 @cache
 def stalls() -> Mapping[str, Stall]:
-    return {key: Stall(id=key, **_tuples(row)) for key, row in _tables()["stalls"].items()}
+    return _Rows("stalls", lambda key, row: Stall(id=key, **_tuples(row)))
 
 
 @cache
 def synonyms() -> Mapping[str, Synonym]:
-    return {key: Synonym(id=key, **_tuples(row)) for key, row in _tables()["synonyms"].items()}
+    return _Rows("synonyms", lambda key, row: Synonym(id=key, **_tuples(row)))
 
 
 @cache
 def hardware_units() -> Mapping[str, HardwareUnit]:
-    rows = _tables()["hardware_units"]
-    return {key: HardwareUnit(id=key, **_tuples(row)) for key, row in rows.items()}
+    return _Rows("hardware_units", lambda key, row: HardwareUnit(id=key, **_tuples(row)))
 
 
 @cache
 def sections() -> Mapping[str, Section]:
-    return {key: Section(id=key, **_tuples(row)) for key, row in _tables()["sections"].items()}
+    return _Rows("sections", lambda key, row: Section(id=key, **_tuples(row)))
 
 
 @cache
 def capabilities() -> Mapping[str, Capability]:
-    rows = _tables()["capabilities"]
-    return {key: Capability(id=key, **_tuples(row)) for key, row in rows.items()}
+    return _Rows("capabilities", lambda key, row: Capability(id=key, **_tuples(row)))
+
+
+@cache
+def facts() -> Mapping[str, FactSpec]:
+    return _Rows("facts", lambda key, row: FactSpec(id=key, **_tuples(row)))
 
 
 @cache
 def findings() -> Mapping[str, FindingSpec]:
-    rows = _tables()["findings"]
-    return {key: FindingSpec(id=key, **_tuples(row)) for key, row in rows.items()}
+    return _Rows("findings", _finding)
+
+
+def _finding(key: str, row: dict[str, Any]) -> FindingSpec:
+    return FindingSpec(id=key, **{**_tuples(row), "remedies": _remedies(row)})
+
+
+def _remedies(row: Mapping[str, Any]) -> tuple[Remedy, ...]:
+    return tuple(
+        Remedy(each["name"], each["text"], tuple(each.get("needs", ())), tuple(each.get("not", ())))
+        for each in row["remedies"]
+    )
 
 
 @cache
 def collection() -> Collection:
-    table = _tables()["collection"]
+    table = _table("collection")
     metrics = [name for group in table["metrics"].values() for name in group]
     return Collection(tuple(table["sections"]), tuple(metrics), table["passes"])
 
 
 @cache
 def gpus() -> tuple[Gpu, ...]:
-    return tuple(Gpu(**row) for row in _tables()["gpus"]["gpu"])
+    return tuple(Gpu(**row) for row in _table("gpus")["gpu"])
 
 
 @cache
 def throughputs() -> Mapping[str, Throughput]:
     return {
         cc: Throughput(cc, {k: v for k, v in row.items() if k != "source"}, row["source"])
-        for cc, row in _tables()["gpus"]["throughput"].items()
+        for cc, row in _table("gpus")["throughput"].items()
     }
 
 
 def counter_tables() -> tuple[list[str], Mapping[str, str]]:
     """Counters that every GPU has, and those that some have with the list of these."""
-    table = _tables()["availability"]
+    table = _table("availability")
     return table["everywhere"], table["only_on"]
 
 
 @cache
 def unit_nouns() -> tuple[tuple[str, str], ...]:
     """Patterns of base names with the unit that each stands for, the first match first."""
-    return tuple((row["pattern"], row["unit"]) for row in _tables()["units"]["noun"])
+    return tuple((row["pattern"], row["unit"]) for row in _table("units")["noun"])

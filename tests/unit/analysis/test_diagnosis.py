@@ -1,82 +1,154 @@
-"""What is found in reports whose cause is known, and in those that lack what a check needs."""
+"""Diagnoses of reports whose cause is known, and of reports that lack much or are odd."""
 
 from __future__ import annotations
 
+import math
+import re
 from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from keet.analysis.checks import CHECKS
-from keet.analysis.diagnosis import MOST, Diagnosis, diagnose
+from keet.analysis.diagnosis import (
+    MOST,
+    Diagnosis,
+    diagnose,
+    look_together,
+    ranked_candidates,
+)
+from keet.analysis.ledger import Book
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import TimeModel
 from keet.analysis.view import View
 from keet.catalog import findings
 from keet.errors import KeetError
 from keet.explanation.analyst import explain
-from keet.ingest import read_profile
-from keet.profile import Launch, Profile
+from keet.explanation.headline import verdict_of
+from keet.profile import Launch
+from keet.profile.metric import Value
 from kernels_samples.samples import Sample, load_samples
 from tests.conftest import REPORTS, corpus_files, needs_corpus
+from tests.unit.analysis.changed_launch import changed, profile_of
+from tests.unit.analysis.made_up_launch import made_up
 
 SAMPLES = load_samples()
 PLANTED = [sample for sample in SAMPLES if not sample.healthy]
 HEALTHY = [(sample, variant) for sample in SAMPLES if sample.healthy for variant in sample.variants]
-SECOND = {"hydro_element": "local memory costs as much as the stores, to 1 %"}
-"""Samples whose dominant cause is found, but not first."""
+SECOND = {"hydro_element": "local memory costs as much as the stores, to 4 %"}
+"""Samples whose dominant cause may come second; issue 18 allows two."""
 
 
-@cache
-def profile_of(path: Path) -> Profile:
-    return read_profile(path)
+def sample_named(name: str) -> Sample:
+    return next(sample for sample in SAMPLES if sample.name == name)
+
+
+def launch_of(sample: Sample, variant: str) -> Launch:
+    launches = profile_of(sample.report(variant)).launches
+    return next(each for each in launches if each.name.function == sample.kernel)
 
 
 def diagnosis_of(sample: Sample, variant: str) -> Diagnosis:
-    profile = profile_of(sample.report(variant))
-    launch = next(x for x in profile.launches if x.name.function == sample.kernel)
-    return diagnose(launch, profile.launches)
+    return _diagnosis_of(sample.name, variant)
+
+
+@cache
+def _diagnosis_of(name: str, variant: str) -> Diagnosis:
+    sample = sample_named(name)
+    launch = launch_of(sample, variant)
+    return diagnose(launch, profile_of(sample.report(variant)).launches)
 
 
 def ids_of(diagnosis: Diagnosis) -> list[str]:
     return [finding.id for finding in diagnosis.findings]
 
 
+def gain_of(diagnosis: Diagnosis, finding_id: str) -> float:
+    found = {each.id: each.forecast.likely for each in (*diagnosis.findings, *diagnosis.minor)}
+    return found.get(finding_id, 1.0)
+
+
+# --- the samples
+
+
 @pytest.mark.parametrize("sample", PLANTED, ids=lambda sample: sample.name)
 def test_the_planted_cause_is_found(sample: Sample) -> None:
     found = ids_of(diagnosis_of(sample, "slow"))
     named = {sample.truth.dominant, *sample.truth.accept}
-    assert named & set(found[:3])
-    assert (found[0] in named) != (sample.name in SECOND)
+    assert named & set(found[: 2 if sample.name in SECOND else 1])
 
 
 @pytest.mark.parametrize("sample", PLANTED, ids=lambda sample: sample.name)
-def test_a_fixed_cause_is_no_longer_raised(sample: Sample) -> None:
-    found = ids_of(diagnosis_of(sample, "fast"))
-    kept = sample.truth.left.get("fast") == sample.truth.dominant  # mended in part, as it says
-    assert sample.truth.dominant not in found or kept
+def test_less_is_left_to_gain_after_the_fix(sample: Sample) -> None:
+    before, after = diagnosis_of(sample, "slow"), diagnosis_of(sample, "fast")
+    planted = max({sample.truth.dominant, *sample.truth.accept}, key=lambda i: gain_of(before, i))
+    assert gain_of(after, planted) < gain_of(before, planted)
 
 
 @pytest.mark.parametrize(
     ("sample", "variant"), HEALTHY, ids=lambda part: part if isinstance(part, str) else part.name
 )
-def test_a_healthy_kernel_is_called_healthy(sample: Sample, variant: str) -> None:
+def test_a_kernel_at_a_ceiling_has_no_finding(sample: Sample, variant: str) -> None:
     diagnosis = diagnosis_of(sample, variant)
     assert diagnosis.findings == ()
     assert diagnosis.healthy == sample.truth.dominant
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_findings_are_whole(sample: Sample) -> None:
-    for variant in sample.variants:
-        diagnosis = diagnosis_of(sample, variant)
-        assert len(diagnosis.findings) <= MOST
-        for finding in diagnosis.findings:
-            assert finding.id in findings()
-            assert finding.evidence
-            assert "{" not in finding.action
-            assert 1 < finding.forecast.likely <= finding.forecast.high
-            for of in {place.of for place in finding.places}:
-                assert sum(place.share for place in finding.places if place.of == of) <= 1.001
-        assert not {cause for cause, _ in diagnosis.folded} & set(ids_of(diagnosis))
+def test_findings_are_whole_and_ranked(sample: Sample) -> None:
+    for variant in ("slow", "fast"):
+        _check(diagnosis_of(sample, variant))
+
+
+def _check(diagnosis: Diagnosis) -> None:
+    """What holds for every diagnosis."""
+    every = [*diagnosis.findings, *diagnosis.minor]
+    assert len(diagnosis.findings) <= MOST
+    assert len({finding.id for finding in every}) == len(every)
+    assert diagnosis.healthy is None or not diagnosis.findings
+    for finding in every:
+        low, likely, high = finding.forecast
+        assert 1 <= low <= likely <= high < math.inf
+        assert finding.id in findings()
+        assert finding.evidence
+        assert "{" not in finding.action
+        for of in {place.of for place in finding.places}:
+            assert sum(place.share for place in finding.places if place.of == of) <= 1.001
+    assert all(f.forecast.likely >= round(parameter("worth"), 2) for f in diagnosis.findings)
+    assert all(f.forecast.likely <= round(parameter("worth"), 2) for f in diagnosis.minor)
+    assert verdict_of(diagnosis).headline.endswith(".")
+
+
+@pytest.mark.parametrize("name", ["xs_lookup", "stencil_march", "sparse_apply", "ring_steps"])
+def test_findings_are_ranked_by_the_time_they_save(name: str) -> None:
+    """A suspicion counts for less than what is measured."""
+    sample = sample_named(name)
+    launch = launch_of(sample, "slow")
+    view = View(launch)
+    model = TimeModel(view)
+    together = look_together(profile_of(sample.report("slow")).launches, Book())
+    ranked = ranked_candidates(view, model, together)
+    saved = [math.log(each.gain) * each.candidate.likelihood for each in ranked]
+    assert len(saved) > 2
+    assert saved == sorted(saved, reverse=True)
+    ids = [each.candidate.id for each in ranked if each.gain >= parameter("worth")]
+    assert ids_of(diagnose(launch, reads_code=False, together=together)) == ids[:MOST]
+
+
+# --- reports with few counters
+
+
+def test_a_report_with_a_duration_and_a_unit_gets_an_answer() -> None:
+    """Whatever else is missing: the unit, how busy it is, and what that leaves."""
+    for unit, share in (("dram", 5.0), ("dram", 90.0), ("l2", 40.0), ("issue_slots", 80.0)):
+        diagnosis = diagnose(made_up({unit: share}, duration=50_000.0))
+        _check(diagnosis)
+        verdict = verdict_of(diagnosis)
+        assert verdict.reached is not None
+        assert verdict.reached.value == share
+        assert not verdict.not_judged
+        assert diagnosis.findings or f"{share:.0f}%" in verdict.headline
 
 
 def test_a_report_without_sections_raises_nothing_it_cannot_know() -> None:
@@ -84,15 +156,15 @@ def test_a_report_without_sections_raises_nothing_it_cannot_know() -> None:
         assert set(ids_of(diagnose(launch))) <= {"small_grid", "launch_bound"}
 
 
-@needs_corpus
-@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:40])
-def test_reports_by_strangers(path: Path) -> None:
-    try:
-        profile = profile_of(path)
-    except KeetError:
-        return
-    for launch in profile.launches[:20]:
-        assert len(diagnose(launch, profile.launches).findings) <= MOST
+@pytest.mark.parametrize("name", ["tour_basic.ncu-rep", "tour_basic.live.csv"])
+def test_a_basic_set_gets_causes_at_lower_confidence(name: str) -> None:
+    profile = profile_of(REPORTS / name)
+    diagnoses = [diagnose(launch, profile.launches) for launch in profile.launches]
+    assert any(diagnosis.findings for diagnosis in diagnoses)
+    for diagnosis in diagnoses:
+        _check(diagnosis)
+        assert all(finding.confidence != "high" for finding in diagnosis.findings)
+        assert diagnosis.findings or diagnosis.minor or diagnosis.healthy
 
 
 def test_an_export_without_instructions_shows_the_cause() -> None:
@@ -100,16 +172,77 @@ def test_an_export_without_instructions_shows_the_cause() -> None:
     assert ids_of(diagnose(launch))[0] == "uncoalesced_global"
 
 
-def test_health_is_not_claimed_where_waste_could_not_be_seen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The basic set says how busy DRAM is, not whether its bytes were needed."""
-    (sample,) = (sample for sample in SAMPLES if sample.name == "field_axpy")
-    assert diagnosis_of(sample, "slow").healthy == "at_dram_roofline"
-    get = View.get
-    hidden = "src_l2_sectors_global"
-    monkeypatch.setattr(View, "get", lambda view, i: None if i == hidden else get(view, i))
-    assert diagnosis_of(sample, "slow").healthy is None
+def test_confidence_falls_with_what_is_not_attributable() -> None:
+    """The same launch, without warp states."""
+    launch = launch_of(sample_named("matrix_flip"), "slow")
+    blind = changed(launch, lambda name, v: None if "issue_stalled" in name else v)
+    known, unknown = (diagnose(each, reads_code=False) for each in (launch, blind))
+    assert unknown.account.unknown > known.account.unknown
+    assert ids_of(known)[0] == ids_of(unknown)[0]
+    order = ("low", "medium", "high")
+    first, second = (order.index(d.findings[0].confidence) for d in (known, unknown))
+    assert second <= first
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:40])
+def test_reports_by_others(path: Path) -> None:
+    try:
+        profile = profile_of(path)
+    except KeetError:
+        return
+    together = look_together(profile.launches, Book())
+    for launch in profile.launches[:10]:
+        _check(diagnose(launch, reads_code=False, together=together))
+
+
+# --- odd numbers
+
+ODD: tuple[Value, ...] = (math.nan, math.inf, -math.inf, 0, 0.0, -1, 1e18, 1e-9, 10**20, None)
+_COLUMNS = ("memory_type", "memory_access_size_type", "thread_inst_executed_true", "inst_executed")
+
+
+@cache
+def _odd_subjects() -> tuple[tuple[Launch, list[str]], ...]:
+    """Two full sets, a basic set and an export, each with the metrics that a diagnosis reads."""
+    subjects = (
+        launch_of(sample_named("column_physics"), "slow"),
+        launch_of(sample_named("key_count"), "slow"),
+        profile_of(REPORTS / "tour_basic.ncu-rep").launches[0],
+        profile_of(REPORTS / "tour_lines.csv").launches[0],
+    )
+    return tuple((launch, [*_read_by(launch), *_COLUMNS]) for launch in subjects)
+
+
+def _read_by(launch: Launch) -> list[str]:
+    ledger = diagnose(launch, reads_code=False).view.ledger
+    return sorted({each.metric for each in ledger if launch.metric(each.metric)})
+
+
+@st.composite
+def odd_launches(draw: st.DrawFn) -> Launch:
+    """Some numbers are odd; in half of the examples, most others are missing, too."""
+    launch, names = draw(st.sampled_from(_odd_subjects()))
+    odd = draw(st.dictionaries(st.sampled_from(names), st.sampled_from(ODD), min_size=1))
+    if draw(st.booleans()):
+        return changed(launch, odd.get)
+    kept = draw(st.sets(st.sampled_from(names)))
+    return changed(launch, lambda name, value: odd.get(name, value if name in kept else None))
+
+
+@settings(max_examples=60)
+@given(odd_launches())
+def test_odd_and_missing_numbers_are_no_crash_and_no_endless_gain(launch: Launch) -> None:
+    diagnosis = diagnose(launch, reads_code=False)
+    _check(diagnosis)
+    parts = diagnosis.account.parts
+    assert sum(part.share.value for part in parts) == pytest.approx(100, abs=0.1)
+    assert all(part.share.value >= 0 for part in diagnosis.account.all())
+    texts = [verdict_of(diagnosis).headline, *(finding.text for finding in diagnosis.findings)]
+    assert not any(re.search(r"\b(nan|inf)\b", text) for text in texts)
+
+
+# --- debug builds and places
 
 
 def test_no_sample_looks_like_a_debug_build() -> None:
@@ -130,8 +263,7 @@ def test_a_debug_build_is_recognised(owner: str) -> None:
 @pytest.mark.parametrize("name", ["matrix_flip", "row_layers", "half_dense", "fan_update"])
 def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
     """They are sampled at the instruction behind it, which may be of another line."""
-    (sample,) = (sample for sample in SAMPLES if sample.name == name)
-    view = diagnosis_of(sample, "slow" if name == "half_dense" else "fast").view
+    view = View(launch_of(sample_named(name), "slow" if name == "half_dense" else "fast"))
     places = view.barrier_places()
     assert places
     assert all("__syncthreads" in view.text_of(place) for place in places)
@@ -140,45 +272,31 @@ def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
 @needs_corpus
 def test_a_barrier_is_found_without_the_source() -> None:
     (path,) = (path for path in corpus_files() if path.name.startswith("victor-lvsy__"))
-    (place, *_) = diagnose(profile_of(path).launches[1]).view.barrier_places()
+    (place, *_) = View(profile_of(path).launches[1]).barrier_places()
     assert place.where == "nw1.cu:38"  # BAR.SYNC in the SASS
 
 
+# --- remedies
+
+
 @pytest.mark.parametrize(
-    ("name", "variant", "says"),
-    [
-        ("column_physics", "array", "more registers do not help"),
-        ("hydro_element", "array", "shared memory"),
-        ("softmax_rows", "spill", "maxnreg"),
-    ],
+    ("name", "variant"),
+    [("column_physics", "array"), ("hydro_element", "array"), ("softmax_rows", "spill")],
 )
-def test_spilled_registers_are_told_from_indexed_arrays(name: str, variant: str, says: str) -> None:
-    (sample,) = (sample for sample in SAMPLES if sample.name == name)
-    (finding,) = (f for f in diagnosis_of(sample, "slow").findings if f.id == "local_memory_spill")
+def test_spilled_registers_are_told_from_indexed_arrays(name: str, variant: str) -> None:
+    found = diagnosis_of(sample_named(name), "slow").findings
+    (finding,) = (each for each in found if each.id == "local_memory_spill")
     assert finding.variant == variant
-    assert says in finding.action
 
 
-def test_a_remedy_names_only_what_the_gpu_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    """cp.async came with 8.0, wgmma is of 9.0 alone; a GPU that is not named has neither."""
-    for name, finding, word in (
-        ("xs_lookup", "latency_bound", "cp.async"),
-        ("half_dense", "no_tensor_core", "wgmma"),
-    ):
-        (sample,) = (sample for sample in SAMPLES if sample.name == name)
-        (launch, *_) = (
-            x
-            for x in profile_of(sample.report("slow")).launches
-            if x.name.function == sample.kernel
-        )
-        assert word in _action(launch, finding)
-        for capability in ((7, 0), ()):
-            with monkeypatch.context() as patch:
-                patch.setattr(View, "capability", capability)
-                assert word not in _action(launch, finding)
-
-
-def _action(launch: Launch, finding: str) -> str:
-    """Empty where it is not raised."""
-    raised = [f for check in CHECKS for f in check(View(launch)) if f.id == finding]
-    return raised[0].action if raised else ""
+@pytest.mark.parametrize(
+    ("capability", "says"), [((9, 0), True), ((8, 0), False), ((7, 0), False), ((10, 0), False)]
+)
+def test_a_remedy_names_only_what_the_gpu_has(
+    capability: tuple[int, int], says: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Instructions named wgmma are of 9.0 alone."""
+    monkeypatch.setattr(View, "capability", capability)
+    (first, *_) = diagnose(launch_of(sample_named("half_dense"), "slow"), reads_code=False).findings
+    assert first.id == "no_tensor_core"
+    assert ("wgmma" in first.action) == says

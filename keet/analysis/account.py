@@ -1,0 +1,383 @@
+"""Where the time of a launch goes: one account whose parts add up to the launch's time.
+
+The time of all SMs is split three times: SMs without a block, SMs whose schedulers issue, SMs whose
+schedulers have no warp that could. Each part is measured or follows from what is; what a report
+does not tell is a part of its own, with the reason. The waiting is split by warp states, and
+waiting for memory or a pipe further: a unit with load x (see `time_model`) explains x ^ p of it as
+being busy, and the rest is latency that nothing covers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from keet.analysis.ceilings import HOST_LINK, spoken_unit
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import HOT_LINE, TimeModel
+from keet.analysis.view import View
+from keet.evidence import Evidence
+from keet.units import Quantity
+
+_LEAST = 5e-4
+"""Share of the time below which a part is added to its neighbour: it would print as 0.0 %."""
+
+
+class Part(NamedTuple):
+    """A part of a launch's time."""
+
+    id: str
+    """`waiting.busy.dram`: stable, from the outermost part to this one."""
+    label: str
+    share: Evidence
+    """Per cent of the launch's time, over all SMs."""
+    us: Evidence | None
+    """The same as time; None where the report has no duration."""
+    evidence: tuple[Evidence, ...]
+    children: tuple[Part, ...] = ()
+
+    def all(self) -> Iterator[Part]:
+        """This part and those within it."""
+        yield self
+        for child in self.children:
+            yield from child.all()
+
+
+class Account(NamedTuple):
+    """The parts of one launch."""
+
+    parts: tuple[Part, ...]
+
+    def all(self) -> Iterator[Part]:
+        for part in self.parts:
+            yield from part.all()
+
+    def part(self, part_id: str) -> Part | None:
+        return next((part for part in self.all() if part.id == part_id), None)
+
+    def leading(self, most: int = 6, least: float = 3.0) -> list[Part]:
+        """The innermost parts by their share, in per cent at least `least`."""
+        leaves = [part for part in self.all() if not part.children and part.share.value >= least]
+        return sorted(leaves, key=lambda part: -part.share.value)[:most]
+
+    @property
+    def unknown(self) -> float:
+        """Per cent that the report does not let anyone attribute."""
+        return sum(
+            float(part.share.value)
+            for part in self.all()
+            if part.id.rpartition(".")[2] == UNKNOWN and not part.children
+        )
+
+
+UNKNOWN = "unknown"
+
+
+class _Draft:
+    """A part before its evidence is made."""
+
+    def __init__(
+        self,
+        name: str,
+        label: str,
+        share: float,
+        evidence: Sequence[Evidence | None] = (),
+        children: Sequence[_Draft] = (),
+    ) -> None:
+        self.name = name
+        self.label = label
+        self.share = share
+        self.evidence = tuple(e for e in evidence if e is not None)
+        self.children = [child for child in children if child.share > 0]
+
+
+def account_of(view: View, model: TimeModel) -> Account:
+    """Closed: shares of the parts, and of children within each, add up."""
+    drafts = [draft for draft in _Builder(view, model).parts() if draft.share > 0]
+    return Account(tuple(_finished(view, draft, "") for draft in drafts))
+
+
+def _finished(view: View, draft: _Draft, within: str) -> Part:
+    part_id = f"{within}{draft.name}"
+    sources = draft.evidence
+    share = view.ledger.derived(
+        f"account.{part_id}",
+        Quantity(100 * draft.share, "%"),
+        f"of the time: {draft.label}",
+        *sources,
+    )
+    duration = view.get("duration")
+    us = None
+    if duration is not None:
+        taken = Quantity(draft.share * float(duration.value) / 1e3, "us")
+        us = view.ledger.derived(f"account.{part_id}.us", taken, draft.label, share, duration)
+    children = tuple(_finished(view, child, f"{part_id}.") for child in _merged(draft.children))
+    return Part(part_id, draft.label, share, us, sources, children)
+
+
+def _merged(children: Sequence[_Draft]) -> list[_Draft]:
+    """The largest first; crumbs go to the smallest that is kept."""
+    ranked = sorted(children, key=lambda c: -c.share)
+    kept = [c for c in ranked if c.share >= _LEAST] or ranked[:1]
+    if kept:
+        kept[-1].share += sum(c.share for c in ranked[len(kept) :])
+    return sorted(kept, key=lambda c: -c.share)
+
+
+_BUSY_UNITS: Mapping[str, tuple[str, ...]] = {
+    "long_scoreboard": ("DRAM", "L2", HOST_LINK, HOT_LINE, "L1"),
+    "drain": ("DRAM", "L2", HOST_LINK),
+    "lg_throttle": ("L1", "LSU", "L2", "DRAM", HOST_LINK, HOT_LINE),
+    "tex_throttle": ("L1",),
+    "mio_throttle": ("L1", "LSU", "XU", "ADU"),
+    "short_scoreboard": ("L1", "LSU", "XU"),
+    "math_pipe_throttle": ("FMA", "ALU", "FP64", "FP16", "XU", "tensor"),
+    "gmma": ("tensor",),
+    "warpgroup_arrive": ("tensor",),
+}
+"""Warp states, and the units that are waited for in them."""
+_LATENCIES = {
+    "long_scoreboard": ("memory", "waiting for the latency of global or local memory"),
+    "lg_throttle": ("memory", "waiting for the latency of global or local memory"),
+    "drain": ("stores", "stores on their way at the end of warps"),
+    "tex_throttle": ("textures", "waiting for the latency of textures"),
+    "mio_throttle": ("shared", "waiting for the latency of shared memory and special functions"),
+    "short_scoreboard": (
+        "shared",
+        "waiting for the latency of shared memory and special functions",
+    ),
+    "math_pipe_throttle": ("pipe", "gaps between uses of a pipe"),
+    "wait": ("fixed", "fixed latency of instructions before"),
+    "gmma": ("tensor", "waiting for the latency of the tensor cores"),
+    "warpgroup_arrive": ("tensor", "waiting for the latency of the tensor cores"),
+    "imc_miss": ("constants", "constants that miss their cache"),
+    "dispatch_stall": ("dispatch", "dispatch of instructions"),
+}
+"""Warp states that are latency, with the id of their part and its words."""
+_OTHERS = {
+    "barrier": ("barrier", "waiting at block-wide barriers"),
+    "membar": ("membar", "waiting for memory fences"),
+    "sleeping": ("sleeping", "asleep (nanosleep or a spin lock)"),
+    "branch_resolving": ("branch", "waiting for branch targets"),
+    "no_instruction": ("fetch", "waiting for instructions to be fetched"),
+    "no_instructions": ("fetch", "waiting for instructions to be fetched"),
+}
+
+
+class _Builder:
+    def __init__(self, view: View, model: TimeModel) -> None:
+        self.view = view
+        self.model = model
+
+    def parts(self) -> list[_Draft]:
+        view = self.view
+        active, elapsed = view.get("sm_active_cycles"), view.get("elapsed_cycles")
+        if active is None or elapsed is None or not elapsed.value:
+            return self._without_activity()
+        share = self.model.balance.active
+        return [*self._idle(active, elapsed), *self._active(share, (active, elapsed))]
+
+    def _without_activity(self) -> list[_Draft]:
+        """The report does not say when SMs were active: the grid and units tell something."""
+        few = self._few_blocks(1.0)
+        return [*few, *self._active(1.0 - sum(draft.share for draft in few), ())]
+
+    def _few_blocks(self, idle: float) -> list[_Draft]:
+        """SMs that get no block, where the grid is smaller than the GPU."""
+        from keet.analysis.candidates.parallelism import grid_shape
+
+        shape = grid_shape(self.view)
+        if shape is None or shape.spread >= 1:
+            return []
+        label = "SMs without a block: fewer blocks than SMs"
+        return [_Draft("idle", label, min(idle, 1 - shape.spread), (shape.grid,))]
+
+    # --- SMs without a block
+
+    def _idle(self, active: Evidence, elapsed: Evidence) -> list[_Draft]:
+        balance, most = self.model.balance, self.view.get("sm_active_cycles_max")
+        idle = 1 - balance.active
+        if balance.longest is None or most is None:
+            few = self._few_blocks(idle)
+            left = idle - sum(draft.share for draft in few)
+            label = "SMs idle: launch, tail or imbalance (the report does not tell them apart)"
+            name = "idle" if not few else "other_idle"
+            return [*few, _Draft(name, label, left, (active, elapsed))]
+        start = 1 - balance.longest
+        uneven = balance.longest - balance.active
+        return [
+            _Draft("launch", "launch and drain: no SM is active", start, (most, elapsed)),
+            _Draft(
+                "idle",
+                "SMs idle while others work",
+                uneven,
+                (active, most, elapsed),
+                list(self._uneven(uneven, (active, most))),
+            ),
+        ]
+
+    def _uneven(self, share: float, evidence: tuple[Evidence, ...]) -> Iterator[_Draft]:
+        from keet.analysis.candidates.parallelism import grid_shape
+
+        shape = grid_shape(self.view)
+        expected = shape.expected if shape else 1.0
+        even = self.model.balance.evenness
+        by_shape = min(1.0, (1 - max(expected, even)) / (1 - even)) if even < 1 else 0.0
+        few = shape is not None and shape.spread < 1
+        name, label = (
+            ("small_grid", "fewer blocks than SMs") if few else ("tail", "last wave of blocks")
+        )
+        grid = (shape.grid, shape.waves) if shape else ()
+        yield _Draft(name, label, by_shape * share, (*grid, *evidence))
+        yield _Draft("imbalance", "uneven work", (1 - by_shape) * share, evidence)
+
+    # --- SMs with blocks
+
+    def _active(self, active: float, evidence: tuple[Evidence, ...]) -> list[_Draft]:
+        issue = self.view.ceilings.reached("issue")
+        if issue is None:
+            return [self._without_issue(active, evidence)]
+        issuing = min(active, max(0.0, float(issue.value) / 100))
+        return [
+            _Draft(
+                "issuing",
+                "schedulers issue instructions",
+                issuing,
+                (issue, *evidence),
+                list(self._purposes(issuing)),
+            ),
+            self._waiting(active - issuing, (issue, *evidence)),
+        ]
+
+    def _without_issue(self, active: float, evidence: tuple[Evidence, ...]) -> _Draft:
+        """By the busiest unit alone: it is busy for its load, and the rest is not known."""
+        children = list(self._pressed(active))
+        left = active - sum(child.share for child in children)
+        reason = "not attributable (the report has neither issue slots nor warp states)"
+        children.append(_Draft(UNKNOWN, reason, left))
+        return _Draft("active", "SMs active", active, evidence, children)
+
+    def _pressed(self, whole: float) -> Iterator[_Draft]:
+        """The busiest unit; not the issue slots, which nobody waits for while none is used."""
+        loads = {unit: load for unit, load in self.model.loads.items() if unit != "issue"}
+        if not loads:
+            return
+        unit = max(loads, key=lambda name: loads[name])
+        busy = whole * loads[unit] ** parameter("sharpness")
+        yield _Draft(f"busy.{_slug(unit)}", f"{_spoken(unit)} busy", busy, (self._reached(unit),))
+
+    def _reached(self, unit: str) -> Evidence | None:
+        if unit == HOT_LINE:
+            return self.model.hot_line.skew if self.model.hot_line else None
+        return self.view.ceilings.reached(unit) or self.view.get("sm_throughput_pct")
+
+    def _purposes(self, issuing: float) -> Iterator[_Draft]:
+        """What issued instructions are for, and the lanes that were off."""
+        threads, executed = (
+            self.view.get("active_threads_per_warp"),
+            self.view.get("inst_executed"),
+        )
+        lanes = min(1.0, float(threads.value) / 32) if threads and threads.value > 0 else 1.0
+        if lanes < 1:
+            label = "lanes that are switched off (divergence, partial warps)"
+            yield _Draft("lanes_off", label, issuing * (1 - lanes), (threads,))
+        mix = self._mix()
+        if not mix:
+            label = "instructions (what for is not known without the machine code)"
+            yield _Draft("instructions", label, issuing * lanes, (executed,))
+            return
+        for name, label, share in mix:
+            yield _Draft(name, label, issuing * lanes * share, (executed,))
+
+    def _mix(self) -> list[tuple[str, str, float]]:
+        if self.view.code is None:
+            return _opcode_mix(self.view)
+        return [
+            (purpose.value, PURPOSES.get(purpose.value, purpose.value), share)
+            for purpose, share in self.view.code.mix
+        ]
+
+    # --- schedulers without an eligible warp
+
+    def _waiting(self, whole: float, evidence: tuple[Evidence, ...]) -> _Draft:
+        label = "schedulers have no warp that could issue"
+        if not self.view.stalls:
+            children = list(self._pressed(whole))
+            left = whole - sum(child.share for child in children)
+            reason = "not attributable (the report has no warp states)"
+            children.append(_Draft(UNKNOWN, reason, left))
+            return _Draft("waiting", label, whole, evidence, children)
+        drafts: dict[str, _Draft] = {}
+        for state, share in self.model.waiting.items():
+            for draft in self._state(state, share * whole):
+                known = drafts.setdefault(draft.name, draft)
+                if known is not draft:
+                    known.share += draft.share
+                    known.evidence += draft.evidence
+        return _Draft("waiting", label, whole, evidence, list(drafts.values()))
+
+    def _state(self, state: str, share: float) -> Iterator[_Draft]:
+        stall = self.view.stall(state)
+        if state in _OTHERS:
+            name, label = _OTHERS[state]
+            yield _Draft(name, f"{label}", share, (stall,))
+            return
+        units = [unit for unit in _BUSY_UNITS.get(state, ()) if unit in self.model.loads]
+        busy = 0.0
+        if units:
+            unit = max(units, key=lambda name: self.model.loads[name])
+            busy = self.model.loads[unit] ** parameter("sharpness")
+            label = f"waiting for {_spoken(unit)}, which is busy"
+            reached = self._reached(unit)
+            yield _Draft(f"busy.{_slug(unit)}", label, busy * share, (stall, reached))
+        if state in _LATENCIES:
+            kind, label = _LATENCIES[state]
+            yield _Draft(f"latency.{kind}", label, (1 - busy) * share, (stall,))
+        else:
+            label = "not attributable (other warp states)"
+            yield _Draft(UNKNOWN, label, (1 - busy) * share, (stall,))
+
+
+PURPOSES = {
+    "value": "arithmetic on values",
+    "memory": "loads and stores",
+    "address": "addresses and indices",
+    "control": "conditions and loops",
+    "conversion": "conversions",
+    "move": "moves, shuffles and spills",
+    "sync": "synchronisation",
+    "unknown": "instructions that keet does not know",
+}
+_KINDS = {
+    "value": ("FFMA", "FADD", "FMUL", "DFMA", "DADD", "DMUL", "H", "MUFU", "FMNMX", "FSEL"),
+    "memory": ("LD", "ST", "ATOM", "RED", "TEX", "UTMA"),
+    "control": ("BRA", "ISETP", "FSETP", "DSETP", "PLOP", "EXIT", "BSSY", "BSYNC", "CALL", "RET"),
+    "conversion": ("I2F", "F2I", "F2F", "I2I", "F2FP"),
+    "move": ("MOV", "SHFL", "PRMT", "UMOV", "S2R", "CS2R"),
+    "sync": ("BAR", "MEMBAR", "DEPBAR", "WARPSYNC", "NANOSLEEP"),
+}
+
+
+def _opcode_mix(view: View) -> list[tuple[str, str, float]]:
+    """By opcode, where the machine code is not at hand: integer arithmetic may be anything."""
+    executed = {opcode: n for opcode, n in view.opcodes.items() if 0 < n < math.inf}
+    every = sum(executed.values())
+    counts = dict.fromkeys((*_KINDS, "integer"), 0.0)
+    for opcode, count in executed.items():
+        counts[_kind(opcode)] += count
+    labels = PURPOSES | {"integer": "integer arithmetic (values or addresses)"}
+    found = [(kind, labels[kind], count / every) for kind, count in counts.items() if count]
+    return sorted(found, key=lambda row: -row[2])
+
+
+def _kind(opcode: str) -> str:
+    return next((kind for kind, names in _KINDS.items() if opcode.startswith(names)), "integer")
+
+
+def _spoken(unit: str) -> str:
+    return {HOT_LINE: "one slice of L2", "SM": "the SM"}.get(unit, spoken_unit(unit))
+
+
+def _slug(words: str) -> str:
+    return words.lower().replace(" ", "_")

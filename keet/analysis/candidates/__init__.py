@@ -1,0 +1,24 @@
+"""Candidate causes: one from each kind of waste and each limit on what runs at a time."""
+
+from __future__ import annotations
+
+from keet.analysis.candidates import (
+    instructions,
+    memory,
+    parallelism,
+    pipes,
+    precision,
+    reuse,
+)
+from keet.analysis.candidates.candidate import Candidate, Maker
+
+__all__ = ["MAKERS", "Candidate"]
+
+MAKERS: tuple[Maker, ...] = (
+    *memory.MAKERS,
+    *reuse.MAKERS,
+    *parallelism.MAKERS,
+    *instructions.MAKERS,
+    *precision.MAKERS,
+    *pipes.MAKERS,
+)

@@ -1,0 +1,57 @@
+"""A possible cause: what shows it, and what the launch would look like without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
+
+from keet.analysis.findings import Place
+from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.view import View
+from keet.evidence import Evidence
+
+Basis = Literal["measured", "assumed", "suspected"]
+"""Of the effect: a measured amount of waste or idle time; a measured cause with an assumption on
+how much of it a rewrite removes; equal numbers that may be a coincidence."""
+
+
+class Candidate(NamedTuple):
+    id: str
+    text: str
+    """How we know."""
+    effect: Effect | float
+    """What a fix leaves of the work and the waiting; or the gain itself, where it is no matter of
+    units (the cost of launches, data that several launches move)."""
+    evidence: tuple[Evidence, ...]
+    places: Callable[[], tuple[Place, ...]]
+    """Looked up for candidates that are told."""
+    basis: Basis = "measured"
+    variant: str = ""
+    part: str = ""
+    """The part of the account that the cause takes its time from."""
+    likelihood: float = 1.0
+    """That it is true at all: below 1 for what is only suspected."""
+
+
+MOST = 30.0
+"""Times faster: the largest gain that was measured in the casebook."""
+
+Maker = Callable[[View, TimeModel], Iterator[Candidate]]
+
+MEMORY_WAITS = ("long_scoreboard", "lg_throttle", "drain")
+MIO_WAITS = ("mio_throttle", "short_scoreboard")
+
+
+def kept_waits(model: TimeModel, states: tuple[str, ...], removed: float) -> dict[str, float]:
+    """An effect on waiting: these states lose this share."""
+    return {state: 1 - removed for state in states if state in model.waiting}
+
+
+LEAST_PART = 0.003
+"""Of the executed instructions: below, they are no cause of anything."""
+
+
+def part_of(view: View, *opcodes: str) -> float:
+    """Of the executed warp instructions, 0 to 1."""
+    every = view.all_executed
+    return min(1.0, max(0.0, view.executed(*opcodes) / every)) if every else 0.0

@@ -1,0 +1,182 @@
+"""Causes in what is executed: divergence, special functions, overhead, fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keet.analysis.candidates.candidate import (
+    LEAST_PART,
+    MEMORY_WAITS,
+    Candidate,
+    kept_waits,
+    part_of,
+)
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.view import View
+from keet.evidence import Evidence
+from keet.units import Quantity
+
+_COMPUTE = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU", "L1")
+OVERHEAD = ("address", "control", "conversion")
+
+
+def divergence(view: View, model: TimeModel) -> Iterator[Candidate]:
+    threads, block = view.get("active_threads_per_warp"), view.get("block_size")
+    if threads is None and block is not None and block.value < 32:
+        threads = block  # a block that does not fill a warp
+    if threads is None or not 0 < threads.value < 32:
+        return
+    small = block is not None and block.value < 32
+    kept = (float(threads.value) / 32) ** parameter("converged")
+    other = 1 - model.waiting_for(*MEMORY_WAITS)
+    yield Candidate(
+        "warp_divergence",
+        f"A block has {block:.0f}s, less than the 32 lanes of a warp."
+        if small
+        else f"An instruction runs for {threads:.1f}s of a warp on average.",
+        Effect(
+            dict.fromkeys(_COMPUTE, kept), every_wait=1 - parameter("indirect") * (1 - kept) * other
+        ),
+        (threads,),
+        lambda: view.places_by("threads that idle", _idle_threads(view)),
+        "assumed",
+        part="issuing",
+    )
+
+
+def _idle_threads(view: View) -> dict[int, int]:
+    """Of the warps, by instruction."""
+    executed = view.table.column("inst_executed") or {}
+    threads = view.table.column("thread_inst_executed") or {}
+    return {address: 32 * warps - threads.get(address, 0) for address, warps in executed.items()}
+
+
+def special_functions(view: View, model: TimeModel) -> Iterator[Candidate]:
+    del model
+    busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
+    if busy is None or functions < LEAST_PART:
+        return
+    left = parameter("special_functions")
+    # Range reduction and scaling go with a function.
+    others = 1 - (1 - left) * functions
+    yield Candidate(
+        "sfu_bound",
+        f"The XU pipe (special functions, conversions) is busy for {busy:.0f} of the time.",
+        Effect({"XU": left, "issue": others, "FMA": others, "ALU": others}),
+        (busy,),
+        view.sampled_places,
+        "assumed",
+        part="issuing",
+    )
+
+
+def overhead(view: View, model: TimeModel) -> Iterator[Candidate]:
+    """By what the executed instructions are for; by integer counters without the machine code."""
+    issue, executed = view.ceilings.reached("issue"), view.get("inst_executed")
+    shown = _overhead_share(view, executed)
+    if issue is None or shown is None:
+        return
+    part = float(shown.value) / 100
+    divisions = min(part_of(view, "I2F"), part_of(view, "MUFU")) * parameter("per_division")
+    base = parameter("overhead_base")
+    removed = min(
+        parameter("most_removed"),
+        max(0.0, part - base) * parameter("overhead_removed") + divisions,
+    )
+    other = 1 - model.waiting_for(*MEMORY_WAITS)
+    yield Candidate(
+        "integer_overhead",
+        f"The schedulers issue in {issue:.0f} of the cycles, and {shown:.0f} of what they issue is "
+        "for addresses, conditions and conversions.",
+        Effect(
+            dict.fromkeys(("issue", "ALU", "FMA", "ADU"), 1 - removed)
+            | {"XU": 1 - removed * _integer_part_of_xu(view)},
+            every_wait=1 - parameter("indirect") * removed * other,
+        ),
+        (shown, issue),
+        lambda: view.column_places("executed instructions", "inst_executed"),
+        "assumed",
+        part="issuing",
+    )
+
+
+def _integer_part_of_xu(view: View) -> float:
+    """Of the XU pipe's work, conversions of integers and the reciprocals between them."""
+    integers, special = part_of(view, "I2F", "F2I"), part_of(view, "MUFU")
+    every = integers + special + part_of(view, "F2F")
+    return (integers + min(special, integers / 2)) / every if every else 0.0
+
+
+def _overhead_share(view: View, executed: Evidence | None) -> Evidence | None:
+    if executed is None:
+        return None
+    if view.code is not None:
+        part = sum(share for purpose, share in view.code.mix if purpose.value in OVERHEAD)
+        label = "of the executed instructions compute addresses, conditions and conversions"
+        share = Quantity(100 * part, "%")
+        return view.ledger.derived("overhead_share", share, label, executed)
+    integers = view.get("thread_inst_integer")
+    singles, doubles = view.get("thread_inst_fp32"), view.get("thread_inst_fp64")
+    every = view.total("thread_insts", "arithmetic thread instructions", integers, singles, doubles)
+    if integers is None or every is None or not every.value:
+        return None
+    return view.percent("integer_share", "of arithmetic is integer", integers, every)
+
+
+def tensor_cores(view: View, model: TimeModel) -> Iterator[Candidate]:
+    """Halves that are multiplied as floats, in a kernel that reuses them from shared memory."""
+    del model
+    busy, tensor = view.ceilings.reached("FMA"), view.ceilings.share("tensor")
+    if busy is None or tensor is None or tensor > 0.05 or view.capability < (7, 0):
+        return
+    matrix = part_of(view, "FFMA") >= 0.5 and part_of(view, "LDS") > 0.02
+    if not matrix or not _has_halves(view):
+        return
+    left = dict.fromkeys(("FMA", "issue", "LSU", "L1", "ALU"), parameter("tensor_work"))
+    yield Candidate(
+        "no_tensor_core",
+        f"Half-precision values are multiplied as floats on the FMA pipe, busy for {busy:.0f} of "
+        "the time, while the tensor cores idle.",
+        Effect(left, every_wait=parameter("tensor_work")),
+        (busy,),
+        view.sampled_places,
+        "assumed",
+        variant="hopper" if view.capability == (9, 0) else "",  # wgmma is its own
+        part="issuing",
+    )
+
+
+_HALF_TYPES = ("__half", "half2", "bfloat16", "__nv_bf")
+
+
+def _has_halves(view: View) -> bool:
+    """By the kernel's signature; else by the instructions that unpack halves."""
+    signature = view.launch.name.demangled or ""
+    if "(" in signature:
+        return any(name in signature for name in _HALF_TYPES)
+    # A half becomes a float by HADD2, a bfloat16 by PRMT; HFMA2 is also how constants are written.
+    return part_of(view, "HADD2") > LEAST_PART or part_of(view, "PRMT") > LEAST_PART
+
+
+def fetch(view: View, model: TimeModel) -> Iterator[Candidate]:
+    stalled = view.stall("no_instruction")
+    if stalled is None or stalled.value <= 0:
+        return
+    yield Candidate(
+        "instruction_fetch",
+        f"Warps wait {stalled:.0f} of their time for instructions to be fetched.",
+        Effect(waits=kept_waits(model, ("no_instruction",), _fetch_removed(view))),
+        (stalled,),
+        lambda: view.waiting_places("no_instructions", "no_instruction"),
+        part="fetch",
+    )
+
+
+def _fetch_removed(view: View) -> float:
+    """Every kernel starts with empty instruction caches: of a short one, some of it stays."""
+    duration = view.value("duration") or 0.0
+    return max(0.0, 1 - parameter("short_kernel_ns") / duration) if duration else 0.0
+
+
+MAKERS = (divergence, special_functions, overhead, tensor_cores, fetch)

@@ -1,0 +1,124 @@
+"""A unit of the SM that sets the pace by work that no finer cause calls waste."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keet.analysis.candidates.candidate import (
+    Candidate,
+    kept_waits,
+)
+from keet.analysis.findings import Place
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import DEVICE_WIDE, WHOLE_SM, Effect, TimeModel
+from keet.analysis.view import View
+from keet.evidence import Evidence
+
+_NEEDED = ("FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
+"""Pipes of the arithmetic itself: near their peak, a kernel is at a roofline. Whether its work is
+needed is what the other causes ask."""
+
+
+def saturated(view: View, model: TimeModel) -> Iterator[Candidate]:
+    """A unit of the SM sets the pace, by work that no other candidate calls waste."""
+    loads = {u: load for u, load in model.loads.items() if u not in (*DEVICE_WIDE, *_NEEDED)}
+    name = max(loads, key=lambda unit: loads[unit], default="")
+    ceiling = view.ceilings.get(name)
+    # Another unit may be a little busier: the cause fades out towards 0.9 of the largest load.
+    sure = _above(0.9, loads[name], model) if ceiling else 0.0
+    if ceiling is None or not sure:
+        return
+    reloads = name in ("L1", "LSU") and _reloads(view)
+    spoken = f"{ceiling.spoken[:1].upper()}{ceiling.spoken[1:]}"
+    rank = "the busiest unit" if name == model.busiest else "among the busiest units"
+    why = ", mostly with global loads of bytes that it holds already" if reloads else ""
+    evidence: tuple[Evidence, ...] = (ceiling.reached,)
+    lsu = view.ceilings.reached("LSU")
+    if not reloads and name == "L1" and lsu is not None and 3 * lsu.value < ceiling.reached.value:
+        evidence = (ceiling.reached, lsu)
+        why = (
+            f", while the LSU pipe that feeds it is at {lsu:.0f}: an access takes several passes "
+            "through L1, as with scattered addresses or bank conflicts"
+        )
+    yield Candidate(
+        "redundant_traffic" if reloads else "pipe_saturated",
+        f"{spoken} is {rank}, for {ceiling.reached:.0f} of the time{why}.",
+        Effect(_less_work(model, name, sure), less_queueing(model, name, sure)),
+        evidence,
+        lambda: _pipe_places(view, name),
+        "assumed",
+        variant="l1" if reloads else name,
+        part="issuing",
+    )
+
+
+def _above(part: float, load: float, model: TimeModel) -> float:
+    """From 0 for a load of this part of the largest one to 1 for a tenth more."""
+    return min(1.0, max(0.0, 10 * (load / model.pressure - part))) if model.pressure else 0.0
+
+
+def _less_work(model: TimeModel, name: str, sure: float) -> dict[str, float]:
+    """Reuse relieves the unit, and those that are about as busy."""
+    removed = (1 - parameter("pipe_work")) * sure
+    units = {
+        unit: 1 - removed * _above(0.8, load, model)
+        for unit, load in model.loads.items()
+        if unit not in (*DEVICE_WIDE, *_NEEDED)
+    }
+    return units | dict.fromkeys(("L1", "LSU") if name in ("L1", "LSU") else (name,), 1 - removed)
+
+
+_ON_PIPE = {
+    "ALU": (
+        "IADD",
+        "LOP",
+        "SHF",
+        "ISETP",
+        "VIMNMX",
+        "IMNMX",
+        "SEL",
+        "FSEL",
+        "FSETP",
+        "FMNMX",
+        "LEA",
+    ),
+    "XU": ("MUFU", "I2F", "F2I", "F2F"),
+    "LSU": ("LD", "ST", "ATOM", "RED"),
+    "L1": ("LD", "ST", "ATOM", "RED"),
+    "ADU": ("BAR", "LDC", "ULDC"),
+}
+"""Opcodes by the pipe that executes them."""
+
+
+def _pipe_places(view: View, unit: str) -> tuple[Place, ...]:
+    """Lines by executed instructions of the pipe; sampled lines without the machine code."""
+    if view.code is None or unit not in _ON_PIPE:
+        return view.sampled_places()
+    program = view.code.program
+    costs = {
+        program.code[position].address: program.counts[position]
+        for position in program.ran
+        if program.code[position].opcode.startswith(_ON_PIPE[unit])
+    }
+    return view.places_by(f"instructions of the {unit} pipe", costs) or view.sampled_places()
+
+
+def less_queueing(model: TimeModel, unit: str, sure: float = 1.0) -> dict[str, float]:
+    """Waiting for a unit falls with its work."""
+    states = ("mio_throttle", "lg_throttle", "short_scoreboard")
+    if unit not in ("L1", "LSU", "ADU", "XU"):
+        states = ("math_pipe_throttle", "wait", "dispatch_stall")
+    queues = model.loads.get(unit, 0.0) ** parameter("sharpness")
+    return kept_waits(model, states, (1 - parameter("pipe_work")) * sure * queues)
+
+
+def _reloads(view: View) -> bool:
+    """L1 works for global loads that hit: the reuse belongs into registers or shared memory."""
+    hits, misses = view.value("global_load_sectors_hit"), view.value("global_load_sectors_missed")
+    if hits is None or misses is None or hits <= 0 or misses < 0:
+        return False
+    shared = view.value("shared_load_wavefronts") or 0
+    return hits / (hits + misses) >= 0.8 and shared < (view.value("global_load_requests") or 0)
+
+
+MAKERS = (saturated,)

@@ -1,0 +1,150 @@
+"""Double precision: by accident, without need, or as the work itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from keet.analysis.candidates.candidate import (
+    LEAST_PART,
+    MEMORY_WAITS,
+    Candidate,
+    part_of,
+)
+from keet.analysis.candidates.memory import access_width
+from keet.analysis.candidates.pipes import less_queueing
+from keet.analysis.findings import Place
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import Effect, TimeModel
+from keet.analysis.view import View
+from keet.profile.launch import Location
+from keet.units import Quantity
+
+_DOUBLES = ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX")
+
+
+def double_precision(view: View, model: TimeModel) -> Iterator[Candidate]:
+    """FP64 that slipped into single-precision code, or that nothing asks for."""
+    doubles, converted = part_of(view, *_DOUBLES), part_of(view, "F2F")
+    executed = view.get("inst_executed")
+    if not view.opcodes:
+        yield from _by_pipe(view, model)
+    if doubles < LEAST_PART or executed is None:
+        return
+    if _computes_on_doubles(view, doubles, converted):
+        yield from _double_work(view, model)
+        return
+    slipped = converted >= parameter("promoted") * doubles and not _asks_for_double(view)
+    removed = min(parameter("most_removed"), parameter("per_double") * (doubles + converted))
+    shown = view.ledger.derived(
+        "fp64_share",
+        Quantity(100 * (doubles + converted), "%"),
+        "of the executed instructions are FP64 arithmetic or conversions to and from it",
+        executed,
+    )
+    busy = view.ceilings.reached("FP64")
+    pipe = f"; the FP64 pipe is busy for {busy:.0f} of the time" if busy is not None else ""
+    waits = removed if slipped else doubles * parameter("indirect")
+    units = _without_doubles(view, removed)
+    if not slipped:  # what is exchanged in shared memory is double, too
+        units |= dict.fromkeys(("L1", "LSU"), 1 - min(parameter("indirect"), doubles))
+    other = 1 - model.waiting_for(*MEMORY_WAITS)
+    yield Candidate(
+        "fp64_promotion" if slipped else "low_precision_possible",
+        f"{shown:.0f} of the executed instructions compute in double precision or convert to and "
+        f"from it{pipe}.",
+        Effect(
+            units,
+            every_wait=1 - waits * other,
+            moved=_to_single(view, model, removed),
+        ),
+        tuple(e for e in (shown, busy, executed) if e is not None),
+        view.sampled_places,
+        "assumed",
+        part="issuing",
+    )
+
+
+_DATACENTER_RATIO = 2.0
+"""FP32 over FP64 rate of GPUs that are made for double precision."""
+
+
+def _computes_on_doubles(view: View, doubles: float, converted: float) -> bool:
+    """The data itself is double, on a GPU that is made for it: no question of precision."""
+    if (view.value("device_fp32_fp64_ratio") or _DATACENTER_RATIO) > _DATACENTER_RATIO:
+        return False
+    signature = view.launch.name.demangled or ""
+    if "(" in signature and not _DOUBLE.search(signature):
+        return False
+    width = access_width(view)
+    return width is not None and width >= 8 and converted < parameter("promoted") * doubles
+
+
+def _double_work(view: View, model: TimeModel) -> Iterator[Candidate]:
+    busy = view.ceilings.reached("FP64")
+    if busy is None or model.busiest != "FP64":
+        return
+    functions = view.executed("MUFU")
+    why = ", partly for divisions, reciprocals or roots (about ten FP64 instructions each)"
+    yield Candidate(
+        "pipe_saturated",
+        f"The FP64 pipe is the busiest unit, for {busy:.0f} of the time{why if functions else ''}.",
+        Effect({"FP64": parameter("pipe_work")}, less_queueing(model, "FP64")),
+        (busy,),
+        view.sampled_places,
+        "assumed",
+        variant="FP64",
+        part="issuing",
+    )
+
+
+def _by_pipe(view: View, model: TimeModel) -> Iterator[Candidate]:
+    """Without instruction counts, the pipe alone shows doubles."""
+    busy = view.ceilings.reached("FP64")
+    if busy is None or model.busiest != "FP64":
+        return
+    yield Candidate(
+        "low_precision_possible",
+        f"The FP64 pipe is the busiest unit, for {busy:.0f} of the time.",
+        Effect(_without_doubles(view, 0.0), moved=_to_single(view, model, 0.0)),
+        (busy,),
+        view.sampled_places,
+        "assumed",
+        part="issuing",
+    )
+
+
+def _asks_for_double(view: View) -> bool:
+    """The kernel's signature or the lines that it runs name the type: no accident."""
+    if _DOUBLE.search(view.launch.name.demangled or ""):
+        return True
+    return any(_DOUBLE.search(view.text_of(Place(*line, 0.0, ""))) for line in _lines(view))
+
+
+_DOUBLE = re.compile(r"\bdouble[234]?\b")
+
+
+def _lines(view: View) -> set[Location]:
+    return set(view.launch.locations.values())
+
+
+def _to_single(view: View, model: TimeModel, removed: float) -> dict[str, float]:
+    """The load of the FMA pipe with the arithmetic of the FP64 pipe."""
+    slow, fast = view.ceilings.share("FP64") or 0.0, view.ceilings.share("FMA") or 0.0
+    ratio = view.value("device_fp32_fp64_ratio") or 2.0
+    return {"FMA": model.load("FMA", (fast + slow / ratio) * (1 - removed * parameter("indirect")))}
+
+
+def _without_doubles(view: View, removed: float) -> dict[str, float]:
+    """Fewer instructions, and no conversions."""
+    conversions, special = part_of(view, "F2F"), part_of(view, "MUFU")
+    on_xu = conversions + special
+    return {
+        "FP64": 1 - parameter("most_removed"),
+        "issue": 1 - removed,
+        "ALU": 1 - removed,
+        "XU": max(1 - parameter("most_removed"), 1 - conversions / on_xu) if on_xu else 1.0,
+    }
+
+
+MAKERS = (double_precision,)

@@ -1,0 +1,104 @@
+"""Launches with made-up counters: what reports may hold, in any combination."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hypothesis import strategies as st
+
+from keet.analysis.time_model import TimeModel
+from keet.analysis.view import View
+from keet.catalog import hardware_units, metric_with_id
+from keet.ingest.stored import StoredLaunch
+from keet.profile import Device, Instances, KernelName, Launch, RawMetric, Workload
+
+UNITS = ("dram", "l2", "l1", "lsu", "fma", "alu", "fp64", "xu", "tensor", "issue_slots")
+"""Ids of hardware units in the catalog."""
+STATES = ("long_scoreboard", "short_scoreboard", "wait", "barrier", "math_pipe_throttle", "membar")
+READY = ("selected", "not_selected")
+ELAPSED = 1_000_000
+H200 = Device("NVIDIA H200", "9.0", 132)
+
+
+def made_up(
+    units: Mapping[str, float],
+    states: Mapping[str, float] | None = None,
+    opcodes: Mapping[str, int] | None = None,
+    **metrics: float,
+) -> Launch:
+    """`units`: per cent of peak. `states`: cycles per instruction. `metrics`: by catalog id."""
+    named = {hardware_units()[unit].share_of_peak[0]: share for unit, share in units.items()}
+    named |= {
+        f"smsp__average_warps_issue_stalled_{state}_per_issue_active.ratio": cycles
+        for state, cycles in (states or {}).items()
+    }
+    named |= {metric_with_id(i).names[0]: value for i, value in metrics.items()}
+    instances = {}
+    if opcodes:
+        name = metric_with_id("inst_by_opcode").names[0]
+        named[name] = sum(opcodes.values())
+        instances[name] = Instances(tuple(opcodes.values()), tuple(opcodes))
+    return Launch(
+        number=0,
+        name=KernelName("k", "k()", "_Z1kv"),
+        workload=Workload.KERNEL,
+        grid=(1000, 1, 1),
+        block=(256, 1, 1),
+        data=StoredLaunch(H200, {n: RawMetric(v) for n, v in named.items()}, instances),
+    )
+
+
+def model_of(launch: Launch) -> TimeModel:
+    return TimeModel(View(launch))
+
+
+def percent(most: float = 105.0) -> st.SearchStrategy[float]:
+    """Counters of several passes give a little more than 100 % at times."""
+    return st.floats(0, most, allow_subnormal=False)
+
+
+@st.composite
+def activity(draw: st.DrawFn) -> dict[str, float]:
+    """When SMs were active: the average, the longest, both or nothing of it."""
+    longest = draw(st.floats(0.01, 1.0)) * ELAPSED
+    found = {
+        "elapsed_cycles": float(ELAPSED),
+        "sm_active_cycles_max": longest,
+        "sm_active_cycles": longest * draw(st.floats(0.01, 1.0)),
+    }
+    lacking = draw(st.sampled_from([(), ("sm_active_cycles_max",), tuple(found)]))
+    return {name: value for name, value in found.items() if name not in lacking}
+
+
+OPCODES = st.dictionaries(
+    st.sampled_from(["FFMA", "IMAD", "LDG", "STG", "BRA", "MOV", "BAR", "F2F", "HMMA"]),
+    st.integers(0, 10**9),
+)
+
+
+@st.composite
+def launches(
+    draw: st.DrawFn,
+    most: float = 105.0,
+    opcodes: st.SearchStrategy[Mapping[str, int]] | None = None,
+) -> Launch:
+    """Any counters that the account and the time model read, each there or not."""
+    units = draw(st.dictionaries(st.sampled_from(UNITS), percent(most)))
+    cycles = st.floats(0.001, 50)
+    states = draw(st.dictionaries(st.sampled_from((*STATES, *READY)), cycles))
+    others = draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "duration": st.floats(500, 1e9),
+                "active_threads_per_warp": st.floats(0.5, 32),
+                "inst_executed": st.integers(1, 10**12),
+                "grid_size": st.integers(1, 10**6),
+                "waves_per_sm": st.floats(0.01, 100),
+                "sm_throughput_pct": percent(most),
+            },
+        )
+    )
+    return made_up(
+        units, states, draw(opcodes) if opcodes is not None else None, **others, **draw(activity())
+    )

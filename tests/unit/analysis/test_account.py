@@ -1,0 +1,216 @@
+"""The account of a launch: it closes, whatever the report has, and says what it cannot tell."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from keet.analysis.account import UNKNOWN, Account, Part, account_of
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import TimeModel, attainable
+from keet.analysis.view import View
+from keet.profile import Launch
+from kernels_samples.casebook.cases import Case, load_cases
+from kernels_samples.samples import Sample, load_samples
+from tests.conftest import REPORTS, corpus_files, needs_corpus
+from tests.unit.analysis.changed_launch import profile_of
+from tests.unit.analysis.made_up_launch import ELAPSED, OPCODES, launches, made_up
+
+WORK = [case for case in load_cases() if case.split == "work"]
+CASES = random.Random(18).sample(WORK, 30)
+CLOSES = 0.1
+"""Percentage points."""
+
+
+def account(launch: Launch, *, reads_code: bool = False) -> tuple[Account, View]:
+    view = View(launch, reads_code=reads_code)
+    return account_of(view, TimeModel(view)), view
+
+
+def check(found: Account, view: View) -> None:
+    """What holds for every account."""
+    parts = list(found.all())
+    assert sum(part.share.value for part in found.parts) == pytest.approx(100, abs=CLOSES)
+    assert len({part.id for part in parts}) == len(parts)
+    for part in parts:
+        assert part.share.unit == "%"
+        assert 0 <= part.share.value <= 100 + CLOSES
+        _check_children(part)
+        _check_time(part, view)
+    assert 0 <= found.unknown <= 100 + CLOSES
+    unknown = [part for part in parts if part.id.split(".")[-1] == UNKNOWN]
+    assert found.unknown == pytest.approx(sum(part.share.value for part in unknown))
+    for part in unknown:
+        assert _is_missing(part.label, view), part
+
+
+def _check_children(part: Part) -> None:
+    if part.children:
+        total = sum(child.share.value for child in part.children)
+        assert total == pytest.approx(part.share.value, abs=1e-6)
+        assert all(child.id.startswith(f"{part.id}.") for child in part.children)
+    shares = [child.share.value for child in part.children]
+    assert shares == sorted(shares, reverse=True)
+
+
+def _check_time(part: Part, view: View) -> None:
+    duration = view.value("duration")
+    assert (part.us is None) == (duration is None)
+    if part.us is not None and duration is not None:
+        assert part.us.value == pytest.approx(part.share.value / 100 * duration / 1000)
+
+
+def _is_missing(reason: str, view: View) -> bool:
+    """Whether the report really lacks what the reason names."""
+    if "neither issue slots nor warp states" in reason:
+        return view.ceilings.reached("issue") is None
+    if "no warp states" in reason:
+        return not view.stalls
+    return reason == "not attributable (other warp states)"
+
+
+# --- real launches
+
+
+@pytest.mark.parametrize("sample", load_samples(), ids=lambda sample: sample.name)
+def test_the_accounts_of_the_samples_close(sample: Sample) -> None:
+    for variant in sample.variants:
+        for launch in profile_of(sample.report(variant)).launches:
+            found, view = account(launch)
+            check(found, view)
+            assert found.unknown <= 15  # full sets: almost all can be attributed
+
+
+@pytest.mark.parametrize(
+    "name", [path.name for path in sorted(REPORTS.iterdir()) if path.suffix != ".md"]
+)
+def test_the_accounts_of_the_test_reports_close(name: str) -> None:
+    for launch in profile_of(REPORTS / name).launches:
+        check(*account(launch))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_accounts_of_the_casebook_close(case: Case) -> None:
+    """With the machine code, which says what instructions are for."""
+    profile = case.before_profile
+    for launch in profile.launches:
+        found, view = account(launch, reads_code=launch is case.launch(profile))
+        check(found, view)
+        assert found.unknown <= 15
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", corpus_files()[::4], ids=lambda path: path.name[:40])
+def test_the_accounts_of_reports_by_others_close(path: Path) -> None:
+    from keet.errors import KeetError
+
+    try:
+        profile = profile_of(path)
+    except KeetError:
+        return
+    for launch in profile.launches[:10]:
+        check(*account(launch))
+
+
+# --- any counters
+
+
+@settings(max_examples=80)
+@given(launches(opcodes=OPCODES))
+def test_any_account_closes(launch: Launch) -> None:
+    check(*account(launch))
+
+
+def test_a_report_without_counters_has_an_account_of_one_unknown_part() -> None:
+    found, view = account(made_up({}))
+    check(found, view)
+    assert found.unknown == 100
+    assert [part.id for part in found.all()] == ["active", "active.unknown"]
+    assert all(part.us is None for part in found.all())
+
+
+def test_many_small_parts_are_not_lost() -> None:
+    """Parts that would print as 0.0 % go to a neighbour: their sum may be more than that."""
+    opcodes = {"FFMA": 1, "IMAD": 1, "LDG": 1, "BRA": 1, "MOV": 1, "BAR": 1, "F2F": 1}
+    found, view = account(made_up({"issue_slots": 0.3}, opcodes=opcodes))
+    check(found, view)
+    issuing = found.part("issuing")
+    assert issuing is not None
+    assert [child.share.value for child in issuing.children] == [pytest.approx(0.3)]
+
+
+# --- what the parts say
+
+
+def test_idle_sms_are_split_by_the_shape_of_the_grid() -> None:
+    """A quarter of the SMs have a block: the grid explains all that is idle."""
+    active = {"elapsed_cycles": ELAPSED, "sm_active_cycles_max": 0.9 * ELAPSED}
+    small, _ = account(
+        made_up({}, grid_size=33, waves_per_sm=0.25, sm_active_cycles=0.225 * ELAPSED, **active)
+    )
+    assert _shares(small, "launch", "idle", "active") == [10, 67.5, 22.5]
+    assert _shares(small, "idle.small_grid") == [67.5]
+    assert small.part("idle.imbalance") is None
+    # A grid of many equal waves explains nothing of it.
+    uneven, _ = account(
+        made_up({}, grid_size=13200, waves_per_sm=100, sm_active_cycles=0.225 * ELAPSED, **active)
+    )
+    assert _shares(uneven, "idle.imbalance") == [67.5]
+    # 1.25 waves: the last one is three quarters empty. What is idle beyond that is imbalance.
+    tail, _ = account(
+        made_up({}, grid_size=165, waves_per_sm=1.25, sm_active_cycles=0.45 * ELAPSED, **active)
+    )
+    assert _shares(tail, "idle", "idle.tail", "idle.imbalance") == [45, 33.75, 11.25]
+
+
+def _shares(found: Account, *ids: str) -> list[object]:
+    parts = [found.part(each) for each in ids]
+    return [part and pytest.approx(part.share.value, abs=0.01) for part in parts]
+
+
+def test_waiting_for_a_unit_is_waiting_for_latency_where_the_unit_is_idle() -> None:
+    """The same warp state, by how busy DRAM is: smoothly from one part to the other."""
+    busy = []
+    for dram in (0.0, 20.0, 40.0, 60.0, 80.0, 92.0):
+        units = {"dram": dram, "issue_slots": 10.0}
+        found, _ = account(made_up(units, {"long_scoreboard": 10.0, "selected": 1.0}))
+        waiting, part = found.part("waiting"), found.part("waiting.busy.dram")
+        assert waiting is not None
+        assert waiting.share.value == pytest.approx(90)
+        busy.append(float(part.share.value) if part else 0.0)
+        rest = found.part("waiting.latency.memory")
+        assert busy[-1] + (float(rest.share.value) if rest else 0.0) == pytest.approx(90)
+    assert busy == sorted(busy)
+    assert busy[0] == 0
+    assert busy[-1] > 85
+
+
+def test_lanes_that_are_off_are_a_part_of_what_is_issued() -> None:
+    found, _ = account(
+        made_up({"issue_slots": 60.0}, opcodes={"FFMA": 3, "LDG": 1}, active_threads_per_warp=8)
+    )
+    assert _shares(found, "issuing.lanes_off", "issuing.value", "issuing.memory") == [
+        45,
+        11.25,
+        3.75,
+    ]
+
+
+def test_without_issue_slots_the_busiest_unit_is_told_and_the_rest_is_unknown() -> None:
+    found, _ = account(made_up({"dram": 50.0 * attainable("DRAM")}))
+    busy = 100 * 0.5 ** parameter("sharpness")
+    shares = _shares(found, "active", "active.busy.dram", "active.unknown")
+    assert shares == [100, busy, 100 - busy]
+
+
+def test_the_leading_parts_are_the_innermost_ones() -> None:
+    launch = profile_of(REPORTS / "tour_full.ncu-rep").launches[0]
+    found, _ = account(launch)
+    leading = found.leading(most=3)
+    assert len(leading) == 3
+    assert all(not part.children and part.share.value >= 3 for part in leading)
+    every = sorted((p.share.value for p in found.all() if not p.children), reverse=True)
+    assert [part.share.value for part in leading] == every[:3]

@@ -1,0 +1,68 @@
+"""A line's share is of the whole effect, whether or not all of it has a source line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from keet.analysis.hotspots import Hotspots, find_hotspots
+from keet.analysis.view import View
+from keet.profile import Launch, Profile
+from keet.render.places import place_share, unplaced_shares
+from tests.conftest import CORPUS, needs_corpus
+
+NO_CODE = 1
+"""No address of an instruction."""
+
+
+@pytest.fixture
+def launch(profile_of: Callable[[str], Profile]) -> Launch:
+    return profile_of("tour_full.ncu-rep").launches[0]
+
+
+def test_shares_are_of_all_samples(launch: Launch) -> None:
+    found = find_hotspots(launch, "line")
+    assert isinstance(found, Hotspots)
+    shares = {spot.location: spot.share for spot in found.spots}
+    places = View(launch).sampled_places()
+    assert places
+    for place in places:
+        assert place.share == pytest.approx(shares[place.file, place.line])
+
+
+def test_what_has_no_line_counts_in_the_whole(launch: Launch) -> None:
+    address = next(iter(launch.locations))
+    (place,) = View(launch).places_by("samples", {address: 30, NO_CODE: 70})
+    assert (place.share, place.unplaced) == (0.3, 0.7)
+    assert place_share(place) == "30% of all samples"
+    assert list(unplaced_shares([place])) == ["70% of all samples"]
+
+
+def test_nothing_with_a_line_gives_no_place(launch: Launch) -> None:
+    assert View(launch).places_by("samples", {NO_CODE: 70}) == ()
+
+
+def test_a_few_samples_without_a_line_are_no_row(launch: Launch) -> None:
+    address = next(iter(launch.locations))
+    (place,) = View(launch).places_by("samples", {address: 98, NO_CODE: 2})
+    assert not list(unplaced_shares([place]))
+
+
+def test_a_place_that_was_found_in_the_text_has_no_share(launch: Launch) -> None:
+    (place, *_) = View(launch).launch_places()
+    assert place_share(place) == "launched here"
+
+
+@needs_corpus
+def test_a_report_with_code_of_no_line() -> None:
+    from keet.ingest import read_profile
+
+    name = "NCAR__GPU_workshop--10_HandsOnNsight__ncu__MW_DivToMult.ncu-rep"
+    launch = read_profile(CORPUS / name).launches[2]
+    found = find_hotspots(launch, "line")
+    assert isinstance(found, Hotspots)
+    (without,) = (spot for spot in found.spots if spot.location is None)
+    (first, *_) = View(launch).sampled_places()
+    assert first.unplaced == pytest.approx(without.share)
+    assert first.share == pytest.approx(0.47, abs=0.001)

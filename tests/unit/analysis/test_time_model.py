@@ -1,0 +1,206 @@
+"""The time model: today's time without a fix, never longer with less work, and no jumps."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import DEVICE_WIDE, HOT_LINE, Effect, TimeModel, attainable
+from keet.profile import Launch
+from tests.unit.analysis.changed_launch import changed
+from tests.unit.analysis.made_up_launch import ELAPSED, STATES, launches, made_up, model_of
+
+UNITS = ("DRAM", "L2", "L1", "LSU", "FMA", "ALU", "FP64", "XU", "tensor", "issue")
+FEW = settings(max_examples=40)
+"""Each example is a whole launch: more of them cost more than they find."""
+FACTOR = st.floats(0, 1)
+EFFECTS = st.tuples(
+    st.dictionaries(st.sampled_from(UNITS), FACTOR),
+    st.dictionaries(st.sampled_from(STATES), FACTOR),
+    FACTOR,
+    FACTOR,
+).map(lambda parts: Effect(*parts))
+
+
+@FEW
+@given(launches())
+def test_without_a_fix_the_time_stays(launch: Launch) -> None:
+    model = model_of(launch)
+    assert model.time(Effect()) == pytest.approx(1, abs=1e-9)
+    assert model.gain(Effect()) == pytest.approx(1, abs=1e-9)
+
+
+@FEW
+@given(launches())
+def test_loads_and_waiting_are_shares(launch: Launch) -> None:
+    model = model_of(launch)
+    assert sum(model.waiting.values()) == pytest.approx(1)
+    assert min(model.waiting.values()) >= 0
+    shares = (*model.loads.values(), model.pressure, model.exposed, model.fixed)
+    assert all(0 <= share <= 1 for share in shares)
+    assert not {"selected", "not_selected"} & model.waiting.keys()  # these warps do not wait
+
+
+@FEW
+@given(launches(), EFFECTS)
+def test_a_gain_is_a_finite_number_from_one_on(launch: Launch, effect: Effect) -> None:
+    gain = model_of(launch).gain(effect)
+    assert 1 <= gain < math.inf
+
+
+@FEW
+@given(launches(), EFFECTS, EFFECTS)
+def test_less_work_or_waiting_never_takes_longer(
+    launch: Launch, effect: Effect, further: Effect
+) -> None:
+    more = Effect(
+        _both(effect.units, further.units),
+        _both(effect.waits, further.waits),
+        effect.every_wait * further.every_wait,
+        effect.longest_sm * further.longest_sm,
+    )
+    model = model_of(launch)
+    assert model.time(more) <= model.time(effect) + 1e-9
+
+
+def _both(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
+    return {name: first.get(name, 1.0) * second.get(name, 1.0) for name in {*first, *second}}
+
+
+# --- no jumps: the time after a fix moves as little as what was measured
+
+
+def _moved(launch: Launch, effect: Effect, metric: str, factor: float) -> float:
+    """How much the time after the fix moves, as a share of today's time."""
+    other = changed(launch, lambda name, value: value * factor if name == metric else value)
+    return abs(model_of(other).time(effect) - model_of(launch).time(effect))
+
+
+@st.composite
+def metrics_of(draw: st.DrawFn, most: float = 105.0) -> tuple[Launch, str]:
+    launch = draw(launches(most))
+    assume(launch.metric_names())
+    return launch, draw(st.sampled_from(launch.metric_names()))
+
+
+@FEW
+@given(metrics_of(), EFFECTS, st.sampled_from([0.9999, 1.0001]))
+def test_there_is_no_limit_to_fall_over(
+    found: tuple[Launch, str], effect: Effect, factor: float
+) -> None:
+    """The most sensitive place is a unit at its limit whose whole work goes: 20 times as much."""
+    assert _moved(found[0], effect, found[1], factor) <= 0.002
+
+
+@FEW
+@given(metrics_of(most=60.0), EFFECTS, st.sampled_from([0.99, 1.01]))
+def test_a_change_of_one_per_cent_moves_the_time_by_a_few(
+    found: tuple[Launch, str], effect: Effect, factor: float
+) -> None:
+    """Where no unit is at its limit; there, what is waited for beside it is a small difference."""
+    launch, metric = found
+    assume(model_of(launch).pressure <= 0.9)
+    assert _moved(launch, effect, metric, factor) <= 0.06
+
+
+# --- units
+
+
+@FEW
+@given(launches(), st.sampled_from(UNITS), FACTOR)
+def test_what_was_not_measured_is_unknown_and_not_zero(
+    launch: Launch, unit: str, factor: float
+) -> None:
+    """A fix of such a unit promises nothing, and costs nothing."""
+    model = model_of(launch)
+    assume(unit not in model.loads)
+    assert model.time(Effect({unit: factor})) == model.time(Effect())
+
+
+def test_a_unit_that_was_measured_as_idle_differs_from_one_that_was_not() -> None:
+    idle, unknown = model_of(made_up({"fma": 0.0})), model_of(made_up({}))
+    assert (idle.loads, idle.pressure, idle.busiest) == ({"FMA": 0.0}, 0.0, "FMA")
+    assert (unknown.loads, unknown.busiest) == ({}, None)
+    assert unknown.pressure == parameter("unmeasured_pressure")
+    assert idle.is_measured
+    assert not unknown.is_measured
+
+
+def test_a_small_set_shows_the_busiest_part_of_the_sm_alone() -> None:
+    assert model_of(made_up({"dram": 20.0}, sm_throughput_pct=60.0)).busiest == "SM"
+    assert "SM" not in model_of(made_up({"issue_slots": 20.0}, sm_throughput_pct=60.0)).loads
+
+
+def test_units_of_an_sm_are_as_busy_as_on_the_longest_sm() -> None:
+    """Half of the SMs idle: what the average SM does in 30 % of the time, a busy one does in 60 %."""
+    model = model_of(_half_idle({"issue_slots": 30.0, "dram": 30.0}))
+    assert model.loads["issue"] == pytest.approx(0.6 / attainable("issue"))
+    assert model.loads["DRAM"] == pytest.approx(0.3 / attainable("DRAM"))
+
+
+def _half_idle(units: dict[str, float]) -> Launch:
+    return made_up(
+        units,
+        elapsed_cycles=ELAPSED,
+        sm_active_cycles=ELAPSED / 2,
+        sm_active_cycles_max=ELAPSED,
+    )
+
+
+def test_more_sms_relieve_their_own_units_and_not_memory() -> None:
+    halved = Effect(longest_sm=0.5, every_wait=0.0)
+    for unit, name in (("dram", "DRAM"), ("l2", "L2"), ("fma", "FMA"), ("xu", "XU")):
+        model = model_of(_half_idle({unit: 40.0}))
+        kept = 1.0 if name in DEVICE_WIDE else 0.5
+        assert model.time(halved) == pytest.approx(kept * model.loads[name])
+
+
+def test_work_that_moves_to_another_unit_can_set_the_pace_there() -> None:
+    model = model_of(made_up({"fp64": 80.0, "fma": 10.0}))
+    gone = Effect({"FP64": 0.0}, every_wait=0.0)
+    assert model.time(gone) == pytest.approx(model.loads["FMA"])
+    assert model.time(gone._replace(moved={"FMA": 0.5})) == pytest.approx(0.5)
+    assert model.time(gone._replace(moved={"FP16": 0.5})) == pytest.approx(0.5)
+
+
+def test_launch_and_drain_stay() -> None:
+    launch = made_up(
+        {"dram": 10.0}, elapsed_cycles=ELAPSED, sm_active_cycles=ELAPSED / 4,
+        sm_active_cycles_max=ELAPSED / 4,
+    )  # fmt: skip
+    model = model_of(launch)
+    assert model.fixed == pytest.approx(0.75)
+    everything = Effect(dict.fromkeys(UNITS, 0.0), every_wait=0.0)
+    assert model.time(everything) == pytest.approx(0.75)
+
+
+def test_a_fix_leaves_at_least_what_it_says() -> None:
+    model = model_of(made_up({"l1": 50.0}))
+    assert model.time(Effect({"L1": 0.0}, every_wait=0.0, least=0.4)) == 0.4
+
+
+@FEW
+@given(st.floats(1.0, 30.0), st.floats(0, 1e7))
+def test_one_hot_slice_of_l2_is_a_unit_of_its_own(skew: float, usual: float) -> None:
+    model = _with_slices(usual, usual * skew)
+    load = model.loads.get(HOT_LINE, 0.0)
+    assert 0 <= load <= 1
+    assert load == 0 or (skew > 1.1 and usual > 0)
+    busier = _with_slices(usual, usual * skew * 1.5).loads.get(HOT_LINE, 0.0)
+    assert busier >= load
+
+
+def _with_slices(usual: float, most: float) -> TimeModel:
+    return model_of(
+        made_up(
+            {"l2": 30.0},
+            l2_slice_sectors_avg=usual,
+            l2_slice_sectors_max=most,
+            l2_elapsed_cycles_total=80 * 1e6,
+            device_l2_slices=80,
+        )
+    )
