@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from keet_tools.analyst_findings import ACCOUNT, account_lines
 from keet_tools.case import Case
 from keet_tools.registry import call_tool
+from keet_tools.telling import Telling
 
 from keet.comparison.difference import PairDifference
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
+from keet.profile import shape_text
 
 _AHEAD = ("analyst_findings", "check_roofline", "source_hotspots", "stall_reasons")
 """Most kernels need no more than these."""
@@ -34,7 +37,10 @@ def digest(case: Case) -> str:
     """Of the launch in focus."""
     each = case.launch()
     told = [f"launch: {', '.join(_facts(each))}", f"busy: {', '.join(_units(each))}"]
-    told += [f"{name}:\n{call_tool(case, name, {}).text}" for name in _AHEAD]
+    answers = {name: call_tool(case, name, {}).text for name in _AHEAD}
+    if not any(ACCOUNT in answer for answer in answers.values()):
+        told += ["\n".join(account_lines(each, Telling()))]
+    told += [f"{name}:\n{answer}" for name, answer in answers.items()]
     if len(case.explanations) > 1:
         told.append(f"diff_profiles, report 1 is before and 0 after:\n{_changes(case)}")
     if not any(each.launch.source_files.values()):
@@ -63,7 +69,7 @@ def _facts(each: LaunchExplanation) -> Iterator[str]:
     launch = each.launch
     for name, shape in (("grid", launch.grid), ("block", launch.block)):
         if shape:
-            yield f"{name} {'x'.join(map(str, shape))}"
+            yield f"{name} {shape_text(shape)}"
     for metric in _FACTS:
         piece = each.view.get(metric)
         if piece is not None:

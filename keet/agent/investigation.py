@@ -26,7 +26,7 @@ from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.holding import Holder
 from keet.explanation.statement import Cause, Edit, Hypothesis, Statement
 from keet.explanation.suggested_code import without_promises
-from keet.profile import Launch
+from keet.profile import Launch, shape_text
 from keet.profile.names import file_name
 
 _SOURCE_TOKENS = 4000
@@ -66,7 +66,8 @@ def _read_prompt(case: Case, each: LaunchExplanation) -> str | None:
     if not case.show_source or not own_files(launch):
         return None
     source = whole_source(launch, _SOURCE_TOKENS)
-    return prompts.read(source, _device(launch), _shape(launch.grid), _shape(launch.block))
+    grid, block = (shape_text(size, "not recorded") for size in (launch.grid, launch.block))
+    return prompts.read(source, _device(launch), grid, block)
 
 
 def _inspect(
@@ -102,10 +103,6 @@ def _places(each: LaunchExplanation) -> list[Place]:
 
 def _device(launch: Launch) -> str:
     return launch.device.name or "a GPU that is not named"
-
-
-def _shape(shape: Sequence[int] | None) -> str:
-    return "x".join(map(str, shape)) if shape else "not recorded"
 
 
 # --- held to the evidence

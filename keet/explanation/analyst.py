@@ -3,49 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from keet.analysis.ceilings import NEAR, Ceiling
+from keet.analysis.account import Account
+from keet.analysis.ceilings import Ceiling
 from keet.analysis.coverage import Coverage, Gap, find_coverage
-from keet.analysis.diagnosis import Diagnosis, diagnose
+from keet.analysis.diagnosis import Together, diagnose, look_together
 from keet.analysis.findings import Finding, Skipped
 from keet.analysis.ledger import Book
 from keet.analysis.sampling import partial_sampling
 from keet.analysis.view import View
 from keet.catalog import findings
 from keet.evidence import Evidence
-from keet.explanation.grounding import Grounding, check_grounding
-from keet.explanation.in_run import InRun, ReplayDiffers, with_run
-from keet.explanation.statement import Authorship, Statement
-from keet.explanation.whole_run import WholeRun, whole_run
+from keet.explanation.headline import Verdict, verdict_of
+from keet.explanation.notes import Note, account_notes
+from keet.explanation.second_opinion import second_opinion
 from keet.profile import Launch, Profile
-from keet.profile.rules import RuleResult, SpeedupScope
+
+if TYPE_CHECKING:
+    from keet.analysis.across_launches import CrossLaunch
+    from keet.explanation.grounding import Grounding
+    from keet.explanation.in_run import InRun, ReplayDiffers
+    from keet.explanation.statement import Authorship, Statement
+    from keet.explanation.whole_run import WholeRun
 
 NO_REMEDY = "nothing to do"
 
 
-class Verdict(NamedTuple):
-    """What limits the launch, in one sentence."""
-
-    limiter: str
-    """The unit that is nearest to its peak, ties joined by `+`; `latency` where none is near, and
-    `unknown` where the report has no such numbers."""
-    reached: Evidence | None
-    headline: str
-    healthy: str | None = None
-    """`at_dram_roofline` or `at_compute_roofline`, where nothing is to be fixed."""
-    not_judged: bool = False
-    """Nothing was found, and the report lacks what would show it."""
-
-
-class Note(NamedTuple):
-    """Something that is as it should be."""
-
-    id: str
-    text: str
-    evidence: tuple[Evidence, ...]
+def main_remedy(skipped: Iterable[Skipped]) -> str | None:
+    """What would bring most of what was not checked: the sections, else what comes first."""
+    remedies = [s.remedy for s in skipped if s.remedy != NO_REMEDY]
+    counted = Counter(remedies)
+    return max(remedies, key=lambda remedy: counted[remedy], default=None)
 
 
 class LaunchExplanation(NamedTuple):
@@ -55,8 +47,10 @@ class LaunchExplanation(NamedTuple):
     verdict: Verdict
     ceilings: tuple[Ceiling, ...]
     findings: tuple[Finding, ...]
-    folded: tuple[tuple[str, str], ...]
+    account: Account
+    """Where the time goes; its parts add up."""
     healthy: tuple[Note, ...]
+    """What is as it should be."""
     skipped: tuple[Skipped, ...]
     second_opinion: str | None
     view: View
@@ -76,6 +70,11 @@ class LaunchExplanation(NamedTuple):
         """All that was looked up so far: an agent's tools add to it."""
         return tuple(self.view.ledger)
 
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What the account shows beyond its parts: instructions by line, stages of L2, bytes."""
+        return account_notes(self.view, self.account)
+
 
 class Explanation(NamedTuple):
     """A report explained."""
@@ -90,6 +89,8 @@ class Explanation(NamedTuple):
     """Whether machine code may be analysed."""
     whole_run: WholeRun | None = None
     """What the program spent its GPU time on; None: not known."""
+    across: tuple[CrossLaunch, ...] = ()
+    """What launches of the report show together, what would save most first."""
 
 
 def explain(
@@ -107,33 +108,48 @@ def explain(
     coverage = find_coverage(profile)
     launches = profile.by_run_time(launches)
     read = profile.with_code(launches) if sass else []
-    profile.prefetch_code(read)  # one child for all of them, instead of one after the other
+    if read:  # one child for all of them, instead of one after the other
+        profile.prefetch_code(read)
+    together = look_together(profile.launches, Book(numbers))
+    with_code = {launch.id for launch in read}
     told = tuple(
-        _explain(launch, profile, coverage, top, numbers, reads_code=launch in read)
+        _explain(launch, coverage, top, numbers, together, reads_code=launch.id in with_code)
         for launch in launches
     )
-    told = with_run(told, profile)
-    run = whole_run(profile, told, Book(numbers))
-    return Explanation(profile, told, Grounded(told, run), reads_code=sass, whole_run=run)
+    run = None
+    if profile.run is not None:  # what follows is not loaded for a report alone
+        from keet.explanation.in_run import with_run
+        from keet.explanation.whole_run import whole_run
+
+        told = with_run(told, profile)
+        run = whole_run(profile, told, Book(numbers))
+    return Explanation(
+        profile,
+        told,
+        Grounded(told, run),
+        reads_code=sass,
+        whole_run=run,
+        across=together.found,
+    )
 
 
 def _explain(  # noqa: PLR0913 - what all launches of a report share, and one of them
     launch: Launch,
-    profile: Profile,
     coverage: Coverage,
     top: int,
     numbers: Iterator[int] | None,
+    together: Together,
     *,
     reads_code: bool,
 ) -> LaunchExplanation:
-    diagnosis = diagnose(launch, profile.launches, numbers, reads_code=reads_code)
+    diagnosis = diagnose(launch, numbers=numbers, reads_code=reads_code, together=together)
     view, found = diagnosis.view, diagnosis.findings[:top]
     return LaunchExplanation(
         launch,
-        _verdict(diagnosis, lacking=_lacks_counters(launch, coverage)),
+        verdict_of(diagnosis),
         view.ceilings.ranked,
         found,
-        diagnosis.folded,
+        diagnosis.account,
         tuple(_healthy(view, {finding.id for finding in found})),
         (
             *_debug(view),
@@ -141,98 +157,14 @@ def _explain(  # noqa: PLR0913 - what all launches of a report share, and one of
             *_without_code(view),
             *(_skipped(g, coverage) for g in coverage.gaps if launch.id in g.launches),
         ),
-        _second_opinion(launch, found, lacking=_lacks_counters(launch, coverage)),
+        second_opinion(launch, found, diagnosis.minor, diagnosis.account.unknown),
         view,
         diagnosis.minor,
         diagnosis.judged_by,
     )
 
 
-# --- the verdict
-
-
-def _lacks_counters(launch: Launch, coverage: Coverage) -> bool:
-    """Something that a check would have looked at was not collected."""
-    return any(launch.id in gap.launches for gap in coverage.gaps if gap.id != "source_text")
-
-
-def _verdict(diagnosis: Diagnosis, *, lacking: bool) -> Verdict:
-    ceilings = diagnosis.view.ceilings
-    nearest = ceilings.nearest
-    near = bool(nearest) and nearest[0].share >= NEAR / 100
-    limiter = "+".join(c.name for c in nearest) if near else "latency" if nearest else "unknown"
-    reached = nearest[0].reached if nearest else None
-    headline = _headline(diagnosis, nearest if near else (), lacking=lacking)
-    headline += _caveat(diagnosis.view)
-    blind = _is_blind(diagnosis, near=near, lacking=lacking)
-    return Verdict(limiter, reached, headline, diagnosis.healthy, blind)
-
-
-def _is_blind(diagnosis: Diagnosis, *, near: bool, lacking: bool) -> bool:
-    if diagnosis.findings or diagnosis.minor or diagnosis.healthy:
-        return False
-    return lacking if near else not (diagnosis.view.ceilings.ranked and diagnosis.view.stalls)
-
-
-def _caveat(view: View) -> str:
-    """What everything else hangs on belongs into the first line."""
-    if not view.is_debug_build:
-        return ""
-    return " But this looks like a debug build (-G): build without it and profile again first."
-
-
-def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...], *, lacking: bool) -> str:
-    where = " and ".join(f"{c.spoken} at {c.reached:.0f} of peak" for c in nearest[:2])
-    if not diagnosis.findings:
-        return _calm(diagnosis, where, lacking=lacking)
-    first = diagnosis.findings[0]
-    cause = first.title[:1].lower() + first.title[1:]
-    place = f" at {first.places[0].where}" if first.places else ""
-    return f"{_upper(where or 'no unit is near its peak')}: {cause}{place}."
-
-
-def _calm(diagnosis: Diagnosis, where: str, *, lacking: bool) -> str:
-    """The headline where nothing is worth a change."""
-    if not diagnosis.view.ceilings.ranked:
-        return "The report does not say how busy any unit was: nothing can be judged."
-    if diagnosis.healthy:
-        label = findings()[diagnosis.healthy].label
-        return f"Healthy, {label}: {where}. {_needed(diagnosis)}"
-    if diagnosis.minor:
-        causes = ", ".join(finding.title.lower() for finding in diagnosis.minor[:2])
-        return (
-            f"{_upper(where or 'No unit is near its peak')}: {causes}, but fixing it gains little."
-        )
-    return _unexplained(where, lacking=lacking) if where else _idle(diagnosis.view)
-
-
-def _needed(diagnosis: Diagnosis) -> str:
-    """Whether the bytes that keep DRAM busy have to be moved."""
-    found = diagnosis.view.streaming if diagnosis.healthy == "at_dram_roofline" else None
-    if found and found.verdict == "once":
-        return "Every byte is read once: only moving fewer bytes would help."
-    return "There is nothing to fix that the report shows."
-
-
-def _unexplained(where: str, *, lacking: bool) -> str:
-    if lacking:
-        return f"{_upper(where)}; why can't be told: the report lacks what would show it."
-    return f"{_upper(where)}, and the report shows no waste in that."
-
-
-def _idle(view: View) -> str:
-    busiest = view.ceilings.ranked[0]
-    if busiest.reached.value < 1:
-        return "No unit did anything for most of the time that was measured: the GPU idled."
-    waits = "" if view.stalls else ", and the report does not say what warps wait for"
-    return f"No unit is above {busiest.reached:.0f} of peak ({busiest.spoken}){waits}."
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-# --- what is well, and what can't be judged
+# --- what looks good, and what can't be judged
 
 
 def _healthy(view: View, found: set[str]) -> list[Note]:
@@ -250,7 +182,7 @@ def _healthy(view: View, found: set[str]) -> list[Note]:
     ]
     threads = view.get("active_threads_per_warp")
     if threads is not None and threads.value >= 28:
-        text = f"warps are full: {threads:.1f}s run an instruction"
+        text = f"warps are full: {threads:.1f}s of a warp are active on average"
         notes.append(Note("warp_divergence", text, (threads,)))
     return notes
 
@@ -294,31 +226,6 @@ def _skipped(gap: Gap, coverage: Coverage) -> Skipped:
     return Skipped(gap.label, f"not collected: {gap.gives}", remedy)
 
 
-# --- NVIDIA's rules
-
-
-def _second_opinion(launch: Launch, found: Sequence[Finding], *, lacking: bool) -> str | None:
-    """What Nsight Compute's own rules put first, and whether that is what keet found."""
-    estimated = [rule for rule in launch.rules if _global_estimate(rule)]
-    if not estimated:
-        return None
-    first = max(estimated, key=_global_estimate)
-    agrees = any(first.rule in findings()[finding.id].rules for finding in found[:1])
-    said = f"Nsight Compute's first rule is {first.rule}"
-    if agrees:
-        return f"{said}: it agrees."
-    if not found and lacking:
-        return f"{said}; the report lacks what keet would judge that by."
-    if not found:
-        return f"{said}; keet sees nothing there that would gain a tenth."
-    return f"{said}; keet takes that for a symptom of the cause above, or for a smaller effect."
-
-
-def _global_estimate(rule: RuleResult) -> float:
-    scope = rule.speedup and rule.speedup.scope is SpeedupScope.GLOBAL
-    return rule.speedup.percent if scope and rule.speedup else 0.0
-
-
 # --- grounding
 
 
@@ -335,6 +242,8 @@ class Grounded:
     @cached_property
     def _checked(self) -> list[Grounding]:
         """Every sentence against the evidence of its own launch, or of the run."""
+        from keet.explanation.grounding import check_grounding
+
         return [
             *(self._run.checked() if self._run else ()),
             *(
@@ -358,7 +267,8 @@ class Grounded:
 
 
 def texts_of(each: LaunchExplanation) -> list[str]:
-    texts = [*_run_texts(each), each.verdict.headline, *(note.text for note in each.healthy)]
+    notes = (*each.healthy, *each.notes)
+    texts = [*_run_texts(each), each.verdict.headline, *(note.text for note in notes)]
     return texts + [text for finding in each.findings for text in (finding.text, finding.action)]
 
 

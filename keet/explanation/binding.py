@@ -14,7 +14,15 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
 from keet.catalog import metric_with_id, unit_of
-from keet.explanation.lexicon import L1_ELAPSED, NCU_NAME, STALL_SHARE, TIME_SHARE, Term, find_terms
+from keet.explanation.lexicon import (
+    L1_ELAPSED,
+    NCU_NAME,
+    ROOFLINE,
+    STALL_SHARE,
+    TIME_SHARE,
+    Term,
+    find_terms,
+)
 from keet.explanation.matching import fits
 from keet.explanation.numbers import SaidNumber
 from keet.explanation.sentences import Sentence
@@ -43,7 +51,11 @@ _CAUSE = re.compile(r"\b(?:lost|due|owed) to\s+\Z|\b(?:caused by|because of)\s+\
 """Before a name that says why, not what."""
 _LISTED = re.compile(r"\s*(?:,|/|,?\s*\b(?:and|or)\b)\s*(?:the\s+|its\s+|for\s+|in\s+)?")
 _APPOSED = re.compile(r"[\s,(]*(?:i\.\s?e\.|that is|in other words|=|equal to|meaning)[\s,]*|\s*\(")
-_PLACE = re.compile(r"(?P<file>[\w./\\-]*\w\.[A-Za-z]\w*):(?P<line>\d+)|\b[Ll]ine\s+(?P<only>\d+)")
+_PLACE = re.compile(r"(?P<file>[\w./\\-]*\w\.[A-Za-z]\w*):(?P<line>\d+)|\b[Ll]ine\s(?P<only>\d+)")
+_NO_LINE = re.compile(r"\bno source line\b|(?<![\w+])0x(?P<at>[0-9a-f]{4,6})\b")
+_ROW_HEAD = re.compile(r"\s*-?\d[\d.,]*\s?%?(?:\s{2,}[\d.,]+)*\s{2,}")
+_NEXT_CELL = re.compile(r"(?<!\s)[^\S\n]{2,}(?!\n)")
+"""Between columns of a laid-out row."""
 _LAUNCH = re.compile(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
 
 
@@ -64,7 +76,14 @@ class Place(NamedTuple):
     start: int
     end: int
     file: str | None
+    """`None`: not said, and any file will do."""
     line: int
+    """`NO_LINE` for code that has none."""
+    offset: int | None = None
+    """Of an instruction in its function, where the text names that instead of a line."""
+
+
+NO_LINE = 0
 
 
 class LaunchName(NamedTuple):
@@ -102,6 +121,7 @@ def bind(
     terms = [term for term in find_terms(text) if not _inside(term, places)]
     names = find_launches(text, launches)
     terms = [term for term in terms if not _inside(term, names)]
+    leading = row_place(text, places)
     chosen = _assign(text, numbers, terms)
     listed_places, listed_names = in_order(text, numbers, places), in_order(text, numbers, names)
     return [
@@ -110,7 +130,7 @@ def bind(
             term=chosen[number].term if number in chosen else None,
             firm=number in chosen and chosen[number].firm,
             misfit=None if number in chosen else _misfit(text, number, terms),
-            place=listed_places.get(number) or _nearest(text, number, places, numbers),
+            place=leading or listed_places.get(number) or _nearest(text, number, places, numbers),
             subject=listed_names.get(number) or _subject(text, number, names, numbers),
             sentence=sentence,
         )
@@ -126,7 +146,18 @@ def find_places(text: str, files: Collection[str] = ()) -> list[Place]:
     for name in files:
         odd = re.finditer(rf"(?<![\w./]){re.escape(name)}:(\d+)", text)
         found += [Place(m.start(), m.end(), name, int(m[1])) for m in odd]
+    found += [
+        Place(m.start(), m.end(), None, NO_LINE, int(m["at"], 16) if m["at"] else None)
+        for m in _NO_LINE.finditer(text)
+    ]
     return sorted(found, key=lambda place: place.start)
+
+
+def row_place(text: str, places: Sequence[Place]) -> Place | None:
+    """`53.4%  141  slow.cu:21  Long Scoreboard 99% for the load at slow.cu:18`: the place that the
+    row is about stands behind nothing but numbers, and all numbers are its own."""
+    first = places[0] if places else None
+    return first if first and _ROW_HEAD.fullmatch(text, 0, first.start) else None
 
 
 def wordlike_files(launches: Iterable[Launch]) -> set[str]:
@@ -137,9 +168,11 @@ def wordlike_files(launches: Iterable[Launch]) -> set[str]:
 
 def find_launches(text: str, launches: Sequence[Launch]) -> list[LaunchName]:
     """Launches by number, and by the name of their kernel."""
-    by_number = {launch.id: launch for launch in launches}
+    by_number: dict[int, tuple[Launch, ...]] = {}
+    for launch in launches:  # those of two reports have the same numbers
+        by_number[launch.id] = (*by_number.get(launch.id, ()), launch)
     found = [
-        LaunchName(m.start(), m.end(), (by_number[number],))
+        LaunchName(m.start(), m.end(), by_number[number])
         for m in _LAUNCH.finditer(text)
         if (number := int(m[1] or m[2])) in by_number
     ]
@@ -200,7 +233,7 @@ def _assign(
         _Bond(_cost(text, number, term, numbers) + _weight(term), number, term)
         for number in amounts
         for term in terms
-        if number not in listed and _in_reach(number, term) and _fits(text, number, term)
+        if number not in listed and _in_reach(text, number, term) and _fits(text, number, term)
     ]
     return _with_appositions(text, amounts, _closest_first(bonds, chosen))
 
@@ -233,9 +266,12 @@ def _closest_first(bonds: list[_Bond], chosen: dict[SaidNumber, _Bond]) -> dict[
     return chosen
 
 
-def _in_reach(number: SaidNumber, term: Term) -> bool:
-    """Every letter between costs one: a look at the distance saves the rest."""
-    return max(term.start - number.end, number.start - term.end) <= _FARTHEST
+def _in_reach(text: str, number: SaidNumber, term: Term) -> bool:
+    """Every letter between costs one: a look at the distance saves the rest. A name in a column
+    behind the number's own is that of another number."""
+    if max(term.start - number.end, number.start - term.end) > _FARTHEST:
+        return False
+    return not _NEXT_CELL.search(text, number.end, max(number.end, term.start))
 
 
 def in_order(
@@ -307,7 +343,8 @@ def _misfit(text: str, number: SaidNumber, terms: Sequence[Term]) -> Term | None
         if _CAUSE.search(text, 0, term.start):
             continue
         flags = term.entry
-        named = number.unit and term.start < number.start and not (flags.weak or flags.verb)
+        vague = flags.weak or flags.verb or flags.part  # `DRAM: 0.136 flop/byte` is no share
+        named = number.unit and term.start < number.start and not vague
         if named and _is_tight(text, number, term):
             return term
     return None
@@ -318,6 +355,14 @@ def _is_tight(text: str, number: SaidNumber, term: Term) -> bool:
     if term.start >= number.start:
         return text[number.end : term.start].isspace() or term.start < number.end
     return leads_to(text[term.end : number.start])
+
+
+def names_tightly(claim: Claim) -> bool:
+    """Whether the name of a metric stands right at the number: `the duration is 69 us`."""
+    term = claim.term
+    if term is None or not claim.firm or term.entry.part or term.entry.verb:
+        return False
+    return _is_tight(claim.sentence.text, claim.number, term)
 
 
 def leads_to(between: str) -> bool:
@@ -337,7 +382,7 @@ def _fits(text: str, number: SaidNumber, term: Term) -> bool:
 def _units(term: Term) -> set[str]:
     units = set()
     for reading in term.readings:
-        if reading in (TIME_SHARE, L1_ELAPSED) or reading.startswith(STALL_SHARE):
+        if reading in (TIME_SHARE, L1_ELAPSED) or reading.startswith((STALL_SHARE, ROOFLINE)):
             units.add("%")
         elif reading.startswith(NCU_NAME):
             units.add(unit_of(reading.removeprefix(NCU_NAME)))

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from keet.explanation.binding import Claim, LaunchName, find_launches
 from keet.explanation.lexicon import find_terms
-from keet.explanation.matching import agrees, same_kind
+from keet.explanation.matching import agrees, is_near, same_kind
 from keet.explanation.readings import Facts, Reading
 from keet.profile import Launch
 from keet.units import Quantity
@@ -123,7 +123,9 @@ def _same_metric(
 
 
 def _result(claim: Claim, pair: _Pair, *, down: bool) -> Reading | None:
-    fitting = (r for r in _results(claim, pair, down=down) if agrees(claim.number, r.quantity))
+    number = claim.number
+    results = _results(claim, pair, down=down)
+    fitting = (r for r in results if agrees(number, r.quantity) and is_near(number, r.quantity))
     return next(fitting, None)
 
 

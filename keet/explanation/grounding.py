@@ -12,23 +12,29 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import permutations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.evidence import CITED, Evidence
 from keet.explanation.matching import Amount, agrees, amounts, fits, is_any, is_near, same_kind
 from keet.explanation.numbers import SaidNumber, find_numbers
-from keet.explanation.sentences import Sentence, sentences
 from keet.profile import Launch
 from keet.units import Quantity
 
-_RATIO = re.compile(r"×|\b(?:times|fold|factor|ratio|share|of|per|half|out of)\b|\dx\b", re.I)
-_CHANGE = re.compile(
-    r"\b(?:more|less|fewer|faster|slower|longer|shorter|higher|lower|larger|smaller|greater"
+if TYPE_CHECKING:
+    from keet.explanation.sentences import Sentence
+
+# Compiled when they are searched for: the texts of most launches need none of them.
+_RATIO = r"(?i)×|\b(?:times|fold|factor|ratio|share|of|per|half|out of)\b|\dx\b"
+_CHANGE = (
+    r"(?i)\b(?:more|less|fewer|faster|slower|longer|shorter|higher|lower|larger|smaller|greater"
     r"|increase[sd]?|decrease[sd]?|drop(?:s|ped)?|saves?|saved|saving|cut|difference|gap|than"
-    r"|reduc\w+|improve\w*|grew|fell|rise|rose|above|below|points?)\b",
-    re.IGNORECASE,
+    r"|reduc\w+|improve\w*|grew|fell|rise|rose|above|below|points?)\b"
 )
-_SUM = re.compile(r"\b(?:together|in all|total|sum|combined|altogether|both|in sum|plus)\b", re.I)
+_SUM = r"(?i)\b(?:together|in all|total|sum|combined|altogether|both|in sum|plus)\b"
+
+
+_MARGIN = 1e-6
+"""Of a size, so that no value at the edge of the rounding is passed over."""
 
 
 class Verified(NamedTuple):
@@ -96,6 +102,8 @@ class _Checker:
 
     @cached_property
     def _sentences(self) -> list[Sentence]:
+        from keet.explanation.sentences import sentences
+
         return list(sentences(self._text))
 
     def check(self) -> tuple[list[Verified], list[Stray]]:
@@ -120,6 +128,8 @@ class _Checker:
         ]
 
     def _sentence(self, number: SaidNumber) -> Sentence:
+        from keet.explanation.sentences import Sentence
+
         around = (s for s in self._sentences if s.start <= number.start < s.end)
         return next(around, Sentence(self._text, 0))
 
@@ -139,12 +149,15 @@ class _Checker:
 
     def _direct(self, number: SaidNumber) -> Verified | None:
         allowed = self._allowed(number)
-        # Most evidence is of another kind, which its unit alone tells.
+        # Most evidence is of another kind, which its unit alone tells, or of another size.
         readings = {unit: [*amounts(number, unit)] for unit in {p.unit for p in allowed}}
+        sizes = {unit: _sizes(known, number) for unit, known in readings.items() if known}
         found = [
             piece.id
             for piece in allowed
-            if (known := readings[piece.unit]) and self._is(number, piece, known)
+            if (size := sizes.get(piece.unit))
+            and size[0] <= abs(piece.value) <= size[1]
+            and self._is(number, piece, readings[piece.unit])
         ]
         if found or self._is_fact(number):
             return Verified(number, tuple(found))
@@ -157,7 +170,7 @@ class _Checker:
         ):
             return True
         # "3.2 % lower" for a change of -3.2 %: the word is the sign.
-        if piece.value < 0 and number.value > 0 and _CHANGE.search(self._sentence(number).text):
+        if piece.value < 0 and number.value > 0 and re.search(_CHANGE, self._sentence(number).text):
             return is_any(readings, -piece.value, number)
         return False
 
@@ -205,6 +218,15 @@ class _Checker:
         return min(alike, key=lambda p: _distance(number.value, p.value), default=None)
 
 
+def _sizes(readings: Sequence[Amount], number: SaidNumber) -> tuple[float, float]:
+    """Between which a value must lie, sign aside, to be the number: a little more than that."""
+    most = max(abs(value) + half for value, half in readings)
+    if number.bound or not math.isfinite(most):
+        return 0.0, math.inf
+    least = min(abs(value) - half for value, half in readings)
+    return least - _MARGIN * most, most + _MARGIN * most
+
+
 def _distance(said: float, measured: float) -> float:
     if said <= 0 or not math.isfinite(measured) or measured <= 0:
         return math.inf
@@ -239,12 +261,12 @@ def _results(
     if not same_kind(first.unit, second.unit) or not math.isfinite(a) or not math.isfinite(b):
         return
     if number.unit in ("x", "", "%") and b:
-        if _RATIO.search(words) or number.unit == "x":
+        if re.search(_RATIO, words) or number.unit == "x":
             yield Quantity(a / b, "x")
-        if number.unit == "%" and _CHANGE.search(words):
+        if number.unit == "%" and re.search(_CHANGE, words):
             yield Quantity((a - b) / b, "x")
-    if _CHANGE.search(words):
+    if re.search(_CHANGE, words):
         yield Quantity(a - b, "point" if first.unit == "%" else first.unit)
         yield Quantity(a - b, first.unit)
-    if _SUM.search(words):
+    if re.search(_SUM, words):
         yield Quantity(a + b, first.unit)

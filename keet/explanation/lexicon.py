@@ -14,6 +14,8 @@ STALL_SHARE = "stall_share:"
 TIME_SHARE = "time_share"
 L1_ELAPSED = "l1_over_elapsed"
 """L1's share of its peak over the elapsed cycles, where ncu has that over the active ones alone."""
+ROOFLINE = "roofline:"
+"""Before the id of a ceiling of `keet roofline`: the share of its peak."""
 NCU_NAME = "ncu:"
 """Before a metric name of ncu's own, which the catalog need not know."""
 
@@ -57,6 +59,8 @@ class _Entry(NamedTuple):
     verb: bool = False
     weak: bool = False
     part: bool = False
+    spelled: str = ""
+    """Where set, only this spelling is meant: `Wait`, not `wait`."""
 
 
 class Term(NamedTuple):
@@ -118,9 +122,9 @@ def _at(text: str, tokens: list[_Token], index: int) -> Term | None:
     for count in range(min(_longest(), _run(text, tokens, index)), 0, -1):
         entry = _entries().get(tuple(t.word for t in tokens[index : index + count]))
         end = tokens[index + count - 1].end
-        if entry is not None and _is_meant(
-            entry, text[max(0, token.start - 24) : token.start], text[end:]
-        ):
+        if entry is None or entry.spelled not in ("", text[token.start : end]):
+            continue
+        if _is_meant(entry, text[max(0, token.start - 24) : token.start], text[end:]):
             return Term(token.start, end, entry, count)
     return None
 
@@ -188,8 +192,11 @@ def _catalog_phrases() -> Iterator[tuple[tuple[str, ...], str]]:
 def _unit_phrases() -> Iterator[tuple[tuple[str, ...], str]]:
     """What keet calls the share of a unit's peak: `L1 data stage (LSU) busy`."""
     for unit in hardware_units().values():
+        label = words_of(unit.label)
         for spec in filter(None, map(metric_named, unit.share_of_peak)):
-            yield words_of(f"{unit.label} busy"), spec.id
+            yield (*label, "busy"), spec.id
+            if len(label) > 1:  # `L1 data stage (LSU) is 65% busy`
+                yield label, spec.id
 
 
 def _stall_phrases() -> Iterator[tuple[tuple[str, ...], _Entry]]:
@@ -201,6 +208,8 @@ def _stall_phrases() -> Iterator[tuple[tuple[str, ...], _Entry]]:
         forms = [("stall", *label), (*label, "stall"), ("stalled", "on", *label)]
         if len(label) > 1:
             forms.append(label)
+        else:
+            yield label, entry._replace(weak=True, spelled=stall.label)
         yield from ((form, entry) for form in forms)
 
 

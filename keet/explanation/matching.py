@@ -41,16 +41,18 @@ def is_any(readings: Iterable[Amount], measured: Number, number: SaidNumber) -> 
     """Whether the number is that value in one of its readings, which `amounts` gives."""
     if not math.isfinite(measured):
         return False
-    return any(_close(value, half, measured, number) for value, half in readings)
-
-
-def _close(value: float, half: float, measured: float, number: SaidNumber) -> bool:
-    slack = half + _NOISE * max(abs(value), abs(measured))
-    if number.bound == "above":
-        return measured >= value - slack
-    if number.bound == "below":
-        return measured <= value + slack
-    return abs(value - measured) <= slack
+    bound = number.bound
+    for value, half in readings:  # no calls in here: each number meets all evidence of its launch
+        slack = half + _NOISE * max(abs(value), abs(measured))
+        if bound is None:
+            close = abs(value - measured) <= slack
+        elif bound == "above":
+            close = measured >= value - slack
+        else:
+            close = measured <= value + slack
+        if close:
+            return True
+    return False
 
 
 def is_near(number: SaidNumber, quantity: Quantity) -> bool:

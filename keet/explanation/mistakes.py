@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.catalog import metrics
-from keet.explanation.binding import Claim
+from keet.explanation.binding import Claim, Place
 from keet.explanation.matching import agrees, amounts
 from keet.explanation.numbers import SaidNumber
 from keet.explanation.readings import Facts, Reading
@@ -96,8 +96,8 @@ def _other_line(
         for spot in hotspots.spots if hotspots else ():
             if spot.location is None:
                 continue
-            where = (spot.location.file, spot.location.line)
-            for found in facts.read_line(ids, launch, *where):
+            where = Place(0, 0, spot.location.file, spot.location.line)
+            for found in facts.read_line(ids, launch, where):
                 if found.label == readings[0].label and agrees(claim.number, found.quantity):
                     return f"{claim.number.text} is that of {found.line}"
     return None

@@ -50,7 +50,7 @@ _NO_CLAIM = re.compile(
         |[kKMGT]?i?B\b|[a-z]*\s?(?:sector|sample|wavefront|request|thread|block|warp|cycle|byte|inst
         |register|wave|conflict|load|store|flop|point|of\b|per\b))))*
     | \b[A-Z][A-Z0-9]+(?:\.[A-Za-z0-9]+)+                      # LDS.128
-    | \b[Ll]ines?\s+\d+(?:\s*(?:[-–,]|to|and)\s*\d+)*
+    | \b[Ll]ines?\s+\d++(?!\.\d|\s?%)(?:\s*(?:[-–,]|to|and)\s*\d+)*
     | \b[Ll]aunch(?:es)?\s+\#?\d+(?:\s*(?:[-–,]|to|and)\s*\#?\d+)*(?![\w.,]*\s*(?:%|us|ms|ns))
     | \#\d+
     | \b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)? | \b\d+:\d+(?::\d+)?\b
@@ -72,6 +72,7 @@ _NUMBER = re.compile(
 )
 _STARTS = "0123456789.+-−"
 """Of a number, besides the digits of other scripts."""
+_NO_GROUPING = str.maketrans("", "", ",_\u202f")
 _DIGIT = re.compile(r"\d")
 _SIZE = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
 _SHAPE = re.compile(
@@ -93,7 +94,7 @@ _BELOW = re.compile(
     r"|shorter than)\s+(?:the\s+)?|(?:<=?|≤)\s?)\Z",
     re.IGNORECASE,
 )
-_JOINED = re.compile(r"\s*(?:,\s*(?:and|or)?|and|or|to|-|–|/|vs\.?|versus)\s*\Z")
+_JOINED = re.compile(r"\s*(?:,\s*(?:and|or)?|and|or|to|of|-|–|/|vs\.?|versus)\s*\Z")
 _UNIT_BEFORE = re.compile(r"[|\t]\s*(\S{1,16})\s*[|\t]\s*\Z|\s{2,}(\S{1,16})\s{2,}\Z")
 
 
@@ -198,7 +199,7 @@ def _number_at(text: str, masked: str, position: int) -> SaidNumber | None:
 
 def _said(text: str, match: re.Match[str], written: str, end: int, power: int) -> SaidNumber:
     whole, fraction = match["whole"] or "0", match["fraction"] or ""
-    digits = Decimal(re.sub(r"[,_\u202f]", "", whole) + fraction)
+    digits = Decimal(whole.translate(_NO_GROUPING) + fraction)
     exponent = int((match["exp"] or "e0")[1:]) if len(match["exp"] or "") < 6 else 0
     before = text[max(0, match.start() - 24) : match.start()]
     places = -len(fraction.removeprefix("."))

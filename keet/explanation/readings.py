@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import NamedTuple
 
-from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
+from keet.analysis.hotspots import Grouping, Hotspots, Spot, find_hotspots
 from keet.analysis.view import View
 from keet.catalog import metric_named, metric_with_id, stalls
-from keet.explanation.lexicon import L1_ELAPSED, NCU_NAME, STALL_SHARE, TIME_SHARE
+from keet.explanation.binding import NO_LINE, Place
+from keet.explanation.lexicon import L1_ELAPSED, NCU_NAME, ROOFLINE, STALL_SHARE, TIME_SHARE
 from keet.profile import Absent, Launch
 from keet.units import Quantity, format_number
 
@@ -27,6 +28,12 @@ _SHARED = {
     "instruction": "executed",
 }
 """What a source line can have a share of, and the column of its row."""
+
+
+def has_column(of: str) -> bool:
+    """Whether each line's share of it can be read off the report: such a share is held to that,
+    whatever a finding says of the line."""
+    return of == "samples" or of.rstrip("s") in _SHARED
 
 
 class Reading(NamedTuple):
@@ -55,8 +62,8 @@ class Facts:
 
     def __init__(self, launches: Sequence[Launch]) -> None:
         self.launches = tuple(launches)
-        self._hotspots: dict[int, Hotspots | None] = {}
-        self._read: dict[tuple[str, int], list[Reading]] = {}
+        self._hotspots: dict[tuple[Launch, Grouping], Hotspots | None] = {}
+        self._read: dict[tuple[str, Launch], list[Reading]] = {}
 
     def read(
         self, reading_ids: Iterable[str], launch: Launch, *, complement: bool = False
@@ -66,7 +73,7 @@ class Facts:
         return [_complement(reading) for reading in found] if complement else found
 
     def _cached(self, reading_id: str, launch: Launch) -> list[Reading]:
-        key = (reading_id, launch.id)
+        key = (reading_id, launch)
         if key not in self._read:
             found = self._one(reading_id, launch)
             self._read[key] = [r for r in found if math.isfinite(r.quantity.value)]
@@ -79,6 +86,8 @@ class Facts:
             yield from _l1_over_elapsed(launch)
         elif reading_id.startswith(STALL_SHARE):
             yield from _stall_shares(launch, reading_id.removeprefix(STALL_SHARE))
+        elif reading_id.startswith(ROOFLINE):
+            yield from _roofline_share(launch, reading_id.removeprefix(ROOFLINE))
         elif reading_id.startswith(NCU_NAME):
             yield from _named(launch, reading_id.removeprefix(NCU_NAME))
         else:
@@ -95,24 +104,24 @@ class Facts:
         times = [found.value for x in self.launches if (found := x.get("duration"))]
         return Quantity(sum(times), "ns") if len(times) > 1 else None
 
-    def line(self, launch: Launch, file: str | None, line: int) -> Spot | None:
-        """The row of a source line, by any ending of its path; `None` where it has no samples."""
-        hotspots = self.hotspots(launch)
-        for spot in hotspots.spots if hotspots else ():
-            where = spot.location
-            if where and where.line == line and (file is None or _same_file(where.file, file)):
-                return spot
-        return None
+    def spot(self, launch: Launch, place: Place) -> Spot | None:
+        """The row of a place; `None` where it has no samples."""
+        hotspots = self.hotspots(launch, _grouping(place))
+        starts = _starts(launch) if place.offset is not None else ()
+        found = (s for s in (hotspots.spots if hotspots else ()) if _is_at(s, place, starts))
+        return next(found, None)
 
-    def hotspots(self, launch: Launch) -> Hotspots | None:
-        if launch.id not in self._hotspots:
-            found = find_hotspots(launch, "line") if launch.locations else None
-            self._hotspots[launch.id] = None if isinstance(found, Absent) else found
-        return self._hotspots[launch.id]
+    def hotspots(self, launch: Launch, by: Grouping = "line") -> Hotspots | None:
+        key = launch, by
+        if key not in self._hotspots:
+            found = find_hotspots(launch, by) if launch.locations or by != "line" else None
+            self._hotspots[key] = None if isinstance(found, Absent) else found
+        return self._hotspots[key]
 
-    def read_share(self, of: str, launch: Launch, file: str | None, line: int) -> list[Reading]:
+    def read_share(self, of: str, launch: Launch, place: Place) -> list[Reading]:
         """A source line's share of what `of` names, such as `excess sectors`."""
-        hotspots, spot = self.hotspots(launch), self.line(launch, file, line)
+        hotspots = self.hotspots(launch, _grouping(place))
+        spot = self.spot(launch, place)
         column = next((name for words, name in _SHARED.items() if of.startswith(words)), None)
         if hotspots is None or spot is None or column is None:
             return []
@@ -121,23 +130,20 @@ class Facts:
         if part is None or not whole:
             return []
         share = Quantity(100 * part / whole, "%")
-        return [Reading(f"Share of the {of}", share, None, launch.id, _place(file, line))]
+        return [Reading(f"Share of the {of}", share, None, launch.id, _name(place))]
 
-    def read_line(
-        self, reading_ids: Iterable[str], launch: Launch, file: str | None, line: int
-    ) -> list[Reading]:
+    def read_line(self, reading_ids: Iterable[str], launch: Launch, place: Place) -> list[Reading]:
         """What a source line has for those ids, its share of the samples first."""
-        hotspots = self.hotspots(launch)
+        hotspots = self.hotspots(launch, _grouping(place))
         if hotspots is None:
             return []
-        place = _place(file, line)
-        spot = self.line(launch, file, line)
+        name, spot = _name(place), self.spot(launch, place)
         if spot is None:
             none = Quantity(0.0, "%")
-            return [Reading(f"Share of the {hotspots.ranked_by}", none, None, launch.id, place)]
+            return [Reading(f"Share of the {hotspots.ranked_by}", none, None, launch.id, name)]
         reasons = [r.removeprefix(STALL_SHARE) for r in reading_ids if r.startswith(STALL_SHARE)]
         read = _line_stalls(spot, hotspots, reasons) if reasons else _line_costs(spot, hotspots)
-        return [Reading(label, value, None, launch.id, place) for label, value in read]
+        return [Reading(label, value, None, launch.id, name) for label, value in read]
 
 
 def with_sum(readings: Sequence[Reading]) -> list[Reading]:
@@ -157,8 +163,32 @@ def with_sum(readings: Sequence[Reading]) -> list[Reading]:
     return [*readings, *sums]
 
 
-def _place(file: str | None, line: int) -> str:
-    return f"{PurePath(file).name}:{line}" if file else f"line {line}"
+def _grouping(place: Place) -> Grouping:
+    return "line" if place.offset is None else "instruction"
+
+
+def _starts(launch: Launch) -> list[int]:
+    """Where the launch's functions begin: offsets are counted from there."""
+    found = launch.instances("launch__function_pcs")
+    return [int(pc) for pc in found.values if isinstance(pc, int | float)] if found else []
+
+
+def _is_at(spot: Spot, place: Place, starts: Iterable[int]) -> bool:
+    """Any ending of a path will do for a file."""
+    where, address = spot.location, spot.address
+    if place.offset is not None and address is not None:
+        return address - max((pc for pc in starts if pc <= address), default=0) == place.offset
+    if where is None or place.line == NO_LINE:
+        return where is None and place.line == NO_LINE
+    return where.line == place.line and (place.file is None or _same_file(where.file, place.file))
+
+
+def _name(place: Place) -> str:
+    if place.offset is not None:
+        return f"{place.offset:#06x}"
+    if place.line == NO_LINE:
+        return "code without a source line"
+    return f"{PurePath(place.file).name}:{place.line}" if place.file else f"line {place.line}"
 
 
 def _same_file(path: str, said: str) -> bool:
@@ -186,6 +216,15 @@ def _l1_over_elapsed(launch: Launch) -> Iterator[Reading]:
     if busy and active and elapsed and elapsed.value:
         share = Quantity(busy.value * active.value / elapsed.value, "%")
         yield Reading("L1/TEX Cache Throughput (elapsed)", share, None, launch.id)
+
+
+def _roofline_share(launch: Launch, ceiling_id: str) -> Iterator[Reading]:
+    from keet.analysis.roofline import find_roofline
+
+    for ceiling in find_roofline(launch).ceilings:
+        if ceiling.id == ceiling_id:
+            share = Quantity(ceiling.reached.value, "%")
+            yield Reading(ceiling.reached.label, share, None, launch.id)
 
 
 def _of_launch(launch: Launch, metric_id: str) -> int | None:

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from keet.explanation.checked import Check, CheckedSentence, Verdict
 from keet.explanation.matching import agrees
 from keet.explanation.numbers import SaidNumber
 from keet.explanation.readings import Reading
 from keet.explanation.run_facts import Kind, RunSubjects, Subject, run_subjects
 from keet.explanation.sentences import Sentence
-from keet.explanation.verify import NOT_MEASURED, Check, CheckedSentence, Verdict
+from keet.explanation.verify import NOT_MEASURED
 from keet.profile import Profile
 
 _RUN = re.compile(

@@ -17,6 +17,10 @@ _ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|c
 
 _LAYOUT = re.compile(r"\S {2,}\S|[\u2500-\u259f]|^[→•▸]")
 """Columns and bars: what a program laid out in rows."""
+_TITLE = re.compile(r"#\d+ \S")
+"""How keet begins what it prints of a launch."""
+_CHANGE = re.compile(r"\d\S*(?: [^\W\d]\S*)? →(?: \S*\d|\s*$)")
+"""A row of `keet diff`: `Registers Per Thread 16 → 26`."""
 _SHORT_LINE = 40
 """A shorter line is not one that was wrapped."""
 _LONGEST = 1000
@@ -35,26 +39,33 @@ class Sentence(NamedTuple):
 def sentences(text: str) -> Iterator[Sentence]:
     """What holds together; fenced code is left out."""
     without_code = _FENCE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    width = max(map(len, text.splitlines()), default=0)
     for start, end in _pieces(without_code, _BLOCK, 0, len(text)):
-        for top, bottom in _paragraphs(without_code, start, end):
+        for top, bottom in _paragraphs(without_code, start, end, width):
             for first, last in _pieces(without_code, _END, top, bottom):
                 yield from _trimmed(text, without_code, first, last)
 
 
-def _paragraphs(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _paragraphs(text: str, start: int, end: int, width: int) -> Iterator[tuple[int, int]]:
     """Lines that a wrapped paragraph may have; rows of a layout stand for themselves."""
     begin = place = start
     before: str | None = None
     for line in text[start:end].splitlines(keepends=True):
-        if before is not None and not _goes_on(before, line):
+        if before is not None and not _goes_on(before, line, width):
             yield begin, place
             begin = place
         before, place = line, place + len(line)
     yield begin, end
 
 
-def _goes_on(before: str, line: str) -> bool:
+def _goes_on(before: str, line: str, width: int) -> bool:
     indents = [len(part) - len(part.lstrip()) for part in (before, line)]
+    if _TITLE.match(before):
+        return False
+    if _CHANGE.search(before) or _CHANGE.search(line):
+        # A wrapped row was cut where the next word did not fit.
+        size = len(before.rstrip())
+        return size >= _SHORT_LINE and size + len((line.split() or [""])[0]) >= width
     laid_out = any(_LAYOUT.search(part.strip()) for part in (before, line))
     return indents[0] >= indents[1] - 4 and not laid_out and len(before.rstrip()) >= _SHORT_LINE
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 _SYMBOLS = {
     "ns": ("nsec", "nsecond", "nseconds", "nanosecond", "nanoseconds"),
@@ -92,15 +93,21 @@ _PER = {
 }
 
 
-def _choice(words: dict[str, str] | dict[str, int]) -> str:
-    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+def _spelled(words: Mapping[str, str]) -> str:
+    """What may be one of these words. One pattern of them all takes long to compile, so that plain
+    words are looked up afterwards."""
+    composed = [word for word in words if not word.isalpha()]
+    longest_first = sorted(composed, key=len, reverse=True)
+    return "|".join([*map(re.escape, longest_first), r"\w+"])
 
 
 _SCALE = re.compile(r"\s?(million|billion|thousand|trillion|bn|[kKMGT])(?![\w/])")
-_RATE = re.compile(rf"[\s-]?({_choice(_RATES)})(?!\w)")
-_HEAD = re.compile(rf"[\s\u00a0\u202f]?({_choice(_SPELLINGS)})(?![\w])")
+_RATE = re.compile(r"[\s-]?([KMGT](?:FL)?OPS)(?!\w)")
+_HEAD = re.compile(rf"[\s\u00a0\u202f]?({_spelled(_SPELLINGS)})(?![\w])")
 _SYMBOL = re.compile(r"[\s\u00a0\u202f]?(% points|%-points|%)")
-_DENOMINATOR = re.compile(rf"(?:\s?/\s?|\s+(?:per|a|an|each)\s+)({_choice(_PER)})(?![\w/])")
+_WRAPPED = re.compile(r"\n\s+([nuµm]?s|[kKMGT]?i?B)(?![\w])")
+"""In a row of a table that was cut before the unit; no noun, with which another row may begin."""
+_DENOMINATOR = re.compile(rf"(?:\s?/\s?|\s+(?:per|a|an|each)\s+)({_spelled(_PER)})(?![\w/])")
 _NOUN_BETWEEN = re.compile(
     r"\s(?:warp|thread|memory|bank|active|eligible|excess(?:ive)?|executed)(?=\s)"
 )
@@ -113,13 +120,18 @@ def unit_at(text: str, position: int) -> tuple[str, int, int]:
         power, start = _SCALES[scale[1]], scale.end()
     if rate := _RATE.match(text, start):
         return _RATES[rate[1]], rate.end(), power
-    head = _SYMBOL.match(text, start) or _HEAD.match(text, start)
+    head = _SYMBOL.match(text, start) or _head_at(text, start) or _WRAPPED.match(text, start)
     if head is None:
         between = _NOUN_BETWEEN.match(text, start)
-        head = _HEAD.match(text, between.end()) if between else None
+        head = _head_at(text, between.end()) if between else None
     if head is None:
         return "", start, power
     unit, end = _SPELLINGS[head[1]], head.end()
-    while part := _DENOMINATOR.match(text, end):
+    while (part := _DENOMINATOR.match(text, end)) and part[1] in _PER:
         unit, end = f"{unit}/{_PER[part[1]]}", part.end()
     return unit, end, power
+
+
+def _head_at(text: str, position: int) -> re.Match[str] | None:
+    found = _HEAD.match(text, position)
+    return found if found and found[1] in _SPELLINGS else None

@@ -9,21 +9,30 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
-from typing import NamedTuple
 
 from keet.catalog import metric_named, metric_with_id
-from keet.explanation.binding import Claim, LaunchName, bind, find_launches, wordlike_files
-from keet.explanation.comparing import compared, is_object
+from keet.explanation.binding import (
+    Claim,
+    bind,
+    find_places,
+    names_tightly,
+    row_place,
+    wordlike_files,
+)
+from keet.explanation.checked import Check, CheckedSentence, Verdict
+from keet.explanation.comparing import compared
+from keet.explanation.known import Knowledge, surroundings
 from keet.explanation.lexicon import NCU_NAME, STALL_SHARE, TIME_SHARE, Term
-from keet.explanation.matching import agrees, fits, same_kind
+from keet.explanation.matching import agrees, fits
 from keet.explanation.mistakes import explain_mistake, same_value
 from keet.explanation.numbers import SaidNumber, find_numbers
+from keet.explanation.passages import without_asides, without_quotes
 from keet.explanation.readings import Facts, Reading, with_sum
 from keet.explanation.sentences import Sentence, sentences
+from keet.explanation.shares import shares, unknown_sides
 from keet.explanation.spelled import spelled_numbers
+from keet.explanation.topics import Topics
 from keet.profile import Launch
-from keet.units import Quantity
 
 NOT_MEASURED = re.compile(
     r"\b(?:would|could|should|might|may|can|expect\w*|estimat\w*|if|ideal(?:ly)?|target|goal"
@@ -38,15 +47,12 @@ _CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
 _ALLOCATED = ("shared_memory", "device_")
 """Sizes that people give in units of 1024 bytes and call KB."""
 _TOGETHER = re.compile(
-    r"\b(?:in all|total|altogether|together|combined|in sum|all launches)\b", re.I
+    r"\b(?:in all|total|altogether|together|combined|in sum|all launches|\d+ launches of)\b", re.I
 )
 
 
 _LOADS = re.compile(r"\b(?:loads?|loading|reads?|reading)\b", re.IGNORECASE)
 _STORES = re.compile(r"\b(?:stores?|storing|writes?|writing)\b", re.IGNORECASE)
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
-
-
 _NO_WHOLE = (
     "time",
     "sample",
@@ -63,63 +69,63 @@ _NO_WHOLE = (
 _SHARE_OF = re.compile(r"\s*of\s+(?:(?:the|all|its)\s+)?(\w+(?:\s\w+)?)")
 
 
-class Verdict(StrEnum):
-    CONFIRMED = "confirmed"
-    CONTRADICTED = "contradicted"
-    NOT_FOUND = "not_found"
-
-
-class Check(NamedTuple):
-    """One number of the text, and what the report says to it."""
-
-    number: SaidNumber
-    """Its place is that in the whole text."""
-    verdict: Verdict
-    reading: Reading | None
-    """What it was held against."""
-    reason: str
-
-
-class CheckedSentence(NamedTuple):
-    sentence: Sentence
-    checks: tuple[Check, ...]
-
-
 def verify_text(
-    text: str, launches: Sequence[Launch], everything: Sequence[Launch] | None = None
+    text: str,
+    launches: Sequence[Launch],
+    everything: Sequence[Launch] | None = None,
+    known: Knowledge | None = None,
+    *,
+    both_sides: bool = False,
 ) -> list[CheckedSentence]:
     """Check every number of `text` against those launches, sentence by sentence.
 
-    `everything` is the whole report, where `launches` is a choice: a number of a launch that was
-    not chosen is then said to be that.
+    `everything` is the whole report (or both reports of a comparison), where `launches` is a
+    choice: a number of a launch that was not chosen is then said to be that. `known` are the
+    numbers that keet itself computes. `both_sides`: all that the text compares is there, so that a
+    number before or behind an arrow can be wrong.
     """
-    verifier = _Verifier(text, launches, everything or launches)
-    return [verifier.sentence(sentence) for sentence in sentences(text)]
+    verifier = _Verifier(text, launches, everything or launches, known or Knowledge())
+    found = [verifier.sentence(sentence) for sentence in verifier.sentences()]
+    return found if both_sides else list(map(unknown_sides, found))
 
 
 class _Verifier:
-    def __init__(self, text: str, launches: Sequence[Launch], everything: Sequence[Launch]) -> None:
+    def __init__(
+        self,
+        text: str,
+        launches: Sequence[Launch],
+        everything: Sequence[Launch],
+        known: Knowledge,
+    ) -> None:
         self._text = text
         self._launches = tuple(launches)
         self._everything = tuple(everything)
+        self._computed = known
         self._facts = Facts(everything)
         self._files = wordlike_files(everything)
-        written = find_numbers(self._without_files(text), _names(everything))
-        self._numbers = sorted([*written, *spelled_numbers(text)], key=lambda number: number.start)
-        self._topic: LaunchName | None = None
-        """What the text spoke of last: `it` in the next sentence."""
-        self._previous: Sentence | None = None
+        self._unquoted = without_quotes(text, everything, self._files)
+        plain = without_asides(self._unquoted)
+        written = find_numbers(self._without_files(plain), _names(everything))
+        self._numbers = sorted([*written, *spelled_numbers(plain)], key=lambda number: number.start)
+        self._topics = Topics(text, everything)
+
+    def sentences(self) -> Iterator[Sentence]:
+        """A semicolon in quoted code ends no sentence."""
+        for start, end in ((each.start, each.end) for each in sentences(self._unquoted)):
+            yield Sentence(self._text[start:end], start)
 
     def sentence(self, sentence: Sentence) -> CheckedSentence:
-        self._forget(sentence)
+        self._topics.enter(sentence)
         here = [
             n._replace(start=n.start - sentence.start, end=n.end - sentence.start)
             for n in self._numbers_of(sentence)
         ]
         claims = bind(sentence, here, self._everything, self._files)
+        places = find_places(sentence.text, self._files)
+        self._topics.rows(sentence, row_place(sentence.text, places))
         found = shares([self._check(claim, claims) for claim in claims], sentence.text)
         checks = tuple(self._in_text(check, sentence) for check in found)
-        self._topic = self._spoken_of(sentence.text) or self._topic
+        self._topics.leave(sentence)
         return CheckedSentence(sentence, checks)
 
     def _without_files(self, text: str) -> str:
@@ -128,26 +134,10 @@ class _Verifier:
             text = re.sub(rf"\b{name}:\d+", lambda match: "_" * len(match[0]), text)
         return text
 
-    def _spoken_of(self, text: str) -> LaunchName | None:
-        """What the sentence is about; not what it compares that with."""
-        names = find_launches(text, self._everything)
-        subjects = [name for name in names if not is_object(text, name)]
-        launches = dict.fromkeys(launch for name in subjects for launch in name.launches)
-        return names[0]._replace(launches=tuple(launches)) if launches else None
-
     def _numbers_of(self, sentence: Sentence) -> Sequence[SaidNumber]:
         first = bisect_left(self._numbers, sentence.start, key=lambda number: number.start)
         last = bisect_left(self._numbers, sentence.end, key=lambda number: number.start)
         return self._numbers[first:last]
-
-    def _forget(self, sentence: Sentence) -> None:
-        """A new paragraph is about all launches again, unless a heading says which."""
-        before = self._previous
-        self._previous = sentence
-        if before is None or not _BLANK_LINE.search(self._text[before.end : sentence.start]):
-            return
-        if not (before.text.startswith("#") or before.text.endswith(":")):
-            self._topic = None
 
     def _in_text(self, check: Check, sentence: Sentence) -> Check:
         number = check.number
@@ -158,17 +148,34 @@ class _Verifier:
 
     def _subjects(self, claim: Claim) -> tuple[Launch, ...]:
         """The launches that a claim is about; all that were chosen, where it names none."""
-        named = claim.subject or self._topic
-        return named.launches if named else self._launches
+        return claim.subject.launches if claim.subject else self._spoken_of
 
-    def _topics(self) -> tuple[Launch, ...]:
-        return self._topic.launches if self._topic else self._launches
+    @property
+    def _spoken_of(self) -> tuple[Launch, ...]:
+        return self._topics.launches or self._launches
 
     def _check(self, claim: Claim, claims: Sequence[Claim]) -> Check:
-        number = claim.number
-        if number.shape:
+        """By the names in the text, then by what keet computes."""
+        if claim.number.shape:
             return self._shape(claim)
-        if (ratio := compared(claim, self._facts, self._topics())) is not None:
+        found = self._by_names(claim, claims)
+        if found.verdict is Verdict.CONFIRMED or self._computed.is_empty:
+            return found
+        around = surroundings(
+            claim.sentence.text,
+            claim.number,
+            [each.number for each in claims],
+            self._topics.rows_of(claim),
+        )
+        exact = found.verdict is Verdict.CONTRADICTED and names_tightly(claim)
+        reading = self._computed.find(claim.number, around, self._subjects(claim), exact=exact)
+        if reading is None:
+            return found
+        return Check(claim.number, Verdict.CONFIRMED, reading, str(reading))
+
+    def _by_names(self, claim: Claim, claims: Sequence[Claim]) -> Check:
+        number = claim.number
+        if (ratio := compared(claim, self._facts, self._spoken_of)) is not None:
             return Check(number, Verdict(ratio.verdict), ratio.reading, ratio.reason)
         readings = list(self._readings(claim))
         fitting = [reading for reading in readings if _agrees(number, reading)]
@@ -213,10 +220,10 @@ class _Verifier:
             return None
         of = _SHARE_OF.match(claim.sentence.text, number.end)
         if number.unit == "%" and of and not of[1].startswith(_NO_WHOLE):
-            return self._facts.read_share(" ".join(of[1].split()), launch, place.file, place.line)
+            return self._facts.read_share(" ".join(of[1].split()), launch, place)
         if not _about_lines(ids):
             return None
-        return self._facts.read_line(ids, launch, place.file, place.line)
+        return self._facts.read_line(ids, launch, place)
 
     def _wrong_unit(self, claim: Claim) -> Check | None:
         """The name right before the number is one that is never given in that unit."""
@@ -278,34 +285,6 @@ def _fits_one(claim: Claim, likeliest: Reading, fitting: Sequence[Reading]) -> C
         reason = f"the text does not say clearly what it is; {likeliest}; {fitting[0]}"
         return Check(claim.number, Verdict.NOT_FOUND, None, reason)
     return Check(claim.number, Verdict.CONFIRMED, fitting[0], str(fitting[0]))
-
-
-def shares(checks: list[Check], text: str) -> list[Check]:
-    """`8 of 32 MB (25 %)`, `94 % of the total`: the share that two numbers beside it give."""
-    known = [c.reading for c in checks if c.verdict is Verdict.CONFIRMED and c.reading]
-    return [_as_share(check, known, text) for check in checks]
-
-
-def _as_share(check: Check, known: Sequence[Reading], text: str) -> Check:
-    number = check.number
-    behind = re.match(r"\s*(?:of\b|\))", text[number.end :])
-    if check.verdict is not Verdict.NOT_FOUND or number.unit != "%" or not behind:
-        return check
-    for part in known:
-        for whole in known:
-            share = _share(part, whole)
-            if share and agrees(number, share.quantity):
-                return Check(number, Verdict.CONFIRMED, share, str(share))
-    return check
-
-
-def _share(part: Reading, whole: Reading) -> Reading | None:
-    if part.label == whole.label or not same_kind(part.quantity.unit, whole.quantity.unit):
-        return None
-    if not whole.quantity.value or part.quantity.unit == "%":
-        return None
-    value = Quantity(100 * part.quantity.value / whole.quantity.value, "%")
-    return Reading(f"{part.label} over {whole.label}", value, None, part.launch)
 
 
 def _names(launches: Sequence[Launch]) -> list[str]:

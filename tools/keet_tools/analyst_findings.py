@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from keet.analysis.findings import Finding, Place
+from keet.explanation.account_rows import account_rows
 from keet.explanation.analyst import LaunchExplanation, forecast_text
+from keet.explanation.matching import agrees
+from keet.explanation.notes import Note
+from keet.explanation.numbers import find_numbers
 from keet.units import Quantity
 from keet_tools.case import Answer, Case
 from keet_tools.telling import Telling, one_page, place_name, quote_prose, shorten
@@ -14,6 +18,9 @@ from keet_tools.telling import Telling, one_page, place_name, quote_prose, short
 _SIZE = 3
 _TEXT = 300
 _HEADLINE = 400
+ACCOUNT = "where the time goes"
+_ROWS = 6
+"""Parts of the time."""
 
 
 def analyst_findings(
@@ -79,10 +86,41 @@ def _place(each: LaunchExplanation, place: Place, say: Telling) -> str:
     return f"{place_name(place.where)} {say(share)} of {place.of}"
 
 
+def account_lines(each: LaunchExplanation, say: Telling) -> Iterator[str]:
+    """Where the time goes: outermost parts, and in brackets what is within each."""
+    if each.verdict.not_judged:
+        return
+    told: list[tuple[str, list[str]]] = []
+    for row in account_rows(each.view, each.account, _ROWS):
+        text = f"{row.label} {say(row.share)}"
+        if row.depth:
+            told[-1][1].append(text)
+        else:
+            told.append((text, []))
+    parts = [f"{text} ({', '.join(inner)})" if inner else text for text, inner in told]
+    if parts:
+        yield f"- {ACCOUNT}: {'; '.join(parts)}"
+    yield from (f"- {note_text(note, each, say)}" for note in each.notes)
+
+
+def note_text(note: Note, each: LaunchExplanation, say: Telling) -> str:
+    """With the id behind each number. Equal numbers are told apart by their order, which is that
+    of the evidence."""
+    text, left = note.text, list(note.evidence)
+    told: list[str] = []
+    end = 0
+    for number in find_numbers(text, (each.launch.kernel,)):
+        fitting = (n for n, p in enumerate(left) if agrees(number, Quantity(p.value, p.unit)))
+        place = next(fitting, None)
+        if place is not None:
+            told += [text[end : number.end], f" [{left[place].id}]"]
+            end, left = number.end, left[place + 1 :]
+    say.keep(note.evidence)
+    return "".join((*told, text[end:]))
+
+
 def _others(each: LaunchExplanation, say: Telling) -> Iterator[str]:
-    if each.folded:
-        symptoms = ", ".join(f"{symptom} by {cause}" for symptom, cause in each.folded)
-        yield f"- explained by another finding: {shorten(symptoms, _TEXT)}"
+    yield from account_lines(each, say)
     if each.healthy:
         notes = [say.with_ids(note.text, note.evidence, each.launch) for note in each.healthy]
         yield f"- healthy: {shorten('; '.join(notes), 400)}"

@@ -21,11 +21,13 @@ from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.grounding import check_grounding
 from keet.units import Quantity
 from keet_tools.case import Abstention, Answer, Case
-from keet_tools.telling import Telling, one_page, quote
+from keet_tools.telling import Telling, one_page, quote, shorten
 
 _SIZE = 9
 _REASONS, _KERNELS, _ATTRIBUTIONS = 3, 6, 7
 _MOST = 20
+_SAID = ("account.", "left.", "l2_slice_skew")
+"""Begin the names of numbers that a verdict may say besides the shares of peak."""
 _MOVED = math.log(1.05)
 """Less than a twentieth is what two runs of one program differ by."""
 
@@ -63,7 +65,7 @@ def _weight(pair: PairDifference) -> tuple[bool, float]:
     """The pair to tell of: on both sides, with the largest change."""
     timing = pair.timing
     longest = max(timing.before or 0.0, timing.after or 0.0)
-    return bool(pair.parts[0] and pair.parts[1]), abs(timing.saved) + longest / 1e6
+    return all(pair.weighed), abs(timing.saved) + longest / 1e6
 
 
 def _reasons(difference: Difference) -> Iterator[str]:
@@ -95,10 +97,17 @@ def _told(pair: PairDifference, say: Telling, *, show_source: bool) -> Iterator[
     yield f"{quote(pair.kernel, 80)} {_cited(pair_headline(pair), evidence, say)}"
     for each in pair.attribution[:_ATTRIBUTIONS]:
         yield _attribution(each if show_source else each._replace(code=""), say)
-    for side, parts in zip(("before", "after"), pair.parts, strict=True):
-        for part in parts[:2]:
-            yield f"{side}: {say.headline(part.told, 160)}"
+    for side, launches in zip(("before", "after"), pair.weighed, strict=True):
+        for weighed in launches[:2]:
+            yield f"{side}: {_verdict(weighed.explanation, say)}"
     yield _findings(pair)
+
+
+def _verdict(each: LaunchExplanation, say: Telling) -> str:
+    """It cites units, parts of the account, and what is left to gain."""
+    computed = (piece for piece in each.evidence if piece.metric.startswith(_SAID))
+    numbers = (*(ceiling.reached for ceiling in each.ceilings), *computed)
+    return _cited(shorten(each.verdict.headline, 160), numbers, say)
 
 
 def _attribution(each: Attribution, say: Telling) -> str:
@@ -124,8 +133,9 @@ def _findings(pair: PairDifference) -> str:
 
 def _typical(pair: PairDifference) -> _Pair | None:
     """The launches whose metrics are compared, where there is one a side."""
-    before, after = pair.parts
-    return _Pair(before[0].told, after[0].told) if len(before) == len(after) == 1 else None
+    before, after = pair.weighed
+    alone = len(before) == len(after) == 1
+    return _Pair(before[0].explanation, after[0].explanation) if alone else None
 
 
 def _moved(pair: _Pair) -> Iterator[tuple[float, MetricSpec]]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from keet.explanation.analyst import LaunchExplanation
+from keet.profile import shape_text
 from keet_tools.case import Answer, Case
 from keet_tools.telling import Telling, one_page, quote
 
 _SIZE = 6
+_PARTS = 2
+"""Of the time of a launch."""
 
 
 def list_launches(case: Case, report: int = 0, page: int = 1) -> Answer:
@@ -23,10 +26,16 @@ def _row(each: LaunchExplanation, say: Telling) -> str:
     launch = each.launch
     duration = each.view.get("duration")
     took = f" {say(duration)}" if duration else ""
-    shapes = f"grid {_shape(launch.grid)} block {_shape(launch.block)}"
+    shapes = f"grid {shape_text(launch.grid)} block {shape_text(launch.block)}"
     headline = say.headline(each, 150)
     what = f"#{launch.id} {quote(launch.kernel, 50)} {quote(shapes)}"
-    return f"{what}{took}{_run(each, say)}: {headline}"
+    return f"{what}{took}{_run(each, say)}: {headline}{_time(each, say)}"
+
+
+def _time(each: LaunchExplanation, say: Telling) -> str:
+    """The largest parts of the account."""
+    parts = [f"{say(part.share)} {part.label}" for part in each.account.leading(_PARTS)]
+    return f" Time: {'; '.join(parts)}." if parts else ""
 
 
 def _run(each: LaunchExplanation, say: Telling) -> str:
@@ -40,7 +49,3 @@ def _run(each: LaunchExplanation, say: Telling) -> str:
     if each.replay is None:
         return stands
     return f"{stands}; {say(each.replay.plain)} in the run, so the rest is of the replay alone"
-
-
-def _shape(shape: tuple[int, int, int] | None) -> str:
-    return "x".join(map(str, shape)) if shape else "unknown"

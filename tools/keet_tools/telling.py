@@ -43,6 +43,10 @@ class Telling:
                 text = f"{text[: number.end]} [{ids[0]}]{text[number.end :]}"
         return text
 
+    def keep(self, evidence: Iterable[Evidence]) -> None:
+        """Evidence of a text that has its ids already."""
+        self._said |= {piece.id: piece for piece in evidence}
+
     def headline(self, each: LaunchExplanation, limit: int) -> str:
         units = [ceiling.reached for ceiling in each.ceilings]
         return self.with_ids(shorten(each.verdict.headline, limit), units, each.launch)

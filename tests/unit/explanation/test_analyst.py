@@ -1,6 +1,7 @@
-"""Explanations of launches with odd numbers."""
+"""Explanations of whole reports, and of launches with odd numbers."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 
@@ -27,3 +28,29 @@ def test_an_odd_number_of_samples_is_no_crash(odd: float) -> None:
     profile = profile_with(smsp__pcsamp_sample_count=odd)
     told = explain(profile, profile.launches, 5)
     assert told.launches[0].findings == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["tour_full.ncu-rep", "tour_basic.ncu-rep", "metrics_only.ncu-rep"]
+)
+def test_every_number_of_an_explanation_has_evidence(
+    name: str, profile_of: Callable[[str], Profile]
+) -> None:
+    """Whatever the report lacks, each launch has an account that adds up and a first sentence."""
+    profile = profile_of(name)
+    told = explain(profile, profile.launches, 5, sass=False)
+    assert told.grounding.dropped == ()
+    assert {each.launch.id for each in told.launches} == {each.id for each in profile.launches}
+    for each in told.launches:
+        assert each.verdict.headline
+        shares = [part.share.value for part in each.account.parts]
+        assert sum(shares) == pytest.approx(100, abs=0.1)
+
+
+def test_findings_beyond_those_asked_for_are_left_out(
+    profile_of: Callable[[str], Profile],
+) -> None:
+    profile = profile_of("zoo.ncu-repz")
+    every, first = (explain(profile, profile.launches[:1], top, sass=False) for top in (5, 1))
+    assert len(every.launches[0].findings) > 1
+    assert first.launches[0].findings == every.launches[0].findings[:1]

@@ -1,0 +1,162 @@
+"""The account of a launch in a few rows: large parts with what is largest within them.
+
+The outermost rows add up to the launch's time, and so do the rows within a part, but for what is
+too small to be printed. Small parts are summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from keet.analysis.account import Account, Part
+from keet.analysis.view import View
+from keet.evidence import Evidence
+from keet.units import Quantity
+
+MOST_ROWS = 8
+_SMALL = 3.0
+"""Per cent of the time: outermost parts below it are summed."""
+_WITHIN = 3.0
+"""Per cent of the time: parts within another one below it are summed."""
+_OPENED = 10.0
+"""Per cent of the time from which a part is printed with what is within it."""
+_PRINTED = 0.5
+"""Per cent of the time: less would be printed as 0 %."""
+_ALMOST = 0.98
+"""Of a part: what is within it and has so much of it is not printed in a row of its own."""
+_NEARLY_ALL = 95.0
+_LONGEST = 60
+"""Characters of a label that two parts share."""
+_LATENCY = "waiting for the latency"
+_OTHERS = {"waiting": "other waits", "issuing": "other instructions"}
+_OTHER = "other"
+
+
+class AccountRow(NamedTuple):
+    """A part of the time, or several small ones together."""
+
+    label: str
+    share: Evidence
+    us: Evidence | None
+    """None where the report has no duration."""
+    depth: int = 0
+    """0: an outermost part. 1: within the one before."""
+
+    @property
+    def time(self) -> str:
+        """`2.58 ms`; empty where it is not known."""
+        return time_text(self.us)
+
+
+def time_text(us: Evidence | None) -> str:
+    """In the unit that a person would choose."""
+    return str(Quantity(us.value, us.unit).to_base()) if us else ""
+
+
+def account_rows(view: View, account: Account, most: int = MOST_ROWS) -> tuple[AccountRow, ...]:
+    """As many parts within others as `most` rows have room for, the largest of all first."""
+    parts = sorted(account.parts, key=_size)
+    large = [part for part in parts if part.share.value >= _SMALL] or parts[:1]
+    small = parts[len(large) :]
+    within = sorted(
+        (
+            child
+            for part in large
+            if part.share.value >= _OPENED and not _joined(part)
+            for child in part.children
+            if child.share.value >= _WITHIN
+        ),
+        key=_size,
+    )
+    shown = frozenset(child.id for child in within)
+    for count in range(len(within), -1, -1):
+        shown = frozenset(child.id for child in within[:count])
+        rows = sum(1 + len(_groups(part, shown)) for part in large) + bool(_printed(small))
+        if rows <= most:
+            break
+    return tuple(_rows(view, large, small, shown))
+
+
+def rows_of_any_size(view: View, account: Account) -> Iterator[AccountRow]:
+    """The rows of all tables with at most `MOST_ROWS`: what is summed up differs."""
+    for most in range(1, MOST_ROWS + 1):
+        yield from account_rows(view, account, most)
+
+
+def leading_text(account: Account, most: int = 3) -> str:
+    """The largest parts in one line: `62% waiting for L2, which is busy; 12% barriers`.
+
+    Empty where next to nothing is attributable.
+    """
+    if account.unknown >= _NEARLY_ALL:
+        return ""
+    labels = {part.children[0].id: part.label for part in account.parts if _tells_nothing(part)}
+    return "; ".join(
+        f"{part.share:.0f} {labels.get(part.id, part.label)}" for part in account.leading(most)
+    )
+
+
+def _tells_nothing(part: Part) -> bool:
+    """Issued instructions of which nothing is known, but for the lanes that were off."""
+    return any(child.id == "issuing.instructions" for child in part.children[:1])
+
+
+def _size(part: Part) -> float:
+    return -float(part.share.value)
+
+
+def _rows(
+    view: View, large: Sequence[Part], small: Sequence[Part], shown: Collection[str]
+) -> Iterator[AccountRow]:
+    for part in large:
+        yield AccountRow(_joined(part) or part.label, part.share, part.us)
+        for group in _groups(part, shown):
+            yield _row(view, group, f"{part.id}.", _OTHERS.get(part.id, _OTHER), 1)
+    if _printed(small):
+        yield _row(view, small, "", _OTHER, 0)
+
+
+def _joined(part: Part) -> str:
+    """The label with that of the only part within it; empty where there are several, or none."""
+    first = next(iter(part.children), None)
+    if first is None or first.share.value < _ALMOST * part.share.value:
+        return ""
+    label = f"{part.label}: {first.label}"
+    return label if len(label) <= _LONGEST or part.id == "active" else ""
+
+
+def _groups(part: Part, shown: Collection[str]) -> list[Sequence[Part]]:
+    """Rows within a part: each part that is shown, then those that are not as one."""
+    if _joined(part) or not any(child.id in shown for child in part.children):
+        return []
+    if _tells_nothing(part) and len(part.children) == 1:
+        return []
+    single = [[child] for child in part.children if child.id in shown]
+    rest = [child for child in part.children if child.id not in shown]
+    is_worth = sum(float(child.share.value) for child in rest) >= _WITHIN
+    return [*single, rest] if is_worth else [*single]
+
+
+def _printed(parts: Sequence[Part]) -> bool:
+    return sum(float(part.share.value) for part in parts) >= _PRINTED
+
+
+def _row(view: View, parts: Sequence[Part], within: str, other: str, depth: int) -> AccountRow:
+    if len(parts) == 1:
+        return AccountRow(_short(parts[0].label), parts[0].share, parts[0].us, depth)
+    name = f"account.{within}rest_{len(parts)}"
+    share = _sum(view, name, [part.share for part in parts], f"of the time: {other}")
+    times = [part.us for part in parts if part.us]
+    us = _sum(view, f"{name}.us", times, other) if times else None
+    return AccountRow(other, share, us, depth)
+
+
+def _sum(view: View, name: str, pieces: Sequence[Evidence], label: str) -> Evidence:
+    total = Quantity(sum(float(piece.value) for piece in pieces), pieces[0].unit)
+    return view.ledger.derived(name, total, label, *pieces)
+
+
+def _short(label: str) -> str:
+    """The row above says already that it is about waiting."""
+    return label.removeprefix("waiting for the ") if label.startswith(_LATENCY) else label

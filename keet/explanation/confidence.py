@@ -1,0 +1,37 @@
+"""Why the confidence in a finding is low, in words."""
+
+from __future__ import annotations
+
+from keet.analysis.account import UNKNOWN, Account, Part
+from keet.analysis.diagnosis import FITTED_ON
+from keet.analysis.findings import Finding
+from keet.analysis.view import View
+
+_SUSPECTED = ("hand_over", "repeated_passes", "same_input")
+"""Variants that rest on equal amounts of bytes."""
+_MUCH = 20.0
+"""Per cent of the time: if so much is not attributable, that is the reason."""
+
+
+def why_low(finding: Finding, view: View, account: Account) -> str:
+    """A sentence; empty where the confidence is not low."""
+    if finding.confidence != "low":
+        return ""
+    return f"Low confidence: {_reason(finding, view, account)}."
+
+
+def _reason(finding: Finding, view: View, account: Account) -> str:
+    if finding.variant in _SUSPECTED:
+        return "a report holds no pointers, so equal amounts of bytes are only a hint"
+    unknown = _largest_unknown(account)
+    if unknown is not None and unknown.share.value >= _MUCH:
+        return f"{unknown.share:.0f} of the time is {unknown.label}"
+    if view.capability != FITTED_ON:
+        device = f" ({view.launch.device.name})" if view.launch.device.name else ""
+        return f"the estimates were fitted on an H200, not on this GPU{device}"
+    return "the gain rests on an assumption that the report does not measure"
+
+
+def _largest_unknown(account: Account) -> Part | None:
+    unknown = [part for part in account.all() if part.id.rpartition(".")[2] == UNKNOWN]
+    return max(unknown, key=lambda part: float(part.share.value), default=None)

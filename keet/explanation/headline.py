@@ -1,0 +1,214 @@
+"""The first sentence about a launch: where its time goes, and what could be gained."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from keet.analysis.ceilings import Ceiling, spoken_unit
+from keet.analysis.diagnosis import Diagnosis
+from keet.analysis.findings import Finding
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import HOT_LINE, WHOLE_SM
+from keet.analysis.view import View
+from keet.evidence import Evidence
+from keet.units import Quantity
+
+
+class Verdict(NamedTuple):
+    """What limits the launch, in one sentence."""
+
+    limiter: str
+    """The unit that is nearest to its peak, ties joined by `+`; `latency` where none is near, and
+    `unknown` where the report has no such numbers."""
+    reached: Evidence | None
+    headline: str
+    healthy: str | None = None
+    """`at_dram_roofline` or `at_compute_roofline`, where no cause is left but the work itself."""
+    not_judged: bool = False
+    """Nothing was measured that says where the time goes."""
+
+
+def verdict_of(diagnosis: Diagnosis) -> Verdict:
+    view, model = diagnosis.view, diagnosis.model
+    failed = _not_measured(diagnosis)
+    if failed:
+        return Verdict("unknown", None, failed, not_judged=True)
+    nearest = _nearest(diagnosis)
+    leads = bool(nearest) and model.pressure >= parameter("leads") and not _outside(diagnosis)
+    limiter = "+".join(c.name for c in nearest) if leads else "latency" if nearest else "unknown"
+    reached = nearest[0].reached if nearest else None
+    headline = _headline(diagnosis, nearest if leads else ())
+    blind = not diagnosis.findings and not model.is_measured
+    return Verdict(limiter, reached, headline + _caveat(view), diagnosis.healthy, blind)
+
+
+def _nearest(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
+    """The busiest units; the SMs as a whole where that is all that a small set shows of them."""
+    whole = diagnosis.view.get("sm_throughput_pct")
+    if diagnosis.model.busiest == WHOLE_SM and whole is not None:
+        return (Ceiling("sm", WHOLE_SM, "compute", whole, f"report: {whole.metric}"),)
+    return diagnosis.view.ceilings.nearest
+
+
+def _not_measured(diagnosis: Diagnosis) -> str:
+    launch = diagnosis.view.launch
+    if launch.grid and 0 in launch.grid:
+        return "This launch failed: its grid has no blocks, so nothing ran."
+    measured = diagnosis.view.get("duration") is not None or diagnosis.model.is_measured
+    if not measured and not diagnosis.findings:  # the shape of a launch alone shows some causes
+        return "Nothing was measured of this launch: it failed, or profiling it did."
+    return ""
+
+
+def _caveat(view: View) -> str:
+    """What everything else depends on belongs into the first line."""
+    if not view.is_debug_build:
+        return ""
+    return " But this looks like a debug build (-G): build without it and profile again first."
+
+
+# --- with a finding
+
+
+def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
+    if not diagnosis.findings:
+        return _without_findings(diagnosis, nearest)
+    first = diagnosis.findings[0]
+    cause = first.title[:1].lower() + first.title[1:]
+    place = f" at {first.places[0].where}" if first.places else ""
+    return f"{_upper(_where(diagnosis, first, nearest))}: {cause}{place}."
+
+
+_IDLE = ("small_grid", "tail_effect", "load_imbalance")
+_HOT = ("atomic_contention", "l2_partition_imbalance")
+
+
+def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -> str:
+    """Where the time goes, as the cause's part of the account has it."""
+    idle = diagnosis.account.part("idle")
+    if first.id in _IDLE and idle is not None and idle.share.value >= 5:
+        return f"SMs are idle for {idle.share:.0f} of the time"
+    hot = diagnosis.model.hot_line
+    if first.id in _HOT and diagnosis.model.busiest == HOT_LINE and hot is not None:
+        return f"one slice of L2 looks up {hot.skew:.1f} times the sectors of an average one"
+    if nearest:
+        return " and ".join(f"{c.spoken} at {c.reached:.0f} of peak" for c in nearest[:2])
+    return _not_near(diagnosis)
+
+
+def _not_near(diagnosis: Diagnosis) -> str:
+    nearest, outside = _nearest(diagnosis), _outside(diagnosis)
+    if not nearest:
+        return "how busy the units were is not in the report"
+    top = nearest[0]
+    if outside:
+        return outside
+    if top.reached.value < 1:
+        return "no unit did anything for most of the time that was measured"
+    waits = _longest_wait(diagnosis)
+    return f"no unit is busier than {top.reached:.0f} ({top.spoken}){waits}"
+
+
+def _outside(diagnosis: Diagnosis) -> str:
+    """Said where most of the time passes without any active SM: units do not explain it."""
+    launch = diagnosis.account.part("launch")
+    if launch is None or launch.share.value < 50:
+        return ""
+    return f"no SM is active for {launch.share:.0f} of the time"
+
+
+def _longest_wait(diagnosis: Diagnosis) -> str:
+    waiting = diagnosis.account.part("waiting")
+    if waiting is None or not waiting.children or not diagnosis.view.stalls:
+        return ""
+    part = waiting.children[0]
+    if not part.label.startswith("waiting for the latency"):
+        return ""
+    return f", and schedulers are {part.label} for {part.share:.0f} of the time"
+
+
+# --- without one
+
+
+def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
+    view = diagnosis.view
+    if not diagnosis.model.is_measured:
+        return "The report does not say how busy any unit was: where the time goes is not known."
+    if diagnosis.healthy and nearest:
+        return _at_roofline(diagnosis, nearest[0])
+    outside = _outside(diagnosis)
+    if outside:
+        return f"{_upper(outside)}: it passes before, between and after kernels, not in them."
+    where = " and ".join(f"{c.spoken} at {c.reached:.0f} of peak" for c in nearest[:2])
+    first = _upper(where or _not_near(diagnosis))
+    if diagnosis.minor:
+        cause = diagnosis.minor[0]
+        name = cause.title[:1].lower() + cause.title[1:]
+        return f"{first}: {name}, but fixing it alone would gain less than {_worth(view):.0f}."
+    unknown = diagnosis.account.unknown
+    if unknown >= 15 or not view.stalls:
+        return f"{first}. What the rest of the time goes to is not in the report."
+    return f"{first}, and no change that keet knows would gain {_worth(view):.0f}."
+
+
+def _worth(view: View) -> Evidence:
+    percent = Quantity(round(100 * (parameter("worth") - 1), 6), "%")
+    return view.ledger.derived("least_gain", percent, "gain from which on a cause is a finding")
+
+
+def _at_roofline(diagnosis: Diagnosis, nearest: Ceiling) -> str:
+    """Whether the work is needed is another question than whether the unit is busy."""
+    view = diagnosis.view
+    dram = view.ceilings.get("DRAM")
+    if diagnosis.healthy == "at_dram_roofline" and dram is not None:
+        return _at_dram(view, dram, nearest if nearest.name == "L2" else dram)
+    return (
+        f"{_upper(nearest.spoken)} at {nearest.reached:.0f} of peak: {_left(view, nearest)} "
+        f"with the same work; only fewer or cheaper instructions help. {_needed_work(diagnosis)}"
+    ).rstrip()
+
+
+def _left(view: View, ceiling: Ceiling) -> str:
+    """Times faster, if the unit did the same work at its full peak."""
+    times = 1 / min(1.0, max(ceiling.share, 0.01))
+    if times < 1.05:
+        return "nothing is left"
+    label = f"times faster at most with the same work of {spoken_unit(ceiling.name)}"
+    name = f"left.{ceiling.name}"
+    most = view.ledger.derived(name, Quantity(times, ""), label, ceiling.reached)
+    return f"at most {most:.1f}x is left"
+
+
+def _at_dram(view: View, dram: Ceiling, nearest: Ceiling) -> str:
+    """`nearest`: L2 where that is nearer its peak with the bytes that it passes on."""
+    left = _left(view, nearest)
+    at = f"DRAM at {dram.reached:.0f} of peak"
+    if nearest is not dram:
+        at = f"L2 at {nearest.reached:.0f} of peak and {at}"
+    found = view.streaming
+    if found is not None and found.verdict == "once":
+        return f"{at}, and every byte is read once: {left}. Only moving fewer bytes helps."
+    known = f"whether all of them are needed is not known ({_why_unknown(view)})"
+    return f"{at}: {left} unless fewer bytes are moved; {known}."
+
+
+def _why_unknown(view: View) -> str:
+    if view.streaming is not None and view.streaming.reason:
+        return view.streaming.reason
+    if view.code_state == "off":
+        return "the machine code was not analysed"
+    return "the report has no machine code that keet can analyse"
+
+
+def _needed_work(diagnosis: Diagnosis) -> str:
+    """What the instructions are for, where most of the time is issued instructions."""
+    issuing = diagnosis.account.part("issuing")
+    if issuing is None or len(issuing.children) < 2 or diagnosis.view.code is None:
+        return ""
+    parts = [c for c in issuing.children[:3] if c.share.value >= 5]
+    named = ", ".join(f"{c.share:.0f} {c.label}" for c in parts)
+    return f"Of the time: {named}." if named else ""
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]

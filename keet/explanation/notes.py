@@ -1,0 +1,222 @@
+"""Notes on the account of a launch: what its instructions are for and where they are, which stage
+of L2 is busy, how many of the bytes that DRAM delivers are needed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from keet.analysis.account import PURPOSES, Account
+from keet.analysis.ceilings import NEAR
+from keet.analysis.stages import Stage
+from keet.analysis.view import View
+from keet.evidence import Evidence
+from keet.profile import Location
+from keet.profile.names import file_name
+from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
+
+ISSUING = 25.0
+"""Per cent of the time that instructions are issued, from which their mix is worth a note."""
+_KINDS = 4
+_LINES = 2
+"""Lines that are named per purpose."""
+_LEAST_KIND, _LEAST_LINE = 5.0, 3.0
+"""Per cent of the executed instructions: a smaller purpose, or line, is not named."""
+_LEAST_DRAM = 0.3
+"""Share of its peak below which what DRAM delivers is not worth a note."""
+_TIE = 5.0
+"""Percentage points within which two stages are equally busy."""
+_BYTE_STAGES = ("l2_sectors", "l2_data_banks", "l2_fill_dram", "l2_to_sm")
+
+
+class Note(NamedTuple):
+    """A sentence about a launch, with what shows it."""
+
+    id: str
+    text: str
+    evidence: tuple[Evidence, ...]
+    """Of the numbers in the text, in their order."""
+
+
+def account_notes(view: View, account: Account) -> tuple[Note, ...]:
+    made = (instruction_mix(view, account), l2_stage(view, account), bytes_moved(view))
+    return tuple(note for note in made if note)
+
+
+# --- instructions
+
+
+def instruction_mix(view: View, account: Account) -> Note | None:
+    """What executed instructions are for, and on which lines; by opcode without machine code."""
+    issuing, executed = account.part("issuing"), view.get("inst_executed")
+    if issuing is None or executed is None or issuing.share.value < ISSUING:
+        return None
+    if view.code is not None and any(view.code.program.counts):
+        return _by_purpose(view, view.code, executed)
+    return _by_opcode(view, executed) if view.opcodes else None
+
+
+def _by_purpose(view: View, code: MachineCode, executed: Evidence) -> Note:
+    counts = _counted(code)
+    total = sum(lines.total() for lines in counts.values())
+    pieces: list[Evidence] = []
+
+    def share(purpose: str, count: int, line: str | None = None) -> Evidence:
+        name, label = f"instructions.{purpose}", f"instructions for {PURPOSES[purpose]}"
+        percent = Quantity(100 * count / total, "%")
+        pieces.append(view.ledger.derived(name, percent, label, executed, line=line))
+        return pieces[-1]
+
+    def told(purpose: str) -> str:
+        lines = counts[purpose]
+        whole = share(purpose, lines.total())
+        named = [(line, n) for line, n in lines.most_common() if line][:_LINES]
+        large = [(line, n) for line, n in named if 100 * n >= _LEAST_LINE * total]
+        where = ", ".join(f"{share(purpose, n, line):.0f} at {line}" for line, n in large)
+        return f"{whole:.0f} {PURPOSES[purpose]}{f' ({where})' if where else ''}"
+
+    ranked = sorted(counts, key=lambda purpose: -counts[purpose].total())
+    kept = [p for p in ranked if 100 * counts[p].total() >= _LEAST_KIND * total][:_KINDS]
+    text = f"Executed instructions: {'; '.join(map(told, kept))}."
+    return Note("instruction_mix", text, (*pieces, executed))
+
+
+def _counted(code: MachineCode) -> Mapping[str, Counter[str]]:
+    """Executed instructions by purpose and line; those without a line under an empty name."""
+    counts: dict[str, Counter[str]] = {}
+    for position in code.program.ran:
+        own = counts.setdefault(code.purposes[position].value, Counter())
+        own[_line(code.location(position))] += code.program.counts[position]
+    return counts
+
+
+def _line(location: Location | None) -> str:
+    """`k.cu:31`; empty where there is none to look at."""
+    if location is None or not _is_edited(location.file):
+        return ""
+    return f"{file_name(location.file)}:{location.line}"
+
+
+def _is_edited(path: str) -> bool:
+    """Headers of the compiler, such as `cmath`, have no suffix, and nobody edits them."""
+    return "." in file_name(path)
+
+
+def _by_opcode(view: View, executed: Evidence) -> Note:
+    every = sum(view.opcodes.values())
+    ranked = sorted(view.opcodes.items(), key=lambda pair: -pair[1])
+    largest = [(opcode, 100 * n / every) for opcode, n in ranked[:_KINDS] if n > 0]
+    pieces = [
+        view.ledger.derived(f"instructions.{opcode}", Quantity(percent, "%"), opcode, executed)
+        for opcode, percent in largest
+        if percent >= _LEAST_KIND
+    ]
+    kinds = ", ".join(f"{piece:.0f} {piece.label}" for piece in pieces)
+    lines = list(_executed_lines(view, executed))
+    where = ", ".join(f"{piece:.0f} at {piece.line}" for piece in lines)
+    by_line = f"; by line: {where}" if where else ""
+    text = (
+        f"Executed instructions by opcode: {kinds}{by_line}. What integer instructions are for is "
+        "not known without the machine code."
+    )
+    return Note("instruction_mix", text, (*pieces, *lines, executed))
+
+
+def _executed_lines(view: View, executed: Evidence) -> Iterator[Evidence]:
+    places = view.column_places("executed instructions", "inst_executed")
+    for place in [place for place in places if _is_edited(place.file)][:_LINES]:
+        percent = Quantity(100 * place.share, "%")
+        label = "share of the executed instructions"
+        yield view.ledger.derived("instructions", percent, label, executed, line=place.where)
+
+
+# --- L2
+
+
+def l2_stage(view: View, account: Account) -> Note | None:
+    """Whether requests or bytes keep L2 busy, where it is what limits the launch."""
+    if not _is_limiting(view, account):
+        return None
+    stages = {stage.id: stage for stage in view.ceilings.stages("L2")}
+    tags = stages.get("l2_tags")
+    moving = [stages[name] for name in _BYTE_STAGES if name in stages]
+    busiest = view.ceilings.stage("L2")
+    if tags is None or not moving or busiest is None:
+        return None
+    bytes_stage = max(moving, key=lambda stage: stage.busy.value)
+    text = f"{_busy_with(tags, bytes_stage)}{_busiest_stage(busiest, (tags, bytes_stage))}."
+    return Note("l2_stage", text, (tags.busy, bytes_stage.busy, busiest.busy))
+
+
+def _is_limiting(view: View, account: Account) -> bool:
+    nearest, first = view.ceilings.nearest, account.leading(1)
+    if nearest and nearest[0].name == "L2" and nearest[0].reached.value >= NEAR:
+        return True
+    return bool(first and first[0].id.endswith("busy.l2"))
+
+
+def _busy_with(tags: Stage, moving: Stage) -> str:
+    requests = f"{_name(tags)} are {tags.busy:.0f} busy"
+    moved = f"{_name(moving)} {moving.busy:.0f}"
+    lead = tags.busy.value - moving.busy.value
+    if lead > _TIE:
+        return f"L2 is busy with requests more than with bytes: {requests}, {moved}"
+    if lead < -_TIE:
+        return f"L2 is busy with bytes more than with requests: {requests}, {moved}"
+    return f"L2 is as busy with requests as with bytes: {requests}, {moved}"
+
+
+def _busiest_stage(busiest: Stage, named: Sequence[Stage]) -> str:
+    if any(busiest.id == stage.id for stage in named):
+        return ""
+    how = ", inferred" if busiest.inferred else ""
+    return f"; the busiest stage is the {_name(busiest)} ({busiest.busy:.0f}{how})"
+
+
+def _name(stage: Stage) -> str:
+    """`tag lookups`: it is said already that they are of L2."""
+    label = stage.label.removeprefix("L2 ")
+    return label[:1].lower() + label[1:] if label[1:2].islower() else label
+
+
+# --- DRAM
+
+
+def bytes_moved(view: View) -> Note | None:
+    """Bytes that DRAM delivers against those that the loads can touch, where both are known."""
+    dram = view.ceilings.share("DRAM")
+    if view.code is None or dram is None or dram < _LEAST_DRAM:
+        return None
+    found = view.streaming
+    if found is None or found.verdict == "unknown" or not found.times:
+        return None
+    read = view.get("dram_bytes_read")
+    delivered = view.ledger.derived(
+        "dram_bytes_for_loads",
+        Quantity(found.dram_bytes or 0, "byte"),
+        "bytes that DRAM delivers for loads",
+        *([read] if read else []),
+    )
+    needed = view.ledger.derived(
+        "dram_bytes_needed",
+        Quantity(found.distinct_bytes or 0, "byte"),
+        "bytes that the loads touch",
+    )
+    times = view.ledger.derived(
+        "dram_reads_per_needed_byte",
+        Quantity(found.times, ""),
+        "DRAM reads of each byte that the loads touch",
+        delivered,
+        needed,
+    )
+    hedge = "about" if found.basis == "estimate" else "at most"
+    often = "once" if found.verdict == "once" else f"{times:.1f} times"
+    text = (
+        f"DRAM delivers {delivered}, and by their addresses the loads touch {hedge} {needed}: "
+        f"each byte is read {often}."
+    )
+    return Note("bytes_moved", text, (delivered, needed, times))

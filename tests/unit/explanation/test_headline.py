@@ -1,0 +1,198 @@
+"""The first sentence about a launch: never silent, never an empty claim, every number measured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from keet.analysis.diagnosis import Diagnosis, diagnose
+from keet.analysis.findings import Finding
+from keet.explanation.grounding import check_grounding
+from keet.explanation.headline import Verdict, verdict_of
+from keet.profile import Launch, Profile
+from kernels_samples.samples import load_samples
+from tests.conftest import REPORTS
+from tests.unit.analysis.changed_launch import changed
+from tests.unit.analysis.changed_launch import profile_of as read_once
+from tests.unit.analysis.made_up_launch import ELAPSED, launches, made_up
+
+BARE = ("healthy", "nothing to fix", "no waste", "not worth")
+"""Claims that say nothing about the work itself."""
+_LEFT = re.compile(r"at most (\d+\.\d)x is left")
+
+
+def judged(launch: Launch) -> tuple[Diagnosis, Verdict]:
+    diagnosis = diagnose(launch, reads_code=False)
+    return diagnosis, verdict_of(diagnosis)
+
+
+def sample_launch(name: str, variant: str) -> Launch:
+    sample = next(each for each in load_samples() if each.name == name)
+    launches_ = read_once(sample.report(variant)).launches
+    return next(each for each in launches_ if each.name.function == sample.kernel)
+
+
+def real_launches() -> Iterator[Launch]:
+    """Two of every report of the test data and of every sample."""
+    for path in sorted(REPORTS.iterdir()):
+        if path.suffix != ".md":
+            yield from read_once(path).launches[:2]
+    for sample in load_samples():
+        for variant in sample.variants:
+            yield from read_once(sample.report(variant)).launches[:2]
+
+
+def check(diagnosis: Diagnosis, verdict: Verdict) -> None:
+    """What holds for every headline."""
+    text = verdict.headline
+    assert text.endswith(".")
+    assert text[0] == text[0].upper()
+    assert not any(claim in text.lower() for claim in BARE)
+    launch = diagnosis.view.launch
+    grounding = check_grounding(text, diagnosis.view.ledger, launch=launch)
+    assert grounding.holds, (text, grounding.stray)
+    for said in _LEFT.findall(text):
+        assert float(said) in [round(piece.value, 1) for piece in _ceilings_left(diagnosis)]
+    if diagnosis.findings:
+        assert diagnosis.findings[0].title.lower() in text.lower()
+    if verdict.healthy:
+        assert re.search(r"is left|only .* helps?|only fewer", text.lower())
+
+
+def _ceilings_left(diagnosis: Diagnosis) -> list:
+    """Evidence of what the same work leaves to gain, derived from the share of a peak."""
+    found = [piece for piece in diagnosis.view.ledger if piece.metric.startswith("left.")]
+    assert all(piece.derived_from for piece in found)
+    return found
+
+
+def test_every_headline_of_a_real_report_is_grounded_and_says_something() -> None:
+    for launch in real_launches():
+        diagnosis, verdict = judged(launch)
+        check(diagnosis, verdict)
+
+
+@settings(max_examples=60)
+@given(launches())
+def test_any_counters_give_a_headline(launch: Launch) -> None:
+    diagnosis, verdict = judged(launch)
+    check(diagnosis, verdict)
+    is_known = diagnosis.model.is_measured or bool(diagnosis.findings)
+    assert verdict.not_judged != is_known or launch.get("duration") is None
+
+
+# --- launches that failed, and reports with little
+
+
+def test_a_launch_without_blocks_failed() -> None:
+    launch = made_up({"dram": 0.0}, duration=2000.0)
+    launch.grid = (0, 1, 1)
+    _, verdict = judged(launch)
+    assert verdict.headline == "This launch failed: its grid has no blocks, so nothing ran."
+    assert (verdict.limiter, verdict.reached, verdict.not_judged) == ("unknown", None, True)
+
+
+def test_a_launch_without_metrics_failed_or_was_not_profiled() -> None:
+    for launch in (made_up({}), changed(sample_launch("matrix_flip", "slow"), lambda *_: None)):
+        _, verdict = judged(launch)
+        assert verdict.headline.startswith("Nothing was measured of this launch: it failed")
+        assert verdict.not_judged
+
+
+def test_a_duration_alone_does_not_say_where_the_time_goes() -> None:
+    _, verdict = judged(made_up({}, duration=1e6))
+    assert "does not say how busy any unit was" in verdict.headline
+    assert verdict.not_judged
+
+
+@pytest.mark.parametrize("name", ["tour_basic.ncu-rep", "tour_basic.live.csv"])
+def test_a_basic_set_gets_an_answer(name: str, profile_of: Callable[[str], Profile]) -> None:
+    """A unit with its share, and a cause with what fixing it gains or that it gains little."""
+    for launch in profile_of(name).launches[:3]:
+        diagnosis, verdict = judged(launch)
+        assert verdict.reached is not None
+        assert f"{verdict.reached:.0f}" in verdict.headline
+        assert diagnosis.findings or "would gain less than 10%" in verdict.headline
+
+
+def test_an_old_basic_set_shows_the_sms_as_a_whole() -> None:
+    """Without a counter of any pipe; memory units that idle are not what limits it."""
+    units = {"dram": 12.0, "l2": 16.0}
+    diagnosis, verdict = judged(made_up(units, duration=1e6, sm_throughput_pct=86.0))
+    assert verdict.limiter == "SM"
+    assert diagnosis.healthy == "at_compute_roofline"
+    assert verdict.headline.startswith("The busiest pipe of the SMs at 86% of peak: at most 1.2x")
+
+
+# --- at a ceiling
+
+
+def test_at_the_dram_ceiling_the_question_is_whether_the_bytes_are_needed() -> None:
+    launch = sample_launch("field_axpy", "slow")
+    unknown, known = judged(launch)[1], verdict_of(diagnose(launch))
+    assert unknown.healthy == known.healthy == "at_dram_roofline"
+    assert "whether all of them are needed is not known" in unknown.headline
+    assert "the machine code was not analysed" in unknown.headline
+    assert "every byte is read once" in known.headline
+    assert _LEFT.search(unknown.headline)
+    assert _LEFT.search(known.headline)
+
+
+def test_at_a_compute_ceiling_only_fewer_instructions_help() -> None:
+    _, verdict = judged(sample_launch("series_eval", "slow"))
+    assert verdict.healthy == "at_compute_roofline"
+    assert "only fewer or cheaper instructions help" in verdict.headline
+
+
+@pytest.mark.parametrize(
+    ("share", "says"), [(97.0, "nothing is left"), (91.0, "at most 1.1x is left")]
+)
+def test_what_is_left_follows_from_the_share_of_the_peak(share: float, says: str) -> None:
+    _, verdict = judged(made_up({"fma": share}, duration=1e6))
+    assert says in verdict.headline
+
+
+# --- where the time goes
+
+
+def test_idle_sms_are_said_first_where_they_are_the_cause() -> None:
+    diagnosis, verdict = judged(sample_launch("row_norms", "slow"))
+    idle = diagnosis.account.part("idle")
+    assert idle is not None
+    assert diagnosis.findings[0].id == "small_grid"
+    assert verdict.headline.startswith(f"SMs are idle for {idle.share:.0f} of the time")
+
+
+@pytest.mark.parametrize("name", ["graph.ncu-rep", "range.ncu-rep"])
+def test_time_between_kernels_is_not_blamed_on_a_unit(
+    name: str, profile_of: Callable[[str], Profile]
+) -> None:
+    """Several kernels were profiled as one: SMs are idle for most of it."""
+    _, verdict = judged(profile_of(name).launches[0])
+    assert verdict.limiter == "latency"
+    assert verdict.headline.startswith("No SM is active for 100% of the time")
+
+
+def test_units_that_tie_are_named_together() -> None:
+    active = {
+        "elapsed_cycles": ELAPSED,
+        "sm_active_cycles": ELAPSED,
+        "sm_active_cycles_max": ELAPSED,
+    }
+    _, verdict = judged(made_up({"fma": 80.0, "alu": 78.0, "dram": 10.0}, duration=1e6, **active))
+    assert verdict.limiter == "FMA+ALU"
+    _, verdict = judged(made_up({"fma": 20.0, "alu": 18.0}, duration=1e6, **active))
+    assert verdict.limiter == "latency"
+    assert verdict.headline.startswith("No unit is busier than 20% (the FMA pipe)")
+
+
+def test_the_place_of_the_first_finding_is_named() -> None:
+    diagnosis, verdict = judged(sample_launch("matrix_flip", "slow"))
+    first: Finding = diagnosis.findings[0]
+    assert verdict.headline.endswith(f" at {first.places[0].where}.")
+    nowhere = diagnosis._replace(findings=(replace(first, places=()),))
+    assert verdict_of(nowhere).headline.endswith(f"{first.title.lower()}.")

@@ -1,0 +1,92 @@
+"""Notes on the account: instructions by purpose and line, stages of L2, bytes needed and moved."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from keet.analysis.diagnosis import Diagnosis, diagnose
+from keet.explanation.grounding import check_grounding
+from keet.explanation.notes import ISSUING, account_notes
+from keet.ingest import read_profile
+
+SAMPLES = Path("kernels_samples")
+NAMES = ("stencil_march", "gas_state", "matrix_flip", "field_axpy", "row_layers", "softmax_rows")
+
+
+@cache
+def diagnosed(sample: str, *, code: bool = True) -> Diagnosis:
+    return diagnose(read_profile(SAMPLES / sample / "slow.ncu-rep").launches[0], reads_code=code)
+
+
+def notes_of(sample: str, *, code: bool = True) -> dict[str, str]:
+    diagnosis = diagnosed(sample, code=code)
+    return {note.id: note.text for note in account_notes(diagnosis.view, diagnosis.account)}
+
+
+@pytest.mark.parametrize("code", [True, False])
+@pytest.mark.parametrize("sample", NAMES)
+def test_every_number_has_evidence(sample: str, code: bool) -> None:
+    diagnosis = diagnosed(sample, code=code)
+    view = diagnosis.view
+    for note in account_notes(view, diagnosis.account):
+        found = check_grounding(note.text, note.evidence, launch=view.launch)
+        assert found.numbers
+        assert not found.stray
+
+
+def test_instructions_by_purpose_and_line() -> None:
+    """Counted here by hand: the purposes of the executed instructions, and their lines."""
+    told = notes_of("stencil_march")["instruction_mix"]
+    view = diagnosed("stencil_march").view
+    assert view.code is not None
+    counts = view.code.program.counts
+    address = [n for n, purpose in enumerate(view.code.purposes) if purpose.value == "address"]
+    share = 100 * sum(counts[n] for n in address) / sum(counts)
+    assert told.startswith(f"Executed instructions: {share:.0f}% addresses and indices (")
+    here = sum(counts[n] for n in address if (at := view.code.location(n)) and at.line == 19)
+    assert f"({100 * here / sum(counts):.0f}% at slow.cu:19, " in told
+
+
+def test_headers_of_the_compiler_are_no_place_to_look_at() -> None:
+    assert "cmath" not in notes_of("gas_state")["instruction_mix"]
+
+
+def test_without_machine_code_opcodes_and_lines_are_told() -> None:
+    told = notes_of("stencil_march", code=False)["instruction_mix"]
+    assert re.match(r"Executed instructions by opcode: \d+% [A-Z0-9]+, \d+% [A-Z0-9]+", told)
+    assert re.search(r"; by line: \d+% at slow\.cu:\d+", told)
+    assert told.endswith("is not known without the machine code.")
+
+
+@pytest.mark.parametrize("sample", NAMES)
+def test_the_mix_is_told_where_instructions_take_the_time(sample: str) -> None:
+    issuing = diagnosed(sample).account.part("issuing")
+    assert issuing is not None
+    assert ("instruction_mix" in notes_of(sample)) == (issuing.share.value >= ISSUING)
+
+
+def test_requests_are_told_from_bytes() -> None:
+    assert notes_of("matrix_flip")["l2_stage"] == (
+        "L2 is busy with requests more than with bytes: tag lookups are 72% busy, sector lookups "
+        "25%; the busiest stage is the crossbar to L2 (83%)."
+    )
+    assert notes_of("softmax_rows")["l2_stage"].startswith(
+        "L2 is busy with bytes more than with requests: "
+    )
+
+
+@pytest.mark.parametrize("sample", ["field_axpy", "gas_state"])
+def test_l2_is_not_told_of_where_it_only_passes_on(sample: str) -> None:
+    assert "l2_stage" not in notes_of(sample)
+
+
+def test_bytes_needed_against_moved() -> None:
+    assert notes_of("field_axpy")["bytes_moved"] == (
+        "DRAM delivers 503.3 MB, and by their addresses the loads touch at most 503.3 MB: each "
+        "byte is read once."
+    )
+    assert "bytes_moved" not in notes_of("field_axpy", code=False)

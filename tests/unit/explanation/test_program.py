@@ -1,0 +1,220 @@
+"""The program before its launches: rows, gains, and the launches that matter."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.analysis.findings import Finding, Forecast
+from keet.explanation.analyst import Explanation, LaunchExplanation, explain
+from keet.explanation.launch_groups import MOST_SHOWN, Group, gain_of, launches_that_matter
+from keet.explanation.program import Program, program_of
+from keet.profile import Launch, Profile, RunTable
+from keet.profile.identical import identical_launches, median, representative
+from keet.profile.run_table import KernelRun
+from tests.many_launches import DURATION, copied, repeated
+
+PIPELINE = "pipeline_before.ncu-repz"
+TOUR = "tour_full.ncu-rep"
+ProfileOf = Callable[[str], Profile]
+
+
+def explained(profile: Profile) -> Explanation:
+    return explain(profile, profile.launches, 5, sass=False)
+
+
+def program(explanation: Explanation) -> Program:
+    found = program_of(explanation)
+    assert found is not None
+    for grounding in found.checked():
+        assert grounding.holds, grounding.stray
+    return found
+
+
+def with_forecast(
+    each: LaunchExplanation, likely: float, finding: str = "uncoalesced_global"
+) -> LaunchExplanation:
+    forecast = Forecast(1 + (likely - 1) / 2, likely, likely * 1.5)
+    return each._replace(findings=(Finding(finding, "high", "text", forecast, ()),))
+
+
+@pytest.fixture(scope="module")
+def told(profile_of: ProfileOf) -> tuple[LaunchExplanation, ...]:
+    """Eight launches of six kernels."""
+    return explained(profile_of(PIPELINE)).launches
+
+
+# --- rows
+
+
+def test_one_launch_is_no_program(profile_of: ProfileOf) -> None:
+    profile = profile_of(TOUR)
+    assert program_of(explain(profile, profile.launches[:1], 5, sass=False)) is None
+
+
+def test_identical_launches_are_one_row(profile_of: ProfileOf) -> None:
+    found = program(explained(profile_of(PIPELINE)))
+    assert [row.launches.value for row in found.rows if row.kernel == "relax"] == [3]
+    assert sorted(n for row in found.rows for n in row.profiled) == list(range(8))
+    assert sum(row.share.value for row in found.rows) == pytest.approx(100)
+    assert sum(row.total.value for row in found.rows) == pytest.approx(found.total.value)
+    shares = [row.share.value for row in found.rows]
+    assert shares == sorted(shares, reverse=True)
+    assert found.said[0] == "8 launches of 6 kernels take 134.2 us."
+
+
+def test_a_row_has_the_spread_of_its_launches(profile_of: ProfileOf) -> None:
+    many = repeated(profile_of(TOUR), 11)
+    for row in program(explained(many)).rows:
+        assert row.shortest is not None
+        assert row.longest is not None
+        assert row.longest.value == pytest.approx(1.01 * row.shortest.value)
+        assert row.first is not None
+        assert row.typical is not None
+        assert row.first.launch.rank_time == row.typical.value
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1))
+def test_the_median(values: list[float]) -> None:
+    assert median(values) == pytest.approx(statistics.median(values))
+
+
+@given(st.lists(st.floats(0.5, 20.0), min_size=1, max_size=9))
+def test_the_representative_has_the_median_duration(factors: list[float]) -> None:
+    launch = _launch()
+    group = [copied(launch, n, {DURATION: factor}) for n, factor in enumerate(factors)]
+    times = sorted(each.rank_time for each in group)
+    assert representative(group).rank_time == times[len(times) // 2]
+    assert identical_launches(group) == [group]
+
+
+_KEPT: list[Launch] = []
+
+
+def _launch() -> Launch:
+    from keet.ingest import read_profile
+    from tests.conftest import REPORTS
+
+    if not _KEPT:
+        _KEPT.append(read_profile(REPORTS / TOUR).launches[0])
+    return _KEPT[0]
+
+
+def test_other_shapes_are_other_rows(profile_of: ProfileOf) -> None:
+    profile = profile_of(TOUR)
+    other = copied(profile.launches[0], 3)
+    other.grid = (7, 1, 1)
+    changed = replace(profile, launches=(*profile.launches, other), code_loader=None)
+    rows = program(explained(changed)).rows
+    assert len(rows) == 4
+    assert {row.shape[0] for row in rows} >= {(7, 1, 1), profile.launches[0].grid}
+
+
+def test_machine_code_is_read_of_one_launch_per_row(profile_of: ProfileOf) -> None:
+    many = repeated(profile_of(TOUR), 5)
+    chosen = many.with_code(many.launches)
+    assert len(chosen) == 3
+    assert len({each.kernel for each in chosen}) == 3
+    assert {each.id // 3 for each in chosen} == {2}, "the third of five rounds is the median"
+
+
+def test_launches_with_another_first_answer_are_told(told: tuple[LaunchExplanation, ...]) -> None:
+    same = [with_forecast(told[7], 2.0)] * 4
+    odd = with_forecast(told[7], 2.0, "tail_effect")
+    group = Group([*same, odd], in_run=False)
+    assert group.different == (odd,)
+    assert Group(same, in_run=False).different == ()
+    assert Group([odd, same[0]], in_run=False).different == (), "nothing is usual among two"
+
+
+# --- gains
+
+
+@given(st.floats(1.0, 50.0), st.floats(1.0, 50.0))
+def test_savings_of_rows_add_up(one: float, other: float) -> None:
+    """Amdahl: each kernel is faster by its own factor, and all else stays."""
+    told = _told()
+    groups = [
+        Group([with_forecast(told[0], one)], in_run=False),
+        Group([with_forecast(told[4], other)], in_run=False),
+        Group([told[7]._replace(findings=())], in_run=False),
+    ]
+    times = [group.time_ns for group in groups]
+    after = times[0] / one + times[1] / other + times[2]
+    gain = gain_of(groups, sum(times))
+    assert (gain.likely if gain else 1.0) == pytest.approx(sum(times) / after)
+    assert gain is None or gain.low <= gain.likely <= gain.high
+
+
+_TOLD: list[tuple[LaunchExplanation, ...]] = []
+
+
+def _told() -> tuple[LaunchExplanation, ...]:
+    from keet.ingest import read_profile
+    from tests.conftest import REPORTS
+
+    if not _TOLD:
+        _TOLD.append(explained(read_profile(REPORTS / PIPELINE)).launches)
+    return _TOLD[0]
+
+
+def test_a_single_short_launch_can_be_merged_with_nothing(
+    told: tuple[LaunchExplanation, ...],
+) -> None:
+    short = with_forecast(told[0], 4.0, "launch_bound")
+    assert gain_of([Group([short], in_run=False)], told[0].launch.rank_time) is None
+    four = Group([short] * 4, in_run=False)
+    assert four.saved_ns(1) == pytest.approx(four.time_ns * 3 / 4 * 3 / 4)
+
+
+def test_a_forecast_that_is_not_finite_saves_nothing(told: tuple[LaunchExplanation, ...]) -> None:
+    endless = Finding("small_grid", "low", "", Forecast(1.0, float("inf"), float("inf")), ())
+    group = Group([told[0]._replace(findings=(endless,))], in_run=False)
+    assert gain_of([group], group.time_ns) is None
+
+
+# --- what matters
+
+
+def test_helper_kernels_are_not_shown(told: tuple[LaunchExplanation, ...]) -> None:
+    """A large factor on a small part of the time does not matter."""
+    long, short = told[3], told[0]
+    groups = [Group([with_forecast(long, 1.5)] * 30, in_run=False)]
+    groups.append(Group([with_forecast(short, 3.0)], in_run=False))
+    assert [each.launch.id for each in launches_that_matter(groups)] == [3]
+
+
+def test_at_most_three_are_shown(told: tuple[LaunchExplanation, ...]) -> None:
+    groups = [Group([with_forecast(each, 2.0)], in_run=False) for each in told[:5]]
+    assert len(launches_that_matter(groups)) == MOST_SHOWN
+
+
+def test_launches_without_a_gain_are_shown_for_their_time(
+    told: tuple[LaunchExplanation, ...],
+) -> None:
+    groups = [Group([each._replace(findings=())], in_run=False) for each in (told[3], told[4])]
+    assert [each.launch.id for each in launches_that_matter(groups)] == [3, 4]
+
+
+# --- a run
+
+
+def test_rows_of_a_run_are_its_kernels(profile_of: ProfileOf) -> None:
+    profile = profile_of(TOUR)
+    rows = (
+        KernelRun("tour::normalise", "tour::normalise", None, None, 90, 9e6, 9e6, 0.0),
+        KernelRun("solve", "solve", None, None, 10, 1e6, 1e6, 0.0),
+    )
+    found = program(explained(replace(profile, run=RunTable(rows, "cupti"))))
+    assert [(row.kernel, row.launches.value, row.profiled) for row in found.rows] == [
+        ("normalise", 90, (2,)),
+        ("solve", 10, ()),
+    ]
+    assert found.total.value == 10e6
+    assert found.rows[1].gain is None
+    assert [each.launch.kernel for each in found.shown] == ["normalise"]

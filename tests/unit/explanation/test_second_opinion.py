@@ -1,0 +1,103 @@
+"""What Nsight Compute's rules put first, why a confidence is low: in plain words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from keet.analysis.diagnosis import diagnose
+from keet.analysis.findings import Finding, Forecast
+from keet.explanation.confidence import why_low
+from keet.explanation.second_opinion import second_opinion
+from keet.ingest import read_profile
+from tests.conftest import REPORTS
+
+SAMPLES = Path("kernels_samples")
+FLIP = read_profile(SAMPLES / "matrix_flip" / "slow.ncu-rep").launches[0]
+PHYSICS = read_profile(SAMPLES / "column_physics" / "slow.ncu-rep").launches[0]
+
+
+def finding(name: str) -> Finding:
+    return Finding(name, "low", "", Forecast(1, 1.2, 2), ())
+
+
+def test_which_finding_a_rule_agrees_with() -> None:
+    first, second = finding("tail_effect"), finding("uncoalesced_global")
+    said = "Nsight Compute's first rule is UncoalescedGlobalAccess"
+    assert second_opinion(FLIP, [second], [], 0) == f"{said}: it agrees with finding 1."
+    assert second_opinion(FLIP, [first, second], [], 0) == f"{said}: it agrees with finding 2."
+
+
+def test_a_rule_about_waiting_is_a_consequence_of_the_cause() -> None:
+    told = second_opinion(PHYSICS, [finding("local_memory_spill")], [], 0)
+    assert told == (
+        "Nsight Compute's first rule is CPIStall. keet considers it a consequence of finding 1."
+    )
+
+
+def test_a_rule_that_no_finding_is_about_would_gain_little() -> None:
+    little = "keet estimates that fixing it would gain less than 10%."
+    for found, minor in (
+        ([finding("tail_effect")], [finding("uncoalesced_global")]),
+        ([], [finding("uncoalesced_global")]),
+        ([], []),
+    ):
+        told = second_opinion(FLIP, found, minor, 5)
+        assert told is not None
+        assert told.endswith(little)
+
+
+def test_a_rule_that_keet_does_not_check_is_not_judged() -> None:
+    launch = read_profile(SAMPLES / "stencil_march" / "slow.ncu-rep").launches[0]
+    for found in ([], [finding("integer_overhead")]):
+        assert second_opinion(launch, found, [], 0) == (
+            "Nsight Compute's first rule is FPInstructions. keet has no check of its own for it."
+        )
+
+
+def test_what_is_not_attributable_is_not_judged() -> None:
+    told = second_opinion(FLIP, [], [], 60)
+    assert told is not None
+    assert told.endswith("keet cannot judge it: much of the time is not attributable.")
+    known = second_opinion(FLIP, [], [finding("uncoalesced_global")], 60)
+    assert known is not None
+    assert known.endswith("would gain less than 10%.")
+
+
+def test_no_rule_no_opinion() -> None:
+    launch = read_profile(REPORTS / "metrics_only.ncu-rep").launches[0]
+    assert second_opinion(launch, [finding("tail_effect")], [], 0) is None
+
+
+# --- low confidence
+
+
+@pytest.mark.parametrize("confidence", ["medium", "high"])
+def test_confidence_is_explained_only_where_it_is_low(confidence: str) -> None:
+    found = diagnose(FLIP, reads_code=False)
+    sure = replace(finding("tail_effect"), confidence=confidence)
+    assert not why_low(sure, found.view, found.account)
+
+
+def test_why_a_confidence_is_low() -> None:
+    flip = diagnose(FLIP, reads_code=False)
+    low = finding("redundant_traffic")
+    suspicion = why_low(replace(low, variant="hand_over"), flip.view, flip.account)
+    assert suspicion.startswith("Low confidence: a report holds no pointers")
+    assert "assumption" in why_low(low, flip.view, flip.account)
+    basic = diagnose(read_profile(REPORTS / "tour_basic.ncu-rep").launches[2], reads_code=False)
+    told = why_low(low, basic.view, basic.account)
+    unknown = basic.account.unknown
+    assert told == (
+        f"Low confidence: {unknown:.0f}% of the time is not attributable (the report has no warp "
+        "states)."
+    )
+
+
+def test_another_gpu_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keet.explanation.confidence.FITTED_ON", (8, 9))
+    flip = diagnose(FLIP, reads_code=False)
+    told = why_low(finding("tail_effect"), flip.view, flip.account)
+    assert told.endswith("fitted on an H200, not on this GPU (NVIDIA H200).")
