@@ -1,308 +1,302 @@
-"""The time of both sides, split: by what warps did, by how long each unit was busy, by volumes.
+"""The difference of two accounts: where the time of a pair went, before and after.
 
-Each split is a sum over the launches of a side, so it holds for fused and repeated kernels too. The
-shares of warp states add up to the launch's time, hence their differences to what was saved. The
-busy times of units overlap; each says how much less (or more) that unit had to do.
+Each launch that was explained has an account (`keet.analysis.account`) whose parts add up to its
+time. The time of a part on a side is the sum over the side's launches, so the differences of all
+parts add up to the time that was saved or lost. Accounts are as detailed as their reports: a part
+is split further only where every launch of both sides has it split in the same way.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from keet.analysis.ledger import Book
-from keet.catalog import metric_with_id, stalls
+from keet.analysis.account import UNKNOWN, Part
+from keet.comparison.both_sides import BothSides, Change, WeighedLaunch
+from keet.comparison.timing import Timing
 from keet.evidence import Evidence
-from keet.explanation.analyst import LaunchExplanation
-from keet.units import Quantity
 
-_VOLUMES = {
-    "DRAM": (("dram_bytes_read",), ("dram_bytes_written",)),
-    "L2": (("l2_sectors",),),
-    "L1": (
-        ("global_load_sectors", "global_store_sectors"),
-        ("shared_load_wavefronts", "shared_store_wavefronts"),
-        ("local_load_sectors", "local_store_sectors"),
-    ),
-    "LSU": (
-        ("shared_load_wavefronts", "shared_store_wavefronts"),
-        ("global_load_requests", "global_store_requests"),
-    ),
-    "FMA": (("thread_inst_fp32",),),
-    "ALU": (("thread_inst_integer",),),
-    "FP64": (("thread_inst_fp64",),),
-    "FP16": (("thread_inst_fp16",),),
-    "XU": (("thread_inst_conversion",),),
-    "issue": (("inst_executed_total",),),
+_STATES = "warp states"
+_IDLE, _ACTIVE, _ISSUING, _WAITING, _REST = "idle", "active", "issuing", "waiting", "rest"
+_INSTRUCTIONS = "issuing.instructions"
+_COARSE = {
+    _IDLE: "SMs idle: launch, last wave or uneven work",
+    _ACTIVE: "SMs active",
+    _REST: "SMs idle, or their schedulers without a warp that could issue",
+    _INSTRUCTIONS: "instructions",
 }
-"""What a unit's work is counted in: each a sum of metrics of the catalog."""
-_LABELS = {
-    "dram_bytes_read": "bytes read from DRAM",
-    "dram_bytes_written": "bytes written to DRAM",
-    "l2_sectors": "L2 sectors",
-    "global_load_sectors": "sectors of global accesses",
-    "shared_load_wavefronts": "shared-memory wavefronts",
-    "local_load_sectors": "sectors of local memory",
-    "global_load_requests": "requests of global accesses",
-    "thread_inst_fp32": "FP32 thread instructions",
-    "thread_inst_integer": "integer thread instructions",
-    "thread_inst_fp64": "FP64 thread instructions",
-    "thread_inst_fp16": "FP16 thread instructions",
-    "thread_inst_conversion": "conversion thread instructions",
-    "inst_executed_total": "warp instructions",
-}
-_READY = {
-    "selected": "Selected (warps issue)",
-    "not_selected": "Not Selected (warps are ready while others issue)",
-}
-_COUNTED = {
-    "sector": "sector",
-    "inst": "instruction",
-    "request": "request",
-    "wavefront": "wavefront",
-    "register/thread": "registers per thread",
-    "block": "grid size",
-}
-"""Units, and the word in a label that makes saying them superfluous."""
+"""Labels of parts that are compared as a whole, because one side does not split them."""
+
+_WITHIN = {_IDLE: "SMs idle", _ISSUING: "issuing instructions", _WAITING: "waiting"}
 
 
-RunDoubt = Literal["replay", "unlike", "mixed"]
-"""Its replay took much longer or shorter than the run; most time is in launches unlike it; the
-table of the run does not tell its launches from those of other launches of the report."""
+class PartChange(NamedTuple):
+    """A part of the time, before and after."""
 
-
-class Part(NamedTuple):
-    """A launch that was looked into, and what it stands for."""
-
-    told: LaunchExplanation
-    weight: float
-    """How many launches as long as this one make the time of its kernel."""
-    volume: float | None
-    """How many launches as large as this one make the work of its kernel; None: not known, for
-    launches of other shapes do other work."""
-    alike: float | None = None
-    """Part of the kernel's time in the run, 0 to 1, in launches between half and twice as long.
-    None: not known, or no run is known."""
-    doubt: RunDoubt | None = None
-    """Why this launch does not tell what its kernel would save in the run."""
-
-    @property
-    def duration(self) -> Evidence | None:
-        return self.told.view.get("duration")
-
-
-class Change(NamedTuple):
-    """One number on both sides."""
-
-    label: str
-    before: Evidence
-    after: Evidence
-
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        return (self.before, self.after)
-
-    @property
-    def fell(self) -> float:
-        return float(self.before.value) - float(self.after.value)
-
-    @property
-    def moved(self) -> float:
-        """The difference over the larger one: 0 where they are equal, 1 where one is nothing."""
-        most = max(abs(self.before.value), abs(self.after.value))
-        return abs(self.fell) / most if most else 0.0
+    id: str
+    """As in the account of a launch: `waiting.busy.dram`. `rest` is what is neither issuing nor
+    told apart on both sides."""
+    time: Change
+    share: Evidence | None
+    """Of the time saved or lost, in per cent; None where the time did not change."""
+    children: tuple[PartChange, ...] = ()
+    not_split: str = ""
+    """Why it has no children although the account of a side has them."""
 
     def __str__(self) -> str:
-        """`L2 sectors 81,943,825 → 17,192,797`: where the label says what is counted, the unit
-        does not say it again."""
-        sides = [_written(each, self.label) for each in (self.before, self.after)]
-        return f"{self.label} {sides[0]} → {sides[1]}"
-
-
-def _written(evidence: Evidence, label: str) -> str:
-    if _counts(evidence.unit, label):
-        return Quantity(evidence.value, evidence.unit).parts()[0]
-    return f"{evidence:.1f}" if evidence.unit == "%" else str(evidence)
-
-
-def _counts(unit: str, label: str) -> bool:
-    """The label names what is counted."""
-    word = _COUNTED.get(unit)
-    return word is not None and word in label.lower()
-
-
-class LaunchTimes(NamedTuple):
-    """How many launches the times of a pair are of, and how long one takes on average."""
-
-    counted: Change
-    each: Change
+        why = f" (not split further: {self.not_split})" if self.not_split else ""
+        return f"{self._label} {self.time.numbers}{why}"
 
     @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        counted, each = self.counted, self.each
-        return (counted.before, each.before, counted.after, each.after)
-
-    @property
-    def as_many(self) -> bool:
-        return math.isclose(self.counted.before.value, self.counted.after.value)
-
-    def __str__(self) -> str:
-        """`400 launches of 1.15 us → 1 of 53.44 us`"""
-        one, other = (count_text(each) for each in (self.counted.before, self.counted.after))
-        noun = "launch" if one == "1" else "launches"
-        return f"{one} {noun} of {self.each.before} → {other} of {self.each.after}"
+    def _label(self) -> str:
+        """With what it is a part of, where its own label does not say it."""
+        label, (within, *inner) = self.time.label, self.id.split(".")
+        known = _WITHIN.get(within) if inner else None
+        if known is not None and not label.startswith(known):
+            label = f"{known}: {label}"
+        return f"{label}{',' if ': ' in label else ':'}"
 
 
-def count_text(number: Evidence) -> str:
-    """A fraction where several profiled launches share launches that nothing tells apart."""
-    value = float(number.value)
-    digits = 0 if abs(value - round(value)) < 0.05 or value >= 100 else 1
-    return f"{value:,.{digits}f}"
+def account_changes(sides: BothSides, timing: Timing, *, changed: bool) -> tuple[PartChange, ...]:
+    """The outermost parts, the largest change first. Empty where a launch has no duration, or
+    nothing is told apart on both sides. `changed`: the time did, so that shares of it are given."""
+    if not (sides.before and sides.after) or not _is_finite(sides):
+        return ()
+    found = _Comparison(sides, timing, changed=changed).parts()
+    known = [each for part in found for each in part.children or (part,) if _is_known(each)]
+    return found if known and (len(found) > 1 or len(found[0].children) > 1) else ()
 
 
-Share = Callable[[Part], tuple[float, tuple[Evidence, ...]] | None]
-"""A part of a launch's time, 0 to 1, and what it was computed from."""
+def _is_known(part: PartChange) -> bool:
+    return part.id.rpartition(".")[2] != UNKNOWN
 
 
-class Account:
-    """Both sides of a pair, with a book for what is computed from both."""
+def leading_parts(account: Iterable[PartChange], least: float) -> Iterator[PartChange]:
+    """The innermost parts that account for at least `least` per cent of the difference; a part
+    whose children are all smaller is given itself."""
+    for part in account:
+        large = [child for child in part.children if _weight(child) >= least]
+        yield from large or ([part] if _weight(part) >= least else [])
 
-    def __init__(  # noqa: PLR0913 - what is known of a pair
-        self,
-        before: Sequence[Part],
-        after: Sequence[Part],
-        book: Book,
-        name: str,
-        *,
-        whole_run: bool = False,
-        launches: LaunchTimes | None = None,
-    ) -> None:
-        self.before, self.after = tuple(before), tuple(after)
-        self.whole_run = whole_run
-        """The parts stand for launches of a run, other numbers of them on the two sides."""
-        self.launches = launches
-        """None: launches are compared one by one."""
-        self.book = book
-        self.name = name
-        """Tells the pair's evidence from that of other pairs."""
 
-    # --- splits of the time
+def _weight(part: PartChange) -> float:
+    return abs(float(part.share.value)) if part.share else 0.0
 
-    def warp_states(self) -> Iterator[tuple[str, Change]]:
-        """What warps waited for, as time; `idle` is that of processors without any warp."""
-        for reason in ("idle", *stalls()):
-            change = self._times(f"state {reason}", _state_label(reason), _state_share(reason))
-            if change:
-                yield reason, change
 
-    def units(self) -> Iterator[tuple[str, Change]]:
-        names = dict.fromkeys(
-            c.name for part in (*self.before, *self.after) for c in part.told.ceilings
+def _is_finite(sides: BothSides) -> bool:
+    launches = (*sides.before, *sides.after)
+    shares = (p.share.value for each in launches for p in each.explanation.account.all())
+    return all(map(math.isfinite, (*shares, *(each.time or math.nan for each in launches))))
+
+
+# --- what accounts tell apart
+
+
+class _Detail(NamedTuple):
+    """What an account tells apart, and by what. Of several accounts: None where they differ."""
+
+    idle: str | None
+    """SMs without a block, from those with one."""
+    launch: str | None
+    """Launch and drain, from SMs that are idle while others work."""
+    issuing: str | None
+    lanes: str | None
+    """Lanes that are off, from those that execute an instruction."""
+    purpose: str | None
+    """What issued instructions are for."""
+    waits: str | None
+    """What schedulers wait for."""
+
+
+_Tells = Callable[[WeighedLaunch], bool]
+
+
+def _detail(each: WeighedLaunch) -> _Detail:
+    view = each.explanation.view
+    purpose = "machine code" if view.code is not None else "opcodes" if view.opcodes else ""
+    return _Detail(
+        idle=_word(_tells_idle(each)),
+        launch=_word(_tells_launch(each)),
+        issuing=_word(_tells_issuing(each)),
+        lanes=_word(_tells_lanes(each)),
+        purpose=purpose,
+        waits=_STATES if _tells_issuing(each) and _tells_states(each) else _unit_waits(each),
+    )
+
+
+def _word(is_told: object) -> str:
+    return "told" if is_told else ""
+
+
+def _tells_idle(each: WeighedLaunch) -> bool:
+    view = each.explanation.view
+    return view.get("sm_active_cycles") is not None and bool(view.value("elapsed_cycles"))
+
+
+def _tells_launch(each: WeighedLaunch) -> bool:
+    return _tells_idle(each) and bool(each.explanation.view.value("sm_active_cycles_max"))
+
+
+def _tells_issuing(each: WeighedLaunch) -> bool:
+    return each.explanation.view.ceilings.reached("issue") is not None
+
+
+def _tells_states(each: WeighedLaunch) -> bool:
+    return bool(each.explanation.view.stalls)
+
+
+def _tells_lanes(each: WeighedLaunch) -> bool:
+    return (each.explanation.view.value("active_threads_per_warp") or 0) > 0
+
+
+def _unit_waits(each: WeighedLaunch) -> str:
+    """Without warp states, an account knows the busiest unit only; what waits for another unit is
+    not attributed then, and not nothing."""
+    account = each.explanation.account
+    parts = (part for name in (_WAITING, _ACTIVE) if (part := account.part(name)))
+    return " ".join(c.id for part in parts for c in part.children if not c.id.endswith(UNKNOWN))
+
+
+def _common(details: Sequence[_Detail]) -> _Detail:
+    fields = ({detail[at] for detail in details} for at in range(len(_Detail._fields)))
+    return _Detail(*(next(iter(found)) if len(found) == 1 else None for found in fields))
+
+
+# --- sums of parts
+
+
+class _Sum:
+    """The time of a part on both sides."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.ns = {"before": 0.0, "after": 0.0}
+        self.sources: dict[str, list[Evidence]] = {"before": [], "after": []}
+
+    def add(self, side: str, ns: float, *sources: Evidence) -> None:
+        self.ns[side] += ns
+        self.sources[side] += sources
+
+
+class _Comparison:
+    def __init__(self, sides: BothSides, timing: Timing, *, changed: bool) -> None:
+        self._sides = sides
+        self._saved = timing.saved if changed else 0.0
+        self._times = {"before": timing.before, "after": timing.after}
+        self._detail = _common([_detail(each) for each in (*sides.before, *sides.after)])
+        self._tops: dict[str, _Sum] = {}
+        self._children: dict[str, dict[str, _Sum]] = {}
+
+    def parts(self) -> tuple[PartChange, ...]:
+        for side, launches in self._sides.sides:
+            scale = self._scale(side, launches)
+            for each in launches:
+                self._add(side, each, scale)
+        return tuple(
+            self._change(name, found, self._within(name), self._not_split(name))
+            for name, found in _by_change(self._tops)
         )
-        for name in names:
-            change = self._times(f"busy {name}", f"{name} busy", _busy_share(name))
-            if change:
-                yield name, change
 
-    def busiest(self, unit: str) -> float:
-        """The largest share of its peak that the unit reached in any launch, 0 to 1."""
-        parts = (*self.before, *self.after)
-        return max((c.share for p in parts for c in p.told.ceilings if c.name == unit), default=0.0)
+    def _scale(self, side: str, launches: Sequence[WeighedLaunch]) -> float:
+        """The explained launches are those of the first run: with several runs, the time of the
+        pair is an average."""
+        own, whole = sum(each.time or 0.0 for each in launches), self._times[side]
+        return whole / own if whole and own else 1.0
 
-    def _times(self, what: str, label: str, share: Share) -> Change | None:
-        sides = [self._time(side, parts, what, label, share) for side, parts in self._sides()]
-        before, after = sides
-        return Change(label, before, after) if before and after else None
+    def _add(self, side: str, each: WeighedLaunch, scale: float) -> None:
+        time, duration = each.time, each.duration
+        if time is None or duration is None:
+            return
+        ns = scale * time / 100  # shares are per cent
+        for part in each.explanation.account.parts:
+            top = self._top(part.id)
+            label = _COARSE[top] if self._is_coarse(top) else part.label
+            whole = self._tops.setdefault(top, _Sum(label))
+            whole.add(side, ns * part.share.value, part.share, duration)
+            for child in part.children:
+                if name := self._child(part, child):
+                    label = _COARSE[name] if name != child.id else child.label
+                    split = self._children.setdefault(top, {}).setdefault(name, _Sum(label))
+                    split.add(side, ns * child.share.value, child.share, duration)
 
-    def _time(
-        self, side: str, parts: Sequence[Part], what: str, label: str, share: Share
-    ) -> Evidence | None:
-        total, sources = 0.0, []
-        for part in parts:
-            found, duration = share(part), part.duration
-            if found is None or duration is None:
-                return None
-            total += found[0] * part.weight * float(duration.value)
-            sources += [*found[1], duration]
-        whole = total if total >= 1 else 0.0  # counters leave crumbs of a nanosecond
-        return self._entry(side, what, Quantity(whole, "ns"), label, sources)
+    def _top(self, part_id: str) -> str:
+        """The outermost part that it is compared in."""
+        detail, name = self._detail, part_id
+        if name == "launch" and detail.launch is None:
+            name = _IDLE
+        if name in (_ISSUING, _WAITING) and detail.issuing is None:
+            name = _ACTIVE
+        return _REST if detail.idle is None and name != _ISSUING else name
 
-    # --- volumes
+    def _is_coarse(self, top: str) -> bool:
+        detail = self._detail
+        return (
+            top == _REST
+            or (top == _IDLE and detail.launch is None)
+            or (top == _ACTIVE and detail.issuing is None)
+        )
 
-    def volumes(self, unit: str) -> list[Change]:
-        """What the unit had to move or execute, where both sides were counted. ncu empties the
-        caches before each replay: over a run, what DRAM moved is not known."""
-        if self.whole_run and unit == "DRAM":
-            return []
-        found = [self.summed(*metrics) for metrics in _VOLUMES.get(unit, ())]
-        return [change for change in found if change]
-
-    def summed(self, *metric_ids: str) -> Change | None:
-        label = _LABELS.get(metric_ids[0]) or metric_with_id(metric_ids[0]).label
-        sides = [self._sum(side, parts, label, metric_ids) for side, parts in self._sides()]
-        before, after = sides
-        return Change(label, before, after) if before and after else None
-
-    def _sum(
-        self, side: str, parts: Sequence[Part], label: str, metric_ids: Sequence[str]
-    ) -> Evidence | None:
-        total, sources = 0.0, []
-        for part in parts:
-            found = [part.told.view.get(metric) for metric in metric_ids]
-            known = [each for each in found if each is not None]
-            if len(known) != len(metric_ids) or part.volume is None:
-                return None
-            total += part.volume * sum(float(each.value) for each in known)
-            sources += known
-        if len(sources) == 1 and total == sources[0].value:
-            return sources[0]
-        unit = metric_with_id(metric_ids[0]).unit
-        return self._entry(side, "+".join(metric_ids), Quantity(total, unit), label, sources)
-
-    def _sides(self) -> tuple[tuple[str, tuple[Part, ...]], ...]:
-        return ("before", self.before), ("after", self.after)
-
-    def _entry(
-        self, side: str, what: str, amount: Quantity, label: str, sources: Sequence[Evidence]
-    ) -> Evidence:
-        name = f"{self.name} {side}: {what}"
-        return self.book.derived(name, amount, f"{label}, {side}", *sources)
-
-    def percent(self, what: str, label: str, part: float, whole: float) -> Evidence | None:
-        """A share of what was saved or lost."""
-        if not whole:
+    def _child(self, part: Part, child: Part) -> str | None:
+        """The part that it is compared in within its outermost one; None: in none."""
+        detail = self._detail
+        if self._is_coarse(self._top(part.id)):
             return None
-        share = Quantity(100 * part / whole, "%")
-        return self.book.derived(f"{self.name}: {what}", share, label)
-
-
-def _state_label(reason: str) -> str:
-    if reason == "idle":
-        return "processors without work"
-    stall = stalls()[reason]
-    waits = stall.waits_for.partition(" (")[0]
-    return f"{stall.label} (warps wait for {waits})" if stall.counts_as_stall else _READY[reason]
-
-
-def _state_share(reason: str) -> Share:
-    def share(part: Part) -> tuple[float, tuple[Evidence, ...]] | None:
-        view = part.told.view
-        active, elapsed = view.get("sm_active_cycles"), view.get("elapsed_cycles")
-        if not view.stalls or active is None or elapsed is None or not elapsed.value:
+        if part.id in (_WAITING, _ACTIVE):
+            return child.id if detail.waits is not None else None
+        if part.id != _ISSUING or None not in (detail.purpose, detail.lanes):
+            return child.id
+        if detail.lanes is None:
             return None
-        busy = min(1.0, float(active.value) / float(elapsed.value))
-        if reason == "idle":
-            return 1 - busy, (active, elapsed)
-        stall = view.stall(reason)
-        return busy * view.stalls.get(reason, 0.0), (stall,) if stall else ()
+        return child.id if child.id.endswith("lanes_off") else _INSTRUCTIONS
 
-    return share
+    def _within(self, top: str) -> tuple[PartChange, ...]:
+        found = _by_change(self._children.get(top, {}))
+        return tuple(self._change(name, each) for name, each in found)
+
+    def _change(
+        self, name: str, found: _Sum, children: tuple[PartChange, ...] = (), not_split: str = ""
+    ) -> PartChange:
+        what = f"account {name}"
+        before, after = (
+            self._sides.time_entry(
+                side, what, found.label, found.ns[side], found.sources[side] or _durations(launches)
+            )
+            for side, launches in self._sides.sides
+        )
+        change = Change(found.label, before, after)
+        share = self._sides.percent(
+            f"share of {what}", "of the difference", change.fell, self._saved
+        )
+        return PartChange(name, change, share, children, not_split)
+
+    # --- why a part has no children
+
+    def _not_split(self, top: str) -> str:
+        detail = self._detail
+        lacks: dict[str, tuple[str | None, str, _Tells]] = {
+            _REST: (None, "a count of active cycles", _tells_idle),
+            _IDLE: (detail.launch, "the active cycles of the longest SM", _tells_launch),
+            _ACTIVE: (detail.waits, "a count of issue slots", _tells_issuing),
+            _WAITING: (detail.waits, _STATES, _tells_states),
+            _ISSUING: (detail.lanes, "a count of active threads", _tells_lanes),
+        }
+        common, what, tells = lacks.get(top, ("", "", _tells_idle))
+        if common is None:
+            return self._lacks(what, tells)
+        unlike = top == _ISSUING and detail.purpose is None
+        return "the machine code was not analysed on both sides" if unlike else ""
+
+    def _lacks(self, what: str, tells: _Tells) -> str:
+        lacking = [side for side, launches in self._sides.sides if not all(map(tells, launches))]
+        one = len(lacking) == 1
+        return f"the report {lacking[0]} lacks {what}" if one else f"both reports lack {what}"
 
 
-def _busy_share(unit: str) -> Share:
-    def share(part: Part) -> tuple[float, tuple[Evidence, ...]] | None:
-        found = next((c for c in part.told.ceilings if c.name == unit), None)
-        return (found.share, (found.reached,)) if found else None
+def _durations(launches: Sequence[WeighedLaunch]) -> list[Evidence]:
+    """What a time of zero follows from: the accounts of these launches have no such part."""
+    return [each.duration for each in launches if each.duration is not None]
 
-    return share
+
+def _by_change(sums: dict[str, _Sum]) -> list[tuple[str, _Sum]]:
+    return sorted(sums.items(), key=lambda item: -abs(item[1].ns["before"] - item[1].ns["after"]))

@@ -1,16 +1,17 @@
-"""What accounts for the difference: causes first, then what was measured.
+"""What accounts for the difference: causes first, then the parts of the time that changed.
 
 A cause's share is an estimate: what keet's forecast says the flaw cost before, less what it costs
-after. The shares of warp states, units and lines are measured. All are shares of the difference in
-time; a negative one worked against it.
+after. The parts of the account add up to the difference; busy times of units overlap. All are
+shares of the difference in time; a negative one worked against it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from keet.comparison.account import Account, Change
+from keet.comparison.account import PartChange, leading_parts
+from keet.comparison.both_sides import BothSides, Change
 from keet.comparison.causes import Cause, changed_causes
 from keet.comparison.lines import LineChange, changed_lines
 from keet.comparison.pairing import How
@@ -20,8 +21,8 @@ from keet.profile.launch import Location
 from keet.profile.names import file_name
 from keet.units import Quantity
 
-Kind = Literal["fusion", "cause", "unit", "stall", "work", "line"]
-_CAUSES, _UNITS, _STALLS, _LINES = 3, 3, 3, 4
+Kind = Literal["fusion", "cause", "account", "unit", "line", "work"]
+_CAUSES, _PARTS, _UNITS, _LINES = 3, 4, 2, 4
 _LEAST = 0.1
 """Share of the difference below which something does not account for it."""
 _BUSY = {"DRAM": 0.4, "L2": 0.4, "L1": 0.4}
@@ -66,27 +67,31 @@ class Attribution(NamedTuple):
 
 
 def attribute(
-    account: Account, timing: Timing, how: How, *, splits: bool = True
+    sides: BothSides,
+    timing: Timing,
+    how: How,
+    account: Sequence[PartChange],
+    *,
+    splits: bool = True,
 ) -> Iterator[Attribution]:
-    """`splits`: the time of the run is split among units, warp states and lines as under replay."""
+    """`splits`: the time of the run is split among units and lines as under replay."""
     changed = timing.word in ("faster", "slower")
     saved = timing.saved if changed else 0.0
-    told = [*_fusion(account, how), *_causes(account, saved), *_less_work(account, timing)]
-    told += _units(account, saved) if splits else []
+    told = [*_fusion(sides, how), *_causes(sides, saved), *_less_work(sides, timing)]
     if changed and splits:
-        told += [*_states(account, saved), *_lines(account, saved)]
+        told += [*_units(sides, account, saved), *_lines(sides, saved)]
     yield from told
-    said = {evidence.id for each in told for evidence in each.evidence}
-    yield from (each for each in _work(account) if said.isdisjoint(e.id for e in each.evidence))
+    cited = {evidence.id for each in told for evidence in each.evidence}
+    yield from (each for each in _work(sides) if cited.isdisjoint(e.id for e in each.evidence))
 
 
 # --- kernels that became one, or several
 
 
-def _fusion(account: Account, how: How) -> Iterator[Attribution]:
+def _fusion(sides: BothSides, how: How) -> Iterator[Attribution]:
     if how not in ("fused", "split"):
         return
-    moved = [volume for unit in ("DRAM", "L2") for volume in account.volumes(unit)]
+    moved = [volume for unit in ("DRAM", "L2") for volume in sides.volumes(unit)]
     moved = [volume for volume in moved if volume.moved >= _MOVED][:2]
     numbers = "; ".join(map(str, moved))
     word = "fused into one kernel" if how == "fused" else "split into several kernels"
@@ -98,16 +103,16 @@ def _fusion(account: Account, how: How) -> Iterator[Attribution]:
 # --- causes
 
 
-def _causes(account: Account, saved: float) -> Iterator[Attribution]:
+def _causes(sides: BothSides, saved: float) -> Iterator[Attribution]:
     told = 0
-    for cause in changed_causes(account):
+    for cause in changed_causes(sides):
         # The forecasts are estimates: one can't have saved more than all.
         most = max(-abs(saved), min(abs(saved), cause.saved))
-        share = account.percent(
-            f"share of {cause.id}", "of the difference (estimated)", most, saved
-        )
-        if share is not None and share.value < 100 * _LEAST:
+        share = sides.percent(f"share of {cause.id}", "of the difference (estimated)", most, saved)
+        if (share.value < 100 * _LEAST) if share is not None else not cause.worth:
             continue
+        if told and not cause.worth:
+            return  # where larger causes explain the difference, minor ones do not matter
         yield _told(cause, share)
         told += 1
         if told == _CAUSES:
@@ -118,14 +123,14 @@ def _told(cause: Cause, share: Evidence | None) -> Attribution:
     shown = cause.shown_by
     text = f"{cause.label}: {cause.became}{f'; {shown}' if shown else ''}"
     evidence = shown.evidence if shown else ()
-    unit = cause.on.told.verdict.limiter
+    unit = cause.on.explanation.verdict.limiter
     return Attribution("cause", text, unit, share, evidence, cause.id)
 
 
-def _less_work(account: Account, timing: Timing) -> Iterator[Attribution]:
+def _less_work(sides: BothSides, timing: Timing) -> Iterator[Attribution]:
     """Instructions that need not be executed any more, or that came on top, explain time where no
     flaw does; how much, no counter says."""
-    change = account.summed("inst_executed_total")
+    change = sides.summed("inst_executed_total")
     if change is None or change.moved < _MUCH or change.fell * timing.saved <= 0:
         return
     word = "fewer" if change.fell > 0 else "more"
@@ -133,66 +138,88 @@ def _less_work(account: Account, timing: Timing) -> Iterator[Attribution]:
     yield Attribution("cause", text, "issue", None, (change.before, change.after))
 
 
-# --- units and what they moved
+# --- parts of the account, and units that none of them names
 
 
-def _units(account: Account, saved: float) -> Iterator[Attribution]:
-    told = []
-    for unit, change in account.units():
-        if account.busiest(unit) < _BUSY.get(unit, _BUSY_PIPE):
-            continue
-        share = account.percent(f"share of {unit}", "of the difference", change.fell, saved)
-        if share is not None and abs(share.value) >= 100 * _LEAST:
-            told.append((abs(change.fell), _unit(account, unit, change, share)))
-    for _, attribution in sorted(told, key=lambda each: -each[0])[:_UNITS]:
-        yield attribution
+def _units(sides: BothSides, account: Sequence[PartChange], saved: float) -> Iterator[Attribution]:
+    told = _Units(sides)
+    yield from told.parts(account)
+    yield from told.busy(saved)
 
 
-def _unit(account: Account, unit: str, change: Change, share: Evidence) -> Attribution:
-    # A count that rose is not why the unit was busy for less.
-    with_it = (v for v in account.volumes(unit) if v.fell * change.fell > 0)
-    moved = sorted((v for v in with_it if v.moved >= _MOVED), key=lambda v: -v.moved)
-    why = "".join(f", {volume}" for volume in moved[:2])
-    evidence = [e for c in (change, *moved[:2]) for e in (c.before, c.after)]
-    return Attribution("unit", f"{change}{why}", unit, share, tuple(evidence))
+class _Units:
+    """Tells of each unit, and of each count, once."""
 
+    def __init__(self, sides: BothSides) -> None:
+        self._sides = sides
+        self._times = dict(sides.units())
+        self._said: set[str] = set()
 
-# --- warp states
+    def parts(self, account: Sequence[PartChange]) -> Iterator[Attribution]:
+        leading = leading_parts(account, 100 * _LEAST)
+        names = {name.lower().replace(" ", "_"): name for name in self._times}
+        for part in sorted(leading, key=lambda part: -abs(part.time.fell))[:_PARTS]:
+            _, is_busy, slug = part.id.rpartition("busy.")
+            busy = names.get(slug) if is_busy else None
+            moved = self._volumes(busy, part.time) if busy else []
+            unit = "issue" if part.id.startswith("issuing") else busy
+            yield self._told("account", str(part), unit, part.share, [part.time, *moved])
 
+    def busy(self, saved: float) -> Iterator[Attribution]:
+        found = []
+        for unit, change in self._times.items():
+            is_busy = self._sides.busiest(unit) >= _BUSY.get(unit, _BUSY_PIPE)
+            share = self._sides.percent(f"share of {unit}", "of the difference", change.fell, saved)
+            large = share is not None and abs(share.value) >= 100 * _LEAST
+            if unit not in self._said and is_busy and large:
+                found.append((unit, change, share))
+        for unit, change, share in sorted(found, key=lambda each: -abs(each[1].fell))[:_UNITS]:
+            moved = self._volumes(unit, change)
+            yield self._told("unit", str(change), unit, share, [change, *moved])
 
-def _states(account: Account, saved: float) -> Iterator[Attribution]:
-    told = []
-    for reason, change in account.warp_states():
-        share = account.percent(f"share of {reason}", "of the difference", change.fell, saved)
-        if share is not None and abs(share.value) >= 100 * _LEAST:
-            told.append((abs(change.fell), change, share))
-    for _, change, share in sorted(told, key=lambda each: -each[0])[:_STALLS]:
-        yield Attribution("stall", str(change), None, share, (change.before, change.after))
+    def _volumes(self, unit: str, time: Change) -> list[Change]:
+        """What the unit had to do. A count that rose is not why the unit was busy for less."""
+        found = [
+            volume
+            for volume in self._sides.volumes(unit)
+            if volume.fell * time.fell > 0
+            and volume.moved >= _MOVED
+            and volume.label not in self._said
+        ]
+        return sorted(found, key=lambda volume: -volume.moved)[:2]
+
+    def _told(
+        self, kind: Kind, what: str, unit: str | None, share: Evidence | None, shown: list[Change]
+    ) -> Attribution:
+        self._said |= {unit or "", *(volume.label for volume in shown[1:])}
+        text = "".join((what, *(f", {volume}" for volume in shown[1:])))
+        evidence = tuple(e for change in shown for e in change.evidence)
+        return Attribution(kind, text, unit, share, evidence)
 
 
 # --- lines
 
 
-def _lines(account: Account, saved: float) -> Iterator[Attribution]:
-    found = changed_lines(account.before, account.after)
+def _lines(sides: BothSides, saved: float) -> Iterator[Attribution]:
+    found = changed_lines(sides.before, sides.after)
     if isinstance(found, str):
         return
     for change in found[:_LINES]:
-        yield _line(account, change, saved)
+        yield _line(sides, change, saved)
 
 
-def _line(account: Account, change: LineChange, saved: float) -> Attribution:
+def _line(sides: BothSides, change: LineChange, saved: float) -> Attribution:
     where = _where(change)
     before, after = (
-        account.book.derived(
-            f"{account.name} {side}: samples",
+        sides.book.derived(
+            f"{sides.name} {side}: samples",
             Quantity(ns, "ns"),
             f"time at {where}, {side}",
             line=where,
         )
         for side, ns in (("before", change.before_ns), ("after", change.after_ns))
     )
-    share = account.percent(f"share of {where}", "of the difference", change.fell, saved)
+    share = sides.percent(f"share of {where}", "of the difference", change.fell, saved)
     place = (change.before, change.after)
     text = f"{where} {before} → {after}"
     code = "} (end of the function)" if change.code == "}" else change.code
@@ -212,20 +239,20 @@ def _where(change: LineChange) -> str:
 # --- numbers of the launch that changed
 
 
-def _work(account: Account) -> Iterator[Attribution]:
-    if len(account.before) != 1 or len(account.after) != 1:
+def _work(sides: BothSides) -> Iterator[Attribution]:
+    if len(sides.before) != 1 or len(sides.after) != 1:
         return
     for metric in _WORK:
-        if account.whole_run and metric in _WITH_CACHES:
+        if sides.whole_run and metric in _WITH_CACHES:
             continue
-        change = _change_of(account, metric)
+        change = _change_of(sides, metric)
         if change and change.moved >= _MOVED:
             yield Attribution("work", str(change), None, None, (change.before, change.after))
 
 
-def _change_of(account: Account, metric: str) -> Change | None:
+def _change_of(sides: BothSides, metric: str) -> Change | None:
     """Of one launch; of a run, amounts are those of all launches."""
-    if account.whole_run and metric in _AMOUNTS:
-        return account.summed(metric)
-    one, other = (side[0].told.view.get(metric) for side in (account.before, account.after))
+    if sides.whole_run and metric in _AMOUNTS:
+        return sides.summed(metric)
+    one, other = (side[0].explanation.view.get(metric) for side in (sides.before, sides.after))
     return Change(one.label, one, other) if one and other else None

@@ -1,23 +1,58 @@
-"""Causes that went, came or stayed: the findings of both sides, held against each other."""
+"""Causes that went, came or stayed: the findings of both sides, held against each other.
+
+Findings are ranked by what they would gain; below 10 % they are minor. A finding that crosses this
+line has not changed for that alone: what it costs and the number that shows it must have changed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from keet.analysis.diagnosis import MOST
 from keet.analysis.findings import Finding
 from keet.analysis.view import View
 from keet.catalog import capabilities, findings, metric_named, metric_with_id, stalls
-from keet.comparison.account import Account, Change, LaunchTimes, Part
+from keet.comparison.both_sides import BothSides, Change, LaunchTimes, WeighedLaunch
 from keet.evidence import Evidence
 from keet.profile import Launch
 from keet.units import Quantity
 
 _MOVED = 0.05
 """Of a finding's number: less is no reason to say that a cause is gone."""
+_LEFT = 0.5
+"""Of what a finding costs, as a share of the time: where more than this is left, it is not fixed,
+even if what is left is minor."""
+_NOTHING = 0.005
+"""Share of the time that a finding costs below which it is called gone."""
+_GONE = 0.8
+"""Of the number that counts a flaw: where it fell by less, the flaw is not called gone."""
 _AMOUNTS = ("ns", "byte", "sector", "inst", "request", "wavefront", "conflict")
 """Units of what a launch takes, moves or executes: it depends on how much a launch has to do."""
 _STALL_SHARE = "stall_share_"
+_BETTER_HIGHER = frozenset(
+    (
+        "access_width",
+        "active_threads_per_warp",
+        "grid_size",
+        "issue_active_pct",
+        "sm_evenness",
+        "theoretical_occupancy_pct",
+    )
+)
+_BETTER_LOWER = frozenset(
+    (
+        "bank_conflict_share",
+        "dram_reads_per_byte",
+        "excess_sectors_share",
+        "fp64_share",
+        "l2_reads_per_byte",
+        "l2_slice_skew",
+        "local_share",
+        "overhead_share",
+    )
+)
+"""Numbers of findings, by id of the catalog or keet's own name, and which way they get better."""
 
 
 class Outcome(NamedTuple):
@@ -39,11 +74,13 @@ class Cause(NamedTuple):
     where it is new."""
     finding: Finding
     """As told by the side where it costs more."""
-    on: Part
+    on: WeighedLaunch
     shown_by: Change | LaunchTimes | None
     """The number of the finding on both sides; None where the other side does not have it."""
     whole: bool
-    """Only one side has it."""
+    """On the other side it costs nothing worth a word."""
+    worth: bool
+    """On one of the sides it would gain 10 % or more."""
 
     @property
     def label(self) -> str:
@@ -51,15 +88,21 @@ class Cause(NamedTuple):
 
     @property
     def became(self) -> str:
-        if self.whole:
+        if self.whole and not self._is_still_there:
             return "gone" if self.saved >= 0 else "new"
         return "costs less" if self.saved >= 0 else "costs more"
 
+    @property
+    def _is_still_there(self) -> bool:
+        """It costs nothing on the other side, but its number there is not near zero."""
+        shown = self.shown_by
+        return isinstance(shown, Change) and _is_flaw(shown) and shown.moved < _GONE
 
-def outcome(account: Account) -> Outcome:
-    before, after = _worth(account.before), _worth(account.after)
-    gone = {each: _fate(each, account.before, account.after) for each in before}
-    came = {each: _fate(each, account.after, account.before) for each in after}
+
+def outcome(sides: BothSides) -> Outcome:
+    before, after = _worth(sides.before), _worth(sides.after)
+    gone = {each: _fate(each, sides.before, sides.after) for each in before}
+    came = {each: _fate(each, sides.after, sides.before) for each in after}
     return Outcome(
         tuple(each for each, fate in gone.items() if fate == "alone"),
         tuple(each for each, fate in came.items() if fate == "alone"),
@@ -69,18 +112,19 @@ def outcome(account: Account) -> Outcome:
 
 
 def _fate(
-    finding_id: str, here: Sequence[Part], there: Sequence[Part]
+    finding_id: str, here: Sequence[WeighedLaunch], there: Sequence[WeighedLaunch]
 ) -> Literal["alone", "both", "unknown"]:
     """Whether a finding of this side is one of the other side too. Where its numbers are the same
-    there, it is: the other side only just missed a threshold."""
-    if finding_id in _any(there):
+    there, or it costs about as much, it is: the other side only just missed the limit."""
+    if finding_id in _worth(there):
         return "both"
-    if not _judged(finding_id, here, there):
+    if not _judged(finding_id, here, there) or _may_be_cut_off(there):
         return "unknown"
-    shown = [f for part in here for f in part.told.findings if f.id == finding_id]
+    shown = [f for each in here for f in each.explanation.findings if f.id == finding_id]
     alone = len(here) == len(there) == 1
     changes = [c for f in shown for c in _changes(f, there, forwards=True, alone=alone)]
-    return "alone" if _has_moved(changes) else "both"
+    fell = _cost_share(finding_id, there) <= _LEFT * _cost_share(finding_id, here)
+    return "alone" if fell and _has_moved(changes) else "both"
 
 
 def _has_moved(changes: Sequence[Change]) -> bool:
@@ -89,38 +133,42 @@ def _has_moved(changes: Sequence[Change]) -> bool:
     return not changes or changes[0].moved >= _MOVED
 
 
-def _worth(parts: Sequence[Part]) -> list[str]:
+def _may_be_cut_off(launches: Sequence[WeighedLaunch]) -> bool:
+    """A launch has as many findings as are kept: another may have been worth a change too."""
+    return any(len(each.explanation.findings) >= MOST for each in launches)
+
+
+def _worth(launches: Sequence[WeighedLaunch]) -> list[str]:
     """Findings that are worth a change, the costliest first."""
     costs: dict[str, float] = {}
-    for part in parts:
-        for finding in part.told.findings:
-            costs[finding.id] = costs.get(finding.id, 0.0) + _cost(part, finding)
-    return sorted(costs, key=lambda each: -costs[each])
+    for each in launches:
+        for finding in each.explanation.findings:
+            costs[finding.id] = costs.get(finding.id, 0.0) + _cost(each, finding)
+    return sorted(costs, key=lambda finding_id: -costs[finding_id])
 
 
-def _any(parts: Sequence[Part]) -> set[str]:
-    """Everything that was raised, small and folded findings too: what shrank is not yet gone."""
-    told = [part.told for part in parts]
-    raised = {finding.id for each in told for finding in (*each.findings, *each.minor)}
-    return raised | {symptom for each in told for symptom, _ in each.folded}
-
-
-def _judged(finding_id: str, here: Sequence[Part], there: Sequence[Part]) -> bool:
-    """Both sides were judged by the same numbers: a check that lacks one is silent, or takes what
-    it sees for something else, and neither is news then."""
-    shown = [part for part in here if finding_id in {finding.id for finding in _raised(part)}]
+def _judged(finding_id: str, here: Sequence[WeighedLaunch], there: Sequence[WeighedLaunch]) -> bool:
+    """Both sides were judged by the same numbers: without one of them a finding is not raised, or
+    what is seen is taken for something else, and neither is news then."""
+    shown = [each for each in here if finding_id in {finding.id for finding in _raised(each)}]
     return all(
-        _lacks(part) == _lacks(other)
-        and all(_has(other.told.launch, m) for m in part.told.judged_by)
-        for part in shown
+        _lacks(each) == _lacks(other)
+        and all(_has(other.explanation.launch, name) for name in _measured(each))
+        for each in shown
         for other in there
     )
 
 
-def _lacks(part: Part) -> set[str]:
+def _measured(each: WeighedLaunch) -> Iterator[str]:
+    """What the launch was judged by, without keet's own numbers: those are in no report."""
+    told = each.explanation
+    return (name for name in told.judged_by if _has(told.launch, name))
+
+
+def _lacks(each: WeighedLaunch) -> set[str]:
     """Sections that were not collected, by what they tell."""
     judging = {capability.label for capability in capabilities().values()}
-    return judging & {skipped.check for skipped in part.told.skipped}
+    return judging & {skipped.check for skipped in each.explanation.skipped}
 
 
 def _has(launch: Launch, name: str) -> bool:
@@ -132,73 +180,118 @@ def _has(launch: Launch, name: str) -> bool:
     return spec is not None and launch.find(spec.id) is not None
 
 
-def _cost(part: Part, finding: Finding) -> float:
+# --- what a finding costs
+
+
+def _cost(each: WeighedLaunch, finding: Finding) -> float:
     """Nanoseconds that would go if it were fixed alone."""
-    duration = float(part.duration.value) if part.duration else 0.0
-    return part.weight * duration * (1 - 1 / finding.forecast.likely)
+    return (each.time or 0.0) * (1 - 1 / finding.forecast.likely)
 
 
-def changed_causes(account: Account) -> list[Cause]:
-    """Findings by what they cost less (or more) after; those whose numbers did not move are left
-    out, for then a threshold was crossed and nothing was fixed."""
-    costs: dict[str, float] = {}
-    for sign, parts in ((1, account.before), (-1, account.after)):
-        for part in parts:
-            for finding in (*part.told.findings, *part.told.minor):
-                costs[finding.id] = costs.get(finding.id, 0.0) + sign * _cost(part, finding)
-    causes = [cause for each, saved in costs.items() if (cause := _cause(account, each, saved))]
-    return sorted(causes, key=lambda cause: -abs(cause.saved))
+def _side_cost(finding_id: str, launches: Sequence[WeighedLaunch]) -> float:
+    raised = ((each, f) for each in launches for f in _raised(each) if f.id == finding_id)
+    return sum(_cost(each, finding) for each, finding in raised)
 
 
-def _cause(account: Account, finding_id: str, saved: float) -> Cause | None:
-    here, there = (account.before, account.after) if saved >= 0 else (account.after, account.before)
-    shown = [(p, f) for p in here for f in _raised(p) if f.id == finding_id]
-    if not shown:
+def _cost_share(finding_id: str, launches: Sequence[WeighedLaunch]) -> float:
+    """Of the time of the side, 0 to 1."""
+    whole = sum(each.time or 0.0 for each in launches)
+    return _side_cost(finding_id, launches) / whole if whole else 0.0
+
+
+def changed_causes(sides: BothSides) -> list[Cause]:
+    """Findings by what they cost less (or more) after, those that are minor on both sides last.
+    Those whose numbers did not move are left out, for then a limit was crossed and nothing was
+    fixed."""
+    ids = dict.fromkeys(f.id for each in (*sides.before, *sides.after) for f in _raised(each))
+    costs = {i: _side_cost(i, sides.before) - _side_cost(i, sides.after) for i in ids}
+    causes = [cause for i, saved in costs.items() if (cause := _cause(sides, i, saved))]
+    return sorted(causes, key=lambda cause: (not cause.worth, -abs(cause.saved)))
+
+
+def _cause(sides: BothSides, finding_id: str, saved: float) -> Cause | None:
+    here, there = (sides.before, sides.after) if saved >= 0 else (sides.after, sides.before)
+    shown = [(each, f) for each in here for f in _raised(each) if f.id == finding_id]
+    left, share = _cost_share(finding_id, there), _cost_share(finding_id, here)
+    # A flaw that takes a larger part of a shorter time is no reason why it is shorter.
+    if not shown or left >= share:
         return None
-    part, finding = max(shown, key=lambda each: _cost(*each))
-    whole = finding_id not in _any(there)
+    whole = left < _NOTHING
     if whole and not _judged(finding_id, here, there):
         return None
+    each, finding = max(shown, key=lambda item: _cost(*item))
     alone = len(here) == len(there) == 1
     changes = list(_changes(finding, there, forwards=saved >= 0, alone=alone))
     if not (changes or whole) or not _has_moved(changes):
         return None
-    return Cause(finding_id, saved, finding, part, _shown_by(account, finding, changes), whole)
+    shown_by = _shown_by(sides, finding, changes)
+    if isinstance(shown_by, Change) and _contradicts(shown_by, saved):
+        return None
+    worth = finding_id in (*_worth(here), *_worth(there))
+    return Cause(finding_id, saved, finding, each, shown_by, whole, worth)
+
+
+def _contradicts(change: Change, saved: float) -> bool:
+    """The number got worse while the finding is said to cost less, or the other way round."""
+    if _name(change) in _BETTER_HIGHER:
+        return change.fell * saved > 0
+    return _is_flaw(change) and change.fell * saved < 0
+
+
+def _is_flaw(change: Change) -> bool:
+    """The number counts what should not be there."""
+    name = _name(change)
+    return name in _BETTER_LOWER or name.startswith(_STALL_SHARE)
+
+
+def _name(change: Change) -> str:
+    spec = metric_named(change.before.metric)
+    return spec.id if spec else change.before.metric
+
+
+# --- the number that shows it
 
 
 def _shown_by(
-    account: Account, finding: Finding, changes: Sequence[Change]
+    sides: BothSides, finding: Finding, changes: Sequence[Change]
 ) -> Change | LaunchTimes | None:
     """The finding's first number, else what that was computed from: others may be there for many
     findings. Where launches changed in number, what one of them has to do changed with it."""
-    launches, shown = account.launches, next(_own(finding, changes), None)
+    launches, shown = sides.launches, next(_own(finding, changes), None)
     if shown is None or launches is None or shown.before.unit not in _AMOUNTS:
         return shown
-    if _is_duration(shown.before):
+    if _is_metric(shown.before, "duration"):
         return launches
     return shown if launches.as_many else None
 
 
 def _own(finding: Finding, changes: Sequence[Change]) -> Iterator[Change]:
+    """Not the number of executed instructions that a share was divided by: it may fall for any
+    reason."""
     first = finding.evidence[0]
     for own in (first.id, *(first.derived_from or ())[:1]):
-        yield from (each for each in changes if own in (each.before.id, each.after.id))
+        yield from (
+            change
+            for change in changes
+            if own in (change.before.id, change.after.id)
+            and (own == first.id or not _is_metric(change.before, "inst_executed"))
+        )
 
 
-def _is_duration(evidence: Evidence) -> bool:
-    return metric_named(evidence.metric) == metric_with_id("duration")
+def _is_metric(evidence: Evidence, metric_id: str) -> bool:
+    return metric_named(evidence.metric) == metric_with_id(metric_id)
 
 
-def _raised(part: Part) -> tuple[Finding, ...]:
-    return (*part.told.findings, *part.told.minor)
+def _raised(each: WeighedLaunch) -> tuple[Finding, ...]:
+    return (*each.explanation.findings, *each.explanation.minor)
 
 
 def _changes(
-    finding: Finding, there: Sequence[Part], *, forwards: bool, alone: bool
+    finding: Finding, there: Sequence[WeighedLaunch], *, forwards: bool, alone: bool
 ) -> Iterator[Change]:
     """The finding's numbers, with the same number of the other side. Where several kernels do the
     work, that of the longest, and shares only: their counts would have to be added."""
-    longest = max(there, key=lambda part: part.weight * part.told.launch.rank_time)
+    longest = max(there, key=lambda each: each.weight * each.explanation.launch.rank_time)
     for evidence in finding.evidence:
         found = _same_number(evidence, longest) if alone or evidence.unit == "%" else None
         if found is not None:
@@ -206,14 +299,14 @@ def _changes(
             yield Change(evidence.label, *pair)
 
 
-def _same_number(evidence: Evidence, part: Part) -> Evidence | None:
-    ledger = part.told.view.ledger
+def _same_number(evidence: Evidence, each: WeighedLaunch) -> Evidence | None:
+    view = each.explanation.view
     if evidence.metric.startswith(_STALL_SHARE):
-        return _stall_share(part.told.view, evidence)
-    known = ledger.known(evidence.metric)
+        return _stall_share(view, evidence)
+    known = view.ledger.known(evidence.metric)
     if known is not None or evidence.derived_from is not None:
         return known
-    return ledger.named(evidence.metric, evidence.label)
+    return view.ledger.named(evidence.metric, evidence.label)
 
 
 def _stall_share(view: View, evidence: Evidence) -> Evidence | None:

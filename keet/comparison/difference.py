@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
 from keet.analysis.ledger import Book
-from keet.comparison.account import Account, LaunchTimes, Part
+from keet.comparison.account import account_changes
 from keet.comparison.attribution import attribute
 from keet.comparison.basis import (
     choose_weighing,
@@ -16,6 +16,7 @@ from keet.comparison.basis import (
     run_notes,
     unpaired,
 )
+from keet.comparison.both_sides import BothSides, LaunchTimes, WeighedLaunch
 from keet.comparison.causes import Outcome, outcome
 from keet.comparison.comparability import compare_captures
 from keet.comparison.hints import naming_keet_diff
@@ -212,8 +213,8 @@ class _Comparer:
         if runs:
             found = self._of_runs(runs, found)
         whole_ns = None if found.no_total or found.run_unknown else whole.after or 0.0
-        parts = (part for pair in pairs for part in pair.parts[1])
-        step = find_next(parts, whole_ns, runs.named if runs else "the whole")
+        left = (each for pair in pairs for each in pair.weighed[1])
+        step = find_next(left, whole_ns, runs.named if runs else "the whole")
         if step and runs:
             step = in_run(step, self._book)
         return found._replace(next_step=step, evidence=self._all_evidence())
@@ -251,8 +252,9 @@ class _Comparer:
         return self._evidence.share("all kernels", what, part, whole)
 
     def _all_evidence(self) -> tuple[Evidence, ...]:
-        evidence = [each for ledger in self._ledgers for each in ledger]
-        return tuple(sorted(evidence, key=lambda each: int(each.id[1:])))
+        # What several launches show together is in the ledger of each.
+        evidence = {each.id: each for ledger in self._ledgers for each in ledger}
+        return tuple(sorted(evidence.values(), key=lambda each: int(each.id[1:])))
 
     def _pair(
         self,
@@ -264,8 +266,8 @@ class _Comparer:
         deep: bool,
     ) -> PairDifference:
         name = f"pair {number}"
-        parts = self._parts(pairing) if deep else ((), ())
-        durations = [p.duration for side in parts for p in side if p.duration]
+        weighed = self._weighed(pairing) if deep else ((), ())
+        durations = [each.duration for side in weighed for each in side if each.duration]
         runs = self._weighing if isinstance(self._weighing, WholeRun) else None
         time = self._evidence.times(name, timing, () if runs else durations)
         speedup = self._evidence.speedup(name, timing, time)
@@ -278,13 +280,13 @@ class _Comparer:
             reasons,
             (),
             _NOTHING,
-            parts,
+            weighed,
             basis=self._weighing.basis,
             launches=(before, after),
         )
         if runs:
             return self._pair_of_runs(runs, pair, name)
-        if not (parts[0] and parts[1]):
+        if not all(weighed):
             return pair
         # What ncu adds to a short launch is no part of what units and warps did.
         short = any(reason.id == "short_launches" for reason in reasons)
@@ -295,15 +297,19 @@ class _Comparer:
     ) -> PairDifference:
         """With what changed. `explains`: the replays show what happened in the runs; `splits`: the
         time of the runs is split as under replay."""
-        parts = pair.parts
+        weighed, timing = pair.weighed, pair.timing
         in_run = self._weighing.basis == "run"
         launches = self._launch_times(pair, name)
-        account = Account(*parts, self._book, name, whole_run=in_run, launches=launches)
-        told = attribute(account, pair.timing, pair.how, splits=splits) if explains else ()
+        sides = BothSides(*weighed, self._book, name, whole_run=in_run, launches=launches)
+        changed = timing.word in ("faster", "slower")
+        split = explains and splits
+        account = account_changes(sides, timing, changed=changed) if split else ()
+        told = attribute(sides, timing, pair.how, account, splits=splits) if explains else ()
         return pair._replace(
             attribution=tuple(told),
-            outcome=outcome(account),
-            limiters=(_limiter(parts[0]), _limiter(parts[1])),
+            account=account,
+            outcome=outcome(sides),
+            limiters=(_limiter(weighed[0]), _limiter(weighed[1])),
         )
 
     def _launch_times(self, pair: PairDifference, name: str) -> LaunchTimes | None:
@@ -325,7 +331,7 @@ class _Comparer:
         gaps = [*replay_differs(runs, pair.pairing), *launches_unlike(runs, pair.pairing)]
         unknown = pair.timing.unmeasured or pair.timing.undecided
         unscaled = [] if gaps or unknown else list(replay_not_scaled(runs, pair.pairing))
-        if pair.parts[0] and pair.parts[1]:
+        if all(pair.weighed):
             explains = not (gaps or unknown)
             pair = self._accounted(pair, name, explains=explains, splits=not unscaled)
         known = [each for each in pair.launches if each is not None]
@@ -341,21 +347,24 @@ class _Comparer:
             else None,
         )
 
-    def _parts(self, pairing: Pairing) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    def _weighed(
+        self, pairing: Pairing
+    ) -> tuple[tuple[WeighedLaunch, ...], tuple[WeighedLaunch, ...]]:
         before, after = (
             tuple(
-                self._part(which, pairing, *each)
+                self._weigh(which, pairing, *each)
                 for each in zip(pairing.sides[which], pairing.typical[which], strict=True)
             )
             for which in (0, 1)
         )
         return before, after
 
-    def _part(self, which: int, pairing: Pairing, group: Group, launch: Launch) -> Part:
+    def _weigh(self, which: int, pairing: Pairing, group: Group, launch: Launch) -> WeighedLaunch:
         weight = self._weighing.part(which, pairing, group, launch)
         runs = self._weighing if isinstance(self._weighing, WholeRun) else None
         doubt = runs.doubt(which, pairing, launch, weight.alike) if runs else None
-        return Part(self._told[id(launch)], weight.time, weight.volume, weight.alike, doubt)
+        told = self._told[id(launch)]
+        return WeighedLaunch(told, weight.time, weight.volume, weight.alike, doubt)
 
     def _explain(self, pairings: Sequence[Pairing]) -> None:
         """A side at once: what its report lacks is looked up a single time."""
@@ -381,7 +390,7 @@ def _longest(timed: Sequence[tuple[Pairing, Timing]]) -> set[int]:
     return set(sorted(range(len(timed)), key=rank)[:_LOOKED_INTO])
 
 
-def _limiter(parts: Sequence[Part]) -> str:
+def _limiter(launches: Sequence[WeighedLaunch]) -> str:
     """Of the kernel that takes longest."""
-    longest = max(parts, key=lambda part: part.weight * part.told.launch.rank_time)
-    return longest.told.verdict.limiter
+    longest = max(launches, key=lambda each: each.weight * each.explanation.launch.rank_time)
+    return longest.explanation.verdict.limiter

@@ -8,8 +8,8 @@ from itertools import product
 from typing import NamedTuple
 
 from keet.analysis.hotspots import Hotspots, find_hotspots
-from keet.comparison.account import Part
 from keet.comparison.alignment import align
+from keet.comparison.both_sides import WeighedLaunch
 from keet.comparison.code import is_toolkit, shared_lines
 from keet.profile.launch import Location
 
@@ -49,12 +49,14 @@ class _Text(NamedTuple):
     costs: Mapping[Location, LineCost]
 
 
-def changed_lines(before: Sequence[Part], after: Sequence[Part]) -> list[LineChange] | str:
+def changed_lines(
+    before: Sequence[WeighedLaunch], after: Sequence[WeighedLaunch]
+) -> list[LineChange] | str:
     """Lines whose time changed by more than sampling does, the largest change first; or why that
     can't be told."""
     sides = []
-    for word, parts in (("before", before), ("after", after)):
-        text = _read(parts)
+    for word, launches in (("before", before), ("after", after)):
+        text = _read(launches)
         if isinstance(text, str):
             return f"{text} {word}"
         sides.append(text)
@@ -69,27 +71,26 @@ def changed_lines(before: Sequence[Part], after: Sequence[Part]) -> list[LineCha
     return sorted(changes, key=lambda change: -abs(change.fell))
 
 
-def _read(parts: Sequence[Part]) -> _Text | str:
+def _read(launches: Sequence[WeighedLaunch]) -> _Text | str:
     files: dict[str, Sequence[str]] = {}
     costs: dict[Location, LineCost] = {}
-    for part in parts:
-        launch = part.told.launch
+    for each in launches:
+        launch = each.explanation.launch
         found = find_hotspots(launch, "line") if launch.locations else None
         if not isinstance(found, Hotspots):
             return "no source lines"
         if found.ranked_by != "samples" or found.partial:
             return "no samples of the whole launch"
         files |= {path: text.splitlines() for path, text in launch.source_files.items() if text}
-        for location, cost in _costs(part, found):
+        for location, cost in _costs(each, found):
             costs[location] = _added(costs.get(location), cost)
     if not any(location.file in files for location in costs):
         return "no text of the sources (--source DIR)"
     return _Text(files, costs)
 
 
-def _costs(part: Part, found: Hotspots) -> Iterator[tuple[Location, LineCost]]:
-    duration = float(part.duration.value) if part.duration else 0.0
-    whole = part.weight * duration
+def _costs(each: WeighedLaunch, found: Hotspots) -> Iterator[tuple[Location, LineCost]]:
+    whole = each.time or 0.0
     for spot in found.spots:
         if spot.location and spot.share:
             deviation = math.sqrt(spot.share * (1 - spot.share) / found.total)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from keet.analysis.findings import Finding
 from keet.analysis.ledger import Book
 from keet.analysis.replay_reasons import REASON_NAMES, Reason
-from keet.comparison.account import Part, RunDoubt
+from keet.comparison.both_sides import RunDoubt, WeighedLaunch
 from keet.comparison.whole_run import ALIKE
 from keet.evidence import Evidence
 from keet.explanation.analyst import forecast_text
@@ -29,7 +29,7 @@ _DOUBTS: dict[RunDoubt, str] = {
 class NextStep(NamedTuple):
     """The costliest thing that is left."""
 
-    part: Part
+    weighed: WeighedLaunch
     finding: Finding | None
     """None: the replay is not what happened in the run, and `reason` is likely why."""
     saved: float
@@ -43,13 +43,13 @@ class NextStep(NamedTuple):
 
     @property
     def reason(self) -> Reason | None:
-        return None if self.finding else next(iter(_likely(self.part)), None)
+        return None if self.finding else next(iter(_likely(self.weighed)), None)
 
     @property
     def text(self) -> str:
-        kernel = self.part.told.launch.kernel
+        kernel = self.weighed.explanation.launch.kernel
         if self.finding is None:
-            return f"{kernel}: {_gap_text(self.part)}"
+            return f"{kernel}: {_gap_text(self.weighed)}"
         said = f"{self.finding.title.lower()}{self.finding.here}, {forecast_text(self.finding)}"
         return f"{kernel}: {said}{self.of_whole}"
 
@@ -63,11 +63,11 @@ class NextStep(NamedTuple):
     @property
     def of_whole(self) -> str:
         """What that is of everything."""
-        if self.part.doubt:
-            return _DOUBTS[self.part.doubt]
+        if self.weighed.doubt:
+            return _DOUBTS[self.weighed.doubt]
         if self.whole is None:
             return ""
-        counting = "counting launches like the profiled one, " if _some_alike(self.part) else ""
+        counting = "counting launches like the profiled one, " if _some_alike(self.weighed) else ""
         return f"; {counting}that is {self._gain} of {self.of}"
 
     @property
@@ -78,56 +78,61 @@ class NextStep(NamedTuple):
         return f"{self.share:.0f}" if self.share else f"{share:.0%}"
 
 
-def find_next(parts: Iterable[Part], whole: float | None, of: str = "the whole") -> NextStep | None:
-    """`parts`: launches after that were looked into. Where nobody knows what a forecast saves in
-    the run, it comes last."""
-    left = [step for part in parts for step in _steps(part, whole, of)]
-    return max(left, key=lambda step: (step.part.doubt is None, step.saved), default=None)
+def find_next(
+    launches: Iterable[WeighedLaunch], whole: float | None, of: str = "the whole"
+) -> NextStep | None:
+    """`launches`: of the side after, as far as they were explained. Where what a forecast saves in
+    the run is not known, it comes last."""
+    left = [step for weighed in launches for step in _steps(weighed, whole, of)]
+    return max(left, key=lambda step: (step.weighed.doubt is None, step.saved), default=None)
 
 
-def _steps(part: Part, whole: float | None, of: str) -> Iterator[NextStep]:
-    if part.doubt == "replay" and _likely(part):
-        yield NextStep(part, None, part.weight * part.told.launch.rank_time, whole, of)
+def _steps(weighed: WeighedLaunch, whole: float | None, of: str) -> Iterator[NextStep]:
+    if weighed.doubt == "replay" and _likely(weighed):
+        yield NextStep(
+            weighed, None, weighed.weight * weighed.explanation.launch.rank_time, whole, of
+        )
         return
-    for finding in part.told.findings:
-        yield NextStep(part, finding, _cost(part, finding), whole, of)
+    for finding in weighed.explanation.findings:
+        yield NextStep(weighed, finding, _cost(weighed, finding), whole, of)
 
 
 def in_run(step: NextStep, book: Book) -> NextStep:
     """With evidence of its share of the run, where one is said."""
-    if step.part.doubt or not step.whole or step.saved / step.whole < _LEAST:
+    if step.weighed.doubt or not step.whole or step.saved / step.whole < _LEAST:
         return step
     share = Quantity(100 * step.saved / step.whole, "%")
     label = "of the time after, saved by the next step (estimated)"
     return step._replace(share=book.derived("share of the next step", share, label))
 
 
-def _cost(part: Part, finding: Finding) -> float:
+def _cost(weighed: WeighedLaunch, finding: Finding) -> float:
     """In launches like the profiled one: for the others, the forecast was not made."""
-    time = part.weight * part.told.launch.rank_time * (1.0 if part.alike is None else part.alike)
+    alike = 1.0 if weighed.alike is None else weighed.alike
+    time = weighed.weight * weighed.explanation.launch.rank_time * alike
     return time * (1 - 1 / finding.forecast.likely)
 
 
-def _some_alike(part: Part) -> bool:
-    return part.alike is not None and ALIKE <= part.alike < _ALL
+def _some_alike(weighed: WeighedLaunch) -> bool:
+    return weighed.alike is not None and ALIKE <= weighed.alike < _ALL
 
 
 # --- replays that are not what happened in the run
 
 
-def _likely(part: Part) -> tuple[Reason, ...]:
+def _likely(weighed: WeighedLaunch) -> tuple[Reason, ...]:
     """Those that somebody may want to fix: kernels that share the GPU take longer, and that is
     mostly meant."""
-    reasons = part.told.replay.likely_reasons if part.told.replay else ()
+    reasons = weighed.explanation.replay.likely_reasons if weighed.explanation.replay else ()
     return tuple(reason for reason in reasons if reason.id != "concurrency")
 
 
-def _gap_text(part: Part) -> str:
+def _gap_text(weighed: WeighedLaunch) -> str:
     """`116x as long in the run as under replay, likely because of managed or host memory`"""
-    replay = part.told.replay
+    replay = weighed.explanation.replay
     if replay is None:
         raise ValueError("the replay of this launch is what happened in the run")
     factor = f"{replay.factor.value:,.{0 if replay.factor.value >= 9.95 else 1}f}x"
     where = "in the run as under replay" if replay.ratio > 1 else "under replay as in the run"
-    names = " and ".join(REASON_NAMES[reason.id] for reason in _likely(part))
+    names = " and ".join(REASON_NAMES[reason.id] for reason in _likely(weighed))
     return f"{factor} as long {where}, likely because of {names}"

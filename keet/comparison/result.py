@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from keet.comparison.account import Change, Part
+from keet.comparison.account import PartChange
 from keet.comparison.attribution import Attribution
+from keet.comparison.both_sides import Change, WeighedLaunch
 from keet.comparison.causes import Outcome
 from keet.comparison.next_step import NextStep
 from keet.comparison.pairing import How, Pairing
@@ -29,8 +30,10 @@ class PairDifference(NamedTuple):
     reasons: tuple[Reason, ...]
     attribution: tuple[Attribution, ...]
     outcome: Outcome
-    parts: tuple[tuple[Part, ...], tuple[Part, ...]] = ((), ())
-    """The launches of both sides that were looked into."""
+    weighed: tuple[tuple[WeighedLaunch, ...], tuple[WeighedLaunch, ...]] = ((), ())
+    """The launches of both sides that were explained."""
+    account: tuple[PartChange, ...] = ()
+    """Where the time of both sides went; empty: not known, or the replays do not show it."""
     limiters: tuple[str, str] | None = None
     basis: Basis = "reports"
     launches: tuple[float | None, float | None] = (None, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.comparison.account import Change, count_text
+from keet.comparison.both_sides import Change, count_text
 from keet.comparison.pairing import How
 from keet.comparison.result import Difference, PairDifference
 from keet.comparison.sides import Side
@@ -18,9 +18,9 @@ _HOW: dict[How, str] = {
     "same": "",
     "reshaped": "launched in another shape",
     "template": "its template arguments or parameters changed",
-    "renamed": "taken for the same kernel by its place and name",
-    "fused": "taken for one fused kernel by place, name and source",
-    "split": "taken for a kernel that was split, by place, name and source",
+    "renamed": "matched by position and name",
+    "fused": "matched as one fused kernel by position, name and source",
+    "split": "matched as a kernel that was split, by position, name and source",
     "removed": "only before",
     "added": "only after",
 }
@@ -182,15 +182,26 @@ def how_paired(pair: PairDifference) -> str:
 
 
 def nothing_next(difference: Difference) -> str:
-    """Why there is no next step."""
-    parts = [part for pair in difference.pairs for part in pair.parts[1]]
-    blind = [part.told.launch.kernel for part in parts if part.told.verdict.not_judged]
+    """Why there is no next step: what limits the kernel that takes longest after."""
+    left = [each for pair in difference.pairs for each in pair.weighed[1]]
+    blind = [each.explanation for each in left if each.explanation.verdict.not_judged]
     if blind:
-        names = ", ".join(dict.fromkeys(blind))
-        return f"what is left to fix can't be told, the report lacks what would show it: {names}"
-    if any(part.told.minor for part in parts):
-        return "nothing that is left gains a tenth by itself"
-    return "nothing that the reports show is left to fix"
+        names = ", ".join(dict.fromkeys(each.launch.kernel for each in blind))
+        return f"not known: the report after lacks what would show what limits {names}."
+    said = _verdict_after(difference)
+    if said is None:
+        return "no kernel after was explained."
+    kernel, text = said
+    return text if difference.rows == 1 else f"{kernel}: {text}"
+
+
+def _verdict_after(difference: Difference) -> tuple[str, str] | None:
+    """The kernel that takes longest after, and what limits it."""
+    left = [each for pair in difference.pairs for each in pair.weighed[1]]
+    longest = max(left, key=lambda each: each.time or 0.0, default=None)
+    if longest is None:
+        return None
+    return longest.explanation.launch.kernel, longest.explanation.verdict.headline
 
 
 def texts_of(difference: Difference) -> Iterator[str]:
@@ -200,6 +211,8 @@ def texts_of(difference: Difference) -> Iterator[str]:
     yield from filter(None, (*said, unprofiled_text(difference)))
     if (step := difference.next_step) and (step.share or step.reason):
         yield step.of_whole if step.finding else step.text
+    if step is None and (limits_after := _verdict_after(difference)):
+        yield limits_after[1]
     for pair in difference.pairs:
         yield pair_headline(pair)
         yield from (each.what.removeprefix(each.where) for each in pair.attribution)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from keet.analysis.ledger import Book
-from keet.comparison.account import Change
+from keet.comparison.both_sides import Change
 from keet.comparison.timing import Timing
 from keet.evidence import MEASURED_SPEEDUPS, Evidence
 from keet.units import Quantity

@@ -33,7 +33,7 @@ class PartWeight(NamedTuple):
     volume: float | None
     """What it moved and executed makes that of its kernel, so many times; None: not known."""
     alike: float | None = None
-    """See `Part.alike`."""
+    """See `WeighedLaunch.alike`."""
 
 
 class NoTotal(NamedTuple):

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.replay import DIFFERS, ReplayGap, both_times, replay_gap
-from keet.comparison.account import RunDoubt
+from keet.comparison.both_sides import RunDoubt
 from keet.comparison.pairing import Pairing
 from keet.comparison.reasons import Reason
 from keet.comparison.side_times import SideTimes, Spent, mean_of, run_of

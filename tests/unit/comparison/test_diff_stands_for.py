@@ -71,12 +71,12 @@ def test_launches_unlike_the_profiled_one_are_not_accounted_for() -> None:
 
 
 def test_nothing_is_counted_for_launches_of_another_shape() -> None:
-    """Most time is in launches about as long, so warps are told; instructions are not."""
+    """Most time is in launches about as long, so waits are told; instructions are not."""
     before = _flip((10, 1020.0, True))
     after = _flip((10, 140.0, True), (4, 150.0, False), version="fast")
     (pair,) = difference(before, after).pairs
     told = [each.what for each in pair.attribution]
-    assert any(what.startswith("Drain") for what in told)
+    assert any(each.kind == "account" for each in pair.attribution)
     assert not [what for what in told if "L2 sectors" in what or "instructions" in what]
 
 
@@ -106,7 +106,7 @@ def test_the_next_step_never_saves_more_than_its_launches_took(
     step = difference(_flip((launches, 2000.0, True)), after).next_step
     assert step
     assert step.whole
-    if step.part.doubt is None:
+    if step.weighed.doubt is None:
         alike = launches * 1020 + (others * us if 510 <= us <= 2040 else 0)
         assert step.saved <= 1000 * alike * (1 + 1e-9)
         assert alike * 1000 >= 0.5 * step.whole * (1 - 1e-9)

@@ -1,0 +1,104 @@
+"""The numbers of a comparison, for `keet verify`: see keet/explanation/known.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from keet.explanation.computed import Computed
+from keet.explanation.known import Knowledge, Known, content_words, labelled, told
+from keet.profile import Profile
+from keet.profile.names import file_name
+from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.comparison.attribution import Attribution
+    from keet.comparison.result import Difference, PairDifference
+
+_COVERED = 0.5
+"""Of the words of an item, which a table may wrap."""
+
+
+def knowledge_of(profiles: Sequence[Profile], difference: Difference | None = None) -> Knowledge:
+    """What keet computes of one report, or of two and of their difference: BEFORE, then AFTER."""
+    computed = [Computed(profile) for profile in profiles]
+    sources = [source for each in computed for source in each.sources]
+
+    def general() -> Iterator[Known]:
+        for each in computed:
+            yield from each.program()
+        yield from _of_both(profiles, difference)
+
+    return Knowledge(sources, general)
+
+
+def _of_both(profiles: Sequence[Profile], difference: Difference | None) -> Iterator[Known]:
+    if difference is None and len(profiles) > 1:
+        from keet.comparison.difference import compare
+        from keet.comparison.sides import Run, Side
+
+        before, after = (Side((Run(profile, profile.launches),)) for profile in profiles)
+        difference = compare(before, after, guess=True)
+    if difference is not None:
+        yield from known_of(difference)
+
+
+def known_of(difference: Difference) -> Iterator[Known]:
+    """Sentences and items of `keet diff`."""
+    from keet.comparison.telling import texts_of
+
+    yield from told(texts_of(difference), difference.evidence)
+    for pair in difference.pairs:
+        for each in pair.attribution:
+            yield from _share(each)
+            yield from _times(each)
+        yield from _pair(pair)
+    yield from _next_step(difference)
+    yield from labelled(difference.evidence)
+
+
+def _pair(pair: PairDifference) -> Iterator[Known]:
+    """The row of a kernel: a long name is cut there."""
+    words = content_words(pair.kernel.partition("<")[0])
+    pieces = [pair.time.before, pair.time.after] if pair.time else []
+    pieces += [pair.speedup.factor] if pair.speedup else []
+    for piece in pieces:
+        quantity = Quantity(piece.value, piece.unit or "x")
+        yield Known(piece.label, quantity, words, "sentence", None, _COVERED)
+    noise = Quantity(100 * pair.timing.noise, "%")
+    yield Known("noise of the times", noise, words, "sentence", None, _COVERED)
+
+
+def _share(each: Attribution) -> Iterator[Known]:
+    """Of the time saved or lost."""
+    if each.share is None:
+        return
+    quantity = Quantity(each.share.value, each.share.unit)
+    label = f"share of the difference: {each.share.label}"
+    for words in {content_words(each.what), content_words(each.what.partition(";")[0])}:
+        yield Known(label, quantity, words, "sentence", None, _COVERED)
+
+
+def _times(each: Attribution) -> Iterator[Known]:
+    """Of the line that an item names, before and after."""
+    rows = {(file_name(place.file), place.line) for place in each.place or () if place}
+    for piece in each.evidence:
+        quantity = Quantity(piece.value, piece.unit)
+        yield from (Known(piece.label, quantity, frozenset(), "sentence", row) for row in rows)
+
+
+def _next_step(difference: Difference) -> Iterator[Known]:
+    step = difference.next_step
+    if step is None:
+        return
+    if step.whole:
+        share = Quantity(100 * step.saved / step.whole, "%")
+        yield Known("of the time after, saved by the next step", share, _WHOLE, "sentence")
+    if step.finding:
+        for factor in step.finding.forecast:
+            words = content_words(step.finding.title)
+            label = f"forecast for {step.finding.title.lower()}"
+            yield Known(label, Quantity(factor, "x"), words, "sentence")
+
+
+_WHOLE = content_words("whole")

@@ -1,0 +1,282 @@
+"""The difference of two accounts: it adds up, and says nothing that a side does not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+from compared import difference, pipeline, sample, sample_difference, side, without
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.analysis.account import Account, Part
+from keet.analysis.ledger import Book
+from keet.comparison.account import PartChange, account_changes, leading_parts
+from keet.comparison.both_sides import BothSides, WeighedLaunch
+from keet.comparison.difference import Difference, compare
+from keet.comparison.telling import grounded
+from keet.comparison.timing import Timing
+from keet.evidence import Evidence
+from keet.units import Quantity
+
+
+def every(account: Sequence[PartChange]) -> Iterator[PartChange]:
+    for part in account:
+        yield part
+        yield from part.children
+
+
+def named(found: Difference, part_id: str) -> PartChange:
+    (part,) = [part for part in every(found.pairs[0].account) if part.id == part_id]
+    return part
+
+
+# --- real reports
+
+
+def test_the_part_that_was_fixed_leads() -> None:
+    leading = {
+        name: max(sample_difference(name).pairs[0].account, key=lambda part: part.time.fell)
+        for name in ("sparse_apply", "decay_ratios", "scan_rows")
+    }
+    assert leading["sparse_apply"].id == "idle"
+    assert leading["decay_ratios"].id == "issuing"
+    assert leading["scan_rows"].id == "waiting"
+    assert leading["decay_ratios"].children[0].id == "issuing.lanes_off"
+
+
+def test_shares_add_up_to_the_difference() -> None:
+    for part in sample_difference("matrix_flip").pairs[0].account:
+        assert part.share
+        inner = [child.share.value for child in part.children if child.share]
+        assert not inner or sum(inner) == pytest.approx(part.share.value, abs=0.1)
+    shares = [part.share for part in sample_difference("matrix_flip").pairs[0].account]
+    assert sum(share.value for share in shares if share) == pytest.approx(100, abs=0.1)
+
+
+def test_an_unchanged_time_has_an_account_and_no_shares() -> None:
+    (pair,) = sample_difference("field_axpy").pairs
+    assert pair.account
+    assert {part.share for part in every(pair.account)} == {None}
+    assert not [each for each in pair.attribution if each.kind in ("account", "unit")]
+
+
+def test_launches_of_a_side_are_added() -> None:
+    """Three kernels became one: their accounts are summed."""
+    (fused,) = [
+        p for p in difference(pipeline("before"), pipeline("after")).pairs if p.how == "fused"
+    ]
+    (waiting,) = [part for part in fused.account if part.id == "waiting"]
+    own = [each.explanation.account.part("waiting") for each in fused.weighed[0]]
+    assert len(own) == 3
+    assert float(waiting.time.before.value) == pytest.approx(
+        sum(1e3 * float(part.us.value) for part in own if part and part.us), rel=1e-6
+    )
+
+
+def test_several_runs_add_up_to_their_average() -> None:
+    """The explained launch is that of the first run; the time of the pair is of both."""
+    one, other = pipeline("before"), pipeline("again")
+    found = compare(side(one, other), side(pipeline("after")))
+    for pair in found.pairs:
+        before = sum(float(part.time.before.value) for part in pair.account)
+        assert not pair.account or before == pytest.approx(pair.timing.before, rel=1e-3)
+
+
+# --- what a side does not tell
+
+_SECTIONS = {
+    "waiting": (("issue_stalled",), "warp states"),
+    "active": (("issue_active", "inst_issued", "inst_executed.avg.pct"), "a count of issue slots"),
+    "idle": (("sm__cycles_active.max",), "the active cycles of the longest SM"),
+    "rest": (("sm__cycles_active",), "a count of active cycles"),
+    "issuing": (("thread_inst_executed_per",), "a count of active threads"),
+}
+
+
+@pytest.mark.parametrize("part_id", _SECTIONS)
+@pytest.mark.parametrize("lacking", ["before", "after"])
+def test_what_one_side_does_not_split_is_compared_whole(part_id: str, lacking: str) -> None:
+    pieces, what = _SECTIONS[part_id]
+    sides = {"before": sample("matrix_flip"), "after": sample("matrix_flip", "fast")}
+    sides[lacking] = without(sides[lacking], *pieces)
+    found = difference(sides["before"], sides["after"])
+    part = named(found, part_id)
+    assert part.children == ()
+    assert part.not_split == f"the report {lacking} lacks {what}"
+    (pair,) = found.pairs
+    assert sum(each.time.fell for each in pair.account) == pytest.approx(
+        pair.timing.saved, rel=1e-3
+    )
+    assert grounded(found).stray == ()
+    said = [each.what for each in pair.attribution if each.kind == "account"]
+    assert part_id in ("idle", "issuing") or any(part.not_split in what for what in said)
+
+
+def test_without_warp_states_the_busiest_units_are_compared_if_they_are_the_same() -> None:
+    before, after = (
+        without(sample("matrix_flip", version), "issue_stalled") for version in ("slow", "fast")
+    )
+    waiting = named(difference(before, after), "waiting")
+    assert [child.id for child in waiting.children] == ["waiting.busy.l2", "waiting.unknown"]
+
+
+def test_busy_times_of_other_units_are_not_nothing() -> None:
+    """Waiting for L2 before and for DRAM after: the account does not say how long L2 was waited
+    for after."""
+    before, after = (
+        without(sample("scan_rows", version), "issue_stalled") for version in ("slow", "fast")
+    )
+    waiting = named(difference(before, after), "waiting")
+    assert waiting.children == ()
+    assert waiting.not_split == "both reports lack warp states"
+
+
+_COUNTERS = ("sm__", "smsp__", "l1tex__", "lts__", "dram__", "fbpa__", "throughput", "breakdown")
+
+
+def test_nothing_is_told_apart_without_counters() -> None:
+    before, after = (
+        without(sample("matrix_flip", version), *_COUNTERS) for version in ("slow", "fast")
+    )
+    (pair,) = difference(before, after).pairs
+    assert all(pair.weighed)
+    assert pair.account == ()
+
+
+# --- any accounts
+
+
+class _Made(NamedTuple):
+    """A launch made up: what its report tells, and random shares."""
+
+    ns: float
+    weight: float
+    tells: frozenset[str]
+    shares: tuple[float, ...]
+
+
+_TOLD = ("active", "longest", "issue", "states", "lanes", "code", "opcodes")
+_MADE = st.builds(
+    _Made,
+    st.floats(1e3, 1e9),
+    st.floats(0.1, 1e3),
+    st.frozensets(st.sampled_from(_TOLD), max_size=2).map(frozenset(_TOLD).difference),
+    st.tuples(*[st.floats(0.01, 1.0)] * 8),
+)
+_SIDES = st.lists(_MADE, min_size=1, max_size=3)
+
+
+@given(_SIDES, _SIDES)
+def test_any_difference_adds_up_and_mirrors(before: list[_Made], after: list[_Made]) -> None:
+    found, swapped = _changes(before, after), _changes(after, before)
+    assert {part.id for part in every(found)} == {part.id for part in every(swapped)}
+    for which, made in enumerate((before, after)):
+        whole = sum(each.ns * each.weight for each in made)
+        for parts in (found, *(part.children for part in found)):
+            total = sum(float(part.time.evidence[which].value) for part in parts)
+            of = [part for part in found if part.children is parts]
+            expected = float(of[0].time.evidence[which].value) if of else whole
+            assert not parts or total == pytest.approx(expected, abs=1e-3 * whole + len(parts))
+
+
+@given(_SIDES, _SIDES)
+def test_no_part_is_made_up(before: list[_Made], after: list[_Made]) -> None:
+    """A child is compared only where every launch tells it; only then is nothing a zero."""
+    launches = [*before, *after]
+    ids = {part.id for part in every(_changes(before, after))}
+    telling = {word: all(word in each.tells for each in launches) for word in _TOLD}
+    if any(each.startswith("waiting.latency") for each in ids):
+        assert telling["states"]
+        assert telling["issue"]
+    if "issuing.address" in ids:
+        assert telling["code"]
+    if "idle.tail" in ids:
+        assert telling["active"]
+        assert telling["longest"]
+
+
+def _changes(before: Sequence[_Made], after: Sequence[_Made]) -> tuple[PartChange, ...]:
+    one, other = ([_weighed(each) for each in made] for made in (before, after))
+    old, new = (sum(each.ns * each.weight for each in made) for made in (before, after))
+    sides = BothSides(one, other, Book(), "pair")
+    return account_changes(sides, Timing(old, new, 0.0, 0.0), changed=True)
+
+
+def _weighed(made: _Made) -> WeighedLaunch:
+    book = Book()
+    measured = {
+        "duration": "duration",
+        "sm_active_cycles": "active",
+        "elapsed_cycles": "active",
+        "sm_active_cycles_max": "longest",
+        "active_threads_per_warp": "lanes",
+    }
+
+    def get(name: str) -> Evidence | None:
+        if name != "duration" and measured[name] not in made.tells:
+            return None
+        value = made.ns if name == "duration" else 1.0
+        return book.derived(name, Quantity(value, "ns"), name)
+
+    view: Any = SimpleNamespace(
+        get=get,
+        value=lambda name: found.value if (found := get(name)) else None,
+        ceilings=SimpleNamespace(reached=lambda _: True if "issue" in made.tells else None),
+        stalls={"wait": 1.0} if "states" in made.tells else {},
+        code=object() if "code" in made.tells else None,
+        opcodes={"FFMA": 1.0} if "opcodes" in made.tells else {},
+    )
+    account = Account(tuple(_parts(made, book)))
+    explanation: Any = SimpleNamespace(view=view, account=account)
+    return WeighedLaunch(explanation, made.weight, None)
+
+
+def _parts(made: _Made, book: Book) -> list[Part]:
+    """As `keet.analysis.account` splits what is told."""
+    tells, tree = made.tells, {}
+    if "active" in tells:
+        tree["idle"] = ("tail", "imbalance") if "longest" in tells else ()
+        tree |= {"launch": ()} if "longest" in tells else {}
+    if "issue" in tells:
+        purposes = ("value", "address") if "code" in tells else ("value", "integer")
+        split = purposes if {"code", "opcodes"} & tells else ("instructions",)
+        tree["issuing"] = (*split, *(("lanes_off",) if "lanes" in tells else ()))
+        waits = ("busy.dram", "latency.x") if "states" in tells else ("busy.l2", "unknown")
+        tree["waiting"] = waits
+    else:
+        tree["active"] = ("busy.l2", "unknown")
+    return _split(list(tree.items()), 100.0, made.shares, book)
+
+
+def _split(
+    items: Sequence[tuple[str, tuple[str, ...]]],
+    whole: float,
+    weights: Sequence[float],
+    book: Book,
+    within: str = "",
+) -> list[Part]:
+    total = sum(weights[: len(items)])
+    parts = []
+    for (name, inner), weight in zip(items, weights, strict=False):
+        part_id, share = f"{within}{name}", whole * weight / total
+        shown = book.derived(part_id, Quantity(share, "%"), part_id)
+        children = _split([(each, ()) for each in inner], share, weights, book, f"{part_id}.")
+        parts.append(Part(part_id, part_id, shown, None, (), tuple(children)))
+    return parts
+
+
+# --- which parts are told
+
+
+def test_a_part_is_told_by_its_large_children_or_by_itself() -> None:
+    def part(part_id: str, share: float, *children: PartChange) -> PartChange:
+        shown = Evidence("E1", part_id, share, "%", part_id)
+        return PartChange(part_id, None, shown, children)  # type: ignore[arg-type]
+
+    large = part("waiting", 60, part("waiting.a", 40), part("waiting.b", -12), part("waiting.c", 8))
+    spread = part("issuing", 15, part("issuing.a", 8), part("issuing.b", 7))
+    told = [each.id for each in leading_parts((large, spread, part("idle", 9)), 10.0)]
+    assert told == ["waiting.a", "waiting.b", "issuing"]
