@@ -2,7 +2,7 @@
 
     OUT/keet_store.json        that it is a store, and of which version
     OUT/parts/<part id>/       appears whole, by one rename, and is never changed afterwards
-        launches.parquet  findings.parquet  files.parquet
+        launches.parquet  findings.parquet  account.parquet  files.parquet
 
 A part id tells when the part was made, and which metric columns it has: a newer keet may know more
 of them, and reading can tell from the names of the parts alone whether all have the same.
@@ -18,7 +18,9 @@ from typing import NamedTuple
 
 from keet.catalog import metrics
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: launches have an account of their time. Findings of version 1 were judged in another way, so
+parts of both never lie in one store."""
 STORE_FILE = "keet_store.json"
 PARTS = "parts"
 MAKING = ".making-"
@@ -121,7 +123,10 @@ LAUNCHES = (
         finding_count="findings of the launch",
         skipped_count="checks that the report does not allow",
     ),
-    Column("not_judged", "BOOLEAN", "no finding, for the report lacks what would show one"),
+    Column("not_judged", "BOOLEAN", "nothing was measured that says where the time goes"),
+    Column("top_part", "VARCHAR", "id of the innermost part of the account with the most time"),
+    Column("top_part_share", "DOUBLE", "of the launch's time over all SMs, by that part, 0 to 1"),
+    Column("unknown_share", "DOUBLE", "of that time, what the report does not attribute, 0 to 1"),
     Column("explanation", "VARCHAR", "the launch's object of `keet explain --format json`"),
     *(Column(spec.id, "DOUBLE", spec.label, spec.unit) for spec in METRICS),
 )
@@ -146,6 +151,20 @@ FINDINGS = (
     Column("line", "INTEGER", "its line"),
     Column("share", "DOUBLE", "how much of the effect that line has, 0 to 1"),
     *_columns("VARCHAR", title="of the finding", text="how we know"),
+)
+
+ACCOUNT = (
+    Column("report_sha256", "VARCHAR", "of the report's bytes"),
+    Column("launch_id", "INTEGER", "the launch's number in its report"),
+    *_columns(
+        "VARCHAR",
+        part="id, with the parts around it: waiting.busy.dram",
+        parent="id of the part that it is in; NULL: outermost, and these add up to the launch",
+        label="what the time is spent on",
+    ),
+    Column("innermost", "BOOLEAN", "no part is in it; these add up to the launch, too"),
+    Column("share", "DOUBLE", "of the launch's time over all SMs, 0 to 1"),
+    Column("us", "DOUBLE", "the same as time; NULL: the duration was not measured", "us"),
 )
 
 FILES = (
@@ -190,12 +209,20 @@ FILES = (
 
 LAUNCH_COLUMNS = tuple(column.name for column in LAUNCHES)
 FINDING_COLUMNS = tuple(column.name for column in FINDINGS)
+ACCOUNT_COLUMNS = tuple(column.name for column in ACCOUNT)
 FILE_COLUMNS = tuple(column.name for column in FILES)
 
-TABLES = {"launches": LAUNCHES, "findings": FINDINGS, "files": FILES}
+TABLES = {"launches": LAUNCHES, "findings": FINDINGS, "account": ACCOUNT, "files": FILES}
 """The Parquet files of a part."""
+_ADDED = {"account": 2}
+"""Tables that came later, and the version of the store that they came with."""
 
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
+
+
+def tables_of(version: int) -> tuple[str, ...]:
+    """The tables that parts of such a store have."""
+    return tuple(name for name in TABLES if _ADDED.get(name, 1) <= version)
 
 
 def columns_mark() -> str:
@@ -227,4 +254,5 @@ def utc_now() -> datetime:
 
 def storable(text: str) -> str:
     """Text that UTF-8 can hold. File names may not: compare them in this form."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    # Most texts are ASCII, which Python knows without looking at them: a part has a million.
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -25,6 +25,7 @@ from keet.corpus.layout import (
     storable,
 )
 from keet.corpus.rows import FileRows, Row
+from keet.corpus.versions import check_writable
 from keet.files import replacing
 from keet.version import __version__
 
@@ -58,7 +59,8 @@ class FileRecord(NamedTuple):
 
 
 def make_store(out: Path) -> None:
-    """A folder that says it is a store. Raises OSError."""
+    """A folder that says it is a store. Raises OSError, and UsageError for an older store."""
+    check_writable(out)
     (out / PARTS).mkdir(parents=True, exist_ok=True)
     if not (out / STORE_FILE).exists():
         text = json.dumps({"schema_version": SCHEMA_VERSION, "keet": __version__})
@@ -76,7 +78,9 @@ def write_part(out: Path, records: Sequence[FileRecord], rows: Iterable[FileRows
         files = list(_once(rows))
         launches = [row for each in files for row in each.launches]
         findings = [row for each in files for row in each.findings]
-        _write_tables(making, {"launches": launches, "findings": findings, "files": records})
+        account = [row for each in files for row in each.account]
+        tables = {"launches": launches, "findings": findings, "account": account, "files": records}
+        _write_tables(making, tables)
         _sync(making)
         finished = out / PARTS / part
         making.rename(finished)
@@ -133,7 +137,7 @@ def _array(column: Column, values: Sequence[Any]) -> Any:
     import numpy as np
 
     if column.type == "DOUBLE":
-        return np.array([_number(value) for value in values], dtype=np.float64)
+        return _numbers(values)
     if column.type == "TIMESTAMP":
         return np.array(values, dtype="datetime64[us]")
     if column.type in _INTEGERS:
@@ -143,9 +147,14 @@ def _array(column: Column, values: Sequence[Any]) -> Any:
     return texts
 
 
-def _number(value: float | None) -> float:
+def _numbers(values: Sequence[float | None]) -> Any:
     """NaN stands for NULL here; infinity would spoil every sum, and is no measurement either."""
-    return math.nan if value is None or not math.isfinite(value) else float(value)
+    import numpy as np
+
+    known = [math.nan if value is None else value for value in values]
+    numbers = np.array(known, dtype=np.float64)
+    numbers[~np.isfinite(numbers)] = math.nan
+    return numbers
 
 
 def _integers(values: Sequence[int | None], beyond: int) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from keet.analysis.account import Account, Part
 from keet.analysis.findings import Finding
 from keet.corpus.layout import METRICS
 from keet.explanation.analyst import Explanation, LaunchExplanation
@@ -38,6 +39,7 @@ class FileRows(NamedTuple):
 
     launches: tuple[Row, ...]
     findings: tuple[Row, ...]
+    account: tuple[Row, ...] = ()
     run: RunTimes | None = None
     """None: the run is not known."""
     table_problem: str | None = None
@@ -63,7 +65,8 @@ def rows_of(explanation: Explanation, document: Callable[[LaunchExplanation], st
     )
     sha256 = provenance.sha256
     found = tuple(row for each in explanation.launches for row in _finding_rows(sha256, each))
-    return FileRows(launches, found, run)
+    parts = tuple(row for each in explanation.launches for row in _account_rows(sha256, each))
+    return FileRows(launches, found, parts, run)
 
 
 def _run_times(in_run: RunPositions | None) -> RunTimes | None:
@@ -101,6 +104,7 @@ def _launch_row(provenance: Provenance, each: LaunchExplanation, in_run: Row) ->
         *_verdict(each),
         *_top_finding(each),
         *(len(each.findings), len(each.skipped), each.verdict.not_judged),
+        *_top_part(each.account),
     )
 
 
@@ -188,6 +192,31 @@ def _finding_rows(sha256: str, each: LaunchExplanation) -> Iterator[Row]:
             *((place.file, place.line, _finite(place.share)) if place else (None, None, None)),
             *(finding.title, finding.text),
         )
+
+
+def _top_part(account: Account) -> Row:
+    """The innermost part with the most time, its share, and the share of what is not known."""
+    leading = account.leading(most=1, least=0.0)
+    first = (leading[0].id, _share(leading[0])) if leading else (None, None)
+    return (*first, _finite(account.unknown / 100))
+
+
+def _account_rows(sha256: str, each: LaunchExplanation) -> Iterator[Row]:
+    """All parts: sums over launches close as the account of each launch does."""
+    for part in each.account.parts:
+        yield from _part_rows(part, None, (sha256, each.launch.id))
+
+
+def _part_rows(part: Part, parent: str | None, launch: Row) -> Iterator[Row]:
+    us = _finite(part.us.value) if part.us else None
+    yield (*launch, part.id, parent, part.label, not part.children, _share(part), us)
+    for child in part.children:
+        yield from _part_rows(child, part.id, launch)
+
+
+def _share(part: Part) -> float | None:
+    """0 to 1."""
+    return _finite(part.share.value / 100)
 
 
 def _metrics(launch: Launch) -> Row:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import shlex
@@ -13,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
-from keet.corpus.layout import FILE_COLUMNS, PARTS, SCHEMA_VERSION, STORE_FILE, part_folders
+from keet.corpus.layout import FILE_COLUMNS, PARTS, STORE_FILE, part_folders
 from keet.corpus.part_writer import FileRecord
-from keet.corpus.views import VIEWS, as_pattern, create_views, quoted
-from keet.errors import DamagedReport, NotAvailable, UnsupportedVersion, UsageError
+from keet.corpus.versions import StoreVersion, read_version
+from keet.corpus.views import as_pattern, create_views, quoted, views_of
+from keet.errors import DamagedReport, NotAvailable, UsageError
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,8 +53,10 @@ class Stream:
 class Store:
     """A store, as it was when it was opened. Its connection reads this store, and nothing else."""
 
-    def __init__(self, path: Path, parts: Sequence[Path]) -> None:
+    def __init__(self, path: Path, parts: Sequence[Path], version: StoreVersion) -> None:
         self.path = path
+        self.version = version
+        self.views = views_of(version.number)
         self.part_count = len(parts)
         self._parts = path / PARTS
         self._scratch = Path(tempfile.gettempdir()).absolute() / f"keet-{secrets.token_hex(8)}"
@@ -88,8 +90,8 @@ class Store:
 
     def to_pandas(self, view: str = "launches") -> pd.DataFrame:
         """A whole view."""
-        if view not in VIEWS:
-            raise UsageError(f"there is no view {view!r}; views are: {', '.join(VIEWS)}")
+        if view not in self.views:
+            raise UsageError(self._no_view(view))
         frame: pd.DataFrame = self.guarded(lambda: self.connection.execute(f"FROM {view}").df())
         return frame
 
@@ -119,7 +121,7 @@ class Store:
         connection = duckdb.connect()
         self.connection = connection
         self._confine(connection)
-        self.guarded(lambda: create_views(connection, parts))
+        self.guarded(lambda: create_views(connection, parts, self.version.number))
         connection.execute("SET lock_configuration = true")
         return connection
 
@@ -153,7 +155,7 @@ class Store:
 
     @property
     def hint(self) -> str:
-        return f"views are {', '.join(VIEWS)}; their columns: keet query {self.path}"
+        return f"views are {', '.join(self.views)}; their columns: keet query {self.path}"
 
     def guarded(self, action: Callable[[], T]) -> T:
         """Say in one line what duckdb says in many."""
@@ -163,8 +165,20 @@ class Store:
             return action()
         except (duckdb.IOException, duckdb.InvalidInputException) as problem:
             raise self._damaged(problem) from None
+        except duckdb.CatalogException as problem:
+            raise UsageError(self._unknown_name(problem)) from None
         except duckdb.Error as problem:
             raise UsageError(f"{_first_line(problem)}; {self.hint}") from None
+
+    def _unknown_name(self, problem: Exception) -> str:
+        later = (name for name in views_of() if name not in self.views)
+        asked = next((name for name in later if f"name {name} " in str(problem)), None)
+        return self._no_view(asked) if asked else f"{_first_line(problem)}; {self.hint}"
+
+    def _no_view(self, name: str) -> str:
+        """Views that came later are not in older stores."""
+        why = self.version.note if name in views_of() else self.hint
+        return f"there is no view {name!r}; {why}"
 
     def _damaged(self, problem: Exception) -> Exception:
         text = _first_line(problem)
@@ -184,24 +198,11 @@ def _first_line(problem: Exception) -> str:
 def open_store(path: str | Path) -> Store:
     """Open what `keet batch DIR -o PATH` made. An empty store has views without rows."""
     folder = Path(path).absolute()
-    _check_version(folder, Path(path))
-    return Store(folder, part_folders(folder))
-
-
-def _check_version(folder: Path, given: Path) -> None:
-    """`given`: the same, as the user wrote it."""
     try:
-        about = json.loads((folder / STORE_FILE).read_bytes())
-        version = int(about["schema_version"])
+        version = read_version(folder)
     except OSError:
-        raise UsageError(_not_a_store(given)) from None
-    except (ValueError, TypeError, KeyError):
-        remedy = f"restore {STORE_FILE}, or make a new store with: keet batch DIR -o OUT"
-        raise DamagedReport(folder, f"its {STORE_FILE} is not what keet wrote", remedy) from None
-    if version > SCHEMA_VERSION:
-        made = about.get("keet", "a newer version")
-        problem = f"the store is of version {version} (keet {made}), this keet knows "
-        raise UnsupportedVersion(folder, f"{problem}{SCHEMA_VERSION}", "upgrade keet")
+        raise UsageError(_not_a_store(Path(path))) from None
+    return Store(folder, part_folders(folder), version)
 
 
 def _not_a_store(path: Path) -> str:

@@ -75,7 +75,7 @@ class Opportunity(NamedTuple):
     saved_share: float | None
     """Of what `share` is of: what groups are ranked by, with `unknown_us`."""
     not_judged: int
-    """Launches without a finding whose report lacks what would show one."""
+    """Launches of which nothing was measured that says where the time goes."""
     path: str
     """The report that holds the launch with the most time of them."""
     launch: int

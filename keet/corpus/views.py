@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.corpus.layout import (
-    FILES,
-    FINDINGS,
     LAUNCHES,
     METRICS,
+    SCHEMA_VERSION,
     TABLES,
     Column,
     columns_mark,
     mark_of,
+    tables_of,
 )
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ WITH held AS (
     )
 )
 SELECT report_sha256, filename,
-    replace(filename, 'launches.parquet', 'findings.parquet') AS findings_filename
+    replace(filename, 'launches.parquet', 'findings.parquet') AS findings_filename,
+    replace(filename, 'launches.parquet', 'account.parquet') AS account_filename
 FROM held QUALIFY row_number() OVER (PARTITION BY report_sha256 ORDER BY filename DESC) > 1
 """
 """Parts that hold the rows of a content which a newer part holds too: the newer ones were made with
@@ -114,6 +115,13 @@ _SHOWN = {
         ANTI JOIN parts.dead d ON d.sha256 = f.report_sha256
         ANTI JOIN parts.losers o
             ON o.report_sha256 = f.report_sha256 AND o.findings_filename = f.filename
+    """,
+    "account": """
+        SELECT a.* EXCLUDE (filename, file_row_number)
+        FROM parts.account a
+        ANTI JOIN parts.dead d ON d.sha256 = a.report_sha256
+        ANTI JOIN parts.losers o
+            ON o.report_sha256 = a.report_sha256 AND o.account_filename = a.filename
     """,
     # What a record says of other files was true when it was written: they may have changed since.
     "files": f"""
@@ -146,28 +154,36 @@ _METRICS_COLUMNS = (
     Column("unit", "VARCHAR", "of the value"),
 )
 
-VIEWS = ("launches", "findings", "metrics", "files")
+_VIEWS = ("launches", "findings", "account", "metrics", "files")
 
 
-def create_views(connection: duckdb.DuckDBPyConnection, parts: Sequence[Path]) -> None:
+def views_of(version: int = SCHEMA_VERSION) -> tuple[str, ...]:
+    """What can be asked for in a store of this version."""
+    return tuple(name for name in _VIEWS if name in (*tables_of(version), "metrics"))
+
+
+def create_views(
+    connection: duckdb.DuckDBPyConnection, parts: Sequence[Path], version: int
+) -> None:
     """Made with one part of each kind in sight, which is enough to learn the columns from."""
+    tables = tables_of(version)
     by_mark = {mark: list(some) for mark, some in groupby(sorted(parts, key=mark_of), mark_of)}
-    _set_files(connection, {mark: some[:1] for mark, some in by_mark.items()})
+    _set_files(connection, tables, {mark: some[:1] for mark, some in by_mark.items()})
     connection.execute("CREATE SCHEMA parts")
-    for name in TABLES:
+    for name in tables:
         connection.execute(f"CREATE VIEW parts.{name} AS {_scan(name, list(by_mark), _WHENCE)}")
         connection.execute(f"CREATE VIEW {name} AS {_scan(name, list(by_mark))}")
     connection.execute(f"CREATE VIEW metrics AS {_long()}")
-    _set_files(connection, by_mark)
+    _set_files(connection, tables, by_mark)
     if connection.execute(_CLEAN).fetchone() == (False,):
-        _hide_superseded(connection)
+        _hide_superseded(connection, tables)
 
 
-def _hide_superseded(connection: duckdb.DuckDBPyConnection) -> None:
+def _hide_superseded(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
     for table in (_NEWEST, _LIVE, _DEAD, _MOVED, _LOSERS):
         connection.execute(table)
-    for name, shown in _SHOWN.items():
-        connection.execute(f"CREATE OR REPLACE VIEW {name} AS {shown}")
+    for name in tables:
+        connection.execute(f"CREATE OR REPLACE VIEW {name} AS {_SHOWN[name]}")
 
 
 def _long() -> str:
@@ -182,11 +198,13 @@ def _long() -> str:
 
 
 def _set_files(
-    connection: duckdb.DuckDBPyConnection, by_mark: Mapping[str, Sequence[Path]]
+    connection: duckdb.DuckDBPyConnection,
+    tables: Sequence[str],
+    by_mark: Mapping[str, Sequence[Path]],
 ) -> None:
     """Scans name variables: a view with a thousand paths in its text is slow to read."""
     for mark, parts in by_mark.items():
-        for name in TABLES:
+        for name in tables:
             files = ", ".join(quoted(as_pattern(part / f"{name}.parquet")) for part in parts)
             connection.execute(f"SET VARIABLE {name}_{mark} = [{files}]")
 
@@ -216,12 +234,12 @@ def quoted(text: str) -> str:
     return f"'{doubled}'"
 
 
-def described_views() -> dict[str, list[tuple[str, str, str, str]]]:
+def described_views(
+    version: int = SCHEMA_VERSION,
+) -> dict[str, list[tuple[str, str, str, str]]]:
     """Name, type, unit and meaning of every column, by view."""
-    described = {
-        name: [(c.name, c.type, c.unit, c.meaning) for c in columns]
-        for name, columns in (("launches", LAUNCHES), ("findings", FINDINGS))
+    columns = {**TABLES, "metrics": _METRICS_COLUMNS}
+    return {
+        name: [(c.name, c.type, c.unit, c.meaning) for c in columns[name]]
+        for name in views_of(version)
     }
-    described["metrics"] = [(c.name, c.type, c.unit, c.meaning) for c in _METRICS_COLUMNS]
-    described["files"] = [(c.name, c.type, c.unit, c.meaning) for c in FILES]
-    return described

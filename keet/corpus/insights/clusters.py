@@ -1,4 +1,4 @@
-"""Kernels with the same disease: one remedy, learnt once, serves them all."""
+"""Kernels with the same finding, which one remedy may help."""
 
 from __future__ import annotations
 

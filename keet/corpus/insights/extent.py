@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from keet.corpus.insights.describe import plural
 from keet.corpus.insights.families import function_of
 from keet.corpus.insights.points import Source, literals
 
@@ -78,6 +79,7 @@ def extent_of(store: Source, kernel: re.Pattern[str] | None) -> Extent:
 
 def _notes(undated: int, silent: int) -> Iterator[str]:
     if undated:
-        yield f"{undated:,} files carry no date: they are in no history"
+        yield f"{plural(undated, 'file carries', 'files carry')} no date: not in any history"
     if silent:
-        yield f"{silent:,} files do not say how busy any unit was: their limiter is not known"
+        files = plural(silent, "file does", "files do")
+        yield f"{files} not say how busy any unit was: the limiter is not known"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from keet.analysis.ceilings import NEAR
+from keet.analysis.ceilings import HOST_LINK, NEAR
 from keet.catalog import metrics
 from keet.corpus.insights.points import Point
 
@@ -37,6 +37,8 @@ _POINTS = 5.0
 _FEWER = math.log(1.15)
 _TRIFLE = 0.01
 """Of the instructions (or, of bytes, of all bytes): less is nobody's reason."""
+_MEMORY, _LINKS = frozenset({"DRAM", "L2"}), frozenset({HOST_LINK, "NVLink"})
+"""Units that all SMs share; the others are parts of the SMs."""
 _ALIKE = 0.02
 """Two counters whose changes differ by less say one thing: requests and their sectors."""
 
@@ -59,7 +61,7 @@ class Judgement(NamedTuple):
     compared: bool
     """Whether the store holds counters of both at all."""
     starved: bool
-    """What is in flight limits it: same work, no unit near its peak, fewer warps."""
+    """What is in flight limits it: same work, no measured unit near its peak, fewer warps."""
 
     @property
     def lead(self) -> str | None:
@@ -74,10 +76,16 @@ def judged(
     worked = sorted(_volumes(point, beside), key=_by_size)
     rated = sorted([*_rates(point, beside), *_paces(point, beside)], key=_by_size)
     waiting = list(_in_flight(point, beside))
-    idle = bool(shares) and max(shares.values()) < NEAR
-    starved = bool(waiting) and idle and not rated and has_same_work(point, best)
+    starved = bool(waiting) and _no_unit_near(shares) and not rated and has_same_work(point, best)
     found = (*_distinct(worked), *rated, *waiting)
     return Judgement(found, _are_compared(point, best), starved)
+
+
+def _no_unit_near(shares: Mapping[str, float]) -> bool:
+    """Of units of the memory and of the SMs: those that were not measured may be near."""
+    in_memory = shares.keys() & _MEMORY
+    in_sms = shares.keys() - _MEMORY - _LINKS
+    return bool(in_memory and in_sms) and max(shares.values()) < NEAR
 
 
 def has_same_work(point: Point, best: Point) -> bool:

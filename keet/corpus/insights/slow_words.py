@@ -107,8 +107,8 @@ class SlowWords:
         reached = self._facts.book.share(self._facts.points[i], unit, share)
         moved = self._counter(group, judgement.differences[0])
         return (
-            f"the work stays the same, no unit is above {reached:.0f} of its peak, and fewer "
-            f"warps are there, {moved}: what is in flight limits it."
+            f"the work stays the same, no unit that was measured is above {reached:.0f} of its "
+            f"peak, and fewer warps are resident, {moved}: what is in flight limits it."
         )
 
     def _moved(self, group: Sequence[int], judgement: Judgement) -> str:

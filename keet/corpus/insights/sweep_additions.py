@@ -39,9 +39,9 @@ class Additions:
 
     def _judged(self, point: Point) -> str:
         if point.texts["healthy"]:
-            return " and calls the kernel healthy"
+            return " and says that only less work helps"
         finding = findings().get(point.texts["top_finding"] or "")
-        return f" and names {finding.label}" if finding else " and finds nothing to fix"
+        return f" and names {finding.label}" if finding else " and names no cause"
 
     def _together(self) -> str:
         parts = [*self._free_choice(), *self._costly_choice(), *self._other_limiter()]

@@ -243,7 +243,7 @@ class SweepTeller:
         if lead and share is not None and share >= _FULL:
             reached = self._facts.book.share(self._facts.points[best], lead[0], share)
             busy = f"{spoken(lead[0])} {_be(lead[0])} at {reached:.0f} of peak"
-            yield f"At the best, {busy}: there is little left to gain."
+            yield f"At the best, {busy}: only less work for it would gain more."
         elif self._facts.is_number and self._is_open_end(best):
             yield (
                 "The best is the last value that was tried, and still better than the one before: "

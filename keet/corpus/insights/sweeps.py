@@ -192,8 +192,9 @@ def _units(points: Sequence[Point], shares: Shares) -> list[str]:
         named = {_busiest(shares.get((point.sha256, point.launch), {})) for point in points}
 
     def peak(unit: str) -> float:
-        known = (shares.get((p.sha256, p.launch), {}).get(unit, 0.0) for p in points)
-        return max(known, default=0.0)
+        """Where nothing is known of a unit, it comes behind those of which something is."""
+        known = (shares.get((p.sha256, p.launch), {}) for p in points)
+        return max((found[unit] for found in known if unit in found), default=-1.0)
 
     real = [unit for unit in named if unit not in ("", "latency", "unknown")]
     return sorted(real, key=lambda unit: (-peak(unit), unit))[:_MOST_UNITS]

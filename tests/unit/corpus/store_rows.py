@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from keet.corpus.layout import FINDING_COLUMNS, LAUNCH_COLUMNS, utc_now
+from keet.corpus.layout import ACCOUNT_COLUMNS, FINDING_COLUMNS, LAUNCH_COLUMNS, utc_now
 from keet.corpus.part_writer import FileRecord, write_part
 from keet.corpus.rows import FileRows, Row
 
@@ -17,6 +17,11 @@ def launch_row(**cells: object) -> Row:
 def finding_row(**cells: object) -> Row:
     assert set(cells) <= set(FINDING_COLUMNS)
     return tuple(cells.get(name) for name in FINDING_COLUMNS)
+
+
+def part_row(**cells: object) -> Row:
+    assert set(cells) <= set(ACCOUNT_COLUMNS)
+    return tuple(cells.get(name) for name in ACCOUNT_COLUMNS)
 
 
 def report(path: str, sha256: str, durations: tuple[float | None, ...] = (10.0,)) -> FileRows:
@@ -33,7 +38,11 @@ def report(path: str, sha256: str, durations: tuple[float | None, ...] = (10.0,)
         finding_row(report_sha256=sha256, launch_id=number, rank=1, id="narrow_access")
         for number in range(len(durations))
     ]
-    return FileRows(tuple(launches), tuple(findings))
+    account = [
+        part_row(report_sha256=sha256, launch_id=number, part="waiting", share=1.0, innermost=True)
+        for number in range(len(durations))
+    ]
+    return FileRows(tuple(launches), tuple(findings), tuple(account))
 
 
 def record(path: str, sha256: str | None, status: str = "done", **cells: object) -> FileRecord:

@@ -125,7 +125,7 @@ class WithTables(Shuffled):
         if isinstance(result, Analysed):
             ((row,), _, *_) = result.rows
             run = RunTimes(5.0, 1.0) if content[1] == "+" else None
-            return Analysed(FileRows(((content[0], *row[1:]),), (), run))
+            return Analysed(FileRows(((content[0], *row[1:]),), (), run=run))
         return result
 
 

@@ -59,6 +59,7 @@ def everything(out: Path) -> list[list[tuple[Any, ...]]]:
     return [
         asked(out, "FROM launches ORDER BY report_sha256, launch_id"),
         asked(out, "FROM findings ORDER BY report_sha256, launch_id, rank"),
+        asked(out, "FROM account ORDER BY report_sha256, launch_id, part"),
         asked(out, "SELECT * EXCLUDE (seconds, recorded) FROM files ORDER BY path"),
     ]
 

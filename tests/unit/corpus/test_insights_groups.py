@@ -21,7 +21,7 @@ def found_in(tmp_path: Path, launches: list[dict[str, object]], findings=()) -> 
 # --- clusters
 
 
-def test_one_disease_in_several_kernels_of_each_gpu(tmp_path: Path) -> None:
+def test_one_finding_in_several_kernels_of_each_gpu(tmp_path: Path) -> None:
     sick = [
         launch(f"{gpu}-{k}.ncu-rep", kernel=k, kernel_full=f"{k}()", device=gpu, duration_us=t)
         for gpu in ("NVIDIA H200", "NVIDIA A100")
@@ -109,7 +109,7 @@ def test_one_sick_kernel_is_no_cluster(tmp_path: Path) -> None:
     assert of_kind(found, "cluster") == []
 
 
-def test_a_disease_of_a_trifle_is_no_cluster(tmp_path: Path) -> None:
+def test_a_finding_that_saves_a_trifle_is_no_cluster(tmp_path: Path) -> None:
     small = [launch(f"{k}.ncu-rep", kernel=k, kernel_full=f"{k}()", duration_us=3.0) for k in "ab"]
     large = launch("l.ncu-rep", kernel="large", kernel_full="large()", duration_us=1e4)
     found = found_in(tmp_path, [*small, large], [finding(e, "launch_bound", 3.0) for e in small])

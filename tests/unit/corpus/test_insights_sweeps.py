@@ -90,9 +90,12 @@ def test_what_is_said_of_a_stretch_names_the_point_it_is_true_of(samples: Insigh
     assert "202,899,456 to 52,629,248 against 48,380,160 at 7" in text
 
 
-def starving(tmp_path: Path, share: float, **cells: object) -> dict[str, str]:
+def starving(
+    tmp_path: Path, share: float, units: dict[str, float] | None = None, **cells: object
+) -> dict[str, str]:
     """Fewer warps below 4; `cells`: what else is there at 1."""
     given: dict[str, Any] = {"limiter": "latency", "reached_pct": share, "l2_sectors": 1e7}
+    given["ceilings"] = {"DRAM": share, "issue": 20.0} if units is None else units
     found = planted(
         tmp_path,
         (
@@ -107,7 +110,7 @@ def starving(tmp_path: Path, share: float, **cells: object) -> dict[str, str]:
 def test_too_little_in_flight_is_said_where_no_unit_is_near_its_peak(tmp_path: Path) -> None:
     slow = starving(tmp_path, 40.0)
     assert list(slow) == ["1 and 2"]
-    assert "The work stays the same, no unit is above 40% of its peak" in slow["1 and 2"]
+    assert "The work stays the same, no unit that was measured is above 40% of" in slow["1 and 2"]
     assert "8 to 16 against 32 at 4: what is in flight limits it" in slow["1 and 2"]
 
 
@@ -117,6 +120,15 @@ def test_a_unit_near_its_peak_or_more_work_is_no_lack_of_warps(tmp_path: Path) -
     for text in (near["1 and 2"], more["1"]):
         assert "in flight" not in text
         assert "What moved with it" in text
+
+
+@pytest.mark.parametrize("units", [{"DRAM": 40.0}, {"issue": 40.0, "host link": 10.0}, {}], ids=str)
+def test_a_unit_that_was_not_measured_may_be_near_its_peak(
+    tmp_path: Path, units: dict[str, float]
+) -> None:
+    (text,) = starving(tmp_path, 40.0, units).values()
+    assert "in flight" not in text
+    assert "What moved with it" in text
 
 
 def test_no_counter_is_said_only_where_none_moved(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import keet
 from keet.corpus.layout import (
+    ACCOUNT,
     FILE_COLUMNS,
     FINDINGS,
     LAUNCH_COLUMNS,
@@ -36,7 +37,7 @@ from keet.corpus.layout import (
 from keet.corpus.part_writer import FileRecord, remove_abandoned, write_part
 from keet.corpus.rows import FileRows, Row
 from keet.corpus.store import Store, open_store
-from keet.corpus.views import VIEWS
+from keet.corpus.views import views_of
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
 from tests.conftest import REPORTS
 from tests.unit.corpus.store_rows import launch_row, record, report, settle, settle_many
@@ -59,35 +60,39 @@ def rows_like(columns: tuple) -> st.SearchStrategy[Row]:
     return st.tuples(*(st.none() | VALUES[column.type] for column in columns))
 
 
-def written(launches: list[Row], findings: list[Row]) -> tuple[list[Row], list[Row]]:
+def written(
+    launches: list[Row], findings: list[Row] | None = None, account: list[Row] | None = None
+) -> list[list[Row]]:
     """Through a store and back, in the order of writing."""
+    rows = FileRows(tuple(launches), tuple(findings or ()), tuple(account or ()))
     with tempfile.TemporaryDirectory() as folder:
-        write_part(Path(folder), [record("p", SHA)], [FileRows(tuple(launches), tuple(findings))])
+        write_part(Path(folder), [record("p", SHA)], [rows])
         with open_store(folder) as store:
-            columns = ", ".join(LAUNCH_COLUMNS)
-            return (
-                store.query(f"SELECT {columns} FROM parts.launches ORDER BY file_row_number").rows,
-                store.query("SELECT * EXCLUDE (filename, file_row_number) FROM parts.findings "
-                            "ORDER BY file_row_number").rows,
-            )  # fmt: skip
+            every = "SELECT * EXCLUDE (filename, file_row_number) FROM parts.{} ORDER BY {}"
+            names = ("launches", "findings", "account")
+            return [store.query(every.format(name, "file_row_number")).rows for name in names]
 
 
 @settings(max_examples=6, deadline=None)
 @given(
-    st.lists(rows_like(LAUNCHES), min_size=1, max_size=3), st.lists(rows_like(FINDINGS), max_size=4)
+    st.lists(rows_like(LAUNCHES), min_size=1, max_size=3),
+    st.lists(rows_like(FINDINGS), max_size=4),
+    st.lists(rows_like(ACCOUNT), max_size=4),
 )
-def test_rows_come_back_as_they_were(launches: list[Row], findings: list[Row]) -> None:
-    assert written(launches, findings) == (launches, findings)
+def test_rows_come_back_as_they_were(
+    launches: list[Row], findings: list[Row], account: list[Row]
+) -> None:
+    assert written(launches, findings, account) == [launches, findings, account]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_not_measured(value: float) -> None:
-    ((row,), _) = written([launch_row(report_sha256=SHA, dram_bytes_read=value)], [])
+    ((row,), *_) = written([launch_row(report_sha256=SHA, dram_bytes_read=value)])
     assert row[LAUNCH_COLUMNS.index("dram_bytes_read")] is None
 
 
 def test_zero_is_not_null() -> None:
-    ((row,), _) = written([launch_row(report_sha256=SHA, launch_id=0, dram_bytes_read=0.0)], [])
+    ((row,), *_) = written([launch_row(report_sha256=SHA, launch_id=0, dram_bytes_read=0.0)])
     assert row[LAUNCH_COLUMNS.index("dram_bytes_read")] == 0.0
     assert row[LAUNCH_COLUMNS.index("launch_id")] == 0
     assert row[LAUNCH_COLUMNS.index("dram_bytes_written")] is None
@@ -95,7 +100,7 @@ def test_zero_is_not_null() -> None:
 
 def test_integers_that_no_column_holds_are_not_known() -> None:
     cells = {"report_sha256": SHA, "grid_x": 2**31, "threads": 2**63}
-    ((row,), _) = written([launch_row(**cells)], [])
+    ((row,), *_) = written([launch_row(**cells)])
     assert row[LAUNCH_COLUMNS.index("grid_x")] is row[LAUNCH_COLUMNS.index("threads")] is None
 
 
@@ -131,7 +136,8 @@ def shown(out: Path) -> list[tuple[str, str, int]]:
     with open_store(out) as store:
         sql = "SELECT path, report_sha256[1], launch_id FROM launches ORDER BY ALL"
         rows = store.query(sql).rows
-        assert len(store.query("FROM findings").rows) == len(rows)
+        for view in ("findings", "account"):
+            assert len(store.query(f"FROM {view}").rows) == len(rows)
         return [tuple(row) for row in rows]
 
 
@@ -280,7 +286,7 @@ def test_the_tables_are_those_that_are_told(tmp_path: Path, parts: int) -> None:
     for _ in range(parts):
         settle(tmp_path, report("p", sha("a")))
     with open_store(tmp_path) as store:
-        assert {name for (name,) in store.query("SHOW TABLES").rows} == set(VIEWS)
+        assert {name for (name,) in store.query("SHOW TABLES").rows} == set(views_of())
 
 
 def test_content_that_came_back_is_shown_again(tmp_path: Path) -> None:
@@ -367,7 +373,7 @@ def test_writers_need_no_coordinator(tmp_path: Path) -> None:
         writer.join()
     assert [writer.exitcode for writer in writers] == [0, 0]
     assert len(shown(tmp_path)) == 8
-    assert json.loads((tmp_path / "keet_store.json").read_text())["schema_version"] == 1
+    assert json.loads((tmp_path / "keet_store.json").read_text())["schema_version"] == 2
 
 
 def test_parts_of_another_version_have_other_columns(
@@ -430,7 +436,7 @@ def test_pandas(kept: Path) -> None:
     assert list(frame.columns) == list(LAUNCH_COLUMNS)
     assert frame["duration_us"].isna().tolist() == [False, True]
     assert len(store.to_pandas("findings")) == 2
-    with pytest.raises(UsageError, match="no view 'nope'; views are: launches"):
+    with pytest.raises(UsageError, match="no view 'nope'; views are launches, findings, account"):
         store.to_pandas("nope")
 
 
@@ -546,9 +552,9 @@ def test_a_file_is_not_a_store(tmp_path: Path) -> None:
 
 
 def test_a_newer_store(small: Path) -> None:
-    (small / "keet_store.json").write_text('{"schema_version": 2, "keet": "9.0"}')
+    (small / "keet_store.json").write_text('{"schema_version": 3, "keet": "9.0"}')
     with pytest.raises(
-        UnsupportedVersion, match=r"version 2 \(keet 9.0\), this keet knows 1; upgrade"
+        UnsupportedVersion, match=r"version 3 \(keet 9.0\), this keet knows 2; upgrade"
     ):
         open_store(small)
 
@@ -560,9 +566,9 @@ def test_a_damaged_store_file(small: Path, text: str) -> None:
         open_store(small)
 
 
-@pytest.mark.parametrize("name", ["launches", "files"])
+@pytest.mark.parametrize("name", ["launches", "account", "files"])
 def test_a_damaged_part(small: Path, name: str) -> None:
     path = part_folders(small)[0] / f"{name}.parquet"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(DamagedReport, match="remove that part's folder"):
-        open_store(small).query("FROM launches")
+        open_store(small).query(f"FROM {name}")

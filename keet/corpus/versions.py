@@ -1,0 +1,83 @@
+"""The version of a store: what this keet can read, and what it may write into.
+
+Stores of older versions are read as far as their tables go. Nothing is added to them: findings and
+forecasts of two versions do not compare, and one view would show both.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from keet.corpus.layout import SCHEMA_VERSION, STORE_FILE, part_folders, tables_of
+from keet.errors import DamagedReport, UnsupportedVersion, UsageError
+
+
+class StoreVersion(NamedTuple):
+    number: int
+    keet: str
+    """The version of keet that made the store; empty where that is not known."""
+
+    @property
+    def is_old(self) -> bool:
+        return self.number < SCHEMA_VERSION
+
+    @property
+    def words(self) -> str:
+        return f"version {self.number}" + (f" (keet {self.keet})" if self.keet else "")
+
+    @property
+    def note(self) -> str:
+        """What a reader of an older store should know, in one line."""
+        return (
+            f"this store is of {self.words}: its findings and forecasts are by an older analysis, "
+            "and it has no account of the time; to analyse the reports again: "
+            "keet batch DIR -o NEW"
+        )
+
+
+def read_version(folder: Path) -> StoreVersion:
+    """Raises OSError where the folder is not a store, and IngestError where keet can't read it."""
+    try:
+        about = json.loads((folder / STORE_FILE).read_bytes())
+        version = StoreVersion(int(about["schema_version"]), str(about.get("keet", "")))
+        if version.number < 1:
+            raise ValueError(version.number)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        remedy = f"restore {STORE_FILE}, or make a new store with: keet batch DIR -o OUT"
+        raise DamagedReport(folder, f"its {STORE_FILE} is not what keet wrote", remedy) from None
+    if version.number > SCHEMA_VERSION:
+        problem = f"the store is of {version.words}, this keet knows {SCHEMA_VERSION}"
+        raise UnsupportedVersion(folder, problem, "upgrade keet")
+    return version
+
+
+def _again(out: Path) -> str:
+    return f"keet batch DIR -o {shlex.quote(str(out))}"
+
+
+def check_writable(out: Path, again: Callable[[Path], str] = _again) -> None:
+    """Raises UsageError for an older store; `again` gives the command that makes a new one."""
+    try:
+        version = read_version(out)
+    except OSError:
+        version = _version_of_parts(out)
+    if version.is_old:
+        new = out.with_name(f"{out.name}_v{SCHEMA_VERSION}")
+        raise UsageError(
+            f"{out}: this store is of {version.words}, and this keet writes version "
+            f"{SCHEMA_VERSION}; versions are not mixed in one store. Make a new one with: "
+            f"{again(new)}"
+        )
+
+
+def _version_of_parts(out: Path) -> StoreVersion:
+    """Of a folder that lost its file: parts of older stores have fewer tables."""
+    added = set(tables_of(SCHEMA_VERSION)) - set(tables_of(SCHEMA_VERSION - 1))
+    is_old = any(
+        not (part / f"{name}.parquet").exists() for part in part_folders(out) for name in added
+    )
+    return StoreVersion(SCHEMA_VERSION - 1 if is_old else SCHEMA_VERSION, "")
