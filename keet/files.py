@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,6 +33,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with _open_special(path) as file:
             yield file
         return
+    import secrets  # with what it loads, 7 ms, which commands that write no file need not pay
+
     target = Path(os.path.realpath(path))
     partial = target.parent / f".{secrets.token_hex(8)}.partial"
     try:

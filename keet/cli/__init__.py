@@ -6,7 +6,7 @@ it is called, so that `keet --help` and each command load only what they need.
 
 from __future__ import annotations
 
-import difflib
+import gc
 import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -22,6 +22,8 @@ from keet.version import __version__
 EXIT_NOT_THERE = 3
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
+_ALLOCATIONS = 50_000
+"""Containers made and not freed, until garbage is looked for."""
 
 
 class _Command(NamedTuple):
@@ -99,7 +101,12 @@ def run() -> NoReturn:
         elif hasattr(stream, "reconfigure"):
             # A terminal that can't show a character gets a question mark, not a traceback.
             stream.reconfigure(errors="replace")
-    sys.exit(main())
+    # Reading and explaining a report make little garbage in cycles. Looking for it takes a tenth of
+    # the time, and again as long at the exit. Long commands still collect, less often.
+    gc.set_threshold(_ALLOCATIONS, 50, 100)
+    code = main()
+    gc.freeze()
+    sys.exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -149,11 +156,14 @@ def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
             sys.stdout.write(module.help_text())
             return 0
         return run_command(action, f"{prog} {rest[0]}", rest[1:])
+    asks_for_help = any(map(_may_ask_for_help, rest))
     parser = _Parser(
         prog=prog,
+        # argparse lays out a usage line before it parses, for messages that `_Parser` leaves out.
+        usage=None if asks_for_help else "",
         description=module.__doc__,
         epilog=module.EXAMPLES,
-        formatter_class=RawDescriptionHelpFormatter,
+        formatter_class=RawDescriptionHelpFormatter if asks_for_help else _of_any_width,
     )
     module.configure(parser)
     takes_program = hasattr(module, "TAKES_PROGRAM")
@@ -166,6 +176,16 @@ def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
     parsed.program = program
     result: int | None = module.run(parsed)
     return result or 0
+
+
+def _may_ask_for_help(argument: str) -> bool:
+    """`--help`, a beginning of it, or `-h` among other letters."""
+    return argument.startswith("--h") or (argument[:1] == "-" != argument[1:2] and "h" in argument)
+
+
+def _of_any_width(prog: str) -> RawDescriptionHelpFormatter:
+    """argparse makes one for each option, and looks for the terminal's width unless it is given."""
+    return RawDescriptionHelpFormatter(prog, width=80)
 
 
 def _split_program(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -183,6 +203,8 @@ def help_text() -> str:
 def _unknown_command(name: str) -> str:
     if name.startswith("-"):
         return f"{one_line(name)} stands before the command; see: keet --help"
+    import difflib
+
     close = difflib.get_close_matches(name, COMMANDS, n=1)
     hint = f"did you mean: keet {close[0]}" if close else "see: keet --help"
     return f"there is no command {one_line(name)!r}; {hint}"

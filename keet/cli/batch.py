@@ -110,7 +110,7 @@ def _run(args: Namespace, line: ProgressLine) -> int:
     from keet.corpus.part_writer import make_store, remove_abandoned
     from keet.corpus.settled import settle
 
-    _check_store(args.output)
+    _check_store(args)
     survey, gone = _look_around(args)
     make_store(args.output)
     remove_abandoned(args.output)
@@ -148,15 +148,18 @@ def _prune(args: Namespace, gone: list[str]) -> None:
         record_gone(args.output, gone)
 
 
-def _check_store(out: Path) -> None:
-    """Refuse to mix a store with what somebody keeps in a folder."""
+def _check_store(args: Namespace) -> None:
+    """Refuse to mix a store with what somebody keeps in a folder, or with an older store."""
     from keet.corpus.layout import PARTS, STORE_FILE
+    from keet.corpus.versions import check_writable
 
+    out = args.output
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out}: this is a file; name a folder for the store with -o")
     names = {path.name for path in out.iterdir()} if out.is_dir() else set()
     if names and not names & {PARTS, STORE_FILE}:
         raise UsageError(f"{out}: this folder has other things in it; name a new one with -o")
+    check_writable(out, lambda new: _command(args, new))
 
 
 def _tell_survey(args: Namespace, survey: Survey) -> None:
@@ -307,12 +310,12 @@ def _tell_stopped(args: Namespace) -> None:
     _tell(f"stopped; what is done is in {args.output}, go on with: {_command(args)}")
 
 
-def _command(args: Namespace) -> str:
+def _command(args: Namespace, out: Path | None = None) -> str:
     shard = [] if args.shard == "0/1" else ["--shard", args.shard]
     jobs = ["--jobs", str(args.jobs)] if args.jobs else []
     dask = ["--dask", args.dask] if args.dask else []
     sass = ["--sass"] if args.sass else []
     places = [str(place) for place in args.places]
     return shlex.join(
-        ["keet", "batch", *places, "-o", str(args.output), *jobs, *shard, *dask, *sass]
+        ["keet", "batch", *places, "-o", str(out or args.output), *jobs, *shard, *dask, *sass]
     )

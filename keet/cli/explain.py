@@ -21,7 +21,7 @@ from keet.cli.arguments import (
     positive,
     selected_launches,
 )
-from keet.cli.model_options import HOW, add_model, announce, check_files, plan, tell
+from keet.cli.model_options import add_model, announce, check_files, plan, tell
 from keet.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   keet explain report.ncu-rep
+  keet explain report.ncu-rep --all
+  keet explain report.ncu-rep --launch 3 --verbose
   keet explain report.ncu-rep --kernel gemm --top 3
   keet explain report.ncu-rep --source ./src
   keet explain report.ncu-rep --format markdown -o comment.md
@@ -48,7 +50,7 @@ examples:
 
 EXIT_NOT_THERE = 3
 EXIT_NOT_COMPARABLE = 6
-NO_MODEL = f"by the analyst alone; a model adds what the code does, and edits: {HOW}"
+NO_MODEL = "Explained without a model. Add --model PROVIDER:NAME for code-level causes and patches."
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -63,7 +65,17 @@ def configure(parser: ArgumentParser) -> None:
     add_run_table(parser)
     add_selection(parser)
     parser.add_argument(
-        "--top", type=positive, default=5, metavar="N", help="findings a launch (default: 5)"
+        "--top", type=positive, default=5, metavar="N", help="findings per launch (default: 5)"
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="explain every launch in full (default: the program, and the launches that matter)",
+    )
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="every part of the time of a launch, with the ids of its evidence",
     )
     parser.add_argument(
         "--against", type=Path, metavar="BEFORE", help="also what changed since this report"
@@ -188,7 +200,9 @@ def print_explanation(args: Namespace, *explanations: Explanation, several: bool
     elif args.format == "markdown":
         from keet.render.explain_markdown import explain_markdown
 
-        out.write("\n".join(map(explain_markdown, explanations)))
+        how = _how_much(args)
+        texts = (explain_markdown(each, **how) for each in explanations)
+        out.write("\n".join(texts))
     else:
         from rich.console import Group
 
@@ -197,7 +211,7 @@ def print_explanation(args: Namespace, *explanations: Explanation, several: bool
         def views(width: int) -> Iterator[RenderableType]:
             for number, each in enumerate(explanations):
                 yield from ["", ""] if number else []
-                yield explain_view(each, width)
+                yield explain_view(each, width, **_how_much(args))
 
         out.show(lambda width: Group(*views(width)))
 
@@ -215,22 +229,29 @@ def print_against(args: Namespace, explanation: Explanation, difference: Differe
         from keet.render.explain_markdown import explain_markdown
 
         changed = diff_markdown(difference, None, args.top) if difference else ""
-        out.write("\n".join(filter(None, (explain_markdown(explanation), changed))))
+        explained = explain_markdown(explanation, **_how_much(args))
+        out.write("\n".join(filter(None, (explained, changed))))
     else:
-        out.show(lambda width: _view(explanation, difference, args.top, width))
+        out.show(lambda width: _view(args, explanation, difference, width))
+
+
+def _how_much(args: Namespace) -> dict[str, bool]:
+    """Launches that are named by number are all printed. `keet ask` has none of these options."""
+    everything = getattr(args, "all", False) or getattr(args, "launch", None) is not None
+    return {"everything": everything, "verbose": getattr(args, "verbose", False)}
 
 
 def _view(
-    explanation: Explanation, difference: Difference | None, top: int, width: int
+    args: Namespace, explanation: Explanation, difference: Difference | None, width: int
 ) -> RenderableType:
     from rich.console import Group
 
     from keet.render.diff import diff_view
     from keet.render.explain import explain_view
 
-    parts: list[RenderableType] = [explain_view(explanation, width)]
+    parts: list[RenderableType] = [explain_view(explanation, width, **_how_much(args))]
     if difference:
-        parts += ["", diff_view(difference, None, top, width)]
+        parts += ["", diff_view(difference, None, args.top, width)]
     return Group(*parts)
 
 

@@ -10,7 +10,6 @@ import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
@@ -111,7 +110,7 @@ def _spots(
         spots = find_hotspots(launch, args.by)
         if place is not None and not isinstance(spots, Absent):
             own = tuple(spot for spot in spots.spots if spot.location == place)
-            spots = replace(spots, spots=own)
+            spots = spots._replace(spots=own)
         yield launch, spots
 
 

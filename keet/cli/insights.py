@@ -1,5 +1,5 @@
 """What the profiles of a store show together: sweeps with their knob, best point and change of
-limiter; kernels with the same disease; outliers; changes over time. A model may sum it up."""
+limiter; kernels with the same finding; outliers; changes over time. A model may sum it up."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from keet.cli.arguments import Destination, add_output, pattern, positive
 from keet.cli.model_options import add_model, announce, check_files, plan, tell
+from keet.cli.top import note_older
 from keet.errors import UsageError
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def run(args: Namespace) -> int:
         return _show_prompts(args, found, chosen)
     summed = _summed(args, found, chosen) if chosen else None
     _print(args, _document(args, found, summed))
+    note_older(store)
     return EXIT_NOT_THERE if summed and summed.problem and not summed.said_something else 0
 
 

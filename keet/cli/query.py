@@ -1,5 +1,5 @@
 """SQL over a store that `keet batch` made: one SELECT in duckdb's dialect, on the views `launches`,
-`findings`, `metrics` and `files`. Without SQL: what columns they have, and what those mean.
+`findings`, `account`, `metrics` and `files`. Without SQL: their columns and what those mean.
 
 The store is only read, and nothing else is: no other file, no network."""
 
@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import Destination, add_output, check_output, output_errors, positive
-from keet.cli.top import add_store, open_filled
+from keet.cli.top import add_store, note_older, open_filled
 from keet.errors import UsageError
 from keet.files import replacing
 
@@ -25,6 +25,7 @@ examples:
   keet query OUT "SELECT kernel, device, sum(duration_us) AS us FROM launches
                   GROUP BY ALL ORDER BY us DESC LIMIT 10"
   keet query OUT "SELECT id, count(*) FROM findings GROUP BY id"
+  keet query OUT "SELECT label, sum(us) FROM account WHERE innermost GROUP BY label"
   keet query OUT "FROM launches" --format parquet -o launches.parquet
   keet query OUT "SELECT path, reason FROM files WHERE status = 'failed'" --format csv
 """
@@ -59,9 +60,10 @@ def run(args: Namespace) -> None:
         if args.format == "parquet":
             _write_parquet(store, args)
         elif args.sql is None:
-            _list_columns(args)
+            _list_columns(args, store.version.number)
         else:
             _answer(store, args)
+    note_older(store)
 
 
 def _answer(store: Store, args: Namespace) -> None:
@@ -100,11 +102,11 @@ def _write_parquet(store: Store, args: Namespace) -> None:
         store.write_parquet(args.sql, file, args.limit)
 
 
-def _list_columns(args: Namespace) -> None:
+def _list_columns(args: Namespace, version: int) -> None:
     from keet.corpus.views import described_views
     from keet.render.query import query_csv, query_json, views_view
 
-    views = described_views()
+    views = described_views(version)
     header = ("view", "column", "type", "unit", "meaning")
     rows = [(view, *column) for view, columns in views.items() for column in columns]
     if args.format == "csv":

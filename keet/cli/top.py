@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import Destination, add_output, pattern, positive
-from keet.errors import UsageError
+from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
     from keet.corpus.store import Store
@@ -69,6 +69,7 @@ def run(args: Namespace) -> None:
         top = find_top(store, Selection(args.by, args.limit, args.device, args.kernel))
         document = _document(args, top, _failed(store))
     _print(args, out, document)
+    note_older(store)
 
 
 def open_filled(path: Path) -> Store:
@@ -79,6 +80,12 @@ def open_filled(path: Path) -> Store:
     if not store.part_count:
         raise UsageError(f"{path}: the store is empty; fill it with: keet batch DIR -o {path}")
     return store
+
+
+def note_older(store: Store) -> None:
+    """Say on stderr, after the answer, what an older store lacks."""
+    if store.version.is_old:
+        sys.stderr.write(one_line(f"keet: {store.version.note}") + "\n")
 
 
 def _failed(store: Store) -> int:

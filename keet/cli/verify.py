@@ -2,7 +2,9 @@
 
 Each number is held to what its clause says that it is: a metric by any of its names, in the launch
 that the text speaks of, or a source line's share of the samples. A number about the run of the
-program is held to the table of the run, where there is one. Exit code 1 where one is wrong."""
+program is held to the table of the run, where there is one. What keet itself computes (forecasts,
+shares, rows of its tables) is computed again. For a text that compares two reports, name both.
+Exit code 1 where one is wrong."""
 
 from __future__ import annotations
 
@@ -22,10 +24,13 @@ from keet.errors import UsageError, one_line
 MAX_TEXT = 200_000
 """Bytes: a book's chapter. More is no explanation of a kernel."""
 
+_MOST_REPORTS = 2
+
 EXAMPLES = """\
 examples:
   keet verify review.md --report report.ncu-rep
   keet verify answer.txt --report report.ncu-rep --launch 2
+  keet verify changes.md --report before.ncu-rep --report after.ncu-rep
   your-model < prompt.txt | keet verify - --report report.ncu-rep
   keet verify answer.txt --report r.ncu-rep --format json | jq '.checks[].verdict'
 
@@ -36,7 +41,12 @@ exit codes: 0 no number is contradicted; 1 one is; 2 wrong usage; 4 the report c
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT_FILE", help="a text with numbers; -: standard input")
     parser.add_argument(
-        "--report", type=Path, required=True, metavar="REPORT", help="a report, export or snapshot"
+        "--report",
+        type=Path,
+        required=True,
+        action="append",
+        metavar="REPORT",
+        help="a report, export or snapshot; twice for a text that compares two: before, then after",
     )
     add_run_table(parser)
     add_selection(parser)
@@ -44,28 +54,45 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from keet.explanation.verify import Verdict, verify_text
+    from keet.comparison.known import knowledge_of
+    from keet.explanation.checked import Verdict
+    from keet.explanation.verify import verify_text
     from keet.ingest import read_profile
 
     text = _read(args.text)
-    profile = read_profile(args.report, run_table=args.run_table)
-    found = verify_text(text, selected_launches(profile, args), profile.launches)
-    if profile.run:
-        from keet.explanation.run_claims import with_run_claims
+    profiles = [read_profile(path, run_table=args.run_table) for path in _reports(args)]
+    launches = [launch for profile in profiles for launch in selected_launches(profile, args)]
+    everything = [launch for profile in profiles for launch in profile.launches]
+    compares = len(profiles) > 1
+    known = knowledge_of(profiles)
+    found = verify_text(text, launches, everything, known, both_sides=compares)
+    for profile in profiles:
+        if profile.run:
+            from keet.explanation.run_claims import with_run_claims
 
-        found = with_run_claims(found, profile)
+            found = with_run_claims(found, profile)
     out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.render.documents import json_text
         from keet.render.verify_document import verify_document
 
-        out.write(json_text(verify_document(profile, args.text, found)))
+        out.write(json_text(verify_document(profiles, args.text, found)))
     else:
         from keet.render.verify import verify_view
 
-        out.show(lambda _: verify_view(profile, found))
+        out.show(lambda _: verify_view(profiles[-1], found))
     verdicts = {check.verdict for checked in found for check in checked.checks}
     return 1 if Verdict.CONTRADICTED in verdicts else 0
+
+
+def _reports(args: Namespace) -> list[Path]:
+    reports: list[Path] = args.report
+    if len(reports) > _MOST_REPORTS:
+        raise UsageError("a text is held to one report, or to two that it compares")
+    if len(reports) > 1 and args.run_table is not None:
+        raise UsageError("--run-table is the table of one report; keep each beside its report")
+    args.report = reports[-1]  # -o must not take the place of it
+    return reports
 
 
 def _read(name: str) -> str:

@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.errors import DamagedReport
 from keet.ingest.code import CodeObject
 from keet.ingest.container import PROCESS, SESSION, STRINGS, Block, Entry, EntryKind, damaged
-from keet.ingest.disassembler import Disassembler
 from keet.ingest.functions import Function, functions_of
 from keet.ingest.lines import LineTable
 from keet.ingest.metrics import MetricTable, NameTable
@@ -40,6 +39,9 @@ from keet.profile import (
     SourceMarker,
     Workload,
 )
+
+if TYPE_CHECKING:
+    from keet.ingest.disassembler import Disassembler
 
 
 class _Fields(NamedTuple):
@@ -93,6 +95,8 @@ class Report:
 
     @cached_property
     def disassembler(self) -> Disassembler:
+        from keet.ingest.disassembler import Disassembler
+
         return Disassembler(self.data, self.results)
 
     def prefetch_code(self, launches: Iterable[int]) -> None:

@@ -9,7 +9,7 @@ from pydantic import Field
 from keet.evidence import Evidence
 from keet.explanation.statement import Answered
 from keet.render.ask_text import origin_of
-from keet.render.documents import SCHEMA_VERSION, Document, Producer, ReportDocument
+from keet.render.documents import Document, Producer, ReportDocument
 from keet.render.explain_documents import GroundingDocument, NumberDocument, number
 from keet.render.statement_documents import (
     DroppedDocument,
@@ -32,7 +32,7 @@ class CitedNumberDocument(NumberDocument):
 class AskDocument(Document):
     """`keet ask --format json`"""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     producer: Producer = Producer()
     author: str = Field(description="`model:PROVIDER:NAME`")
     question: str

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from keet.catalog.cases import CaseEntry
-from keet.render.documents import SCHEMA_VERSION, Document, Producer
+from keet.render.documents import Document, Producer
 
 
 class CaseStepDocument(Document):
@@ -82,7 +82,7 @@ class CaseDocument(Document):
 class CasesDocument(Document):
     """`keet cases --format json`"""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     producer: Producer = Producer()
     cases: list[CaseDocument]
 

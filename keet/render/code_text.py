@@ -45,7 +45,7 @@ def purposes_text(purposes: Sequence[tuple[Purpose, float]], most: int = 2) -> s
 
 
 def line_text(line: Location | None) -> str:
-    return f"{file_name(line.file)}:{line.line}" if line else "no line"
+    return f"{file_name(line.file)}:{line.line}" if line else "no source line"
 
 
 _NOUNS = {

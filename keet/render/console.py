@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import shutil
 from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -24,6 +23,8 @@ def console_width(file: TextIO) -> int:
         return int(columns)
     if not file.isatty():
         return _PIPED_WIDTH
+    import shutil  # which loads compression libraries that nothing else here needs
+
     return shutil.get_terminal_size().columns
 
 

@@ -6,33 +6,44 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.findings import Finding, Place
 from keet.errors import one_line
+from keet.explanation.account_rows import AccountRow, account_rows
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.budget import Piece, fit
+from keet.explanation.confidence import why_low
+from keet.explanation.precedents import precedents_text
 from keet.explanation.run_texts import launches_text
-from keet.profile import Dim3, Launch, Workload
+from keet.profile import Launch, Workload, shape_text
 from keet.render.costed_source import CostedSource
+from keet.render.places import place_share, unplaced_shares
 from keet.render.show import describe_device
 from keet.render.whole_run import confidence_of, forecast_of, reason_texts, run_lines
 from keet.units import Quantity
 
-_VERDICT, _RUN, _REASONS, _CAUSES, _SOURCE, _LIMITS, _CHECK, _GAPS = range(8)
+_VERDICT, _RUN, _REASONS, _TIME, _CAUSES, _ACROSS, _SOURCE, _LIMITS, _CHECK, _GAPS = range(10)
 _HEADINGS = {
     _RUN: "## What the whole run spends its time on",
     _REASONS: "## Causes: why the run differs from the replay",
+    _TIME: "## Where the time of this launch goes",
     _CAUSES: "## Causes, by gain",
+    _ACROSS: "## This and other launches",
     _SOURCE: "## Source lines and what they cost",
     _LIMITS: "## Constraints",
     _CHECK: "## Check afterwards",
     _GAPS: "## Not known",
 }
-_OF_REPLAY = "## Causes seen under replay only"
-"""Instead of the heading above, where the replay is not what happened in the run."""
+_OF_REPLAY = {
+    _TIME: "## Where the time of this launch goes under replay",
+    _CAUSES: "## Causes seen under replay only",
+}
+"""Instead of the headings above, where the replay is not what happened in the run."""
 _WHY = "why"
 """The group of the first reason: causes of the replay alone would mislead."""
 _EVIDENCE = 6
 """Numbers of a finding that are told."""
 _UNITS = 6
 _PLACES = 3
+_ROWS = 6
+"""Parts of the time that are told."""
 _BLOCK_LIMITS = {
     "registers": "block_limit_registers",
     "shared memory": "block_limit_shared_memory",
@@ -50,7 +61,7 @@ def context_text(explanation: Explanation, budget: int, of: int = 1) -> str:
     """The first launch of an explanation in at most `budget` tokens; `of`: launches chosen from."""
     each = explanation.launches[0]
     source = CostedSource(each.launch)
-    headings = _HEADINGS | ({_CAUSES: _OF_REPLAY} if each.replay else {})
+    headings = _HEADINGS | (_OF_REPLAY if each.replay else {})
 
     def compose(pieces: Sequence[Piece]) -> str:
         blocks = [_section(number, pieces, source, headings) for number in range(_GAPS + 1)]
@@ -89,10 +100,12 @@ def _pieces(
     yield from _run(explanation, each)
     for finding in first:
         yield from _lines(finding.places)
+    yield from _account(each)
     yield from _constraints(each)
     for rank, finding in enumerate(rest, start + 1):
         yield from _cause(rank, finding, each)
         yield from _lines(finding.places[:2])
+    yield from _across(explanation, each)
     yield from _check(each)
     yield from _lines(source.hottest[:3])
     yield from _rings(source, [p for f in first for p in f.places] or source.hottest[:3], (1, 2, 4))
@@ -160,33 +173,60 @@ def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[Piece]:
         yield Piece(_RUN, text, group="run")
 
 
+def _account(each: LaunchExplanation) -> Iterator[Piece]:
+    """All rows or none: they add up."""
+    if each.verdict.not_judged:
+        return
+    rows = account_rows(each.view, each.account, _ROWS)
+    needs = _WHY if each.replay else ""
+    told = [f"{'  ' * row.depth}- {row.share:.0f}{_took(row)}: {row.label}" for row in rows]
+    if told:
+        yield Piece(_TIME, "\n".join(told), group="time 0", needs=needs)
+    for note in each.notes:
+        yield Piece(_TIME, f"- {one_line(note.text)}", group="time 1", needs=needs)
+
+
+def _took(row: AccountRow) -> str:
+    return f" ({row.time})" if row.us else ""
+
+
+def _across(explanation: Explanation, each: LaunchExplanation) -> Iterator[Piece]:
+    """What this launch and others show together, unless a cause says it."""
+    said = {finding.text for finding in each.findings}
+    for found in explanation.across:
+        if each.launch.id in found.launches and found.text not in said:
+            yield Piece(_ACROSS, f"- {one_line(found.text)}", group="across")
+
+
 def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[Piece]:
     gain = f"{forecast_of(each, finding)} if fixed, confidence {confidence_of(each, finding)}"
-    where = ", ".join(map(_where, finding.places[:_PLACES]))
+    places = finding.places[:_PLACES]
+    unplaced = (f"no source line ({share})" for share in unplaced_shares(places))
+    where = ", ".join((*map(_where, places), *unplaced))
     told = [
         f"{rank}. {finding.title}: {gain}",
         f"   Do: {one_line(finding.action)}",
         f"   Where: {where}" if where else "",
         f"   Why: {one_line(finding.text)}",
+        one_line(f"   {why_low(finding, each.view, each.account)}".rstrip()),
     ]
     needs = _WHY if each.replay else ""
     yield from (Piece(_CAUSES, x, group=f"cause {rank}", needs=needs) for x in told if x)
 
 
 def _where(place: Place) -> str:
-    return f"{one_line(place.where)} ({place.share:.0%} of the {place.of})"
+    return f"{one_line(place.where)} ({place_share(place)})"
 
 
 def _evidence(each: LaunchExplanation) -> Iterator[Piece]:
-    folded = each.folded
     for rank, finding in enumerate(each.findings, _first_rank(each)):
         numbers = [f"{entry.label} {entry}" for entry in finding.evidence[:_EVIDENCE]]
         if numbers:
             told = f"   Evidence: {one_line('; '.join(numbers))}"
             yield Piece(_CAUSES, told, group=f"cause {rank}")
-        symptoms = ", ".join(symptom for symptom, cause in folded if cause == finding.id)
-        if symptoms:
-            yield Piece(_CAUSES, f"   Also explains: {symptoms}", group=f"cause {rank}")
+        gained = precedents_text(finding)
+        if gained:
+            yield Piece(_CAUSES, f"   Precedents: {gained}", group=f"cause {rank}")
 
 
 def _constraints(each: LaunchExplanation) -> Iterator[Piece]:
@@ -205,10 +245,8 @@ def _constraints(each: LaunchExplanation) -> Iterator[Piece]:
 
 
 def _shape(launch: Launch) -> str:
-    sizes: dict[str, Dim3 | None] = {"grid": launch.grid, "block": launch.block}
-    told = [f"{name} {'x'.join(map(str, size))}" for name, size in sizes.items() if size]
-    if launch.cluster:
-        told.append(f"cluster {'x'.join(map(str, launch.cluster))}")
+    sizes = {"grid": launch.grid, "block": launch.block, "cluster": launch.cluster}
+    told = [f"{name} {shape_text(size)}" for name, size in sizes.items() if size]
     return f"Launch: {', '.join(told)}" if told else ""
 
 
@@ -237,14 +275,14 @@ def _occupancy(launch: Launch) -> str:
 
 
 def _limited_by(launch: Launch) -> str:
-    """What allows the fewest blocks an SM."""
+    """What allows the fewest blocks per SM."""
     found = {name: launch.get(metric) for name, metric in _BLOCK_LIMITS.items()}
     known: dict[str, Quantity] = {name: q for name, q in found.items() if q and q.value > 0}
     if not known:
         return ""
     least = min(q.value for q in known.values())
     names = " and ".join(name for name, q in known.items() if q.value == least)
-    return f"; {names} allow {least:.0f} blocks an SM"
+    return f"; {names} allow {least:.0f} blocks per SM"
 
 
 def _check(each: LaunchExplanation) -> Iterator[Piece]:
@@ -257,7 +295,7 @@ def _check(each: LaunchExplanation) -> Iterator[Piece]:
         told = f"- If cause {rank} is gone, these have moved: {numbers}."
         yield Piece(_CHECK, told, group="check 2")
     if each.healthy:
-        yield Piece(_CHECK, "- What is to be kept is as it was.", group="check 3")
+        yield Piece(_CHECK, "- What is marked Keep above is unchanged.", group="check 3")
 
 
 def _faster(each: LaunchExplanation) -> str | None:
@@ -285,7 +323,7 @@ def _gaps(
     for remedy in list(dict.fromkeys(skipped.remedy for skipped in each.skipped))[:1]:
         yield Piece(_GAPS, f"- To have it: {one_line(remedy)}", group="remedy")
     for claim in explanation.grounding.dropped:
-        yield Piece(_GAPS, f"- not borne out by the report: {one_line(claim)}", group="gap")
+        yield Piece(_GAPS, f"- not supported by the report: {one_line(claim)}", group="gap")
 
 
 # --- source lines

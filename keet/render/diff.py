@@ -42,11 +42,15 @@ _STYLE = {
 _HEADINGS = {
     "fusion": "kernels",
     "cause": "why",
+    "account": "time",
     "unit": "units",
-    "stall": "warps",
     "line": "lines",
     "work": "also",
 }
+_SHARES = (
+    "Percentages are shares of the time saved or lost; those for causes (why) are estimates, each "
+    "taken on its own."
+)
 _SEVERITY = {"forbids": "not comparable", "weakens": "weakens it", "note": "note"}
 _INDENT = 9
 _ROWS = 20
@@ -62,7 +66,7 @@ def diff_view(difference: Difference, gate: Gate | None, top: int, width: int) -
         parts += ["", _table(difference, width)]
     for pair in told_in_full(difference.pairs, top):
         parts += ["", *_pair(pair, alone=is_alone(difference))]
-    parts += ["", *_closing(difference)]
+    parts += ["", *_closing(difference, told_in_full(difference.pairs, top))]
     if gate:
         parts += ["", *_gate(gate)]
     return Group(*parts)
@@ -240,7 +244,7 @@ def _findings(pair: PairDifference) -> Iterator[RenderableType]:
         yield line
 
 
-def _closing(difference: Difference) -> Iterator[RenderableType]:
+def _closing(difference: Difference, told: Sequence[PairDifference]) -> Iterator[RenderableType]:
     if share := unprofiled_text(difference):
         yield Text(f"{share}.")
     step = difference.next_step
@@ -251,9 +255,9 @@ def _closing(difference: Difference) -> Iterator[RenderableType]:
     else:
         yield Text.assemble(("Next: ", "bold"), nothing_next(difference))
     checked = grounded(difference)
-    told = f"{len(checked.verified)} of {checked.numbers} numbers verified against "
-    meant = "percentages are of the time saved or lost: of causes estimated, each as if alone"
-    yield Text(f"{told}{sources(difference)}; {meant}", style="dim")
+    verified = f"{len(checked.verified)} of {checked.numbers} numbers verified against "
+    shares = f" {_SHARES}" if any(each.share for pair in told for each in pair.attribution) else ""
+    yield Text(f"{verified}{sources(difference)}.{shares}", style="dim")
 
 
 def sources(difference: Difference) -> str:

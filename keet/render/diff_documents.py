@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from keet.comparison.account import Change
 from keet.comparison.attribution import Attribution, Kind
+from keet.comparison.both_sides import Change
 from keet.comparison.gate import Gate, Regression
 from keet.comparison.pairing import How
 from keet.comparison.reasons import Reason, Severity
@@ -20,8 +20,8 @@ from keet.comparison.timing import Word
 from keet.comparison.weighing import Basis
 from keet.explanation.analyst import Explanation
 from keet.profile.launch import Location
+from keet.render.diff_account_documents import PartChangeDocument, part_change_document
 from keet.render.documents import (
-    SCHEMA_VERSION,
     DeviceDocument,
     Document,
     Producer,
@@ -30,12 +30,12 @@ from keet.render.documents import (
 )
 from keet.render.explain_documents import (
     ExplainDocument,
-    ForecastDocument,
     GroundingDocument,
     NumberDocument,
     explain_document,
     number,
 )
+from keet.render.finding_documents import ForecastDocument
 from keet.render.to_documents import device_document, quantity_document, report_document
 from keet.units import Quantity
 
@@ -93,8 +93,8 @@ class AttributionDocument(Document):
     what: str
     unit: str | None = Field(description="the hardware unit, where one is meant")
     share: float | None = Field(
-        description="of the time saved or lost, 0 to 1; negative: it worked against; "
-        "of causes estimated, else measured; null: time did not change"
+        description="of the time saved or lost, 0 to 1; negative: it worked against; for causes "
+        "an estimate; null: time did not change"
     )
     finding: str | None = Field(description="id of the catalog, of a cause")
     before: PlaceDocument | None = Field(description="the source line before; null: none, or new")
@@ -127,6 +127,10 @@ class PairDocument(Document):
     launches: LaunchCountsDocument
     limiter: list[str] | None = Field(description="before and after; null: not looked into")
     attribution: list[AttributionDocument] = Field(description="causes first")
+    account: list[PartChangeDocument] = Field(
+        description="where the time went, the largest change first; empty: not known, or the "
+        "replays do not show it (see the notes of `comparability`)"
+    )
     fixed: list[str] = Field(description="ids of findings")
     new: list[str]
     remaining: list[str]
@@ -171,7 +175,7 @@ class GateDocument(Document):
 class DiffDocument(Document):
     """`keet diff --format json`"""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = 2
     producer: Producer = Producer()
     before: SideDocument
     after: SideDocument
@@ -295,6 +299,7 @@ def _pair(pair: PairDifference) -> PairDocument:
         launches=_launches(pair),
         limiter=list(pair.limiters) if pair.limiters else None,
         attribution=[_attribution(each) for each in pair.attribution],
+        account=[part_change_document(part) for part in pair.account],
         fixed=list(pair.outcome.fixed),
         new=list(pair.outcome.new),
         remaining=list(pair.outcome.remaining),
@@ -332,8 +337,8 @@ def _next(difference: Difference) -> NextDocument | None:
         return None
     finding = step.finding
     return NextDocument(
-        launch=step.part.told.launch.id,
-        kernel=step.part.told.launch.kernel,
+        launch=step.weighed.explanation.launch.id,
+        kernel=step.weighed.explanation.launch.kernel,
         finding=finding.id if finding else None,
         reason=step.reason.id if step.reason else None,
         text=step.text,

@@ -38,8 +38,9 @@ from keet.version import __version__
 
 _MARK = {"faster": "🟢", "slower": "🔴", "unchanged": "⚪", "inconclusive": "🟡"}
 _ROWS = 20
-_FOLDED = ("unit", "stall", "work")
-"""What bears the rest out, and is read by who wants to know."""
+_GROUPS = {"Why": ("fusion", "cause"), "Where the time changed": ("account",), "Lines": ("line",)}
+_FOLDED = ("unit", "work")
+"""Details that support the rest."""
 
 
 def diff_markdown(difference: Difference, gate: Gate | None, top: int) -> str:
@@ -113,15 +114,15 @@ def _pair(pair: PairDifference, *, alone: bool) -> Iterator[str]:
     yield f"### {code(pair.kernel)}" + (f": {prose(said)}" if said else "")
     if how := how_paired(pair):
         yield f"*{prose(how)}*"
-    plain = [each for each in pair.attribution if each.kind not in _FOLDED]
+    for heading, kinds in _GROUPS.items():
+        if rows := "\n".join(_item(each) for each in pair.attribution if each.kind in kinds):
+            yield f"{heading}:\n\n{rows}"
     folded = [each for each in pair.attribution if each.kind in _FOLDED]
-    if plain:
-        yield "\n".join(map(_item, plain))
     if words := finding_words(pair):
         yield "; ".join(f"**{word}**: {prose(ids)}" for word, ids in words)
     if folded:
         rows = "\n".join(map(_item, folded))
-        yield f"<details><summary>units, warps, counters</summary>\n\n{rows}\n\n</details>"
+        yield f"<details><summary>units and counters</summary>\n\n{rows}\n\n</details>"
 
 
 def _item(each: Attribution) -> str:
@@ -140,6 +141,6 @@ def _closing(difference: Difference) -> Iterator[str]:
     yield (
         f"<sub>keet {__version__}: {len(checked.verified)} of {checked.numbers} numbers verified "
         f"against {sources(difference)}. Percentages before an item are shares of the time saved "
-        "or lost: of causes estimated, each as if alone, else measured; negative ones worked "
-        "against it.</sub>"
+        "or lost; those for causes are estimates, each taken on its own. A negative one worked "
+        "against the change.</sub>"
     )

@@ -1,7 +1,7 @@
 """The JSON that keet prints, as types: what is written is checked, and `keet schema` publishes it.
 
-Fields are only ever added; a change that breaks a reader raises `schema_version`. `schemas` lists
-the documents by command.
+Every document has a `schema_version` of its own. Fields are only ever added; a change that breaks
+readers of a document raises its version. `schemas` lists the documents by command.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_serializer
 
 from keet.units import Number
 from keet.version import __version__
-
-SCHEMA_VERSION: Literal[1] = 1
 
 Dimensions = tuple[int, int, int]
 NonFinite = Literal["nan", "inf", "-inf"]
@@ -197,7 +195,7 @@ class ShowDocument(PartlyFilled):
 
     optional: ClassVar[frozenset[str]] = frozenset({"run"})
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     producer: Producer = Producer()
     report: ReportDocument
     devices: list[DeviceDocument]
@@ -241,7 +239,7 @@ class MetricsLaunch(Document):
 class MetricsDocument(Document):
     """`keet metrics --format json`"""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     producer: Producer = Producer()
     report: ReportDocument
     launches: list[MetricsLaunch]
@@ -304,7 +302,7 @@ class RooflineLaunch(Document):
 class RooflineDocument(Document):
     """`keet roofline --format json`"""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     producer: Producer = Producer()
     report: ReportDocument
     launches: list[RooflineLaunch]
@@ -321,7 +319,7 @@ class CheckDocument(Document):
 class DoctorDocument(Document):
     """`keet doctor --format json`"""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     producer: Producer = Producer()
     checks: list[CheckDocument]
 

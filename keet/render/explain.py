@@ -1,4 +1,4 @@
-"""`keet explain` on a terminal: the verdict, the ceilings as bars, what to change and where."""
+"""`keet explain` on a terminal: the verdict, where the time goes, what to change and where."""
 
 from __future__ import annotations
 
@@ -8,40 +8,86 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from keet.analysis.ceilings import Ceiling
 from keet.analysis.findings import Finding, Place
-from keet.explanation.analyst import NO_REMEDY, Explanation, LaunchExplanation
-from keet.profile import Dim3
+from keet.explanation.analyst import Explanation, LaunchExplanation, main_remedy
+from keet.explanation.confidence import why_low
+from keet.explanation.precedents import precedents_text
+from keet.explanation.program import Program, program_of
+from keet.profile import shape_text
+from keet.render.account import account_line, account_view
+from keet.render.detail import (
+    FINDINGS,
+    MOST_LINES,
+    NAMED,
+    PLACES,
+    Detail,
+    details_that_fit,
+)
+from keet.render.line_count import line_count
+from keet.render.places import place_share, unplaced_shares
+from keet.render.program import (
+    cases_text,
+    finding_text,
+    hidden_text,
+    is_cut,
+    program_view,
+    shown_launches,
+    stands_for_text,
+    verified_text,
+)
 from keet.render.show import describe_device
 from keet.render.source_text import source_lines
 from keet.render.whole_run import (
     confidence_of,
     forecast_of,
     replay_view,
-    run_view,
     stands_for,
     unlike_view,
 )
 
-_BARS = 5
-_LEAST = 0.05
-"""Units below this share of their peak say nothing."""
-_PLACES = 3
+_INDENT = 3
+_LEAST_CODE = 12
+"""Characters of a source line that are worth printing."""
 _STYLE = {"high": "bold green", "medium": "bold yellow", "low": "bold"}
 
 
-def explain_view(explanation: Explanation, width: int) -> Group:
-    parts: list[RenderableType] = [_heading(explanation)]
-    if explanation.whole_run:
-        parts += ["", *run_view(explanation.whole_run)]
-    for each in explanation.launches:
-        parts += ["", *_launch(each, width, in_run=explanation.whole_run is not None)]
+def explain_view(
+    explanation: Explanation, width: int, *, everything: bool = False, verbose: bool = False
+) -> Group:
+    """`everything`: each launch in full. Otherwise the program, and the launches that matter.
+
+    `verbose`: the whole account of each launch that is printed in full, with evidence ids.
+    """
+    program = program_of(explanation)
+    shown = shown_launches(explanation, program, everything=everything)
+    head: list[RenderableType] = [_heading(explanation)]
+    head += ["", *program_view(program, width)] if program else []
+    foot = ["", *_closing(explanation, program, shown)]
+
+    def block(place: int, detail: Detail) -> list[RenderableType]:
+        each = shown[place]
+        parts = ["", *_launch(each, width, program, detail, verbose=verbose)]
         if explanation.author:
             from keet.render.statement import statement_view
 
             parts += statement_view(each, explanation.author)
-    parts += ["", *_closing(explanation)]
-    return Group(*parts)
+        return parts
+
+    details: Sequence[Detail] = ["full"] * len(shown)
+    if is_cut(explanation, shown):
+        room = MOST_LINES - line_count([*head, *foot], width)
+        details = details_that_fit(
+            len(shown), lambda *which: line_count(block(*which), width), room
+        )
+        if len(details) < len(shown):
+            foot = ["", *_closing(explanation, program, shown[: len(details)])]
+    blocks = [part for which in enumerate(details) for part in block(*which)]
+    return Group(*head, *blocks, *foot)
+
+
+def _stands_for(each: LaunchExplanation, program: Program | None) -> str:
+    in_run = f"; {stands_for(each)}." if program and program.run else ""
+    return in_run or stands_for_text(program, each)
 
 
 def _heading(explanation: Explanation) -> Text:
@@ -51,116 +97,137 @@ def _heading(explanation: Explanation) -> Text:
 
 
 def _launch(
-    each: LaunchExplanation, width: int, *, in_run: bool = False
+    each: LaunchExplanation, width: int, program: Program | None, detail: Detail, *, verbose: bool
 ) -> Iterator[RenderableType]:
-    yield _title(each, in_run=in_run)
+    yield _title(each, _stands_for(each, program))
     yield from unlike_view(each.in_run)
     if each.replay:
         yield from replay_view(each.replay)
     yield Padding(Text(each.verdict.headline, style="bold"), (0, 0, 0, 2), expand=False)
-    yield ""
-    for place, ceiling in enumerate(each.ceilings[:_BARS]):
-        if ceiling.share >= _LEAST or place == 0:
-            yield _bar(ceiling, width)
-    for number, finding in enumerate(each.findings, 1):
+    if detail == "brief":
+        yield from account_line(each)
+    elif account := list(account_view(each, width, verbose=verbose)):
+        yield from ["", *account]
+    told = FINDINGS[detail]
+    for number, finding in enumerate(each.findings[:told], 1):
         yield ""
-        yield from _finding(number, finding, each)
+        yield _name(number, finding, each)
+        yield _indented(Text(finding_text(finding, program)))
+        yield from _remedy(finding, each, detail, width)
+        if detail != "brief":
+            yield from _remarks(finding, each)
         if each.statement:
             from keet.render.statement import why_view
 
             yield from why_view(each, finding.id)
-    yield from _rest(each)
+    for number, finding in enumerate(each.findings[told:][:NAMED], told + 1):
+        yield _name(number, finding, each)
+    if detail == "full":
+        yield from _rest(each)
 
 
-def _title(each: LaunchExplanation, *, in_run: bool) -> Text:
-    """`in_run`: whether the run is known, in which it stands for something."""
+def _title(each: LaunchExplanation, stands_for: str) -> Text:
+    """`stands_for`: what else the launch is an example of."""
     launch = each.launch
     duration = launch.get("duration")
-    shape = f"grid {_shape(launch.grid)}, block {_shape(launch.block)}"
+    shape = f"grid {shape_text(launch.grid)}, block {shape_text(launch.block)}"
     took = f", {duration}" if duration else ""
-    stands = f"; {stands_for(each)}." if in_run else ""
     return Text.assemble(
-        (f"#{launch.id} ", "dim"), (launch.kernel, "bold"), f": {shape}{took}{stands}"
+        (f"#{launch.id} ", "dim"), (launch.kernel, "bold"), f": {shape}{took}{stands_for}"
     )
 
 
-def _shape(size: Dim3 | None) -> str:
-    if size is None:
-        return "unknown"
-    kept = [n for i, n in enumerate(size) if n > 1 or i == 0]
-    return "×".join(f"{n}" for n in kept)
+def _remedy(
+    finding: Finding, each: LaunchExplanation, detail: Detail, width: int
+) -> Iterator[RenderableType]:
+    """Where to change what."""
+    lines = source_lines(each.launch)
+    places = finding.places[: PLACES[detail]]
+    for place in places:
+        yield _indented(_place(place, lines, width))
+    for share in unplaced_shares(places):
+        yield _indented(Text.assemble((f"{share}  ", "dim"), "no source line"))
+    yield _indented(Text.assemble(("→ ", "bold"), finding.action))
 
 
-def _bar(ceiling: Ceiling, width: int) -> Text:
-    room = max(10, min(40, width - 40))
-    full = min(room, round(room * ceiling.share))
-    style = "red" if ceiling.share >= 0.6 else "cyan"
+def _remarks(finding: Finding, each: LaunchExplanation) -> Iterator[RenderableType]:
+    """Why the confidence is low, where it is, and what the same fix gained in measured cases."""
+    for text in (why_low(finding, each.view, each.account), precedents_text(finding)):
+        if text:
+            yield _indented(Text(text, style="dim"))
+
+
+def _indented(text: Text) -> Padding:
+    return Padding(text, (0, 0, 0, _INDENT), expand=False)
+
+
+def _name(number: int, finding: Finding, each: LaunchExplanation) -> Text:
     return Text.assemble(
-        f"  {ceiling.name:>7} ", ("█" * full, style), ("░" * (room - full), "dim"),
-        f" {ceiling.reached:.0f}",
-    )  # fmt: skip
-
-
-def _finding(number: int, finding: Finding, each: LaunchExplanation) -> Iterator[RenderableType]:
-    yield Text.assemble(
         f"{number}. ", (finding.title, _STYLE[finding.confidence]),
         f"  {forecast_of(each, finding)}", (f"  confidence: {confidence_of(each, finding)}", "dim"),
     )  # fmt: skip
-    yield Padding(Text(finding.text), (0, 0, 0, 3), expand=False)
-    lines = source_lines(each.launch)
-    for place in finding.places[:_PLACES]:
-        yield Padding(_place(place, lines), (0, 0, 0, 3), expand=False)
-    yield Padding(Text.assemble(("→ ", "bold"), finding.action), (0, 0, 0, 3), expand=False)
 
 
-def _place(place: Place, lines: Mapping[str, Sequence[str]]) -> Text:
+def _place(place: Place, lines: Mapping[str, Sequence[str]], width: int) -> Text:
+    """On one line: code that does not fit is cut."""
     text = lines.get(place.file, ())
     code = text[place.line - 1].strip() if 1 <= place.line <= len(text) else ""
     if code == "}":  # the compiler counts subroutines of its own there
         code = "} (end of the function, or a routine of the compiler)"
-    head = f"{place.share:4.0%} of the {place.of}  "
-    return Text.assemble((head, "dim"), (place.where, "cyan"), "  ", (code, "italic"))
+    where = Text.assemble((f"{place_share(place)}  ", "dim"), (place.where, "cyan"))
+    room = width - where.cell_len - _INDENT - 2
+    if not code or room < _LEAST_CODE:
+        return where
+    shown = Text(code, "italic")
+    shown.truncate(room, overflow="ellipsis")
+    return Text.assemble(where, "  ", shown)
 
 
 def _rest(each: LaunchExplanation) -> Iterator[RenderableType]:
-    if each.healthy:
+    if each.healthy or each.second_opinion:
         yield ""
-        yield Text.assemble(("Well: ", "green"), "; ".join(note.text for note in each.healthy))
+    if each.healthy:
+        healthy = "; ".join(note.text for note in each.healthy)
+        yield Text.assemble(("Looks good: ", "green"), healthy)
     if each.second_opinion:
         yield Text(each.second_opinion, style="dim")
 
 
-def _closing(explanation: Explanation) -> list[RenderableType]:
+def _closing(
+    explanation: Explanation, program: Program | None, shown: Sequence[LaunchExplanation]
+) -> list[RenderableType]:
     skipped = {s.check: s for each in explanation.launches for s in each.skipped}
-    lines = [*_verified(explanation)]
+    hidden = hidden_text(explanation, shown)
+    lines: list[RenderableType] = [Text(f"{hidden}.")] if hidden else []
+    lines += _verified(explanation, program, shown)
     if skipped:
-        lines.append(Text(f"Not judged, for want of: {', '.join(skipped)}", style="yellow"))
-        remedies = [s.remedy for s in skipped.values() if s.remedy != NO_REMEDY]
-        lines += [Text(f"To judge that too: {remedy}") for remedy in remedies[:1]]
-    return [*lines, *_without_code(explanation)]
+        text = f"Not checked, because the report does not have it: {', '.join(skipped)}"
+        lines.append(Text(text, style="yellow"))
+        remedy = main_remedy(skipped.values())
+        lines += [Text(f"To include it: {remedy}")] if remedy else []
+    return [*lines, *_without_code(explanation, shown)]
 
 
-def _without_code(explanation: Explanation) -> list[RenderableType]:
-    """Which launches were explained with their machine code, where only some were."""
-    states = [each.view.code_state for each in explanation.launches]
-    off = states.count("off")
-    if off in (0, len(states)):
+def _without_code(
+    explanation: Explanation, shown: Sequence[LaunchExplanation]
+) -> list[RenderableType]:
+    """Which launches were explained with their machine code, where only some of these were."""
+    off = sum(each.view.code_state == "off" for each in shown)
+    if not off or not explanation.reads_code:
         return []
-    which = "longest of" if explanation.whole_run is None else "launches that matter most of"
     text = (
-        f"The machine code was looked at for the {len(states) - off} {which} {len(states)} "
-        "launches; choose others with --launch N."
+        f"The machine code was analysed for {len(shown) - off} of these {len(shown)} launches: one "
+        "for each kernel and shape that takes most of the time. For another one: --launch N."
     )
     return [Text(text, style="dim")]
 
 
-def _verified(explanation: Explanation) -> Iterator[RenderableType]:
+def _verified(
+    explanation: Explanation, program: Program | None, shown: Sequence[LaunchExplanation]
+) -> Iterator[RenderableType]:
+    told = f"{verified_text(explanation, program)} {cases_text(shown)}".rstrip()
+    yield Text(told, style="dim")
     if explanation.author:
         from keet.render.statement import model_closing
 
         yield from model_closing(explanation, explanation.author)
-        return
-    grounding = explanation.grounding
-    told = f"{grounding.verified} of {grounding.numbers} numbers verified against the report"
-    told += " and the table of the run" if explanation.whole_run else ""
-    yield Text(told, style="dim")

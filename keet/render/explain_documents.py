@@ -9,12 +9,14 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 from pydantic_core import to_json
 
-from keet.analysis.findings import Confidence, Finding, Forecast
+from keet.analysis.account import Part
+from keet.analysis.findings import Finding
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.notes import Note
+from keet.explanation.program import Program, counted_numbers, program_of
 from keet.profile import Launch
 from keet.render.documents import (
-    SCHEMA_VERSION,
     DeviceDocument,
     Dimensions,
     Document,
@@ -26,6 +28,8 @@ from keet.render.documents import (
     RunDocument,
     SkippedDocument,
 )
+from keet.render.finding_documents import FindingDocument, finding_fields
+from keet.render.program_documents import ProgramDocument, program_document
 from keet.render.run_documents import (
     InRunDocument,
     ReplayDocument,
@@ -60,47 +64,27 @@ class VerdictDocument(Document):
     headline: str
 
 
-class ForecastDocument(Document):
-    """How many times faster, if this finding alone were fixed."""
-
-    low: float
-    likely: float
-    high: float
-
-
-class LocationDocument(Document):
-    file: str = Field(description="the path that the compiler recorded")
-    line: int
-    share: float = Field(description="0 to 1")
-    of: str = Field(description="what the share is of: `excess sectors`, `samples`")
-
-
-class FindingDocument(PartlyFilled):
-    optional: ClassVar[frozenset[str]] = frozenset({"why"})
-
-    id: str = Field(description="of the closed list in keet's catalog")
-    rank: int = Field(description="from 1, the largest gain first")
-    confidence: Confidence
-    title: str
-    text: str
-    action: str
-    forecast: ForecastDocument | None = Field(description="null: it can't be computed")
-    locations: list[LocationDocument]
-    evidence: list[str] = Field(description="ids in the launch's `evidence`")
-    why: str | None = Field(
-        None, description="by a model: why the code behaves so; null: it says nothing of it"
-    )
-
-
 class HealthyDocument(Document):
     id: str = Field(description="the finding that is not there")
     text: str
     evidence: list[str]
 
 
-class FoldedDocument(Document):
-    symptom: str = Field(description="id of a finding that follows from another")
-    cause: str
+class NoteDocument(Document):
+    id: Literal["instruction_mix", "l2_stage", "bytes_moved"]
+    text: str
+    evidence: list[str]
+
+
+class PartDocument(Document):
+    """A part of the launch's time. The parts of a launch, and the children of each, add up."""
+
+    id: str = Field(description="stable name, from the outermost part: `waiting.busy.dram`")
+    part: str = Field(description="in words")
+    share: float = Field(description="of the launch's time, 0 to 1")
+    us: float | None = Field(description="the same as microseconds")
+    evidence: list[str] = Field(description="ids of the share and of what it was computed from")
+    children: list[PartDocument]
 
 
 class UnitDocument(Document):
@@ -134,7 +118,8 @@ class ExplainLaunch(PartlyFilled):
     verdict: VerdictDocument
     ceilings: list[UnitDocument] = Field(description="the busiest unit first")
     findings: list[FindingDocument]
-    folded: list[FoldedDocument]
+    account: list[PartDocument]
+    notes: list[NoteDocument] = Field(description="what the account shows beyond its parts")
     healthy: list[HealthyDocument]
     skipped: list[SkippedDocument]
     machine_code: Literal["analysed", "not_needed", "absent", "off"] = Field(
@@ -169,9 +154,9 @@ class GroundingDocument(Document):
 class ExplainDocument(PartlyFilled):
     """`keet explain --format json`"""
 
-    optional: ClassVar[frozenset[str]] = frozenset({"problem", "transcript", "run"})
+    optional: ClassVar[frozenset[str]] = frozenset({"problem", "transcript", "run", "program"})
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = 2
     producer: Producer = Producer()
     author: str = Field(
         default="analyst", description="`analyst`, or `model:PROVIDER:NAME` where one had a part"
@@ -189,6 +174,9 @@ class ExplainDocument(PartlyFilled):
     run: RunDocument | None = Field(
         None, description="the whole program; null: nobody recorded a run of it"
     )
+    program: ProgramDocument | None = Field(
+        None, description="the launches together; left out where there is one, and no run"
+    )
 
 
 Fields = dict[str, Any]
@@ -198,6 +186,7 @@ Fields = dict[str, Any]
 def explain_document(explanation: Explanation) -> ExplainDocument:
     explanation = encodable_explanation(explanation)
     profile = explanation.profile
+    program = program_of(explanation)
     return ExplainDocument(
         report=report_document(profile),
         device=device_document(explanation.launches[0].launch.device),
@@ -205,9 +194,10 @@ def explain_document(explanation: Explanation) -> ExplainDocument:
         launches=[
             ExplainLaunch(**_launch_fields(explanation, each)) for each in explanation.launches
         ],
-        grounding=_grounding(explanation),
+        grounding=_grounding(explanation, program),
         **_authorship(explanation),
         **_run(explanation),
+        **_program(program),
     )
 
 
@@ -215,13 +205,19 @@ def _run(explanation: Explanation) -> Fields:
     return {"run": run_document(explanation.whole_run)} if explanation.whole_run else {}
 
 
-def _grounding(explanation: Explanation) -> GroundingDocument:
+def _program(program: Program | None) -> Fields:
+    return {"program": program_document(program)} if program else {}
+
+
+def _grounding(explanation: Explanation, program: Program | None) -> GroundingDocument:
     """A model's numbers are all verified: what was not, was dropped."""
-    own, model = explanation.grounding, model_numbers(explanation)
+    numbers, verified = counted_numbers(explanation, program)
+    model = model_numbers(explanation)
+    stray = program.stray() if program else ()
     return GroundingDocument(
-        numbers=own.numbers + model,
-        verified=own.verified + model,
-        dropped=[*own.dropped, *dropped_lines(explanation)],
+        numbers=numbers + model,
+        verified=verified + model,
+        dropped=[*explanation.grounding.dropped, *stray, *dropped_lines(explanation)],
     )
 
 
@@ -263,20 +259,33 @@ def _launch_fields(explanation: Explanation, each: LaunchExplanation) -> Fields:
             for c in each.ceilings
         ],
         "findings": [
-            _finding(rank, finding, _why(explanation, each, finding))
+            finding_fields(rank, finding, each) | _why(explanation, each, finding)
             for rank, finding in enumerate(each.findings, 1)
         ],
-        "folded": [{"symptom": symptom, "cause": cause} for symptom, cause in each.folded],
-        "healthy": [
-            {"id": note.id, "text": note.text, "evidence": _ids(note.evidence)}
-            for note in each.healthy
-        ],
+        "account": [_part(part) for part in each.account.parts],
+        "notes": [_note(note) for note in each.notes],
+        "healthy": [_note(note) for note in each.healthy],
         "skipped": [skipped._asdict() for skipped in each.skipped],
         "machine_code": each.view.code_state,
         "second_opinion": each.second_opinion,
         "evidence": {e.id: number(e) for e in each.evidence},
         **_by_model(explanation, each),
         **_in_run(explanation, each),
+    }
+
+
+def _note(note: Note) -> Fields:
+    return {"id": note.id, "text": note.text, "evidence": _ids(note.evidence)}
+
+
+def _part(part: Part) -> Fields:
+    return {
+        "id": part.id,
+        "part": part.label,
+        "share": round(float(part.share.value) / 100, 6),
+        "us": part.us.value if part.us else None,
+        "evidence": _ids((part.share, *part.evidence)),
+        "children": [_part(child) for child in part.children],
     }
 
 
@@ -319,26 +328,6 @@ def _verdict(each: LaunchExplanation) -> Fields:
 
 def _percent(reached: Evidence | None) -> float | None:
     return float(reached.value) if reached and math.isfinite(reached.value) else None
-
-
-def _finding(rank: int, finding: Finding, by_model: Fields) -> Fields:
-    return {
-        "id": finding.id,
-        "rank": rank,
-        "confidence": finding.confidence,
-        "title": finding.title,
-        "text": finding.text,
-        "action": finding.action,
-        "forecast": _forecast(finding.forecast),
-        "locations": [place._asdict() for place in finding.places],
-        "evidence": _ids(finding.evidence),
-        **by_model,
-    }
-
-
-def _forecast(forecast: Forecast) -> Fields | None:
-    known = all(math.isfinite(bound) for bound in forecast)
-    return forecast._asdict() if known else None
 
 
 def _ids(evidence: Iterable[Evidence]) -> list[str]:

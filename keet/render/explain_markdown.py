@@ -6,9 +6,31 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.findings import Finding, Place
 from keet.explanation.analyst import Explanation, LaunchExplanation
-from keet.profile import Dim3
+from keet.explanation.confidence import why_low
+from keet.explanation.precedents import precedents_text
+from keet.explanation.program import Program, program_of
+from keet.profile import shape_text
+from keet.render.account import account_line_markdown, account_markdown
+from keet.render.detail import (
+    FINDINGS,
+    MOST_LINES,
+    NAMED,
+    PLACES,
+    Detail,
+    details_that_fit,
+)
 from keet.render.excerpt import around, indentation, language, runs
-from keet.render.markdown import code, fence, prose, table
+from keet.render.markdown import code, fence, prose
+from keet.render.places import place_share, unplaced_shares
+from keet.render.program import (
+    finding_text,
+    hidden_text,
+    is_cut,
+    program_markdown,
+    shown_launches,
+    stands_for_text,
+    verified_text,
+)
 from keet.render.show import describe_device
 from keet.render.source_text import source_lines
 from keet.render.statement_markdown import (
@@ -22,30 +44,56 @@ from keet.render.whole_run import (
     confidence_of,
     forecast_of,
     replay_markdown,
-    run_markdown,
     stands_for,
     unlike_markdown,
+    unlinked,
 )
 from keet.version import __version__
 
-_UNITS = 5
-_LEAST = 0.05
-"""Units below this share of their peak say nothing."""
-_PLACES = 3
+_IDS = 10
+"""Launches that a note names."""
 _RADIUS = 2
 """Lines of code before and after those that matter."""
 
 
-def explain_markdown(explanation: Explanation) -> str:
-    blocks = [*_heading(explanation)]
-    if explanation.whole_run:
-        blocks += run_markdown(explanation.whole_run)
-    for each in explanation.launches:
-        blocks += _launch(each, in_run=explanation.whole_run is not None)
-        if explanation.author:
-            blocks += statement_markdown(each, explanation.author)
-    blocks += [*_not_judged(explanation), *_closing(explanation)]
-    return "\n\n".join(blocks) + "\n"
+def explain_markdown(
+    explanation: Explanation, *, everything: bool = False, verbose: bool = False
+) -> str:
+    """`everything`: each launch in full. Otherwise the program, and the launches that matter.
+
+    `verbose`: the whole account of each launch that is printed in full, with evidence ids.
+    """
+    program = program_of(explanation)
+    shown = shown_launches(explanation, program, everything=everything)
+    head = [*_heading(explanation), *(program_markdown(program) if program else ())]
+
+    def block(place: int, detail: Detail) -> list[str]:
+        each, author = shown[place], explanation.author
+        by_model = statement_markdown(each, author) if author else ()
+        return [*_launch(each, program, detail, verbose=verbose), *by_model]
+
+    def foot(count: int) -> list[str]:
+        hidden = hidden_text(explanation, shown[:count])
+        closing = [*_not_judged(explanation), *_closing(explanation, program)]
+        return [prose(f"{hidden}."), *closing] if hidden else closing
+
+    details: Sequence[Detail] = ["full"] * len(shown)
+    if is_cut(explanation, shown):
+        room = MOST_LINES - _lines(*head, *foot(len(shown)))
+        details = details_that_fit(len(shown), lambda *which: _lines(*block(*which)), room)
+    blocks = [text for which in enumerate(details) for text in block(*which)]
+    return "\n\n".join([*head, *blocks, *foot(len(details))]) + "\n"
+
+
+def _lines(*blocks: str) -> int:
+    """With the blank line after each."""
+    return sum(block.count("\n") + 2 for block in blocks)
+
+
+def _stands_for(each: LaunchExplanation, program: Program | None) -> str:
+    if program and program.run:
+        return stands_for(each)
+    return stands_for_text(program, each).removeprefix("; ")
 
 
 def _heading(explanation: Explanation) -> Iterator[str]:
@@ -54,57 +102,78 @@ def _heading(explanation: Explanation) -> Iterator[str]:
     yield prose(", ".join(describe_device(device) for device in profile.devices))
 
 
-def _launch(each: LaunchExplanation, *, in_run: bool) -> Iterator[str]:
+def _launch(
+    each: LaunchExplanation, program: Program | None, detail: Detail, *, verbose: bool
+) -> Iterator[str]:
     # "#3" would be a link to an issue.
     yield f"### Launch {each.launch.id}: {code(each.launch.kernel)}"
     yield from unlike_markdown(each.in_run)
     if each.replay:
         yield from replay_markdown(each.replay)
     yield f"**{prose(each.verdict.headline)}**"
-    yield _facts(each, in_run=in_run)
-    rows = [[c.name, f"{c.reached:.0f}"] for c in each.ceilings[:_UNITS] if c.share >= _LEAST]
-    if rows:
-        yield table(["unit", "of its peak"], rows)
-    lines = source_lines(each.launch)
-    for rank, finding in enumerate(each.findings, 1):
-        yield from _finding(rank, finding, each, lines)
-        yield from why_markdown(each, finding.id)
+    yield _facts(each, _stands_for(each, program))
+    if detail == "brief":
+        yield from account_line_markdown(each)
+    else:
+        yield from account_markdown(each, verbose=verbose)
+    yield from _findings(each, program, detail)
+    if detail != "full":
+        return
     if each.healthy:
-        yield "**Well:**\n\n" + "\n".join(f"- {prose(note.text)}" for note in each.healthy)
+        yield "**Looks good:**\n\n" + "\n".join(f"- {prose(note.text)}" for note in each.healthy)
     if each.second_opinion:
         yield prose(each.second_opinion)
 
 
-def _facts(each: LaunchExplanation, *, in_run: bool) -> str:
+def _findings(each: LaunchExplanation, program: Program | None, detail: Detail) -> Iterator[str]:
+    told = FINDINGS[detail]
+    lines = source_lines(each.launch) if detail != "brief" else {}
+    for rank, finding in enumerate(each.findings[:told], 1):
+        forecast, confidence = prose(forecast_of(each, finding)), confidence_of(each, finding)
+        yield f"#### {rank}. {prose(finding.title)}: {forecast}, confidence {confidence}"
+        yield prose(unlinked(finding_text(finding, program)))
+        yield from _remedy(finding, lines, detail)
+        if detail != "brief":
+            yield from _remarks(finding, each)
+        yield from why_markdown(each, finding.id)
+    named = [
+        f"- {prose(finding.title)}: {prose(forecast_of(each, finding))}"
+        for finding in each.findings[told:][:NAMED]
+    ]
+    if named:
+        yield "\n".join(["Also:", "", *named])
+
+
+def _facts(each: LaunchExplanation, stands_for: str) -> str:
     launch = each.launch
     duration = launch.get("duration")
     facts = [
-        f"grid {_shape(launch.grid)}" if launch.grid else None,
-        f"block {_shape(launch.block)}" if launch.block else None,
+        f"grid {shape_text(launch.grid)}" if launch.grid else None,
+        f"block {shape_text(launch.block)}" if launch.block else None,
         str(duration) if duration else "duration not measured",
-        stands_for(each) if in_run else None,
+        stands_for or None,
     ]
     return prose(", ".join(fact for fact in facts if fact))
 
 
-def _shape(size: Dim3) -> str:
-    return "×".join(str(n) for i, n in enumerate(size) if n > 1 or i == 0)
-
-
-def _finding(
-    rank: int, finding: Finding, each: LaunchExplanation, lines: Mapping[str, Sequence[str]]
-) -> Iterator[str]:
-    forecast, confidence = prose(forecast_of(each, finding)), confidence_of(each, finding)
-    yield f"#### {rank}. {prose(finding.title)}: {forecast}, confidence {confidence}"
-    yield prose(finding.text)
-    places = finding.places[:_PLACES]
+def _remedy(finding: Finding, lines: Mapping[str, Sequence[str]], detail: Detail) -> Iterator[str]:
+    """Where to change what."""
+    places = finding.places[: PLACES[detail]]
     if places:
-        yield "\n".join(
-            f"- {code(place.where)}: {place.share:.0%} of the {prose(place.of)}" for place in places
-        )
+        rows = [f"- {code(place.where)}: {prose(place_share(place))}" for place in places]
+        rows += [f"- no source line: {prose(share)}" for share in unplaced_shares(places)]
+        yield "\n".join(rows)
     for file in dict.fromkeys(place.file for place in places):
         yield from _excerpt(file, places, lines.get(file, ()))
     yield f"**Do:** {prose(finding.action)}"
+
+
+def _remarks(finding: Finding, each: LaunchExplanation) -> Iterator[str]:
+    """Why the confidence is low, where it is, and what the same fix gained in measured cases."""
+    texts = (why_low(finding, each.view, each.account), precedents_text(finding))
+    said = " ".join(filter(None, texts))
+    if said:
+        yield prose(said)
 
 
 def _excerpt(file: str, places: Sequence[Place], text: Sequence[str]) -> Iterator[str]:
@@ -132,7 +201,7 @@ def _not_judged(explanation: Explanation) -> Iterator[str]:
             lacking.setdefault((skipped.check, skipped.reason), []).append(each.launch.id)
     if not lacking:
         return
-    yield "### Not judged"
+    yield "### Not checked"
     yield "\n".join(
         f"- {prose(check)}{_whose(ids, explanation)}: {prose(reason)}"
         for (check, reason), ids in lacking.items()
@@ -140,23 +209,24 @@ def _not_judged(explanation: Explanation) -> Iterator[str]:
     remedies = dict.fromkeys(s.remedy for each in explanation.launches for s in each.skipped)
     commands = [remedy for remedy in remedies if remedy.startswith(("ncu ", "keet "))]
     if commands:
-        yield "To judge the rest:"
+        yield "To include it:"
         yield fence(commands[:1], "sh")
 
 
 def _whose(ids: Sequence[int], explanation: Explanation) -> str:
     if len(ids) == len(explanation.launches):
         return ""
-    return f" (launch {', '.join(map(str, ids))})"
+    more = ", …" if len(ids) > _IDS else ""
+    return f" (launch {', '.join(map(str, ids[:_IDS]))}{more})"
 
 
-def _closing(explanation: Explanation) -> Iterator[str]:
+def _closing(explanation: Explanation, program: Program | None) -> Iterator[str]:
     grounding, author = explanation.grounding, explanation.author
     yield from dropped_markdown((*grounding.dropped, *dropped_claims(explanation)))
+    verified = verified_text(explanation, program)
     if author:
         answered = bool(statements(explanation))
-        yield from author_markdown(author, numbers_told(explanation), answered=answered)
+        told = f"{verified} {numbers_told(explanation)}".rstrip(" .")
+        yield from author_markdown(author, told, answered=answered)
         return
-    told = f"{grounding.verified} of {grounding.numbers} numbers verified against the report"
-    told += " and the table of the run" if explanation.whole_run else ""
-    yield f"*{told}; keet {__version__}, no model*"
+    yield f"*{verified} keet {__version__}, no model*"

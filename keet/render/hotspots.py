@@ -118,7 +118,7 @@ def _summary(found: Hotspots) -> str:
     noun = "source line" if found.by == "line" else "instruction"
     count = len(found.spots)
     none = "" if found.ranked_by == "samples" else ", none sampled,"
-    return f"{found.total:,} {what}{none} over {count} {noun}{'' if count == 1 else 's'}"
+    return f"{found.total:,} {what}{none} in {count} {noun}{'' if count == 1 else 's'}"
 
 
 def _notes(launch: Launch, found: Hotspots, lines: Mapping[str, Sequence[str]]) -> list[str]:
@@ -352,7 +352,7 @@ def _place(spot: Spot, entries: Sequence[int]) -> str:
     """`tour.cu:21`; an instruction's offset in its function stands before it, as in cuobjdump."""
     line = f"{file_name(spot.location.file)}:{spot.location.line}" if spot.location else ""
     if spot.address is None:
-        return line or "no line"
+        return line or "no source line"
     start = max((entry for entry in entries if entry <= spot.address), default=0)
     return f"{spot.address - start:#06x} {line}".strip()
 

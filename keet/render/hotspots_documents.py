@@ -19,7 +19,6 @@ from keet.render.code_rows import (
     row_key,
 )
 from keet.render.documents import (
-    SCHEMA_VERSION,
     Document,
     Producer,
     ReportDocument,
@@ -116,7 +115,7 @@ class HotspotsLaunch(Document):
 class HotspotsDocument(Document):
     """`keet hotspots --format json`"""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     producer: Producer = Producer()
     report: ReportDocument
     launches: list[HotspotsLaunch]

@@ -29,7 +29,7 @@ _MOST_HISTORY = 60
 _WIDE_ENOUGH = 110
 _HEADINGS = {
     "sweep": "Sweeps: one kernel, one thing varies",
-    "cluster": "Clusters: the same disease in several kernels",
+    "cluster": "Clusters: the same finding in several kernels",
     "change": "Changes over time",
     "outliers": "Outliers among launches that are alike",
 }
@@ -53,6 +53,7 @@ LEGEND = (
     "● best, ○ no slower beyond noise. Columns of units (DRAM, L2, L1, LSU, issue, …): share of "
     "peak over the elapsed cycles, as `keet explain` has it."
 )
+ADDS = "What no single profile shows"
 NOTHING = (
     "Nothing that these profiles show together: no kernel varies in one thing over three files, no "
     "finding is shared, no launch stands out, no history changes."
@@ -70,7 +71,7 @@ def _insight(insight: InsightDocument, width: int) -> list[RenderableType]:
     parts += [Padding(part, (0, 0, 0, 2)) for part in _figure(insight, width - 2)]
     parts += [Padding(Text(text), (0, 0, 0, 2)) for text in insight.text]
     if insight.adds:
-        parts.append(Padding(Text.assemble(("Why the set: ", "bold"), insight.adds), (0, 0, 0, 2)))
+        parts.append(Padding(Text.assemble((f"{ADDS}: ", "bold"), insight.adds), (0, 0, 0, 2)))
     parts += [Padding(part, (0, 0, 0, 2)) for part in _written(insight)]
     return parts
 

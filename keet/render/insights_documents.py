@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from keet.render.documents import SCHEMA_VERSION, Document, Producer
+from keet.render.documents import Document, Producer
 
 
 class FactDocument(Document):
@@ -223,7 +223,7 @@ class InsightsUsageDocument(Document):
 class InsightsDocument(Document):
     """`keet insights --format json`"""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     producer: Producer = Producer()
     store: str
     author: str = Field("analyst", description="`analyst`, or `model:PROVIDER:NAME`")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.render.insights import LEGEND, NOTHING, shown_file, summary_line
+from keet.render.insights import ADDS, LEGEND, NOTHING, shown_file, summary_line
 from keet.render.insights_documents import (
     ClusterDocument,
     InsightDocument,
@@ -30,7 +30,7 @@ def _insight(insight: InsightDocument) -> Iterator[str]:
     if insight.cluster:
         yield from (_kernels(insight.cluster), "")
     yield from (f"- {prose(text)}" for text in insight.text)
-    yield from ([f"- **Why the set:** {prose(insight.adds)}", ""] if insight.adds else [""])
+    yield from ([f"- **{ADDS}:** {prose(insight.adds)}", ""] if insight.adds else [""])
     yield from _written(insight)
 
 

@@ -17,8 +17,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from keet.errors import one_line
-from keet.render.documents import SCHEMA_VERSION, Producer
-from keet.render.store_documents import QueryColumn
+from keet.render.documents import Producer
+from keet.render.store_documents import QueryColumn, QueryDocument
 
 _NARROWEST = 12
 """Characters of a name that are worth showing."""
@@ -177,7 +177,8 @@ def _csv_text(rows: Iterable[Row]) -> str:
 def query_json(columns: Sequence[str], types: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     """A `QueryDocument` in pieces, a row a line: it may be larger than memory."""
     described = [QueryColumn(name=n, type=t).model_dump() for n, t in zip(columns, types)]
-    head = {"schema_version": SCHEMA_VERSION, "producer": Producer().model_dump()}
+    version = QueryDocument.model_fields["schema_version"].default
+    head = {"schema_version": version, "producer": Producer().model_dump()}
     yield json.dumps({**head, "columns": described})[:-1] + ', "rows": ['
     separator = "\n"
     for row in rows:

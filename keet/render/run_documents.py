@@ -99,7 +99,7 @@ def run_document(run: WholeRun) -> RunDocument:
         skipped=[SkippedKernelDocument(**each._asdict()) for each in table.skipped],
         notes=list(table.notes),
         text=[text for text, _ in run.said],
-        evidence={piece.id: _evidence(piece) for piece in run.book},
+        evidence={piece.id: evidence_document(piece) for piece in run.book},
     )
 
 
@@ -153,7 +153,7 @@ def _maybe(time: Evidence | None) -> QuantityDocument | None:
     return None if time is None else _microseconds(time)
 
 
-def _evidence(piece: Evidence) -> EvidenceDocument:
+def evidence_document(piece: Evidence) -> EvidenceDocument:
     fields = {**piece._asdict(), "derived_from": piece.derived_from and list(piece.derived_from)}
     del fields["id"]
     return EvidenceDocument(**fields)

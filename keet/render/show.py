@@ -12,7 +12,7 @@ from rich.text import Text
 
 from keet.analysis.coverage import Coverage, Gap, made_with, ncu_arguments, run_notes
 from keet.explanation.run_texts import whole_time
-from keet.profile import Device, Dim3, Launch, Profile, RunPositions, Workload
+from keet.profile import Device, Launch, Profile, RunPositions, Workload, shape_text
 from keet.units import Quantity, format_number
 
 WIDE = 120
@@ -126,8 +126,8 @@ def _launch_row(launch: Launch, *, wide: bool) -> list[RenderableType]:
     shape: list[RenderableType] = []
     if wide:
         shape = [
-            _dims(launch.grid),
-            _dims(launch.block),
+            shape_text(launch.grid, "-"),
+            shape_text(launch.block, "-"),
             _plain(launch.get("registers_per_thread")),
             _size(_shared(launch)),
             _one_decimal(launch.get("achieved_occupancy_pct")),
@@ -149,7 +149,7 @@ def _first(launch: Launch, metric_ids: Iterable[str]) -> Quantity | None:
 
 
 def _shape_line(launch: Launch) -> str:
-    shape = f"grid {_dims(launch.grid)}, block {_dims(launch.block)}"
+    shape = f"grid {shape_text(launch.grid, '-')}, block {shape_text(launch.block, '-')}"
     registers = launch.get("registers_per_thread")
     return f"{shape}, {_plain(registers)} regs" if registers else shape
 
@@ -159,16 +159,6 @@ def _shared(launch: Launch) -> Quantity | None:
     parts = [launch.get("shared_memory_static"), launch.get("shared_memory_dynamic")]
     known = [part.value for part in parts if part is not None]
     return Quantity(sum(known), "byte") if known else None
-
-
-def _dims(dims: Dim3 | None) -> str:
-    """`64×256` for (64, 256, 1): trailing ones say nothing."""
-    if dims is None:
-        return "-"
-    shown = list(dims)
-    while len(shown) > 1 and shown[-1] == 1:
-        shown.pop()
-    return "×".join(str(size) for size in shown)
 
 
 def _plain(quantity: Quantity | None) -> str:

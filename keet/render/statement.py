@@ -196,7 +196,8 @@ def _numbers(evidence: Sequence[Evidence]) -> Table:
 
 def model_closing(explanation: Explanation, author: Authorship) -> Iterator[RenderableType]:
     """What was verified, what was not and is not said, and what it took."""
-    yield Text(numbers_told(explanation), "dim")
+    if told := numbers_told(explanation):
+        yield Text(told, "dim")
     yield from dropped_view(dropped_claims(explanation))
     yield from author_view(author, answered=bool(statements(explanation)))
 

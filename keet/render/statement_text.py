@@ -84,11 +84,10 @@ def causes_beyond(each: LaunchExplanation) -> tuple[Cause, ...]:
 
 def standing(cause: Cause, each: LaunchExplanation) -> str:
     """How the analyst sees what it did not list."""
-    parent = dict(each.folded).get(cause.finding)
     if any(finding.id == cause.finding for finding in each.findings):
         return ""
-    if parent:
-        return f"keet takes it for a symptom of {title_of(parent).lower()}: no forecast"
+    if any(finding.id == cause.finding for finding in each.minor):
+        return "by keet's account it would gain less than 10 % alone"
     return "not among keet's findings: no forecast"
 
 
@@ -110,14 +109,14 @@ def statements(explanation: Explanation) -> list[Statement]:
 
 
 def numbers_told(explanation: Explanation) -> str:
-    """Both parts counted; the model's are all verified, or they would have been dropped."""
-    own, model = explanation.grounding, sum(s.numbers for s in statements(explanation))
-    told = f"{own.verified} of {own.numbers} numbers verified against the report"
-    if not statements(explanation):
-        return told
+    """That the model's numbers were checked; empty where it said none. Wrong ones were dropped."""
+    count = sum(statement.numbers for statement in statements(explanation))
+    if not count:
+        return ""
+    those = "1 number" if count == 1 else f"{count} numbers"
     return (
-        f"{told}; {model} more in the model's words hold: measured, computed in sight from such, "
-        "or constants of the source"
+        f"keet checked {those} in the model's words too: measured, computed from measured ones in "
+        "the same text, or constants of the source."
     )
 
 

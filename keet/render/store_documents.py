@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from keet.render.documents import SCHEMA_VERSION, Document, Producer
+from keet.render.documents import Document, Producer
 
 Basis = Literal["run", "reports"]
 BASIS = (
@@ -48,7 +48,9 @@ class OpportunityDocument(Document):
         "or of the whole runs, with kernels that were not profiled"
     )
     limiter: str | None = Field(description="of most of the time of the launches with the finding")
-    finding: str | None = Field(description="that would save the most; null: none was found")
+    finding: str | None = Field(
+        description="id of the finding that would save the most; null: none was found"
+    )
     finding_launches: int = Field(description="launches whose first finding it is")
     forecast: GainDocument | None = Field(
         description="of the launches that `saved_of_us` is the time of; null: not computed"
@@ -58,7 +60,7 @@ class OpportunityDocument(Document):
     )
     saved_share: float | None = Field(description="the same, of what `share` is of, 0 to 1")
     not_judged: int = Field(
-        description="launches without a finding, for their report lacks what would show one"
+        description="launches of which nothing was measured that says where the time goes"
     )
     path: str = Field(description="the report that holds the launch with the most time of those")
     launch: int = Field(description="its number there")
@@ -121,7 +123,7 @@ class GpuDocument(Document):
 class TopDocument(Document):
     """`keet top --format json`"""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     producer: Producer = Producer()
     store: str
     by: Literal["kernel", "finding", "file"]
@@ -156,7 +158,7 @@ class QueryColumn(Document):
 class QueryDocument(Document):
     """`keet query --format json`"""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     producer: Producer = Producer()
     columns: list[QueryColumn]
     rows: list[list[Any]] = Field(

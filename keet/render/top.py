@@ -14,7 +14,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from keet.catalog import findings
 from keet.errors import one_line
+from keet.profile import shape_text
 from keet.render.markdown import code, prose, table
 from keet.render.store_documents import (
     GainDocument,
@@ -123,7 +125,7 @@ def _title(title: str | None) -> list[Text]:
 
 def _grid(top: TopDocument, some: Sequence[OpportunityDocument]) -> Table:
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in ("", "saves", "share", "time", "launches"):
+    for name in ("", "could save", "share", "time", "launches"):
         grid.add_column(name, justify="right", no_wrap=True)
     for name in ("file" if top.by == "file" else "kernel", "GPU", "limiter", "finding"):
         grid.add_column(name, overflow="fold")
@@ -156,13 +158,13 @@ def _blocks(top: TopDocument) -> list[RenderableType]:
 
 
 def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[RenderableType]:
-    saves = f"saves {_saving(top, each)}" if each.saved_us else _no_saving(each)
+    saves = f"could save {_saving(top, each)}" if each.saved_us else _no_saving(each)
     told = f": {forecast_text(each.forecast)} faster" if each.forecast else ""
-    first = Text.assemble(
-        (f"{each.rank:>2}. ", "dim"),
-        (saves, "bold green" if each.saved_us else ""),
-        f"  {percent(each.share)} of {shared_time(top, each)}: {duration(each.time_us)}"
-        f" in {launches_text(each)}",
+    first = Table.grid()
+    first.add_column(min_width=4)
+    first.add_row(
+        Text(f"{each.rank:>2}. ", style="dim"),
+        Text.assemble((saves, "bold green" if each.saved_us else ""), f"; {_taken(top, each)}"),
     )
     by_finding = top.by == "finding"
     rest = [
@@ -174,6 +176,14 @@ def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[Ren
         rest[:2] = rest[1::-1]
     command = _unbroken(f"    {_marked(each)}", "dim")
     return [first, *(Padding(line, (0, 0, 0, 4)) for line in rest), command, Text("")]
+
+
+def _taken(top: TopDocument, each: OpportunityDocument) -> str:
+    launches = launches_text(each)
+    if each.time_us is None:
+        return f"the time of {launches} was not measured"
+    share = f"{percent(each.share)} of {shared_time(top, each)}"
+    return f"takes {duration(each.time_us)} in {launches}, {share}"
 
 
 def _name(top: TopDocument, each: OpportunityDocument) -> str:
@@ -192,7 +202,15 @@ def _aside(top: TopDocument, each: OpportunityDocument) -> str:
 
 
 def _shape(each: OpportunityDocument) -> str:
-    return f"<<<{each.grid}, {each.block or '-'}>>>"
+    return f"<<<{_stored(each.grid)}, {_stored(each.block)}>>>"
+
+
+def _stored(shape: str | None) -> str:
+    """A store keeps `256x1024x1`, to be compared in SQL."""
+    sizes = shape.split("x") if shape else []
+    if not all(map(str.isdecimal, sizes)):  # a store that keet did not write
+        return one_line(shape or "")
+    return shape_text([*map(int, sizes)], "-")
 
 
 def _saving(top: TopDocument, each: OpportunityDocument) -> str:
@@ -209,23 +227,26 @@ def _no_saving(each: OpportunityDocument) -> str:
     unclear = each.replay_gaps or is_unlike(each)
     if each.finding is not None or unclear:
         known = each.saved_us is not None and not unclear
-        return "nothing to save" if known else "what it saves is not known"
-    return "nothing to save" if each.not_judged < each.launches else "not judged"
+        return "no saving known" if known else "what could be saved is not known"
+    return "no saving known" if each.not_judged < each.launches else "not judged"
 
 
 def _finding(each: OpportunityDocument) -> str:
+    """By its label, as `keet explain` has it."""
     if each.finding is None:
         return _no_finding(each)
+    spec = findings().get(each.finding)
+    label = spec.label if spec else one_line(each.finding)  # a store that keet did not write
     if each.finding_launches == each.launches:
-        return each.finding
-    return f"{each.finding} (in {each.finding_launches:,} of {each.launches:,} launches)"
+        return label
+    return f"{label} (in {each.finding_launches:,} of {each.launches:,} launches)"
 
 
 def _no_finding(each: OpportunityDocument) -> str:
-    """A report that lacks the counters has not been found to be well."""
+    """Nothing is known of a launch without counters, which is not the same as no finding."""
     if not each.not_judged:
         return "no finding"
-    lacks = "the report lacks what would show it"
+    lacks = "nothing was measured that says where the time goes"
     if each.not_judged == each.launches:
         return f"not judged: {lacks}"
     return f"no finding ({each.not_judged:,} of {each.launches:,} launches not judged: {lacks})"
@@ -326,7 +347,17 @@ def top_markdown(top: TopDocument) -> str:
 
 
 def _markdown_tables(top: TopDocument) -> list[str]:
-    header = (top.by, "saves", "share", "time", "launches", "GPU", "limiter", "forecast", "see")
+    header = (
+        top.by,
+        "could save",
+        "share",
+        "time",
+        "launches",
+        "GPU",
+        "limiter",
+        "forecast",
+        "see",
+    )
     parts = []
     for title, some in sections(top):
         names = _device_names(some, top.gpus)

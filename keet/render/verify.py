@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from keet.explanation.verify import Check, CheckedSentence, Verdict
+from keet.explanation.checked import Check, CheckedSentence, Verdict
 from keet.profile import Profile
 
 _MARKS = {

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from pydantic import Field
 
-from keet.explanation.verify import Check, CheckedSentence, Verdict
+from keet.explanation.checked import Check, CheckedSentence, Verdict
 from keet.profile import Profile
 from keet.render.documents import (
-    SCHEMA_VERSION,
     Document,
     Producer,
     QuantityDocument,
@@ -47,21 +46,26 @@ class NumberCheck(Document):
 class VerifyDocument(Document):
     """`keet verify --format json`"""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     producer: Producer = Producer()
     report: ReportDocument
+    before: ReportDocument | None = Field(
+        default=None, description="the report before, for a text that compares two"
+    )
     text: str = Field(description="the file that was checked; -: standard input")
     summary: VerifySummary
     checks: list[NumberCheck]
 
 
 def verify_document(
-    profile: Profile, name: str, sentences: Iterable[CheckedSentence]
+    profiles: Sequence[Profile], name: str, sentences: Iterable[CheckedSentence]
 ) -> VerifyDocument:
+    """`profiles`: one, or two that the text compares."""
     checks = list(_checks(sentences))
     counts = Counter(check.verdict for check in checks)
     return VerifyDocument(
-        report=report_document(profile),
+        report=report_document(profiles[-1]),
+        before=report_document(profiles[0]) if len(profiles) > 1 else None,
         text=name,
         summary=VerifySummary(
             numbers=len(checks), **{verdict.value: counts[verdict.value] for verdict in Verdict}

@@ -4,6 +4,7 @@ profiled launches stand for, and where ncu's replay differs from it."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import RenderableType
@@ -12,14 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from keet.analysis.findings import Finding
-from keet.analysis.replay_reasons import REASON_NAMES
 from keet.errors import one_line
 from keet.explanation.analyst import LaunchExplanation, forecast_text
-from keet.explanation.in_run import InRun, ReplayDiffers
 from keet.explanation.run_texts import launches_text, share_text
-from keet.explanation.whole_run import KernelRow, WholeRun, together
 from keet.profile import Workload
-from keet.render.markdown import code, prose, table
+from keet.render.markdown import prose
+
+if TYPE_CHECKING:
+    from keet.explanation.in_run import InRun, ReplayDiffers
+    from keet.explanation.whole_run import KernelRow, WholeRun
 
 ROWS = 8
 """Kernels that an explanation lists."""
@@ -38,6 +40,8 @@ def rows_of(run: WholeRun, most: int) -> list[KernelRow]:
     single = run.kernels[: max(shown, 1)]
     rest = run.kernels[len(single) :]
     if len(rest) > 1:
+        from keet.explanation.whole_run import together
+
         return [*single, together(run, rest)]
     return [*single, *rest]
 
@@ -90,6 +94,8 @@ def reason_texts(replay: ReplayDiffers) -> Iterator[tuple[str, str, str]]:
     if replay.as_for is not None:
         yield "Why:", f"as for #{replay.as_for}.", ""
         return
+    from keet.analysis.replay_reasons import REASON_NAMES
+
     for reason in replay.open_reasons:
         heading = f"{reason.status.capitalize()}: {REASON_NAMES[reason.id]}."
         yield heading, f"{_upper(reason.text)}.", f"To tell: {reason.how_to_tell}."
@@ -156,30 +162,7 @@ def _indented(text: Text) -> Padding:
 # --- markdown
 
 
-def run_markdown(run: WholeRun) -> Iterator[str]:
-    yield prose(" ".join(text for text, launch in run.said if launch is None))
-    yield table(
-        ["kernel", "share", "launches", "time", "profiled"],
-        [_markdown_row(row) for row in rows_of(run, ROWS)],
-    )
-    warnings = [text for text, launch in run.said if launch is not None]
-    listed = [*warnings, *skipped_texts(run), *(f"Note: {note}" for note in run.table.notes)]
-    if listed:
-        yield "\n".join(f"- {prose(_unlinked(text))}" for text in listed)
-
-
-def _markdown_row(row: KernelRow) -> list[str]:
-    spread = spread_text(row)
-    return [
-        (code(row.kernel) if row.full else prose(row.kernel)) + (f" ({spread})" if spread else ""),
-        prose(share_text(row.share)),
-        str(row.launches),
-        str(row.busy),
-        prose(_unlinked(profiled_text(row))),
-    ]
-
-
-def _unlinked(text: str) -> str:
+def unlinked(text: str) -> str:
     """`#3` would be a link to an issue."""
     return text.replace("#", "launch ")
 
@@ -192,7 +175,7 @@ def unlike_markdown(found: InRun | None) -> Iterator[str]:
 def replay_markdown(replay: ReplayDiffers) -> Iterator[str]:
     yield f"**{prose(replay.text)}**"
     listed = [
-        f"- **{prose(head)}** {prose(_unlinked(f'{text} {tell}'.rstrip()))}"
+        f"- **{prose(head)}** {prose(unlinked(f'{text} {tell}'.rstrip()))}"
         for head, text, tell in reason_texts(replay)
     ]
     if listed:

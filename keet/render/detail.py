@@ -1,0 +1,48 @@
+"""How much of each launch is printed: as much as fits where a report has many launches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import accumulate
+from typing import Literal
+
+Detail = Literal["full", "middle", "brief"]
+"""Everything; the first two findings and the others by name; the first finding alone."""
+MOST_LINES = 60
+"""Lines of an explanation that leaves launches out."""
+FINDINGS: dict[Detail, int] = {"full": sys.maxsize, "middle": 2, "brief": 1}
+"""Findings that are printed with text, places and advice."""
+PLACES: dict[Detail, int] = {"full": 3, "middle": 2, "brief": 1}
+"""Source lines that a finding is printed with."""
+NAMED = 3
+"""Findings that are printed by name alone."""
+
+
+def details_that_fit(
+    launches: int, lines: Callable[[int, Detail], int], room: int
+) -> tuple[Detail, ...]:
+    """The detail of each launch, the first of which is the most important one.
+
+    `lines`: how many lines the launch with this place takes. Fewer launches are the last resort,
+    and one launch in brief is printed whether it fits or not.
+    """
+    counted = cache(lines)
+    for plan in _plans(launches):
+        totals = accumulate(counted(place, detail) for place, detail in enumerate(plan))
+        if all(total <= room for total in totals):  # counts no further than it has to
+            return plan
+    return ("brief",)
+
+
+def _plans(launches: int) -> Iterator[tuple[Detail, ...]]:
+    """The most that can be said first."""
+    full: Detail = "full"
+    brief: Detail = "brief"
+    for count in range(launches, 0, -1):
+        others = [brief] * (count - 1)
+        yield tuple([full] * count)
+        yield (full, *others)
+        yield ("middle", *others)
+        yield (brief, *others)

@@ -1,0 +1,284 @@
+"""The program before its launches, in words and tables: kernels by share of the time, what each
+could gain, what several launches show together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from keet.analysis.across_launches import CrossLaunch
+from keet.analysis.findings import Finding
+from keet.catalog import findings
+from keet.errors import one_line
+from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.launch_groups import first_answer
+from keet.explanation.precedents import precedents_of
+from keet.explanation.program import Program, ProgramRow, counted_numbers, times_text
+from keet.explanation.run_texts import count_text, share_text
+from keet.profile import shape_text
+from keet.render.markdown import code, prose, table
+from keet.render.whole_run import skipped_texts, unlinked
+
+ROWS = 8
+"""Kernels that an explanation lists."""
+_SMALL = 1.0
+"""Per cent of the time: rows below it are listed together."""
+_SPREAD = 1.2
+"""Longest launch over shortest from which both are printed."""
+_ACROSS = 3
+"""Cross-launch findings that a person is shown; JSON has all of them."""
+_NAMED = 3
+"""Launches that a row names."""
+_WORTH = 1.02
+"""Times faster, from which a gain is printed."""
+_GAIN, _GAP = 5, 2
+"""Characters for `12.3x`, and between columns."""
+_NAME, _LEAST_NAME, _LEAST_FINDING = 30, 16, 20
+"""Characters that a name has before findings are folded, and the least of both."""
+HEADINGS = ("Share", "Launches", "Time", "Kernel", "Gain", "First finding")
+
+
+def listed_rows(program: Program, most: int = ROWS) -> list[ProgramRow]:
+    """At most so many rows: large ones one by one, the others in one row."""
+    rows = program.rows
+    large = sum(row.share.value >= _SMALL for row in rows)
+    shown = min(large, most) if len(rows) <= most else min(large, most - 1)
+    single = rows[: max(shown, 1)]
+    rest = rows[len(single) :]
+    return [*single, program.together(rest)] if len(rest) > 1 else [*single, *rest]
+
+
+def listed_across(program: Program) -> tuple[CrossLaunch, ...]:
+    return program.across[:_ACROSS]
+
+
+def kernel_text(row: ProgramRow, room: int = 1000) -> str:
+    """`gemm (cuBLAS) #3`: the launch is the one that stands for the row. A long name is cut."""
+    library = f" ({row.library})" if row.library else ""
+    ids = ", ".join(f"#{launch}" for launch in named_launches(row))
+    more = ", …" if row.run_row and len(row.profiled) > _NAMED else ""
+    behind = f"{library}{f' {ids}{more}' if ids else ''}"
+    return f"{_cut(one_line(row.kernel), max(_LEAST_NAME, room - len(behind)))}{behind}"
+
+
+def _cut(text: str, room: int) -> str:
+    """Template arguments go first."""
+    head, opened, _ = text.partition("<")
+    if len(text) > room and opened:
+        text = f"{head}<…>"
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
+def named_launches(row: ProgramRow) -> tuple[int, ...]:
+    """The one that stands for identical launches; in a run, the first that were profiled."""
+    if row.run_row is None:
+        return (row.first.launch.id,) if row.first else ()
+    return row.profiled[:_NAMED]
+
+
+def detail_text(row: ProgramRow, repeated: Counter[str]) -> str:
+    """What tells the row from others of the kernel, and how much its launches differ."""
+    grid, block = row.shape
+    parts = []
+    if repeated[row.kernel] > 1 and grid and block:
+        parts.append(f"grid {shape_text(grid)}, block {shape_text(block)}")
+    if row.shortest and row.longest and row.longest.value > _SPREAD * row.shortest.value:
+        parts.append(f"{row.shortest} to {row.longest} per launch")
+    return ", ".join(parts)
+
+
+def figures(row: ProgramRow, program: Program) -> tuple[str, str, str]:
+    """Share, launches and time; a dash where the report has no durations."""
+    if not program.total.value:
+        return "-", count_text(row.launches), "-"
+    return share_text(row.share), count_text(row.launches), str(row.total)
+
+
+def gain_text(row: ProgramRow) -> str:
+    return times_text(row.gain.likely) if row.gain and row.gain.likely >= _WORTH else ""
+
+
+def answer_text(row: ProgramRow) -> str:
+    """The first finding of the launch that stands for the row."""
+    if row.members:
+        return _profiled_members(row)
+    if row.first is None:
+        return "" if _is_profiled(row) else "not profiled"
+    answer = first_answer(row.first)
+    label = findings()[answer].label if answer else "no finding"
+    return f"{label} (of the replay)" if row.first.replay and answer else label
+
+
+def _is_profiled(row: ProgramRow) -> bool:
+    """Perhaps by a launch that is not explained here, or as a part of a range."""
+    return bool(row.profiled) or bool(row.run_row and row.run_row.in_range)
+
+
+def _profiled_members(row: ProgramRow) -> str:
+    if row.run_row is None or row.run_row.in_range:
+        return ""
+    return f"{sum(map(_is_profiled, row.members))} of {len(row.members)} profiled"
+
+
+def stands_for_text(program: Program | None, each: LaunchExplanation) -> str:
+    """`; the median of 13 identical launches`, where there are more."""
+    groups = program.groups if program else ()
+    members = next((len(group.members) for group in groups if group.first is each), 1)
+    if members < 2:
+        return ""
+    return f"; it stands for {members} identical launches"
+
+
+def shown_launches(
+    explanation: Explanation, program: Program | None, *, everything: bool
+) -> Sequence[LaunchExplanation]:
+    """Those that are printed: all, those that a model explains, or those that matter."""
+    by_model = [each for each in explanation.launches if each.statement]
+    if everything or program is None:
+        return explanation.launches
+    return by_model or program.shown
+
+
+def finding_text(finding: Finding, program: Program | None) -> str:
+    """What is printed with the program already is not printed again."""
+    across = listed_across(program) if program else ()
+    if all(finding.text != found.text for found in across):
+        return finding.text
+    return f"{finding.text.partition(':')[0]}: see above."
+
+
+def is_cut(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> bool:
+    """Whether what is printed has to fit on a few lines. What a model said is printed whole."""
+    hides = len(shown) < len(explanation.launches)
+    return hides and not any(each.statement for each in shown)
+
+
+def hidden_text(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> str:
+    """How to see the launches that are not explained above; empty where all are."""
+    hidden = len(explanation.launches) - len(shown)
+    if not hidden:
+        return ""
+    if hidden == 1:
+        return "1 more launch: use --all or --launch N"
+    return f"{hidden} more launches: use --all for all of them, --launch N for one"
+
+
+def verified_text(explanation: Explanation, program: Program | None) -> str:
+    """Whether the printed numbers were confirmed by what they are about, and where to read on."""
+    numbers, verified = counted_numbers(explanation, program)
+    table = " and the table of the run" if explanation.whole_run else ""
+    if verified < numbers:
+        return f"The report{table} does not confirm {numbers - verified} of these numbers."
+    return f"Measured numbers were compared with the report{table}; gains are estimates."
+
+
+def cases_text(shown: Sequence[LaunchExplanation]) -> str:
+    """How to see the measured cases of the first finding; empty where there are none."""
+    first = next((finding for each in shown for finding in each.findings[:1]), None)
+    if first is None or precedents_of(first) is None:
+        return ""
+    return f"Measured cases: keet cases --finding {first.id}"
+
+
+# --- on a terminal
+
+
+def program_view(program: Program, width: int) -> Iterator[RenderableType]:
+    yield from _sentences(program)
+    yield ""
+    yield _table(program, width)
+    if program.across:
+        yield ""
+        yield _bullets([found.text for found in listed_across(program)])
+    if program.run:
+        notes = (f"note: {note}" for note in program.run.table.notes)
+        yield from (Text(text, style="yellow") for text in (*skipped_texts(program.run), *notes))
+
+
+def _bullets(texts: Sequence[str]) -> Table:
+    """Texts with a hanging indent."""
+    listed = Table.grid(padding=(0, 1, 0, 0))
+    for text in texts:
+        listed.add_row("•", Text(text))
+    return listed
+
+
+def _sentences(program: Program) -> Iterator[Text]:
+    said = [
+        (text, launch is not None) for text, launch in (program.run.said if program.run else ())
+    ]
+    said += [(text, False) for text in program.said]
+    for number, (text, warns) in enumerate(said):
+        yield Text(text, style="yellow" if warns else "" if number else "bold")
+
+
+def _table(program: Program, width: int) -> Table:
+    rows = listed_rows(program)
+    repeated = Counter(row.kernel for row in rows)
+    numbers = [figures(row, program) for row in rows]
+    room, finding = _widths(rows, numbers, width)
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    for heading in HEADINGS[:3]:
+        shown.add_column(heading, justify="right", no_wrap=True)
+    shown.add_column(HEADINGS[3], overflow="fold", max_width=room)
+    shown.add_column(HEADINGS[4], justify="right", no_wrap=True, min_width=_GAIN)
+    shown.add_column(HEADINGS[5], overflow="fold", max_width=finding)
+    for row, told in zip(rows, numbers):
+        style = "" if _is_profiled(row) or row.members else "yellow"
+        name = _kernel(row, detail_text(row, repeated), room)
+        shown.add_row(*told, name, gain_text(row), Text(answer_text(row), style=style))
+    return shown
+
+
+def _widths(
+    rows: Sequence[ProgramRow], numbers: Sequence[tuple[str, str, str]], width: int
+) -> tuple[int, int]:
+    """Of names and findings, so that a row takes one line where that is possible: names give way
+    first, then findings."""
+    fixed = sum(max(map(len, column)) + _GAP for column in zip(HEADINGS[:3], *numbers))
+    left = width - fixed - _GAIN - 2 * _GAP
+    names = max(len(kernel_text(row)) for row in rows)
+    longest = max(len(answer_text(row)) for row in rows)
+    finding = max(_LEAST_FINDING, min(longest, left - min(names, _NAME)))
+    return max(_LEAST_NAME, left - finding), finding
+
+
+def _kernel(row: ProgramRow, detail: str, room: int) -> Text:
+    name = Text(kernel_text(row, room), style="" if row.members else "bold")
+    return name.append(f"\n{detail}", style="dim not bold") if detail else name
+
+
+# --- markdown
+
+
+def program_markdown(program: Program) -> Iterator[str]:
+    run = program.run
+    said = [text for text, launch in (run.said if run else ()) if launch is None]
+    yield prose(" ".join((*said, *program.said)))
+    rows = listed_rows(program)
+    repeated = Counter(row.kernel for row in rows)
+    headings = [heading.lower() for heading in (HEADINGS[3], *HEADINGS[:3], *HEADINGS[4:])]
+    yield table(headings, [_markdown_row(row, program, detail_text(row, repeated)) for row in rows])
+    warnings = [text for text, launch in (run.said if run else ()) if launch is not None]
+    listed = [found.text for found in listed_across(program)] + warnings
+    listed += [*skipped_texts(run), *(f"Note: {n}" for n in run.table.notes)] if run else []
+    if listed:
+        yield "\n".join(f"- {prose(unlinked(text))}" for text in listed)
+
+
+def _markdown_row(row: ProgramRow, program: Program, detail: str) -> list[str]:
+    name = prose(row.kernel) if row.members else code(row.kernel)
+    name += f" ({prose(row.library)})" if row.library else ""
+    ids = ", ".join(map(str, named_launches(row)))
+    name += f", launch {ids}" if ids else ""
+    return [
+        f"{name} ({prose(detail)})" if detail else name,
+        *map(prose, figures(row, program)),
+        gain_text(row),
+        prose(answer_text(row)),
+    ]

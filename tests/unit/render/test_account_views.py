@@ -1,0 +1,131 @@
+"""Where the time goes, as people see it: on the first screen, and whole on request."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from keet.explanation.analyst import Explanation, explain
+from keet.explanation.checked import Verdict
+from keet.explanation.computed import Computed
+from keet.explanation.known import Knowledge
+from keet.explanation.verify import verify_text
+from keet.ingest import read_profile
+from keet.render.console import to_text
+from keet.render.context import context_text
+from keet.render.explain import explain_view
+from keet.render.explain_documents import explain_document
+from keet.render.explain_markdown import explain_markdown
+
+SAMPLES = Path("kernels_samples")
+EVERY = sorted(path.parent.name for path in SAMPLES.glob("*/slow.ncu-rep"))
+SCREEN = 24
+PRECEDENTS = "This fix gained "
+
+
+@cache
+def explained(sample: str, *, sass: bool = False) -> Explanation:
+    profile = read_profile(SAMPLES / sample / "slow.ncu-rep")
+    return explain(profile, profile.launches, 5, sass=sass)
+
+
+def printed(sample: str, width: int = 80, *, verbose: bool = False) -> str:
+    return to_text(explain_view(explained(sample), width, verbose=verbose), width)
+
+
+@pytest.mark.parametrize("sample", EVERY)
+def test_the_answer_is_on_the_first_screen(sample: str) -> None:
+    """Headline, account and first finding with its text, on 80 columns. A report of several
+    launches begins with a table, which has the first finding of each."""
+    lines = printed(sample).splitlines()
+    screen = "\n".join(lines[:SCREEN])
+    if len(explained(sample).launches) > 1:
+        assert "  First finding\n" in screen
+        return
+    assert "\n  Where the time goes\n" in screen
+    assert "\n  Units, share of peak:" in screen
+    finding = next(iter(explained(sample).launches[0].findings), None)
+    if finding is not None:
+        assert f"\n1. {finding.title}" in screen
+        assert finding.text.split()[0] in screen.partition("\n1. ")[2]
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_rows_fit_any_terminal(width: int) -> None:
+    assert max(map(len, printed("decay_ratios", width).splitlines())) <= width
+
+
+def test_verbose_prints_every_part_with_its_evidence() -> None:
+    (each,) = explained("gas_state").launches
+    text, document = (
+        printed("gas_state", 160, verbose=True),
+        explain_markdown(explained("gas_state"), verbose=True),
+    )
+    for part in each.account.all():
+        ids = ", ".join(dict.fromkeys(piece.id for piece in part.evidence))
+        cited = f"{part.share.id} from {ids}" if ids else part.share.id
+        assert re.search(rf"{part.share:.1f} .*{re.escape(part.label)} +{cited}$", text, re.M)
+        assert f"[{cited}]" in document.replace("\\", "")
+
+
+def test_without_verbose_small_parts_are_summed() -> None:
+    text = printed("gas_state")
+    block = text.partition("Where the time goes\n")[2].partition("  Units")[0]
+    assert 3 <= len(block.splitlines()) <= 7
+    assert " other\n" in block
+
+
+def test_what_was_not_measured_has_no_account() -> None:
+    told = explained("matrix_flip")
+    (each,) = told.launches
+    failed = each._replace(verdict=each.verdict._replace(not_judged=True))
+    told = told._replace(launches=(failed,))
+    for text in (
+        to_text(explain_view(told, 80), 80),
+        explain_markdown(told),
+        context_text(told, 2000),
+    ):
+        assert "time of this launch goes" not in text
+        assert "Where the time goes" not in text
+
+
+# --- precedents and confidence
+
+
+def test_each_finding_says_what_its_fix_gained() -> None:
+    document = explain_document(explained("matrix_flip"))
+    (launch,) = document.launches
+    first = launch.findings[0]
+    assert first.precedents is not None
+    count = f"in {first.precedents.cases} measured cases"
+    for text in (
+        printed("matrix_flip", 200),
+        explain_markdown(explained("matrix_flip")),
+        context_text(explained("matrix_flip"), 2000),
+    ):
+        assert re.search(rf"{PRECEDENTS}[\d.]+x to [\d.]+x \(median [\d.]+x\) {count}\.", text)
+    assert f"keet cases --finding {first.id}" in printed("matrix_flip", 200)
+
+
+# --- keet does not contradict itself
+
+
+@pytest.mark.parametrize("sample", ["matrix_flip", "gas_state", "sparse_apply"])
+def test_verify_confirms_what_is_printed(sample: str) -> None:
+    told = explained(sample, sass=True)
+    known = Knowledge(Computed(told.profile).sources)
+    terminal = to_text(explain_view(told, 80), 80)
+    for text in (terminal, explain_markdown(told), context_text(told, 2000)):
+        checks = [
+            check
+            for each in verify_text(text, told.profile.launches, known=known)
+            for check in each.checks
+        ]
+        assert len(checks) >= 15
+        assert [c for c in checks if c.verdict is Verdict.CONTRADICTED] == []
+        doubts = [c.number.text for c in checks if c.verdict is Verdict.NOT_FOUND]
+        assert len(doubts) <= 0.05 * len(checks), doubts

@@ -1,0 +1,166 @@
+"""`keet explain` of many launches: the program, then as much of the launches that matter as fits."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Group
+
+from keet.explanation.analyst import Explanation, explain
+from keet.explanation.checked import Verdict
+from keet.explanation.known import Knowledge
+from keet.explanation.known_program import known_program
+from keet.explanation.program import program_of
+from keet.explanation.verify import verify_text
+from keet.profile import Profile
+from keet.render.console import to_text
+from keet.render.detail import MOST_LINES, Detail, details_that_fit
+from keet.render.explain import explain_view
+from keet.render.explain_documents import explain_document
+from keet.render.explain_markdown import explain_markdown
+from keet.render.program import listed_rows, program_view
+from tests.conftest import CORPUS, REPORTS, Keet
+from tests.many_launches import copied, repeated
+
+ProfileOf = Callable[[str], Profile]
+PIPELINE = REPORTS / "pipeline_before.ncu-repz"
+TITLE = re.compile(r"^(?:#\d+ |### Launch \d+)", re.MULTILINE)
+MANY = 152
+
+
+@pytest.fixture(scope="module")
+def many(profile_of: ProfileOf) -> Explanation:
+    """152 launches of 16 kernels."""
+    tour = profile_of("tour_full.ncu-rep")
+    reports = (tour, profile_of("pipeline_before.ncu-repz"), profile_of("zoo.ncu-repz"))
+    launches = [launch for report in reports for launch in report.launches]
+    mixed = tuple(copied(launch, number) for number, launch in enumerate(launches))
+    profile = repeated(replace(tour, launches=mixed, code_loader=None), MANY // len(mixed))
+    assert len(profile.launches) == MANY
+    return explain(profile, profile.launches, 5, sass=False)
+
+
+def printed(explanation: Explanation, width: int, *, everything: bool = False) -> str:
+    return to_text(explain_view(explanation, width, everything=everything), width)
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_many_launches_fit_on_sixty_lines(width: int, many: Explanation) -> None:
+    text = printed(many, width)
+    assert text.count("\n") <= MOST_LINES
+    assert max(map(len, text.splitlines())) <= width
+    assert 1 <= len(TITLE.findall(text)) <= 3
+    hidden = MANY - len(TITLE.findall(text))
+    assert f"{hidden} more launches: use --all for all of them, --launch N for one." in text
+
+
+def test_so_they_do_as_markdown(many: Explanation) -> None:
+    text = explain_markdown(many)
+    assert text.count("\n") <= MOST_LINES
+    assert 1 <= len(TITLE.findall(text)) <= 3
+    assert "#" not in re.sub(r"^#+ ", "", text, flags=re.MULTILINE), "would be a link to an issue"
+
+
+def test_everything_on_request(many: Explanation) -> None:
+    some = many._replace(launches=many.launches[:25])
+    for text in (printed(some, 100, everything=True), explain_markdown(some, everything=True)):
+        assert len(TITLE.findall(text)) == 25
+        assert "more launch" not in text
+
+
+def test_json_keeps_every_launch(many: Explanation) -> None:
+    document = json.loads(explain_document(many).model_dump_json())
+    program = document["program"]
+    assert [each["id"] for each in document["launches"]] == list(range(MANY))
+    assert sum(row["count"] for row in program["rows"]) == MANY
+    assert sorted(n for row in program["rows"] for n in row["launches"]) == list(range(MANY))
+    assert sum(row["share"] for row in program["rows"]) == pytest.approx(1)
+    for row in program["rows"]:
+        assert row["us_min"] <= row["us_median"] <= row["us_max"]
+        assert row["representative"] in row["launches"]
+    for found in program["cross_launch"]:
+        assert set(found["evidence"]) <= set(program["evidence"])
+
+
+def test_a_table_has_few_rows_and_loses_no_time(many: Explanation) -> None:
+    program = program_of(many)
+    assert program is not None
+    for most in (3, 8, 100):
+        rows = listed_rows(program, most)
+        assert len(rows) <= most
+        assert sum(row.total.value for row in rows) == pytest.approx(program.total.value)
+        assert sum(row.launches.value for row in rows) == MANY
+
+
+def test_launches_that_are_all_shown_are_shown_in_full(profile_of: ProfileOf) -> None:
+    profile = profile_of("tour_full.ncu-rep")
+    explanation = explain(profile, profile.launches[:2], 5, sass=False)
+    text = printed(explanation, 80)
+    assert text.count("more launch") == 2 - len(TITLE.findall(text))
+    assert text.splitlines()[2].startswith("2 launches of 2 kernels take")
+
+
+def test_one_launch_is_printed_without_a_table(keet: Keet) -> None:
+    out = keet("explain", PIPELINE, "--launch", 3, "--no-model").out
+    assert "Share" not in out
+    assert len(TITLE.findall(out)) == 1
+
+
+def test_launches_by_number_are_all_printed(keet: Keet) -> None:
+    out = keet("explain", PIPELINE, "--launch", "0-5", "--no-model", "--no-sass").out
+    assert len(TITLE.findall(out)) == 6
+
+
+def test_what_launches_show_together_is_printed_once(keet: Keet) -> None:
+    out = keet("explain", PIPELINE, "--no-model", "--no-sass", "--all", width=400).out
+    assert out.count("4 launches in a row") == 1
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(1, 80)] * 3).map(sorted), min_size=1, max_size=3),
+    st.integers(-10, 200),
+)
+def test_as_much_as_fits(sizes: list[list[int]], room: int) -> None:
+    """Never more than there is room for, unless it is one launch in brief."""
+    order: list[Detail] = ["brief", "middle", "full"]
+
+    def lines(place: int, detail: Detail) -> int:
+        return sizes[place][order.index(detail)]
+
+    details = details_that_fit(len(sizes), lines, room)
+    used = sum(lines(place, detail) for place, detail in enumerate(details))
+    assert used <= room or details == ("brief",)
+    every = sum(size[2] for size in sizes)
+    assert every > room or details == ("full",) * len(sizes)
+
+
+def test_public_reports_with_many_launches(keet: Keet) -> None:
+    """105 equal launches have one answer."""
+    paths = sorted((CORPUS.parent / "corpus_read").glob("spymaster2h*"))
+    if not paths:
+        pytest.skip("the reports of corpus_read are not here")
+    out = keet("explain", paths[0], "--no-model", "--no-sass").out
+    assert out.count("\n") <= MOST_LINES
+    assert "105 launches of 1 kernel take 1.83 ms." in out
+    assert "it stands for 105 identical launches" in " ".join(out.split())
+    assert len(TITLE.findall(out)) == 1
+
+
+def test_verify_knows_every_number_of_the_program(many: Explanation) -> None:
+    program = program_of(many)
+    assert program is not None
+    known = Knowledge(general=lambda: known_program(program))
+    launches = [each.launch for each in many.launches]
+    text = to_text(Group(*program_view(program, 100)), 100)
+    checks = [c for each in verify_text(text, launches, known=known) for c in each.checks]
+    verdicts = Counter(check.verdict for check in checks)
+    assert len(checks) > 40
+    assert verdicts[Verdict.CONTRADICTED] == 0
+    assert verdicts[Verdict.CONFIRMED] >= 0.95 * len(checks)
