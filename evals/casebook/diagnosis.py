@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 from evals.bootstrap import RESAMPLES, Paired, paired, share
 from evals.casebook.reading import Facts, Read
 from evals.diagnosis import nvidia
-from evals.diagnosis.answers import Answer
+from evals.diagnosis.answers import Answer, Claim
 from evals.diagnosis.scoring import ALARM, FINDINGS, rank_in, score
 from evals.pages import Heading, Part, Points, Prose, Table, interval_cell, paired_cells
+from kernels_samples.casebook.cases import MILD
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,16 @@ class AlarmScore:
     first: str
     nvidia_raised: bool
     """A rule that can mean it, with an estimate of 10 % or more for the whole launch."""
+    promised: tuple[str, ...] = ()
+    """Findings that promise `PROMISE` or more, whatever they are."""
+    unconfirmed: tuple[str, ...] = ()
+    """Those of them that no other measured case with the same start confirms."""
+    nvidia_promises: bool = False
+    nvidia_unconfirmed: bool = False
+
+
+PROMISE = MILD
+"""Times faster: a look-alike should get no finding that promises so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +68,7 @@ def score_cases(reads: Sequence[Read]) -> Scores:
         if not (isinstance(read.before, Answer) and isinstance(read.after, Answer)):
             scores.unscored.append(read.facts.id)
         elif read.facts.lookalike:
-            scores.alarms.append(_alarm(read, read.before))
+            scores.alarms.append(_alarm(read, read.before, _confirmed(read, reads)))
         else:
             scores.causes.append(_cause(read, read.before, read.after))
     return scores
@@ -77,22 +88,47 @@ def _cause(read: Read, before: Answer, after: Answer) -> CauseScore:
     )
 
 
-def _alarm(read: Read, before: Answer) -> AlarmScore:
+def _alarm(read: Read, before: Answer, confirmed: Set[str]) -> AlarmScore:
     names = read.truth.names
+    promised = [claim for claim in before.claims if claim.likely >= PROMISE]
+    rules = [
+        (nvidia.MEANINGS[advice.rule], gain)
+        for advice, gain in zip(before.global_advice, nvidia.speedups(before.global_advice))
+    ]
     return AlarmScore(
         read.facts,
         rank_in(before.claims[:FINDINGS], names) is not None,
         _first(before),
-        any(
-            gain >= ALARM and nvidia.MEANINGS[advice.rule] & set(names)
-            for advice, gain in zip(before.global_advice, nvidia.speedups(before.global_advice))
-        ),
+        any(gain >= ALARM and meant & set(names) for meant, gain in rules),
+        tuple(map(_shown, promised)),
+        tuple(_shown(claim) for claim in promised if claim.id not in confirmed),
+        any(gain >= PROMISE for _, gain in rules),
+        any(gain >= PROMISE and not meant & confirmed for meant, gain in rules),
     )
+
+
+def _confirmed(lookalike: Read, reads: Sequence[Read]) -> set[str]:
+    """Findings whose fix gained `PROMISE` or more in another case that starts from the same code:
+    to promise a gain for them is right, though the look-alike is about something else."""
+    found: set[str] = set()
+    own = lookalike.facts
+    for read in reads:
+        facts = read.facts
+        if (facts.family, facts.start) != (own.family, own.start) or facts.id == own.id:
+            continue
+        for finding, gain in facts.steps or ((facts.finding, facts.speedup),):
+            if gain >= PROMISE:
+                found.update(read.truth.names if finding == facts.finding else (finding,))
+    return found
+
+
+def _shown(claim: Claim) -> str:
+    return f"{claim.id} {claim.likely:.2f}x"
 
 
 def _first(answer: Answer) -> str:
     if answer.claims:
-        return f"{answer.claims[0].id} {answer.claims[0].likely:.2f}x"
+        return _shown(answer.claims[0])
     return answer.healthy or "nothing"
 
 
@@ -105,9 +141,11 @@ the cause that the fix removes is keet's first finding. silent: keet raises noth
 after the fix, too. NVIDIA: rules of the same `--set full` reports by their estimates; a rule counts
 for every finding that it can mean, ties for it. 95 % intervals: bootstrap, {RESAMPLES:,} draws of
 whole families."""
-_ALARMS = """\
+_ALARMS = f"""\
 Look-alikes show a symptom whose removal was measured to gain less than 10 %. A false alarm is to
-raise that finding all the same; what else is raised there is not judged."""
+raise that finding all the same. promised: findings of any kind that promise {PROMISE}x or more.
+unconfirmed: those of them whose fix did not gain as much in another measured case that starts from
+the same code. fastest variant: the largest gain measured for the same problem by any change."""
 
 
 def sums_of(scores: Scores, title: str) -> list[Part]:
@@ -151,7 +189,10 @@ def _answer(scores: Scores) -> str:
         f"keet names the cause first for {named[0]} of {len(causes)} cases from {families} "
         f"families, NVIDIA's rules for {named[1]} by their global estimates and for {named[2]} by "
         f"all. It is silent on {sum(each.silent for each in causes)} and raises "
-        f"{sum(each.raised for each in alarms)} of {len(alarms)} look-alikes."
+        f"{sum(each.raised for each in alarms)} of {len(alarms)} look-alikes. "
+        f"{sum(not each.promised for each in alarms)} look-alikes get no finding that promises "
+        f"{PROMISE}x or more; {sum(not each.unconfirmed for each in alarms)} if findings are left "
+        "out that another measured case with the same start confirms."
     )
 
 
@@ -163,9 +204,23 @@ def _overall(scores: Scores) -> Iterator[tuple[str, ...]]:
     if scores.alarms:
         pairs = _clusters(scores.alarms, lambda e: (float(e.raised), float(e.nvidia_raised)))
         yield "false alarms on look-alikes", *paired_cells(paired(pairs))
+        yield from _promises(scores.alarms)
     for label, value in _SINGLE.items():
         values = [[value(each) for each in group] for group in _by_family(scores.causes)]
         yield label, interval_cell(share(values)), "-", "-"
+
+
+def _promises(alarms: Sequence[AlarmScore]) -> Iterator[tuple[str, ...]]:
+    label = f"look-alikes without a promise of {PROMISE}x or more"
+    unpromised = _clusters(alarms, lambda e: (not e.promised, not e.nvidia_promises))
+    yield label, *paired_cells(paired(unpromised))
+    unrefuted = _clusters(alarms, lambda e: (not e.unconfirmed, not e.nvidia_unconfirmed))
+    yield "the same, confirmed findings left out", *paired_cells(paired(unrefuted))
+    at_best = [each for each in alarms if each.facts.best < PROMISE]
+    if at_best:
+        pairs = _clusters(at_best, lambda e: (not e.promised, not e.nvidia_promises))
+        label = f"the same, of the {len(at_best)} of which no variant is {PROMISE}x faster"
+        yield label, *paired_cells(paired(pairs))
 
 
 def _hits(
@@ -255,6 +310,9 @@ _ALARM_HEAD = (
     "raised",
     "keet says first",
     "NVIDIA raises it",
+    "promised",
+    "unconfirmed",
+    "fastest variant",
 )
 _MISS_HEAD = ("case", "cause", "measured", "rank", "keet says first")
 
@@ -267,6 +325,9 @@ def _alarm_cells(each: AlarmScore) -> tuple[str, ...]:
         "YES" if each.raised else "no",
         each.first,
         "yes" if each.nvidia_raised else "no",
+        ", ".join(each.promised) or "-",
+        ", ".join(each.unconfirmed) or "-",
+        f"{each.facts.best:.2f}x",
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from evals.diagnosis.answers import Answer, NoAnswer, Truth, answer_of
 from keet.errors import KeetError
-from kernels_samples.casebook.cases import Case, load_cases
+from kernels_samples.casebook.cases import Case, Side, load_cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,10 @@ class Facts:
     whole: bool = True
     """The judged launch takes at least half of the side's time before the fix. The measured gain is
     of the side, all that keet and NVIDIA say is of the launch."""
+    start: str = ""
+    """`PROBLEM/VARIANT` before the fix: cases with the same one start from the same code."""
+    best: float = 1.0
+    """Times faster than the code before the fix is the fastest measured variant of the problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,14 @@ def facts_of(case: Case) -> Facts:
         case.speedup,
         tuple((step.finding, step.speedup) for step in case.steps),
         case.launch_share >= 0.5,
+        f"{case.spec.problem}/{case.spec.before}",
+        case.before.median_us / min(side.median_us for side in _same_problem(case)),
     )
+
+
+def _same_problem(case: Case) -> list[Side]:
+    sides = case.measured.sides.items()
+    return [side for name, side in sides if name.partition("/")[0] == case.spec.problem]
 
 
 def truth_of(case: Case) -> Truth:

@@ -81,7 +81,9 @@ def score(truth: Truth, answers: Answers) -> Row:
     slow = answers["slow"]
     claims = claims_of(truth, slow)
     rank = rank_in(claims, truth.names)
-    shown = claims[rank - 1].places[:PLACES] if rank else ()
+    if not claims and slow.healthy in truth.names and not _is_of_another(truth, slow):
+        rank = 1  # "only less work helps" is among the accepted answers
+    shown = claims[rank - 1].places[:PLACES] if rank and claims else ()
     planted = {*truth.names, *truth.others}
     return Row(
         truth.sample,

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from evals.grounding.bases import Said
 from evals.grounding.material import Material
 from keet.agent.source import own_files
+from keet.explanation.checked import Check, Verdict
 from keet.explanation.grounding import check_grounding
 from keet.explanation.holding import Holder
-from keet.explanation.verify import Check, Verdict, verify_text
+from keet.explanation.verify import verify_text
 
 
 class Outcome(StrEnum):
@@ -85,7 +86,8 @@ def _verify_all(material: Material, texts: Sequence[str]) -> list[Judged]:
     ends = list(accumulate(len(text) + 2 for text in texts))
     found: list[list[Check]] = [[] for _ in texts]
     at, launches = 0, material.slow.profile.launches
-    for sentence in verify_text("\n\n".join(texts), [material.told.launch], launches):
+    text, told = "\n\n".join(texts), [material.told.launch]
+    for sentence in verify_text(text, told, launches, material.known):
         for check in sentence.checks:
             while check.number.start >= ends[at]:
                 at += 1

@@ -6,9 +6,11 @@ from functools import cached_property
 from itertools import count
 
 from keet.comparison.difference import Difference, compare_explanations
+from keet.comparison.known import knowledge_of
 from keet.errors import NotAvailable
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation, explain
+from keet.explanation.known import Knowledge
 from keet.ingest import read_profile
 from keet.units import Quantity
 from kernels_samples.samples import Sample
@@ -51,6 +53,11 @@ class Material:
     @property
     def name(self) -> str:
         return self.sample.name
+
+    @cached_property
+    def known(self) -> Knowledge:
+        """What keet computes of `slow`, as `keet verify` knows it."""
+        return knowledge_of([self.slow.profile])
 
     @cached_property
     def difference(self) -> Difference:

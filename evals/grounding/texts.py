@@ -16,8 +16,9 @@ from evals.grounding.material import Material
 from keet.comparison.telling import texts_of as texts_of_difference
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, explain, texts_of
+from keet.explanation.checked import Verdict
 from keet.explanation.grounding import check_grounding
-from keet.explanation.verify import Verdict, verify_text
+from keet.explanation.verify import verify_text
 from keet.ingest import read_profile
 from keet.profile import Launch
 from keet.render.console import to_text
@@ -60,7 +61,7 @@ def texts_of_sample(material: Material, turn: int) -> Iterator[Checked]:
     yield from _whole(material)
     if turn % _DETAILS == 0:
         page, launches = details_page(material.sample, "slow"), material.slow.profile.launches
-        yield _verified("`ncu --page details`", material.name, page, launches)
+        yield _verified("`ncu --page details`", material, page, launches)
 
 
 def texts_of_reports() -> Iterator[Checked]:
@@ -103,15 +104,16 @@ def _whole(material: Material) -> Iterator[Checked]:
         "NVIDIA's rules in the reports": "\n\n".join(messages),
     }
     for form, text in texts.items():
-        yield _verified(form, material.name, text, launches)
+        yield _verified(form, material, text, launches)
 
 
-def _verified(form: str, subject: str, text: str, launches: Sequence[Launch]) -> Checked:
-    checks = [check for found in verify_text(text, launches) for check in found.checks]
+def _verified(form: str, material: Material, text: str, launches: Sequence[Launch]) -> Checked:
+    verified = verify_text(text, launches, known=material.known)
+    checks = [check for found in verified for check in found.checks]
     wrong = (
-        Wrong(subject, check.number.text, check.reason)
+        Wrong(material.name, check.number.text, check.reason)
         for check in checks
         if check.verdict is Verdict.CONTRADICTED
     )
     confirmed = sum(check.verdict is Verdict.CONFIRMED for check in checks)
-    return Checked(form, "verify", subject, len(checks), confirmed, tuple(wrong))
+    return Checked(form, "verify", material.name, len(checks), confirmed, tuple(wrong))

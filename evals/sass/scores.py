@@ -202,6 +202,7 @@ def _kernel_score(launch: Launch, code: MachineCode, expected: str) -> KernelSco
     raised = any(finding.id == "integer_overhead" for finding in diagnosis.findings)
     mix = ", ".join(f"{purpose.value} {share:.0%}" for purpose, share in code.mix[:3])
     issue = diagnosis.view.ceilings.share("issue")
+    busy = "unknown" if issue is None else f"{issue:.0%}"
     return KernelScore(
-        launch.kernel, expected, "integer" if raised else "not integer", f"issue {issue:.0%}; {mix}"
+        launch.kernel, expected, "integer" if raised else "not integer", f"issue {busy}; {mix}"
     )

@@ -83,6 +83,58 @@ def test_a_rule_raises_a_look_alike_if_it_can_mean_it_and_promises_a_tenth() -> 
     assert [alarm.nvidia_raised for alarm in alarms] == [True, False, False]
 
 
+def test_a_promise_to_a_look_alike_counts_whatever_it_is_for() -> None:
+    lookalike = a_read(
+        a_claim("latency_bound", 1.15), a_claim("tail_effect", 1.14), id="scan/y", lookalike=True
+    )
+    left = a_read(a_claim("tail_effect", 1.14), id="scan/z", lookalike=True, best=1.2)
+    scores = diagnosis.score_cases([lookalike, left, a_read(id="fft/x", family="fft")])
+    assert [alarm.promised for alarm in scores.alarms] == [("latency_bound 1.15x",), ()]
+    assert [alarm.unconfirmed for alarm in scores.alarms] == [("latency_bound 1.15x",), ()]
+    assert [alarm.nvidia_promises for alarm in scores.alarms] == [True, True]
+    assert "1 look-alikes get no finding that promises 1.15x or more; 1 if findings" in str(
+        diagnosis.sums_of(scores, "work families")
+    )
+    rows = {row[0]: row[1:3] for row in diagnosis._overall(scores)}
+    assert rows["look-alikes without a promise of 1.15x or more"][0].startswith("0.50 ")
+    assert rows["look-alikes without a promise of 1.15x or more"][1].startswith("0.00 ")
+    assert rows["the same, of the 1 of which no variant is 1.15x faster"][0].startswith("0.00 ")
+
+
+@pytest.mark.parametrize(
+    ("other", "confirms"),
+    [
+        ({"finding": "latency_bound", "speedup": 1.15}, True),
+        ({"finding": "latency_bound", "speedup": 1.14}, False),
+        ({"finding": "tail_effect"}, False),
+        ({"finding": "latency_bound", "start": "n/b"}, False),
+        ({"finding": "latency_bound", "family": "fft"}, False),
+        ({"steps": (("latency_bound", 1.3), ("barrier_bound", 3.0))}, True),
+        ({"steps": (("latency_bound", 1.1), ("barrier_bound", 3.6))}, False),
+    ],
+)
+def test_a_promise_is_confirmed_by_a_case_with_the_same_start(
+    other: dict[str, object], confirms: bool
+) -> None:
+    lookalike = a_read(a_claim("latency_bound"), id="scan/y", lookalike=True, start="n/a")
+    case = a_read(**{"start": "n/a", **other})
+    (alarm,) = diagnosis.score_cases([case, lookalike]).alarms
+    assert alarm.promised == ("latency_bound 2.00x",)
+    assert (alarm.unconfirmed == ()) == confirms
+
+
+def test_a_case_confirms_the_other_names_of_its_cause() -> None:
+    rule = (Advice("CPIStall", 60.0),)  # it can mean barriers, too
+    lookalike = a_read(id="scan/y", lookalike=True)
+    lookalike = replace(lookalike, before=Answer((a_claim("small_grid"),), global_advice=rule))
+    case = a_read()
+    case = replace(case, truth=replace(case.truth, accept=("small_grid",)))
+    (alarm,) = diagnosis.score_cases([case, lookalike]).alarms
+    assert alarm.unconfirmed == ()
+    assert alarm.nvidia_promises
+    assert not alarm.nvidia_unconfirmed
+
+
 def test_a_profile_that_cannot_be_read_is_unscored() -> None:
     read = a_read(after=NoAnswer("it is gone"))
     assert diagnosis.score_cases([read]).unscored == ["scan/x"]

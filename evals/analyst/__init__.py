@@ -1,0 +1,1 @@
+"""Is the analyst stable, closed and never silent? `python -m evals.analyst --help`."""

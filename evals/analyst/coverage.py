@@ -1,0 +1,162 @@
+"""Does the longest kernel of every report get an answer?"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple, get_args
+
+from evals.analyst.first_answer import FirstAnswer, first_answer
+from evals.analyst.perturbed import is_measured
+from evals.analyst.reports import ReportSet, Source, over, profile_of, report_set, subjects_in
+from evals.pages import Heading, Part, Points, Prose, Table
+from keet.analysis.diagnosis import diagnose
+from keet.catalog import findings
+from keet.explanation.analyst import explain
+from keet.profile import Launch
+
+ANSWERED = 0.9
+"""Share of the readable reports."""
+
+
+_LEFT = re.compile(r"\b(left|only|at most)\b", re.IGNORECASE)
+
+
+class Answered(NamedTuple):
+    """The longest kernel of one report, and what keet says of it."""
+
+    group: str
+    report: str
+    kernel: str
+    kind: ReportSet
+    answer: FirstAnswer
+    headline: str
+    raised: tuple[str, ...]
+    """Findings on any kernel of the report."""
+
+    @property
+    def is_answered(self) -> bool:
+        """A ceiling alone is no answer: the headline must say what is left, or what would help."""
+        if self.answer.kind == "ceiling":
+            return _LEFT.search(self.headline) is not None
+        return self.answer.kind == "finding"
+
+
+class Unread(NamedTuple):
+    """A file that nothing can be said of. It is not counted."""
+
+    group: str
+    report: str
+    why: str
+
+
+def coverage(sources: Sequence[Source], processes: int = 1) -> list[Answered | Unread]:
+    return over(sources, of_source, processes)
+
+
+def of_source(source: Source) -> Answered | Unread:
+    profile = profile_of(source)
+    if profile is None:
+        return Unread(source.group, source.name, "keet does not read it, or it holds no launch")
+    longest = subjects_in(profile, source)
+    if not has_measurements(longest[0].launch):
+        return Unread(source.group, source.name, "nothing was measured of its longest kernel")
+    said = [diagnose(each.launch, each.beside) for each in longest]
+    launch = longest[0].launch
+    verdict = explain(profile, [launch], top=1).launches[0].verdict
+    return Answered(
+        source.group,
+        source.name,
+        launch.kernel,
+        report_set(launch),
+        first_answer(said[0]),
+        verdict.headline,
+        tuple(dict.fromkeys(finding.id for each in said for finding in each.findings)),
+    )
+
+
+def has_measurements(launch: Launch) -> bool:
+    """False for a launch that failed, or whose counters could not be collected."""
+    found = (launch.metric(name) for name in launch.metric_names() if is_measured(name))
+    return any(metric is not None and metric.quantity is not None for metric in found)
+
+
+# --- the page
+
+
+_NOTE = """\
+The longest kernel of a report is the one with the largest sum of times, judged by its longest
+launch. It is answered if it has a finding, or reaches a ceiling and the headline says what is left
+or that only less work helps. Whether that is right is for a reader of the headlines to judge."""
+
+
+def page_parts(rows: Sequence[Answered | Unread]) -> list[Part]:
+    read = [row for row in rows if isinstance(row, Answered)]
+    return [
+        Prose(_summary(rows, read)),
+        Table(_sums(read)),
+        Prose(_NOTE),
+        Heading("Without an answer"),
+        Table([_HEAD, *(_cells(row) for row in read if not row.is_answered)]),
+        Heading("Answered by a ceiling"),
+        Table([_HEAD, *(_cells(row) for row in read if row.answer.kind == "ceiling")]),
+        Heading("Answered by a finding"),
+        Table([_HEAD, *(_cells(row) for row in read if row.answer.kind == "finding")]),
+        Heading("How often each finding is raised"),
+        Table(_raised(read)),
+        Heading("Not counted"),
+        Points([f"{row.report}: {row.why}" for row in rows if isinstance(row, Unread)]),
+    ]
+
+
+def share(read: Sequence[Answered]) -> float:
+    return sum(row.is_answered for row in read) / (len(read) or 1)
+
+
+def _summary(rows: Sequence[Answered | Unread], read: Sequence[Answered]) -> str:
+    reached = share(read)
+    return (
+        f"The longest kernel has an answer in {sum(row.is_answered for row in read)} of "
+        f"{len(read)} readable reports, {reached:.0%} "
+        f"({'met' if reached >= ANSWERED else 'NOT met'}: at least {ANSWERED:.0%}). "
+        f"{len(rows) - len(read)} files are not counted: see the end."
+    )
+
+
+def _sums(read: Sequence[Answered]) -> list[tuple[str, ...]]:
+    groups = {
+        **{row.group: row.group for row in read},
+        **{f"{kind} set": kind for kind in get_args(ReportSet)},
+    }
+    table: list[tuple[str, ...]] = [("reports of", "reports", *_KINDS)]
+    for name, key in groups.items():
+        table.append(_sum_row(name, [row for row in read if key in (row.group, row.kind)]))
+    return [*table, _sum_row("all", read)]
+
+
+_KINDS = ("finding", "ceiling", "nothing")
+
+
+def _sum_row(name: str, rows: Sequence[Answered]) -> tuple[str, ...]:
+    counts = Counter[str](row.answer.kind for row in rows)
+    return name, str(len(rows)), *(str(counts[kind]) for kind in _KINDS)
+
+
+_HEAD = ("report", "kernel", "set", "first answer", "headline")
+
+
+def _cells(row: Answered) -> tuple[str, ...]:
+    return row.report, row.kernel, row.kind, str(row.answer), row.headline
+
+
+def _raised(read: Sequence[Answered]) -> list[tuple[str, ...]]:
+    """Every id of the catalog: one that is never raised is a row of zeros."""
+    first = Counter(row.answer.id for row in read)
+    anywhere = Counter(id_ for row in read for id_ in row.raised)
+    ids = sorted(findings(), key=lambda id_: (-first[id_], -anywhere[id_], id_))
+    head = ("finding", "first answer of reports", "raised on any kernel of reports")
+    rows = [
+        (id_, str(first[id_]), "-" if id_.startswith("at_") else str(anywhere[id_])) for id_ in ids
+    ]
+    return [head, *rows]

@@ -1,0 +1,27 @@
+"""What keet says first of a launch: all that these evals need to know of a diagnosis."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from keet.analysis.diagnosis import Diagnosis
+
+
+class FirstAnswer(NamedTuple):
+    """The first finding, else the ceiling that is reached, else nothing."""
+
+    kind: Literal["finding", "ceiling", "nothing"]
+    id: str
+    likely: float | None = None
+    """Times faster, by the finding's forecast."""
+
+    def __str__(self) -> str:
+        return self.id if self.likely is None else f"{self.id} {self.likely:.2f}x"
+
+
+def first_answer(said: Diagnosis) -> FirstAnswer:
+    if said.findings:
+        return FirstAnswer("finding", said.findings[0].id, said.findings[0].forecast.likely)
+    if said.healthy:
+        return FirstAnswer("ceiling", said.healthy)
+    return FirstAnswer("nothing", "nothing")

@@ -1,0 +1,175 @@
+"""Fit the analyst's parameters on the casebook's work families, and judge them family by family.
+
+    python -m evals.analyst.fit [--steps N] [--folds K]
+
+A coordinate search over the parameters that are marked `fit` and move forecasts. The score of a set
+of values is made of how clearly the cause of each case leads, how far its forecast is off, and how
+much look-alikes are promised. `--folds`: the same search without one part of the families at a
+time, scored on that part. Nothing is written: values go into keet/analysis/parameters.py by hand,
+rounded. Locked families are never read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import sys
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from evals.casebook.reading import chosen_cases
+from keet.analysis import parameters
+from keet.analysis.diagnosis import Together, look_together, ranked_candidates
+from keet.analysis.time_model import TimeModel
+from keet.analysis.view import View
+from kernels_samples.casebook.cases import Case
+
+SEARCHED: dict[str, tuple[float, float]] = {
+    "sharpness": (1.5, 3.0),
+    "partial_wave": (0.3, 1.0),
+    "more_in_flight": (1.5, 3.5),
+    "most_occupancy": (2.0, 6.0),
+    "coalesced_waits": (0.6, 1.2),
+    "gathered": (0.4, 1.0),
+    "unrelated_waits": (0.2, 0.9),
+    "narrow_instructions": (0.6, 1.0),
+    "barrier_waits": (0.5, 1.0),
+    "converged": (0.4, 1.0),
+    "per_double": (1.2, 3.0),
+    "overhead_base": (0.1, 0.5),
+    "overhead_removed": (0.4, 1.0),
+    "per_division": (5.0, 20.0),
+    "special_functions": (0.1, 0.5),
+    "tensor_work": (0.04, 0.2),
+    "reuse": (0.2, 1.0),
+    "pipe_work": (0.35, 0.8),
+}
+"""Parameters that a search may move, and between which values."""
+_PROMISE = 1.15
+_LEAD = 0.1
+"""Natural logarithm of a lead that counts as clear."""
+
+
+class Prepared(NamedTuple):
+    """A case with its report read once."""
+
+    case: Case
+    view: View
+    together: Together
+
+
+class Score(NamedTuple):
+    first: float
+    """Share of the cases whose cause leads."""
+    error: float
+    """Mean |log2(forecast / measured)|."""
+    promised: float
+    """Share of the look-alikes that get a finding with 1.15x or more."""
+    value: float
+    """What the search maximises."""
+
+
+def prepare(cases: Sequence[Case]) -> list[Prepared]:
+    prepared = []
+    for case in cases:
+        profile = case.profile(case.spec.before)
+        view = View(case.launch(profile), reads_code=True)
+        prepared.append(Prepared(case, view, look_together(profile.launches, view.ledger)))
+    return prepared
+
+
+def score(prepared: Sequence[Prepared]) -> Score:
+    leads, firsts, errors, promised, soft = [], [], [], [], []
+    for each in prepared:
+        gains = _gains(each)
+        if each.case.spec.lookalike:
+            most = max(gains.values(), default=1.0)
+            promised.append(most >= _PROMISE)
+            soft.append(min(1.0, max(0.0, (most - 1.1) / 0.1)))
+            continue
+        names = (each.case.spec.finding, *each.case.spec.accept)
+        own = max((gain for name, gain in gains.items() if name in names), default=1.0)
+        other = max((gain for name, gain in gains.items() if name not in names), default=1.0)
+        firsts.append(own > other and own >= parameters.parameter("worth"))
+        leads.append(1 / (1 + math.exp(-math.log(own / other) / _LEAD)))
+        errors.append(abs(math.log2(gains.get(each.case.spec.finding, 1.0) / _measured(each.case))))
+    value = _mean(leads) - 0.5 * _mean(soft) - 0.6 * _mean([min(2.0, e) for e in errors])
+    return Score(_mean(firsts), _mean(errors), _mean(promised), value)
+
+
+def _gains(each: Prepared) -> dict[str, float]:
+    model = TimeModel(each.view)
+    ranked = ranked_candidates(each.view, model, each.together)
+    return {entry.candidate.id: entry.gain for entry in ranked}
+
+
+def _measured(case: Case) -> float:
+    alone = {step.finding: step.speedup for step in case.steps}
+    return max(1.0, alone.get(case.spec.finding, case.speedup))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def search(prepared: Sequence[Prepared], steps: int, seed: int = 18) -> Score:
+    """Moves one value at a time, and keeps what scores better. The values stay set."""
+    chance = random.Random(seed)
+    best = score(prepared)
+    for _ in range(steps):
+        name = chance.choice(list(SEARCHED))
+        low, high = SEARCHED[name]
+        old = parameters.PARAMETERS[name]
+        moved = old.value + chance.gauss(0, 0.15 * (high - low))
+        parameters.PARAMETERS[name] = old._replace(value=min(high, max(low, moved)))
+        found = score(prepared)
+        if found.value > best.value:
+            best = found
+        else:
+            parameters.PARAMETERS[name] = old
+    return best
+
+
+def values() -> dict[str, float]:
+    return {name: parameters.parameter(name) for name in SEARCHED}
+
+
+def set_values(wanted: dict[str, float]) -> None:
+    for name, value in wanted.items():
+        parameters.PARAMETERS[name] = parameters.PARAMETERS[name]._replace(value=value)
+
+
+def folds(prepared: Sequence[Prepared], count: int, steps: int) -> list[tuple[Score, Score]]:
+    """Scores on the families that were left out: with today's values, and with those of a search
+    on the others."""
+    families = sorted({each.case.family.name for each in prepared})
+    random.Random(18).shuffle(families)
+    start, found = values(), []
+    for number in range(count):
+        out: Collection[str] = set(families[number::count])
+        theirs = [each for each in prepared if each.case.family.name in out]
+        before = score(theirs)
+        search([each for each in prepared if each.case.family.name not in out], steps)
+        found.append((before, score(theirs)))
+        set_values(start)
+    return found
+
+
+def report(steps: int, parts: int) -> str:
+    prepared = prepare(chosen_cases(locked=False))
+    lines = [f"today: {score(prepared)}"]
+    for number, (before, after) in enumerate(folds(prepared, parts, steps) if parts else (), 1):
+        lines.append(f"fold {number}: today {before}; after a search on the others {after}")
+    if steps and not parts:
+        lines.append(f"after a search on all: {search(prepared, steps)}")
+        lines += [f"  {name} = {value:.2f}" for name, value in values().items()]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser("python -m evals.analyst.fit", description=__doc__)
+    parser.add_argument("--steps", type=int, default=300, help="values that are tried")
+    parser.add_argument("--folds", type=int, default=0, help="parts of the families; 0: none")
+    given = parser.parse_args()
+    sys.stdout.write(report(given.steps, given.folds))

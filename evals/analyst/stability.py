@@ -1,0 +1,162 @@
+"""Does the first answer survive a second measurement? Every metric is moved by a few per cent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from evals.analyst.first_answer import first_answer
+from evals.analyst.perturbed import Original, PerturbedLaunch, shared_code
+from evals.analyst.reports import Source, Subject, over, subjects
+from evals.pages import Heading, Part, Prose, Table
+from keet.analysis.diagnosis import diagnose
+
+WIDTHS = {0.02: 0.02, 0.05: 0.05}
+"""How far metrics are moved, and the share of first answers that may change."""
+DRAWS = 20
+MOST_PER_REPORT = 3
+_LISTED = 40
+_ERROR = "error:"
+
+
+class Stability(NamedTuple):
+    """One launch: its answer as measured, and those of its draws."""
+
+    group: str
+    name: str
+    answer: str
+    drawn: Mapping[float, Counter[str]]
+    """First answers by width."""
+
+    def changed(self, width: float) -> int:
+        return self.drawn[width].total() - self.drawn[width][self.answer]
+
+    @property
+    def errors(self) -> int:
+        """Draws on which the analyst fails."""
+        answers = sum(self.drawn.values(), Counter[str]())
+        return sum(n for answer, n in answers.items() if answer.startswith(_ERROR))
+
+
+def stability(
+    sources: Sequence[Source], draws: int, most: int, processes: int = 1
+) -> list[Stability]:
+    """`most`: kernels per report, where a report has no kernel that it is about."""
+    found = over(sources, partial(_of_source, draws=draws, most=most), processes)
+    return [each for several in found for each in several]
+
+
+def _of_source(source: Source, *, draws: int, most: int) -> list[Stability]:
+    return [of_subject(subject, draws) for subject in subjects(source, most)]
+
+
+def of_subject(subject: Subject, draws: int) -> Stability:
+    own, beside = Original(subject.launch), [Original(launch) for launch in subject.beside]
+    with shared_code():
+        answer = _answer(own, beside, 0, 0.0)
+        drawn = {
+            width: Counter(_answer(own, beside, draw, width) for draw in range(draws))
+            for width in WIDTHS
+        }
+    return Stability(subject.source.group, subject.name, answer, drawn)
+
+
+def _answer(own: Original, beside: Sequence[Original], draw: int, width: float) -> str:
+    launch = PerturbedLaunch(own, draw, width)
+    others = [PerturbedLaunch(other, draw, width) for other in beside]
+    try:
+        return first_answer(diagnose(launch, others)).id
+    except Exception as error:  # noqa: BLE001 - counted and printed: the other launches go on
+        return f"{_ERROR} {type(error).__name__}: {error}"
+
+
+# --- the page
+
+
+_NOTE = """\
+Every measured metric is multiplied by a random factor of its own, uniform within the given
+percentage; the parts of a metric (by instruction, SM or slice) share another one. Launch
+configuration, device attributes, peaks and settings of the profiler stay. The first answer is the
+id of the first finding, else of the ceiling that is reached, else nothing."""
+
+
+def page_parts(rows: Sequence[Stability], draws: int) -> list[Part]:
+    return [
+        Prose(_summary(rows, draws)),
+        Table(_sums(rows)),
+        Prose(_NOTE),
+        Heading("Which answers change into which"),
+        Table(_pairs(rows)),
+        Heading("Launches whose answer changes most"),
+        Table(_worst(rows)),
+    ]
+
+
+def shares(rows: Sequence[Stability]) -> dict[float, float]:
+    """Share of the draws with another first answer, by width."""
+    totals = {width: sum(row.drawn[width].total() for row in rows) for width in WIDTHS}
+    return {
+        width: sum(row.changed(width) for row in rows) / (total or 1)
+        for width, total in totals.items()
+    }
+
+
+def _summary(rows: Sequence[Stability], draws: int) -> str:
+    said = [
+        f"{share:.2%} of the first answers change under ±{width:.0%} (at most {WIDTHS[width]:.0%} "
+        f"may: {'met' if share <= WIDTHS[width] else 'NOT met'})"
+        for width, share in shares(rows).items()
+    ]
+    errors = sum(row.errors for row in rows)
+    failed = f" The analyst fails on {errors} draws." if errors else ""
+    return f"{len(rows)} launches, {draws} draws each: {'; '.join(said)}.{failed}"
+
+
+def _sums(rows: Sequence[Stability]) -> list[tuple[str, ...]]:
+    head = ["launches of", "launches"]
+    for width in WIDTHS:
+        head += [f"changed, ±{width:.0%}", f"launches with a change, ±{width:.0%}"]
+    groups = {group: [r for r in rows if r.group == group] for group in _groups(rows)}
+    return [tuple(head), *(_sum_row(name, own) for name, own in {**groups, "all": rows}.items())]
+
+
+def _groups(rows: Sequence[Stability]) -> list[str]:
+    return list(dict.fromkeys(row.group for row in rows))
+
+
+def _sum_row(name: str, rows: Sequence[Stability]) -> tuple[str, ...]:
+    cells = [name, str(len(rows))]
+    for width, share in shares(rows).items():
+        cells += [f"{share:.2%}", str(sum(row.changed(width) > 0 for row in rows))]
+    return tuple(cells)
+
+
+def _pairs(rows: Sequence[Stability]) -> list[tuple[str, ...]]:
+    """By draws at all widths; both directions together."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    launches: Counter[tuple[str, ...]] = Counter()
+    for row in rows:
+        drawn = sum(row.drawn.values(), Counter[str]())
+        others = {other: n for other, n in drawn.items() if other != row.answer}
+        counts.update({tuple(sorted((row.answer, other))): n for other, n in others.items()})
+        launches.update(tuple(sorted((row.answer, other))) for other in others)
+    head = ("answer", "other answer", "draws", "launches")
+    listed = counts.most_common(_LISTED // 2)
+    return [head, *((*pair, str(n), str(launches[pair])) for pair, n in listed)]
+
+
+def _worst(rows: Sequence[Stability]) -> list[tuple[str, ...]]:
+    changing = [row for row in rows if any(row.changed(width) for width in WIDTHS)]
+    changing.sort(key=lambda row: [-row.errors, *(-row.changed(width) for width in WIDTHS)])
+    head = ("launch", "answer", *(f"other answers, ±{width:.0%}" for width in WIDTHS))
+    return [head, *(_worst_row(row) for row in changing[:_LISTED])]
+
+
+def _worst_row(row: Stability) -> tuple[str, ...]:
+    others = (
+        ", ".join(f"{n} {id_}" for id_, n in row.drawn[width].most_common() if id_ != row.answer)
+        for width in WIDTHS
+    )
+    return row.name, row.answer, *(other or "-" for other in others)

@@ -1,0 +1,1 @@
+"""Does keet contradict itself? What its commands print is checked by `keet verify`."""

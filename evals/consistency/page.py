@@ -1,0 +1,137 @@
+"""The result as a page."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from evals.bootstrap import share
+from evals.consistency.checking import Checked, Doubt
+from evals.consistency.texts import OF_ONE, OF_TWO, Unread
+from evals.pages import Heading, Part, Points, Prose, Table, interval_cell
+
+LEAST_CONFIRMED = 0.95
+_MOST_SHOWN = 40
+_KINDS_SHOWN = 25
+_TEXT = """\
+Every text that keet prints about these reports is checked by `keet verify` against the same
+reports (for `diff`, against both). Confirmed: the number is what the text says that it is. Refuted:
+it is something else, so keet contradicts itself, or the check is wrong. The rest is not found: the
+check can't tell what is meant. Intervals draw whole reports.
+Many of the numbers are no metric of the report: forecasts, parts of the account, shares of lines.
+The check computes those again and looks for their names in the text. `By metrics` counts what is
+confirmed without that. `Overruled` counts what would be refuted without that: the words around the
+number name a metric too, and it is not that metric's value."""
+_CONTROL = """\
+The same texts with another first digit in every number that was confirmed. A check that still
+confirms them would say nothing: few may be confirmed."""
+
+
+def parts_of(sets: dict[str, Sequence[Checked]], unread: Sequence[Unread]) -> list[Part]:
+    every = [each for checked in sets.values() for each in checked]
+    return [
+        Prose(_answer(every)),
+        Prose(_TEXT),
+        Table([_HEAD, *(row for name, checked in sets.items() for row in _rows(name, checked))]),
+        Heading("Refuted"),
+        Points([_line(doubt) for each in every for doubt in each.refuted][:_MOST_SHOWN]),
+        Heading("Not found, by kind"),
+        Points(list(_kinds([doubt for each in every for doubt in each.not_found]))),
+        Heading("Changed numbers"),
+        Prose(_CONTROL),
+        Table([_CHANGED_HEAD, *_changed_rows(every)]),
+        Heading("Not checked"),
+        Points(list(dict.fromkeys(map(str, unread)))),
+        Heading("Bars"),
+        Table([("bar", "reached", "must be", "met"), *_bars(every)]),
+    ]
+
+
+def missed(every: Sequence[Checked]) -> bool:
+    return any(cells[-1] == "NO" for cells in _bars(every))
+
+
+def _answer(every: Sequence[Checked]) -> str:
+    numbers, confirmed = sum(c.numbers for c in every), sum(c.confirmed for c in every)
+    refuted = sum(len(c.refuted) for c in every)
+    reports = len({c.subject for c in every if c.form in OF_ONE})
+    return (
+        f"Of {numbers:,} numbers that keet prints about {reports} reports, "
+        f"{_percent(confirmed, numbers)} are confirmed and {refuted:,} are refuted."
+    )
+
+
+_HEAD = (
+    *("reports", "command", "texts", "numbers"),
+    *("confirmed", "by metrics", "overruled", "refuted", "not found"),
+)
+_CHANGED_HEAD = ("command", "changed numbers", "still confirmed", "refuted", "not found")
+
+
+def _rows(name: str, checked: Sequence[Checked]) -> Iterator[tuple[str, ...]]:
+    for form in (*OF_ONE, *OF_TWO):
+        mine = [each for each in checked if each.form == form and each.numbers]
+        if not mine:
+            continue
+        clusters = [[1.0] * c.confirmed + [0.0] * (c.numbers - c.confirmed) for c in mine]
+        yield (
+            name,
+            f"`{form}`",
+            str(len(mine)),
+            f"{sum(c.numbers for c in mine):,}",
+            interval_cell(share(clusters)),
+            _percent(sum(c.by_metrics for c in mine), sum(c.numbers for c in mine)),
+            _percent(sum(c.overruled for c in mine), sum(c.numbers for c in mine)),
+            str(sum(len(c.refuted) for c in mine)),
+            str(sum(len(c.not_found) for c in mine)),
+        )
+
+
+def _changed_rows(every: Sequence[Checked]) -> Iterator[tuple[str, ...]]:
+    for form in (*OF_ONE, *OF_TWO):
+        mine = [each for each in every if each.form == form]
+        changed = sum(c.changed for c in mine)
+        confirmed = sum(c.changed_confirmed for c in mine)
+        refuted = sum(c.changed_refuted for c in mine)
+        if changed:
+            rest = _percent(changed - confirmed - refuted, changed)
+            cells = _percent(confirmed, changed), _percent(refuted, changed), rest
+            yield f"`{form}`", f"{changed:,}", *cells
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def _line(doubt: Doubt) -> str:
+    return (
+        f"{doubt.form}, {doubt.subject}: {doubt.number}: {doubt.reason}; “{doubt.sentence[:160]}”"
+    )
+
+
+def _kinds(doubts: Sequence[Doubt]) -> Iterator[str]:
+    """Sentences that differ in numbers and names alone are of one kind."""
+    counted: Counter[str] = Counter()
+    example: dict[str, Doubt] = {}
+    for doubt in doubts:
+        said = re.sub(r"[\w./-]+:\d+|\d[\d.,]*|[█░▏▎▍▌▋▊▉·]+", "N", doubt.sentence)
+        kind = f"{doubt.form} {said[:40]}"
+        counted[kind] += 1
+        example.setdefault(kind, doubt)
+    for kind, count in counted.most_common(_KINDS_SHOWN):
+        yield f"{count} times, as {_line(example[kind])}"
+
+
+def _bars(every: Sequence[Checked]) -> list[tuple[str, str, str, str]]:
+    """Of every command by itself: a good one does not make up for another."""
+    refuted = sum(len(c.refuted) for c in every)
+    bars = [("numbers refuted", str(refuted), "0", "NO" if refuted else "yes")]
+    for form in (*OF_ONE, *OF_TWO):
+        mine = [each for each in every if each.form == form]
+        if numbers := sum(c.numbers for c in mine):
+            reached = sum(c.confirmed for c in mine) / numbers
+            met = "yes" if reached >= LEAST_CONFIRMED else "NO"
+            least = f"at least {LEAST_CONFIRMED}"
+            bars.append((f"confirmed, `{form}`", f"{reached:.3f}", least, met))
+    return bars
