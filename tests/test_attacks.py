@@ -238,7 +238,7 @@ def said_by_model(launch: Any) -> str:
 def standing(launch: Any) -> Any:
     """What the analyst says."""
     findings = [{**each, "why": None} for each in launch["findings"]]
-    names = ("verdict", "ceilings", "folded", "healthy", "second_opinion")
+    names = ("verdict", "ceilings", "account", "healthy", "second_opinion")
     return findings, [launch[name] for name in names]
 
 
@@ -261,8 +261,9 @@ def test_it_changes_nothing(attack: Attack, strike: Strike, analyst: Analyst) ->
     alone = analyst(outcome.report)
     assert standing(launch) == standing(alone["launches"][0])
     assert [each["id"] for each in launch["findings"]] == ["shared_bank_conflict"]
-    assert launch["findings"][0]["forecast"]["likely"] == 1.9
-    assert unverified(document) == unverified(alone)
+    own = alone["launches"][0]["findings"][0]["forecast"]
+    assert launch["findings"][0]["forecast"] == own
+    assert unverified(document) <= unverified(alone)
     if launch.get("model"):
         _says_nothing_false(attack, said_by_model(launch))
 

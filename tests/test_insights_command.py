@@ -31,7 +31,7 @@ def test_the_terminal_shows_curve_and_words_within_its_width(
     assert result.code == 0
     assert max(map(len, result.out.splitlines())) <= width
     assert "dot over BLOCK: fastest at 1024" in result.out
-    assert "Why the set:" in result.out
+    assert "What no single profile shows:" in result.out
     best = next(line for line in result.out.splitlines() if "●" in line and " 1024 " in line)
     assert "120.6 us" in best
 
@@ -85,7 +85,7 @@ def test_one_file_is_no_set_and_rows_name_their_files(
     ]
     ill = [finding(each, "small_grid", 2.0) for each in sick]
     out = keet("insights", make_set(tmp_path / "s", sick, ill), "--format", form).out
-    assert "Why the set" not in out
+    assert "What no single profile shows" not in out
     assert "runs/a.ncu-rep" in out
 
 
@@ -141,23 +141,27 @@ def script(tmp_path: Path, *answers: str | dict[str, str]) -> str:
 def test_a_model_is_asked_once_a_group_and_told_of_the_cost_first(
     keet: Keet, store: Path, tmp_path: Path
 ) -> None:
-    model = script(tmp_path, "Look at the tile.", "It takes 7 us. Try a deeper ring.")
+    model = script(
+        tmp_path, "Look at the tile.", "It takes 7 us. Try a deeper ring.", "So do both."
+    )
     kept = tmp_path / "t.jsonl"
     result = keet(
         *("insights", store, "--model", model, "--price", "2/10", "--format", "json"),
         *("--transcript", kept),
     )
     assert result.code == 0
-    assert result.err.startswith("keet: 2 groups, one call each: about")
+    groups = len(json.loads(keet("insights", store, "--format", "json").out)["insights"])
+    assert 2 <= groups <= 3
+    assert result.err.startswith(f"keet: {groups} groups, one call each: about")
     assert "US$" in result.err
     document = json.loads(result.out)
     assert document["author"] == f"model:{model}"
-    assert document["usage"]["calls"] == 2
-    first, second = (each["written"] for each in document["insights"])
+    assert document["usage"]["calls"] == groups
+    first, second, *_ = (each["written"] for each in document["insights"])
     assert first == {"text": "Look at the tile.", "dropped": []}
     assert second["text"] == "Try a deeper ring."
     assert second["dropped"][0]["text"] == "It takes 7 us."
-    assert len([e for e in read_transcript(kept) if e["event"] == "request"]) == 2
+    assert len([e for e in read_transcript(kept) if e["event"] == "request"]) == groups
 
 
 def test_a_model_that_fails_costs_nothing_that_was_found(

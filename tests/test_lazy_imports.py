@@ -13,13 +13,13 @@ import json, sys
 from keet.cli import main
 for arguments in json.loads(sys.argv[1]):
     code = main(arguments)
-    loaded = {name.split('.')[0] for name in sys.modules}
-    print(json.dumps([code, sorted(loaded)]), file=sys.stderr)
+    print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)
 """
 
 
 def loaded_by(*commands: tuple[str, ...]) -> list[set[str]]:
-    """What there is after each of them, run one after the other in a fresh process."""
+    """What there is after each of them, run one after the other in a fresh process: modules and the
+    packages that they are of."""
     done = subprocess.run(
         [sys.executable, "-c", PROBE, json.dumps(commands)],
         capture_output=True,
@@ -28,7 +28,7 @@ def loaded_by(*commands: tuple[str, ...]) -> list[set[str]]:
     )
     told = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("[")]
     assert [code for code, _ in told] == [0] * len(commands), done.stderr
-    return [set(names) for _, names in told]
+    return [{*names, *(name.partition(".")[0] for name in names)} for _, names in told]
 
 
 COMMANDS: list[tuple[str, ...]] = [
@@ -60,6 +60,28 @@ def test_help_and_show_need_less() -> None:
     after_help, after_show = loaded_by(("--help",), ("show", REPORT))
     assert after_help.isdisjoint({"rich", "pydantic", "tomllib", "hashlib"})
     assert "pydantic" not in after_show
+
+
+NOT_FOR_A_REPORT_ALONE = (
+    "keet.explanation.statement",
+    "keet.explanation.sentences",
+    "keet.explanation.whole_run",
+    "keet.explanation.in_run",
+    "keet.analysis.replay_reasons",
+    "keet.analysis.sass",
+    "keet.ingest.disassembler",
+    "secrets",
+    "shlex",
+    "shutil",
+    "difflib",
+)
+"""What `explain --no-sass` has no use for, where there is neither a model nor a run."""
+
+
+def test_explain_loads_what_it_needs() -> None:
+    (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT))
+    assert loaded.isdisjoint(NOT_FOR_A_REPORT_ALONE)
+    assert "keet.explanation.grounding" in loaded  # the probe sees modules, too
 
 
 def test_the_probe_sees_what_is_loaded() -> None:

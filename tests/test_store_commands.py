@@ -18,13 +18,14 @@ import pytest
 
 from keet.analysis.findings import Forecast
 from keet.cli.batch import analyse
-from keet.corpus.layout import LAUNCH_COLUMNS, METRICS, part_folders
+from keet.corpus.layout import ACCOUNT_COLUMNS, LAUNCH_COLUMNS, METRICS, part_folders
 from keet.corpus.part_writer import make_store, write_part
 from keet.corpus.rows import FileRows, rows_of
 from keet.corpus.store import open_store
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.render.store_documents import QueryDocument, TopDocument
+from keet.render.top_runs import duration
 from tests.conftest import Keet
 from tests.unit.corpus.run_tables import OTHER, write_table
 from tests.unit.corpus.store_rows import record
@@ -87,6 +88,58 @@ def test_rows_are_what_keet_explain_tells(analysed: dict[str, FileRows], keet: K
             assert launch["top_forecast"] == first["forecast"]["likely"]
 
 
+def test_the_account_is_that_of_keet_explain(analysed: dict[str, FileRows]) -> None:
+    """Every part is a row, and the rows of a launch add up as its account does."""
+    for rows in analysed.values():
+        for row in rows.launches:
+            cells = dict(zip(LAUNCH_COLUMNS, row))
+            parts = account_of(rows, cells["launch_id"])
+            told = flat(json.loads(str(cells["explanation"]))["account"])
+            assert [(p["part"], p["parent"], p["label"]) for p in parts] == [
+                (part["id"], parent, part["part"]) for part, parent in told
+            ]
+            for some in (
+                [p for p in parts if p["parent"] is None],
+                [p for p in parts if p["innermost"]],
+            ):
+                assert sum(p["share"] for p in some) == pytest.approx(1, abs=1e-3)
+                assert sum(p["us"] for p in some) == pytest.approx(cells["duration_us"], rel=1e-3)
+            largest = max((p for p in parts if p["innermost"]), key=lambda p: p["share"])
+            assert (cells["top_part"], cells["top_part_share"]) == (
+                largest["part"],
+                largest["share"],
+            )
+            unknown = [p for p in parts if str(p["part"]).endswith("unknown") and p["innermost"]]
+            assert cells["unknown_share"] == pytest.approx(sum(p["share"] for p in unknown))
+
+
+def account_of(rows: FileRows, launch: object) -> list[dict[str, Any]]:
+    cells = [dict(zip(ACCOUNT_COLUMNS, row, strict=True)) for row in rows.account]
+    return [each for each in cells if each["launch_id"] == launch]
+
+
+def flat(parts: list[Any], parent: str | None = None) -> list[tuple[Any, str | None]]:
+    """Every part of the JSON, with the id of the part that it is in."""
+    return [
+        each for part in parts for each in ((part, parent), *flat(part["children"], part["id"]))
+    ]
+
+
+def test_a_launch_without_a_duration_has_shares_and_no_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    profile = read_profile("kernels_samples/matrix_flip/slow.ncu-rep")
+    data = profile.launches[0].data
+    measured = data.metric
+    monkeypatch.setattr(
+        data, "metric", lambda name: None if "time_duration" in name else measured(name)
+    )
+    rows = rows_of(explain(profile, profile.launches, 5, sass=False), lambda _: "{}")
+    parts = account_of(rows, 0)
+    assert {part["us"] for part in parts} == {None}
+    assert sum(p["share"] for p in parts if p["innermost"]) == pytest.approx(1, abs=1e-3)
+
+
 def test_metrics_are_those_of_the_report(analysed: dict[str, FileRows]) -> None:
     path = "tests/data/reports/zoo.ncu-repz"
     for launch, row in zip(read_profile(path).launches, analysed[path].launches):
@@ -101,8 +154,8 @@ def test_a_healthy_end_is_told_by_its_id(analysed: dict[str, FileRows]) -> None:
     ends = {path: rows.launches[0][column] for path, rows in analysed.items()}
     assert set(ends.values()) <= {None, "at_dram_roofline", "at_compute_roofline"}
     for path, rows in analysed.items():
-        says = str(rows.launches[0][LAUNCH_COLUMNS.index("headline")]).startswith("Healthy")
-        assert (ends[path] is not None) == says
+        headline = str(rows.launches[0][LAUNCH_COLUMNS.index("headline")])
+        assert (ends[path] is not None) == ("at most" in headline and "x is left" in headline)
     assert any(ends.values())
 
 
@@ -174,7 +227,7 @@ def test_launches_without_a_time_are_said(
     write_part(tmp_path, [record(path, untimed.sha256)], [untimed])
     result = keet("top", tmp_path)
     assert "1 launch has no measured duration: counted, and in no time here." in result.out
-    assert "- of the time: - in 1 launch" in result.out
+    assert "what could be saved is not known; the time of 1 launch was not" in result.out
 
 
 def changed(rows: FileRows, **cells: object) -> FileRows:
@@ -205,7 +258,7 @@ def test_several_gpus_are_told_one_by_one(
     assert lines[7] == "  and 2 more"
     first = json.loads(keet("top", tmp_path, "--format", "json").out)["opportunities"][0]
     assert first["saved_share"] == pytest.approx(first["saved_us"] / first["time_us"])
-    assert f"793.7 us ({first['saved_share']:.1%})" in "".join(lines)
+    assert f"{duration(first['saved_us'])} ({first['saved_share']:.1%})" in "".join(lines)
     told = " ".join(lines[8:12])
     assert told.startswith("The whole run is known for none of these reports: each launch counts")
     assert " Shares are of the time on each one's own GPU; ranked by the share" in told
@@ -219,12 +272,14 @@ def test_several_gpus_are_told_one_by_one(
 def test_a_report_without_counters_is_not_found_well(tmp_path: Path, keet: Keet) -> None:
     path = "tests/data/reports/metrics_only.ncu-rep"
     rows = analyse(path)
-    assert {row[LAUNCH_COLUMNS.index("not_judged")] for row in rows.launches} == {True}
+    cells = [dict(zip(LAUNCH_COLUMNS, row)) for row in rows.launches]
+    assert [each["not_judged"] for each in cells] == [each["top_finding"] is None for each in cells]
+    assert {each["unknown_share"] for each in cells} == {1.0}
     write_part(tmp_path, [record(path, rows.sha256)], [rows])
     for width in (80, 160):
         out = keet("top", tmp_path, width=width).out
-        assert "not judged: the report lacks what would" in out
-        assert "nothing to save" not in out
+        assert "not judged: nothing was" in out
+        assert "no saving known" not in out
 
 
 def test_what_was_judged_is_said_to_be(analysed: dict[str, FileRows]) -> None:
@@ -293,10 +348,11 @@ def test_query_output(name: str, sql: str, width: int, store: Path, keet: Keet, 
 
 def test_columns_are_listed_with_their_meaning(store: Path, keet: Keet) -> None:
     rows = list(csv.DictReader(io.StringIO(keet("query", store, "--format", "csv").out)))
-    assert {row["view"] for row in rows} == {"launches", "findings", "metrics", "files"}
+    views = ("launches", "findings", "account", "metrics", "files")
+    assert {row["view"] for row in rows} == set(views)
     assert all(row["meaning"] for row in rows)
     with open_store(store) as opened:
-        for view in ("launches", "findings", "metrics", "files"):
+        for view in views:
             listed = [(row["column"], row["type"]) for row in rows if row["view"] == view]
             assert listed == [row[:2] for row in opened.query(f"DESCRIBE {view}").rows]
     shown = keet("query", store, width=80).out
@@ -409,7 +465,7 @@ def test_a_store_of_failures_says_where_the_reasons_are(tmp_path: Path, keet: Ke
 
 def test_a_newer_store(tmp_path: Path, keet: Keet) -> None:
     make_store(tmp_path)
-    (tmp_path / "keet_store.json").write_text('{"schema_version": 2, "keet": "9.0"}')
+    (tmp_path / "keet_store.json").write_text('{"schema_version": 3, "keet": "9.0"}')
     result = keet("top", tmp_path)
     assert (result.code, result.out) == (4, "")
     assert "upgrade keet" in result.err
@@ -418,9 +474,8 @@ def test_a_newer_store(tmp_path: Path, keet: Keet) -> None:
 def test_names_in_a_store_do_nothing_to_a_terminal(
     tmp_path: Path, analysed: dict[str, FileRows], keet: Keet
 ) -> None:
-    path, at = PATHS[0], LAUNCH_COLUMNS.index("kernel")
-    (row,) = analysed[path].launches
-    evil = FileRows(((*row[:at], "a\x1b[31m\nb", *row[at + 1 :]),), ())
+    path = PATHS[0]
+    evil = changed(analysed[path], kernel="a\x1b[31m\nb", top_finding="c\x1b[32m\nd")
     write_part(tmp_path, [record(path, evil.sha256)], [evil])
     assert len(part_folders(tmp_path)) == 1
     for arguments in (["top", tmp_path], ["query", tmp_path, "SELECT kernel FROM launches"]):
@@ -428,6 +483,7 @@ def test_names_in_a_store_do_nothing_to_a_terminal(
             out = keet(*arguments, width=width).out
             assert "\x1b" not in out
             assert r"a\x1b[31m\nb" in out
+            assert arguments[0] == "query" or r"c\x1b[32m\nd" in out
 
 
 # --- the page
@@ -442,7 +498,7 @@ def test_the_examples_of_the_page_run(store: Path, run_store: Path) -> None:
     (text,) = blocks("sql")
     questions = [part for part in text.split(";") if part.strip()]
     of_runs = [question for question in questions if "run_" in question]
-    assert (len(questions), len(of_runs)) == (11, 4)
+    assert (len(questions), len(of_runs)) == (13, 4)
     for question in questions:
         with open_store(run_store if question in of_runs else store) as opened:
             assert opened.query(question).rows, question

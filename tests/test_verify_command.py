@@ -83,6 +83,8 @@ def test_what_keet_shows_is_never_contradicted(keet: Keet, tmp_path: Path) -> No
         ([REPORT, "--report", REPORT], 2, "no UTF-8 text"),
         ([TEXT, "--report", TEXT], 4, "tour.md"),
         ([TEXT, "--report", REPORT, "--launch", "9"], 2, "launches 0 to 2"),
+        ([TEXT, *["--report", REPORT] * 3], 2, "one report, or to two"),
+        ([TEXT, *["--report", REPORT] * 2, "--run-table", "t.csv"], 2, "the table of one report"),
     ],
 )
 def test_wrong_usage(arguments: list[str], code: int, says: str, keet: Keet) -> None:
@@ -90,6 +92,40 @@ def test_wrong_usage(arguments: list[str], code: int, says: str, keet: Keet) -> 
     assert (result.code, result.out) == (code, "")
     assert len(result.err.splitlines()) == 1
     assert says in result.err
+
+
+def test_a_comparison_is_held_to_both_reports(keet: Keet, tmp_path: Path) -> None:
+    folder = Path("kernels_samples/matrix_flip")
+    before, after = folder / "slow.ncu-rep", folder / "fast.ncu-rep"
+    text = tmp_path / "changes.txt"
+    assert keet("diff", before, after, "-o", text).code == 0
+    both = keet("verify", text, "--report", before, "--report", after, "--format", "json")
+    assert both.code == 0
+    document = json.loads(both.out)
+    DOCUMENTS["verify"].model_validate(document)
+    assert document["summary"]["confirmed"] == document["summary"]["numbers"] > 30
+    assert [Path(document[side]["path"]).name for side in ("before", "report")] == [
+        "slow.ncu-rep",
+        "fast.ncu-rep",
+    ]
+    # One report does not know the other side, which is not wrong for that.
+    text.write_text("Achieved Occupancy 74.8% → 93.7%\n")
+    alone = keet("verify", text, "--report", before)
+    assert alone.code == 0
+    assert "name both reports" in alone.out
+    text.write_text("Achieved Occupancy 74.8% → 95.7%\n")
+    assert keet("verify", text, "--report", before, "--report", after).code == 1
+
+
+@pytest.mark.parametrize("command", ["hotspots", "roofline", "context"])
+def test_what_keet_prints_is_confirmed(command: str, keet: Keet, tmp_path: Path) -> None:
+    report = REPORTS / "tour_full.ncu-rep"
+    text = tmp_path / "printed.txt"
+    text.write_text(keet(command, report).out)
+    result = keet("verify", text, "--report", report, "--format", "json")
+    summary = json.loads(result.out)["summary"]
+    assert (result.code, summary["contradicted"]) == (0, 0)
+    assert summary["confirmed"] >= 0.95 * summary["numbers"] > 0
 
 
 def test_a_text_too_long_is_refused(keet: Keet, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Writes the index of the casebook that ships with keet: every case and diff, without profiles.
 
-python -m kernels_samples.casebook.index            writes keet/catalog/cases.json
+python -m kernels_samples.casebook.index            writes keet/catalog/cases.json, and
+                                                    precedents.json, its summary per finding
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from keet.catalog.cases import casebook
+from keet.catalog.precedents import PRECEDENTS, precedents_text
 from keet.profile import Profile
 from kernels_samples.casebook.cases import Case, counter_value, dump, load_cases
 
@@ -40,6 +43,8 @@ def main() -> int:
         return 1
     INDEX.write_text(text, encoding="utf-8")
     sys.stdout.write(f"wrote {INDEX.relative_to(ROOT)}: {len(text.encode()):,} bytes\n")
+    PRECEDENTS.write_text(precedents_text(casebook()), encoding="utf-8")
+    sys.stdout.write(f"wrote {PRECEDENTS.relative_to(ROOT)}\n")
     return 0
 
 

@@ -43,6 +43,9 @@ LONG = """
     SELECT metric, kernel, device, avg(value) FROM metrics
     WHERE metric IN ('dram_throughput_pct', 'dram_bytes_read') GROUP BY ALL
 """
+ACCOUNT = """
+    SELECT label, sum(us) AS us FROM account WHERE innermost GROUP BY label ORDER BY us DESC
+"""
 _AT = {column.name: index for index, column in enumerate(LAUNCHES)}
 _SCALED = [_AT["duration_us"], *(_AT[spec.id] for spec in METRICS)]
 
@@ -66,7 +69,13 @@ def varied(rows: FileRows, number: int, dice: random.Random) -> FileRows:
         for finding in rows.findings
         if finding[1] == row[_AT["launch_id"]]
     )
-    return FileRows(launches, findings)
+    account = tuple(
+        (sha256, i, *part[2:6], *(dice.uniform(0.5, 1.5) * share for share in part[6:]))
+        for i, row in picked
+        for part in rows.account
+        if part[1] == row[_AT["launch_id"]]
+    )
+    return FileRows(launches, findings, account)
 
 
 def _launch(row: Row, sha256: str, path: str, number: int, dice: random.Random) -> Row:
@@ -132,6 +141,7 @@ QUESTIONS = (
     Question("keet top --by file", lambda out: top(out, "file"), 2.0),
     Question("two metrics, as columns of `launches`", lambda out: query(out, COLUMNS), 0.5),
     Question("two metrics, as rows of `metrics`", lambda out: query(out, LONG), 0.5),
+    Question("where the time goes, over all launches", lambda out: query(out, ACCOUNT), 3.0),
 )
 
 

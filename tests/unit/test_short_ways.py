@@ -54,7 +54,7 @@ def by_line(launch: Launch, of: str, cost: Callable[[Spot], int | None]) -> tupl
     """The long way: every line of the launch is summed up first."""
     found = find_hotspots(launch, "line") if launch.has_lines else None
     spots = found.spots if isinstance(found, Hotspots) else ()
-    costs = {spot.location: cost(spot) or 0 for spot in spots if spot.location}
+    costs = {spot.location: cost(spot) or 0 for spot in spots}
     return View(launch)._largest(of, Counter(costs))
 
 

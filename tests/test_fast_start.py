@@ -1,0 +1,54 @@
+"""What makes `keet` start and end fast changes nothing else."""
+
+import subprocess
+import sys
+
+import pytest
+
+from keet.cli import _may_ask_for_help
+from tests.conftest import REPORTS, Keet
+
+REPORT, OTHER = str(REPORTS / "tour_full.ncu-rep"), str(REPORTS / "tour_basic.ncu-rep")
+AT_EXIT = """
+import atexit, gc, sys
+atexit.register(lambda: print(gc.get_freeze_count(), gc.isenabled(), file=sys.stderr))
+from keet.cli import run
+run()
+"""
+
+
+@pytest.mark.parametrize("argument", ["--help", "--hel", "--h", "-h", "-vh"])
+def test_help_may_be_asked_for(argument: str) -> None:
+    assert _may_ask_for_help(argument)
+
+
+@pytest.mark.parametrize(
+    "argument", ["--launch", "--all", "-o", "help", "report-h.ncu-rep", "-", ""]
+)
+def test_help_is_not_asked_for(argument: str) -> None:
+    assert not _may_ask_for_help(argument)
+
+
+@pytest.mark.parametrize("option", ["--help", "--hel", "-h"])
+def test_help_has_a_usage_line(keet: Keet, option: str) -> None:
+    """The usage line is left out only where nobody reads it."""
+    out = keet("explain", option).out
+    assert out.startswith("usage: keet explain [-h]")
+    assert "REPORT [REPORT ...]" in out
+
+
+def test_options_stand_between_reports(keet: Keet) -> None:
+    """What the usage line is laid out for: arguments that are mixed with options."""
+    found = keet("explain", REPORT, "--no-sass", "--no-model", "--format", "json", OTHER)
+    assert found.code == 0
+    assert len(found.out.splitlines()) == 2
+
+
+def test_garbage_is_not_looked_for_at_the_exit() -> None:
+    """That takes a tenth of the time of a short command; while it runs, garbage is collected."""
+    done = subprocess.run(
+        [sys.executable, "-c", AT_EXIT, "show", REPORT], capture_output=True, text=True, check=True
+    )
+    frozen, enabled = done.stderr.split()[-2:]
+    assert int(frozen) > 10_000
+    assert enabled == "True"
