@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from evals.pages import Heading, Prose, Table, as_markdown
+from evals.pages import Heading, Part, Prose, Table, as_markdown
 from keet.analysis.parameters import MOST_PARAMETERS, PARAMETERS
 
 _INTRO = f"""\
@@ -17,7 +17,7 @@ documentation: a published figure. judgement: neither of them."""
 def page() -> str:
     rows = [("parameter", "value", "meaning", "source")]
     rows += [(name, f"{p.value:g}", p.meaning, p.source) for name, p in PARAMETERS.items()]
-    parts = [
+    parts: list[Part] = [
         Prose(_INTRO),
         Heading("Parameters"),
         Table(rows),

@@ -27,8 +27,6 @@ class Candidate(NamedTuple):
     """Looked up for candidates that are told."""
     basis: Basis = "measured"
     variant: str = ""
-    part: str = ""
-    """The part of the account that the cause takes its time from."""
     likelihood: float = 1.0
     """That it is true at all: below 1 for what is only suspected."""
 

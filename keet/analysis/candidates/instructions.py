@@ -41,7 +41,6 @@ def divergence(view: View, model: TimeModel) -> Iterator[Candidate]:
         (threads,),
         lambda: view.places_by("threads that idle", _idle_threads(view)),
         "assumed",
-        part="issuing",
     )
 
 
@@ -67,7 +66,6 @@ def special_functions(view: View, model: TimeModel) -> Iterator[Candidate]:
         (busy,),
         view.sampled_places,
         "assumed",
-        part="issuing",
     )
 
 
@@ -97,7 +95,6 @@ def overhead(view: View, model: TimeModel) -> Iterator[Candidate]:
         (shown, issue),
         lambda: view.column_places("executed instructions", "inst_executed"),
         "assumed",
-        part="issuing",
     )
 
 
@@ -143,7 +140,6 @@ def tensor_cores(view: View, model: TimeModel) -> Iterator[Candidate]:
         view.sampled_places,
         "assumed",
         variant="hopper" if view.capability == (9, 0) else "",  # wgmma is its own
-        part="issuing",
     )
 
 
@@ -169,7 +165,6 @@ def fetch(view: View, model: TimeModel) -> Iterator[Candidate]:
         Effect(waits=kept_waits(model, ("no_instruction",), _fetch_removed(view))),
         (stalled,),
         lambda: view.waiting_places("no_instructions", "no_instruction"),
-        part="fetch",
     )
 
 

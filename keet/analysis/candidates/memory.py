@@ -62,7 +62,6 @@ def uncoalesced(view: View, model: TimeModel) -> Iterator[Candidate]:
         (share, every, sectors, ideal),
         lambda: view.column_places("excess sectors", "src_l2_sectors_global_excess"),
         variant=variant,
-        part="waiting",
     )
 
 
@@ -148,7 +147,6 @@ def narrow(view: View, model: TimeModel) -> Iterator[Candidate]:
         (shown, widest, executed),
         lambda: view.column_places("global sectors", "src_l2_sectors_global"),
         "assumed",
-        part="issuing",
     )
 
 
@@ -201,7 +199,6 @@ def bank_conflicts(view: View, model: TimeModel) -> Iterator[Candidate]:
         ),
         (share, conflicts, fronts),
         lambda: view.column_places("excess wavefronts", "src_shared_wavefronts_excess"),
-        part="waiting",
     )
 
 
@@ -241,7 +238,6 @@ def shared_atomics(view: View, model: TimeModel) -> Iterator[Candidate]:
         (share, conflicts, fronts),
         lambda: view.column_places("excess wavefronts", "src_shared_wavefronts_excess"),
         variant="shared",
-        part="waiting",
     )
 
 
@@ -274,7 +270,6 @@ def hot_slice(view: View, model: TimeModel) -> Iterator[Candidate]:
         (hot.skew, hot.most, hot.usual),
         (lambda: atomic_places(view)) if hot.is_atomic else view.sampled_places,
         variant="global" if hot.is_atomic else "",
-        part="waiting",
     )
 
 
@@ -307,7 +302,6 @@ def local_memory(view: View, model: TimeModel) -> Iterator[Candidate]:
         (share, local, every),
         lambda: view.column_places("local sectors", "src_l2_sectors_local"),
         variant=variant,
-        part="waiting",
     )
 
 
@@ -347,7 +341,6 @@ def host_link(view: View, model: TimeModel) -> Iterator[Candidate]:
         Effect({HOST_LINK: 1 - removed}, kept_waits(model, MEMORY_WAITS, removed * load)),
         tuple(e for e in (rate, reached) if e is not None),
         view.sampled_places,
-        part="waiting",
     )
 
 
@@ -375,7 +368,6 @@ def replays(view: View, model: TimeModel) -> Iterator[Candidate]:
         (times, stage, asked),
         view.sampled_places,
         "assumed",
-        part="waiting",
     )
 
 

@@ -42,7 +42,6 @@ def launch_cost(view: View, model: TimeModel) -> Iterator[Candidate]:
         (duration,),
         view.launch_places,
         "assumed",
-        part="launch",
     )
 
 
@@ -107,7 +106,6 @@ def small_grid(view: View, model: TimeModel) -> Iterator[Candidate]:
         tuple(e for e in (shape.grid, sms, shape.waves) if e is not None),
         view.launch_places,
         "measured" if basis == "measured" else "assumed",
-        part="idle",
     )
 
 
@@ -132,7 +130,6 @@ def uneven(view: View, model: TimeModel) -> Iterator[Candidate]:
             Effect(longest_sm=tail),
             (shape.waves, even),
             view.launch_places,
-            part="idle",
         )
     rest = min(1.0, float(even.value) / expected / parameter("balanced"))
     yield Candidate(
@@ -142,7 +139,6 @@ def uneven(view: View, model: TimeModel) -> Iterator[Candidate]:
         Effect(longest_sm=max(rest, 1 / MOST)),
         (even, *((shape.waves,) if shape and shape.waves else ())),
         view.sampled_places,
-        part="idle",
     )
 
 
@@ -164,7 +160,6 @@ def _uneven_at_all(view: View, usual: Evidence | None) -> Iterator[Candidate]:
         (share, usual, elapsed),
         view.sampled_places,
         "assumed",
-        part="idle",
     )
 
 
@@ -217,7 +212,6 @@ def occupancy(view: View, model: TimeModel) -> Iterator[Candidate]:
         Effect(waits=_covered(model, times)),
         tuple(e for e in (possible, issue) if e is not None),
         lambda: _limit_places(view, limiter),
-        part="latency",
     )
 
 
@@ -266,7 +260,6 @@ def latency(view: View, model: TimeModel) -> Iterator[Candidate]:
         lambda: view.waiting_places("long_scoreboard", "short_scoreboard"),
         "assumed",
         variant="ampere" if view.capability >= (8, 0) else "",  # cp.async came with it
-        part="latency",
     )
 
 
@@ -294,7 +287,6 @@ def barriers(view: View, model: TimeModel) -> Iterator[Candidate]:
         (barrier,),
         view.barrier_places,
         "assumed",
-        part="barrier",
     )
 
 

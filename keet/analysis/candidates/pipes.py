@@ -48,7 +48,6 @@ def saturated(view: View, model: TimeModel) -> Iterator[Candidate]:
         lambda: _pipe_places(view, name),
         "assumed",
         variant="l1" if reloads else name,
-        part="issuing",
     )
 
 

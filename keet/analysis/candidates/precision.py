@@ -61,7 +61,6 @@ def double_precision(view: View, model: TimeModel) -> Iterator[Candidate]:
         tuple(e for e in (shown, busy, executed) if e is not None),
         view.sampled_places,
         "assumed",
-        part="issuing",
     )
 
 
@@ -94,7 +93,6 @@ def _double_work(view: View, model: TimeModel) -> Iterator[Candidate]:
         view.sampled_places,
         "assumed",
         variant="FP64",
-        part="issuing",
     )
 
 
@@ -110,7 +108,6 @@ def _by_pipe(view: View, model: TimeModel) -> Iterator[Candidate]:
         (busy,),
         view.sampled_places,
         "assumed",
-        part="issuing",
     )
 
 

@@ -56,7 +56,6 @@ def read_again(view: View, model: TimeModel) -> Iterator[Candidate]:
         (times, read, distinct),
         lambda: _repeated_places(view, repeats.rows),
         variant="passes" if repeats.has_passes else "",
-        part="waiting",
     )
 
 
@@ -156,7 +155,6 @@ def reread_from_l2(view: View, model: TimeModel) -> Iterator[Candidate]:
         lambda: view.column_places("global sectors", "src_l2_sectors_global"),
         "assumed",
         variant="l2",
-        part="waiting",
     )
 
 
@@ -201,7 +199,6 @@ def between_launches(
             lambda: view.column_places("global sectors", "src_l2_sectors_global"),
             "suspected",
             variant=each.kind,
-            part="waiting",
             likelihood=_SAME_INPUT if each.kind == "same_input" else _LIKELY[each.confidence],
         )
         return
