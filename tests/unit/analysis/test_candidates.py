@@ -97,7 +97,6 @@ def gains_of(name: str, *, reads_code: bool) -> dict[str, float]:
 def _check(candidate: Candidate, model: TimeModel) -> None:
     assert candidate.id in findings()
     assert candidate.text.endswith(".")
-    assert candidate.part
     grounding = check_grounding(candidate.text, candidate.evidence, launch=model.view.launch)
     assert grounding.holds, (candidate.text, grounding.stray)
     assert 1 <= gain_of(candidate, model) <= MOST
