@@ -25,7 +25,7 @@ from keet_tools.telling import Telling, one_page, quote, shorten
 
 _SIZE = 9
 _REASONS, _KERNELS, _ATTRIBUTIONS = 3, 6, 7
-_MOST = 20
+_MOST = 14
 _SAID = ("account.", "left.", "l2_slice_skew")
 """Begin the names of numbers that a verdict may say besides the shares of peak."""
 _MOVED = math.log(1.05)
