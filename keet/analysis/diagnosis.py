@@ -167,6 +167,8 @@ def _confidence(each: Ranked, worth: Sequence[Ranked], account: Account, view: V
     """By what the effect rests on, how much of the time is attributed, and the runner-up."""
     if view.is_debug_build:  # another build has other causes
         return "low"
+    if not view.ceilings.ranked:  # the gain rests on an assumed load
+        return "low"
     score = _BASIS[each.candidate.basis] * (1 - account.unknown / 100)
     if view.capability != FITTED_ON:
         score *= 0.9

@@ -99,7 +99,8 @@ def _pipe_places(view: View, unit: str) -> tuple[Place, ...]:
         for position in program.ran
         if program.code[position].opcode.startswith(_ON_PIPE[unit])
     }
-    return view.places_by(f"instructions of the {unit} pipe", costs) or view.sampled_places()
+    of = "loads and stores" if unit in ("L1", "LSU") else f"instructions of the {unit} pipe"
+    return view.places_by(of, costs) or view.sampled_places()
 
 
 def less_queueing(model: TimeModel, unit: str, sure: float = 1.0) -> dict[str, float]:
