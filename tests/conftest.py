@@ -98,12 +98,13 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 @pytest.fixture(scope="session")
 def profile_of() -> Callable[[str], Profile]:
-    """A report of tests/data/reports, read once a session."""
+    """A report of tests/data/reports, read once a session. Its path is relative: what is printed
+    of it must not be wrapped elsewhere in a checkout with a longer path."""
     read: dict[str, Profile] = {}
 
     def get(name: str) -> Profile:
         if name not in read:
-            read[name] = read_profile(REPORTS / name)
+            read[name] = read_profile((REPORTS / name).relative_to(TESTS.parent))
         return read[name]
 
     return get
