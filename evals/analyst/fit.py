@@ -4,9 +4,9 @@
 
 A coordinate search over the parameters that are marked `fit` and move forecasts. The score of a set
 of values is made of how clearly the cause of each case leads, how far its forecast is off, and how
-much look-alikes are promised. `--folds`: the same search without one part of the families at a
-time, scored on that part. Nothing is written: values go into keet/analysis/parameters.py by hand,
-rounded. Locked families are never read.
+much is promised to look-alikes and to variants that no measured one beats. `--folds`: the same
+search without one part of the families at a time, scored on that part. Nothing is written: values
+go into keet/analysis/parameters.py by hand, rounded. Locked families are never read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from keet.analysis import parameters
 from keet.analysis.diagnosis import Together, look_together, ranked_candidates
 from keet.analysis.time_model import TimeModel
 from keet.analysis.view import View
-from kernels_samples.casebook.cases import Case
+from kernels_samples.casebook.cases import GAINS, Case
 
 SEARCHED: dict[str, tuple[float, float]] = {
     "sharpness": (1.5, 3.0),
@@ -44,6 +44,7 @@ SEARCHED: dict[str, tuple[float, float]] = {
     "tensor_work": (0.04, 0.2),
     "reuse": (0.2, 1.0),
     "pipe_work": (0.35, 0.8),
+    "doubtful": (1.15, 1.6),
 }
 """Parameters that a search may move, and between which values."""
 _PROMISE = 1.15
@@ -52,11 +53,13 @@ _LEAD = 0.1
 
 
 class Prepared(NamedTuple):
-    """A case with its report read once."""
+    """One side of a case with its report read once."""
 
     case: Case
     view: View
     together: Together
+    is_good: bool
+    """Not the side before the fix: one that no measured variant beats."""
 
 
 class Score(NamedTuple):
@@ -66,42 +69,67 @@ class Score(NamedTuple):
     """Mean |log2(forecast / measured)|."""
     promised: float
     """Share of the look-alikes that get a finding with 1.15x or more."""
+    good: float
+    """The same of the variants that no measured one beats."""
     value: float
     """What the search maximises."""
 
 
 def prepare(cases: Sequence[Case]) -> list[Prepared]:
-    prepared = []
-    for case in cases:
-        profile = case.profile(case.spec.before)
-        view = View(case.launch(profile), reads_code=True)
-        prepared.append(Prepared(case, view, look_together(profile.launches, view.ledger)))
-    return prepared
+    good = {(each.family.name, side): each for each in cases for side in _unbeaten(each)}
+    return [_read(case, case.spec.before, is_good=False) for case in cases] + [
+        _read(case, side.rpartition("/")[2], is_good=True) for (_, side), case in good.items()
+    ]
+
+
+def _read(case: Case, variant: str, *, is_good: bool) -> Prepared:
+    profile = case.profile(variant)
+    view = View(case.launch(profile), reads_code=True)
+    return Prepared(case, view, look_together(profile.launches, view.ledger), is_good)
+
+
+def _unbeaten(case: Case) -> list[str]:
+    """Sides of the case's fix that no measured variant of the problem beats by a tenth."""
+    own = {f"{case.spec.problem}/{name}" for name in (case.spec.before, case.spec.after)}
+    times = {
+        side: measured.median_us
+        for side, measured in case.measured.sides.items()
+        if side.startswith(f"{case.spec.problem}/")
+    }
+    return [side for side in own if times[side] < GAINS * min(times.values())]
 
 
 def score(prepared: Sequence[Prepared]) -> Score:
-    leads, firsts, errors, promised, soft = [], [], [], [], []
+    leads, firsts, errors = [], [], []
+    promised: list[float] = []
+    good: list[float] = []
     for each in prepared:
         gains = _gains(each)
-        if each.case.spec.lookalike:
-            most = max(gains.values(), default=1.0)
-            promised.append(most >= _PROMISE)
-            soft.append(min(1.0, max(0.0, (most - 1.1) / 0.1)))
+        if each.is_good or each.case.spec.lookalike:
+            (good if each.is_good else promised).append(max(gains.values(), default=1.0))
             continue
         names = (each.case.spec.finding, *each.case.spec.accept)
         own = max((gain for name, gain in gains.items() if name in names), default=1.0)
         other = max((gain for name, gain in gains.items() if name not in names), default=1.0)
-        firsts.append(own > other and own >= parameters.parameter("worth"))
+        firsts.append(own > other)
         leads.append(1 / (1 + math.exp(-math.log(own / other) / _LEAD)))
         errors.append(abs(math.log2(gains.get(each.case.spec.finding, 1.0) / _measured(each.case))))
-    value = _mean(leads) - 0.5 * _mean(soft) - 0.6 * _mean([min(2.0, e) for e in errors])
-    return Score(_mean(firsts), _mean(errors), _mean(promised), value)
+    value = _mean(leads) - 0.6 * _mean([min(2.0, e) for e in errors])
+    value -= 0.25 * (_mean(_softly(promised)) + _mean(_softly(good)))
+    told = [_mean([gain >= _PROMISE for gain in gains]) for gains in (promised, good)]
+    return Score(_mean(firsts), _mean(errors), told[0], told[1], value)
+
+
+def _softly(gains: Sequence[float]) -> list[float]:
+    """From 0 for a promise of 1.1x to 1 for 1.2x, so that the search sees small steps."""
+    return [min(1.0, max(0.0, (gain - 1.1) / 0.1)) for gain in gains]
 
 
 def _gains(each: Prepared) -> dict[str, float]:
     model = TimeModel(each.view)
     ranked = ranked_candidates(each.view, model, each.together)
-    return {entry.candidate.id: entry.gain for entry in ranked}
+    worth = parameters.parameter("worth")
+    return {entry.candidate.id: entry.gain for entry in ranked if entry.possible >= worth}
 
 
 def _measured(case: Case) -> float:

@@ -87,6 +87,7 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@cache
 def _flat(code: str) -> str:
     """Its tokens, each in brackets of its own: neither spaces, line breaks nor comments matter."""
     tokens = _TOKEN.findall(without_comments(code))

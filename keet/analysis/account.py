@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.ceilings import HOST_LINK, spoken_unit
 from keet.analysis.parameters import parameter
@@ -19,6 +20,9 @@ from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.candidates.parallelism import GridShape
 
 _LEAST = 5e-4
 """Share of the time below which a part is added to its neighbour: it would print as 0.0 %."""
@@ -60,6 +64,12 @@ class Account(NamedTuple):
         """The innermost parts by their share, in per cent at least `least`."""
         leaves = [part for part in self.all() if not part.children and part.share.value >= least]
         return sorted(leaves, key=lambda part: -part.share.value)[:most]
+
+    @property
+    def unknown_while_active(self) -> float:
+        """The same of the time in which SMs have blocks, 0 to 1."""
+        outside = sum(float(p.share.value) for p in self.parts if p.id in ("launch", "idle"))
+        return min(1.0, self.unknown / (100 - outside)) if outside < 100 else 0.0
 
     @property
     def unknown(self) -> float:
@@ -147,8 +157,8 @@ _LATENCIES = {
         "shared",
         "waiting for the latency of shared memory and special functions",
     ),
-    "math_pipe_throttle": ("pipe", "gaps between uses of a pipe"),
-    "wait": ("fixed", "fixed latency of instructions before"),
+    "math_pipe_throttle": ("pipe", "latency of a pipe that is not busy"),
+    "wait": ("fixed", "fixed latency of the instruction before"),
     "gmma": ("tensor", "waiting for the latency of the tensor cores"),
     "warpgroup_arrive": ("tensor", "waiting for the latency of the tensor cores"),
     "imc_miss": ("constants", "constants that miss their cache"),
@@ -171,66 +181,58 @@ class _Builder:
         self.model = model
 
     def parts(self) -> list[_Draft]:
-        view = self.view
-        active, elapsed = view.get("sm_active_cycles"), view.get("elapsed_cycles")
+        active, elapsed = self.view.get("sm_active_cycles"), self.view.get("elapsed_cycles")
+        # An SM that gets no block is never active, whatever is measured or not.
+        share = min(self.model.balance.active, self.shape.spread if self.shape else 1.0)
         if active is None or elapsed is None or not elapsed.value:
-            return self._without_activity()
-        share = self.model.balance.active
-        return [*self._idle(active, elapsed), *self._active(share, (active, elapsed))]
-
-    def _without_activity(self) -> list[_Draft]:
-        """The report does not say when SMs were active: the grid and units tell something."""
-        few = self._few_blocks(1.0)
-        return [*few, *self._active(1.0 - sum(draft.share for draft in few), ())]
-
-    def _few_blocks(self, idle: float) -> list[_Draft]:
-        """SMs that get no block, where the grid is smaller than the GPU."""
-        from keet.analysis.candidates.parallelism import grid_shape
-
-        shape = grid_shape(self.view)
-        if shape is None or shape.spread >= 1:
-            return []
-        label = "SMs without a block: fewer blocks than SMs"
-        return [_Draft("idle", label, min(idle, 1 - shape.spread), (shape.grid,))]
+            return [self._idle(1 - share, ()), *self._active(share, ())]
+        measured = (active, elapsed)
+        longest, most = self.model.balance.longest, self.view.get("sm_active_cycles_max")
+        if longest is None or most is None:
+            return [self._idle(1 - share, measured), *self._active(share, measured)]
+        label = "launch and drain: no SM is active"
+        start = _Draft("launch", label, 1 - longest, (most, elapsed))
+        uneven = self._uneven(share, longest, (active, most, elapsed))
+        return [start, uneven, *self._active(share, measured)]
 
     # --- SMs without a block
 
-    def _idle(self, active: Evidence, elapsed: Evidence) -> list[_Draft]:
-        balance, most = self.model.balance, self.view.get("sm_active_cycles_max")
-        idle = 1 - balance.active
-        if balance.longest is None or most is None:
-            few = self._few_blocks(idle)
-            left = idle - sum(draft.share for draft in few)
-            label = "SMs idle: launch, tail or imbalance (the report does not tell them apart)"
-            name = "idle" if not few else "other_idle"
-            return [*few, _Draft(name, label, left, (active, elapsed))]
-        start = 1 - balance.longest
-        uneven = balance.longest - balance.active
-        return [
-            _Draft("launch", "launch and drain: no SM is active", start, (most, elapsed)),
-            _Draft(
-                "idle",
-                "SMs idle while others work",
-                uneven,
-                (active, most, elapsed),
-                list(self._uneven(uneven, (active, most))),
-            ),
-        ]
-
-    def _uneven(self, share: float, evidence: tuple[Evidence, ...]) -> Iterator[_Draft]:
+    @cached_property
+    def shape(self) -> GridShape | None:
         from keet.analysis.candidates.parallelism import grid_shape
 
-        shape = grid_shape(self.view)
+        return grid_shape(self.view)
+
+    def _idle(self, share: float, evidence: tuple[Evidence, ...]) -> _Draft:
+        """Where no SM's own activity is known: the grid tells which SMs get no block."""
+        rest = "launch, tail or imbalance (the report does not tell them apart)"
+        if self.shape is None or self.shape.spread >= 1:
+            return _Draft("idle", f"SMs idle: {rest}", share, evidence)
+        few = 1 - self.shape.spread
+        grid = self.shape.grid
+        children = [
+            _Draft("small_grid", "fewer blocks than SMs", few, (grid,)),
+            _Draft("other", rest, share - few, evidence),
+        ]
+        return _Draft("idle", "SMs idle", share, (*evidence, grid), children)
+
+    def _uneven(self, active: float, longest: float, evidence: tuple[Evidence, ...]) -> _Draft:
+        """By what the grid would give if all blocks took equally long; the rest is uneven work."""
+        shape, share = self.shape, max(0.0, longest - active)
         expected = shape.expected if shape else 1.0
-        even = self.model.balance.evenness
+        even = min(1.0, active / longest) if longest else 1.0
         by_shape = min(1.0, (1 - max(expected, even)) / (1 - even)) if even < 1 else 0.0
         few = shape is not None and shape.spread < 1
         name, label = (
             ("small_grid", "fewer blocks than SMs") if few else ("tail", "last wave of blocks")
         )
         grid = (shape.grid, shape.waves) if shape else ()
-        yield _Draft(name, label, by_shape * share, (*grid, *evidence))
-        yield _Draft("imbalance", "uneven work", (1 - by_shape) * share, evidence)
+        sources = evidence[:2]
+        children = [
+            _Draft(name, label, by_shape * share, (*grid, *sources)),
+            _Draft("imbalance", "uneven work", (1 - by_shape) * share, sources),
+        ]
+        return _Draft("idle", "SMs idle while others work", share, evidence, children)
 
     # --- SMs with blocks
 
@@ -301,7 +303,7 @@ class _Builder:
     # --- schedulers without an eligible warp
 
     def _waiting(self, whole: float, evidence: tuple[Evidence, ...]) -> _Draft:
-        label = "schedulers have no warp that could issue"
+        label = "schedulers have no eligible warp"
         if not self.view.stalls:
             children = list(self._pressed(whole))
             left = whole - sum(child.share for child in children)

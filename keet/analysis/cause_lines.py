@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
+from keet.analysis.sass.inlined import calling_line
 from keet.analysis.sass.machine_code import MachineCode
 from keet.analysis.sass.opcodes import Role
 from keet.analysis.sass.trips import uneven_exits
@@ -19,13 +21,35 @@ Amounts = Counter[Location | None]
 """By line; what has none is counted under `None`, so that shares are of the whole."""
 
 
-def producers(code: MachineCode) -> Amounts:
-    """Lines of the instructions whose results warps wait for, by samples of those waits."""
+class Ranking(NamedTuple):
+    of: str
+    """What the amounts are shares of."""
+    amounts: Amounts
+
+
+def producers(code: MachineCode) -> Ranking:
+    """Lines of the instructions whose results warps wait for, by samples of those waits.
+
+    Of data where warps wait for it more often than for the fixed latency of arithmetic; else of
+    that arithmetic.
+    """
+    data, results = _producers(code, _SCOREBOARDS, _DATA), _producers(code, ("wait",), None)
+    if data.total() >= results.total():
+        return Ranking("waits for data", data)
+    return Ranking("waits for results of arithmetic", results)
+
+
+_SCOREBOARDS = ("long_scoreboard", "short_scoreboard")
+
+
+def _producers(
+    code: MachineCode, reasons: tuple[str, ...], roles: tuple[Role, ...] | None
+) -> Amounts:
     found: Amounts = Counter()
     for wait in code.waits:
-        if wait.reason not in ("long_scoreboard", "short_scoreboard") or not wait.producers:
+        if wait.reason not in reasons or not wait.producers:
             continue
-        if code.program.code[wait.producers[0]].role in _DATA:
+        if roles is None or code.program.code[wait.producers[0]].role in roles:
             _count(found, code, wait.producers[0], wait.samples)
     return found
 
@@ -33,17 +57,17 @@ def producers(code: MachineCode) -> Amounts:
 _DATA = (Role.LOAD, Role.ATOMIC, Role.COPY)
 
 
-def conversions_to_double(code: MachineCode) -> Amounts:
+def conversions_to_double(code: MachineCode) -> Ranking:
     """Lines that turn floats into doubles, by executions."""
     found: Amounts = Counter()
     for position in code.program.ran:
         each = code.program.code[position]
         if each.opcode == "F2F" and each.modifiers[:2] == ("F64", "F32"):
             _count(found, code, position, code.program.counts[position])
-    return found
+    return Ranking("conversions to double", found)
 
 
-def uneven_loops(code: MachineCode) -> Amounts:
+def uneven_loops(code: MachineCode) -> Ranking:
     """Lines that end loops after different numbers of iterations, by what runs in those loops."""
     found: Amounts = Counter()
     flow = code.program.flow
@@ -57,38 +81,36 @@ def uneven_loops(code: MachineCode) -> Amounts:
         )
         for position in uneven_exits(code.program, loop):
             _count(found, code, position, spent)
-    return found
+    return Ranking("work in uneven loops", found)
 
 
-def code_size(code: MachineCode) -> Amounts:
+def code_size(code: MachineCode) -> Ranking:
     """Lines by the number of instructions that ran for them."""
     found: Amounts = Counter()
     for position in code.program.ran:
         _count(found, code, position, 1)
-    return found
+    return Ranking("code that ran", found)
 
 
-def address_work(code: MachineCode) -> Amounts:
+def address_work(code: MachineCode) -> Ranking:
     """Lines by executed instructions that compute addresses, conditions and conversions."""
     found: Amounts = Counter()
     for position in code.program.ran:
         if code.purposes[position].value in ("address", "control", "conversion"):
             _count(found, code, position, code.program.counts[position])
-    return found
+    return Ranking("work on addresses and conditions", found)
 
 
 def _count(found: Amounts, code: MachineCode, position: int, amount: int) -> None:
-    found[code.location(position)] += amount
+    found[calling_line(code, position)] += amount
 
 
-Ranking = tuple[str, Callable[[MachineCode], Amounts]]
-
-LEADING: Mapping[str, Ranking] = {
-    "latency_bound": ("waits for data", producers),
-    "fp64_promotion": ("conversions to double", conversions_to_double),
-    "load_imbalance": ("work in uneven loops", uneven_loops),
-    "instruction_fetch": ("code that ran", code_size),
-    "integer_overhead": ("work on addresses and conditions", address_work),
+LEADING: Mapping[str, Callable[[MachineCode], Ranking]] = {
+    "latency_bound": producers,
+    "fp64_promotion": conversions_to_double,
+    "load_imbalance": uneven_loops,
+    "instruction_fetch": code_size,
+    "integer_overhead": address_work,
 }
-"""By finding: what ranks its lines, and in which words. Other findings have counters of their own
-(excess sectors, conflicts), or happen where the samples are."""
+"""By finding: what ranks its lines. Other findings have counters of their own (excess sectors,
+conflicts), or happen where the samples are."""

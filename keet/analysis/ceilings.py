@@ -211,7 +211,7 @@ class Ceilings:
             self._by_name[name] = ceiling
 
     def _add_host_link(self) -> None:
-        used = uses_host_link(self._ledger.launch)
+        used = uses_host_link(self._ledger)
         if used:
             self._host = host_traffic(self._ledger)
             self._add(HOST_LINK, _host_ceiling(self._ledger, self._host))

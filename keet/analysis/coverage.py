@@ -123,7 +123,7 @@ def _source_coverage(launches: tuple[Launch, ...]) -> tuple[list[str], list[Gap]
     """Lines and texts of the source. Ranges and graphs have none to give, so they lack none."""
     kernels = [launch for launch in launches if launch.workload is Workload.KERNEL]
     without_lines = [launch for launch in kernels if not launch.has_lines]
-    without_text = [launch for launch in kernels if launch.has_lines and not launch.has_source_text]
+    without_text = [launch for launch in kernels if not launch.has_source_text]
     present, gaps = [], []
     if without_lines:
         gaps.append(
@@ -138,13 +138,13 @@ def _source_coverage(launches: tuple[Launch, ...]) -> tuple[list[str], list[Gap]
         )
     elif kernels:
         present.append("source lines")
-    if without_lines or without_text:
+    if without_text:
         gaps.append(
             Gap(
                 "source_text",
                 "source text",
                 "the code itself, beside its numbers",
-                _ids([*without_lines, *without_text]),
+                _ids(without_text),
                 ncu_flag="--import-source yes",
             )
         )
@@ -156,30 +156,52 @@ def _source_coverage(launches: tuple[Launch, ...]) -> tuple[list[str], list[Gap]
 def recapture_command(profile: Profile, gaps: Iterable[Gap]) -> str:
     """An ncu command for a report that lacks nothing, built on the recorded one if there is one.
 
-    Naming a section turns ncu's default set off: unless the recorded command named its own, what
-    the report already holds has to be asked for again.
+    The full set has every section that keet asks for. It takes the place of what the recorded
+    command chose to collect; sections of its user's own stay.
     """
     if (command := keet_command(profile)) is not None:
         return command
-    flags: dict[str, None] = {}
+    flags = ["--set full", *dict.fromkeys(gap.ncu_flag for gap in gaps if gap.ncu_flag)]
     recorded = ncu_arguments(profile)
-    if recorded is None or not re.search(_ASKS_FOR_SECTIONS, recorded):
-        flags.update((f"--section {c.section}", None) for c in capabilities().values())
-    for gap in gaps:
-        if gap.section:
-            flags[f"--section {gap.section}"] = None
-        if gap.ncu_flag:
-            flags[gap.ncu_flag] = None
     if recorded is None:
-        rest = f"-k {_kernel_filter(profile)} -o report ./your_program"
+        rest = [f"-k {_kernel_filter(profile)} -o report ./your_program"]
     else:
-        rest = re.sub(_OUTPUT, _under_another_name, re.sub(_SOURCE_IMPORT, "", recorded))
-    return " ".join(["ncu", *(flag for flag in flags if flag not in rest), rest])
+        options, program = _split_options(recorded)
+        kept = (_kept_option(option, replaced=flags) for option in options)
+        rest = [*kept, program]
+    return " ".join(["ncu", *flags, *(part for part in rest if part)])
+
+
+def _split_options(arguments: str) -> tuple[list[str], str]:
+    """Options of ncu, each with its value, and the program with its own."""
+    options: list[str] = []
+    words = list(re.finditer(_SHELL_WORD, arguments))
+    place = 0
+    while place < len(words) and words[place][0].startswith("-"):
+        word, behind = words[place][0], words[place + 1 : place + 2]
+        is_pair = "=" not in word and word not in _SWITCHES
+        last = place + (is_pair and any(not value[0].startswith("-") for value in behind))
+        options.append(arguments[words[place].start() : words[last].end()])
+        place = last + 1
+    return options, arguments[words[place].start() :] if place < len(words) else ""
+
+
+def _kept_option(option: str, replaced: Iterable[str]) -> str:
+    """The option in the new command; empty: what the new command collects replaces it."""
+    name, _, value = re.sub(r"[\s=]+", " ", option, count=1).partition(" ")
+    if name == "--metrics" or any(flag.startswith(f"{name} ") for flag in replaced):
+        return ""
+    if name == "--section" and value in {c.section for c in capabilities().values()}:
+        return ""
+    return re.sub(_OUTPUT, _under_another_name, option)
 
 
 # Compiled when they are searched for: a report that lacks nothing needs none of them.
-_ASKS_FOR_SECTIONS = r"(^|\s)--(set|section)[\s=]"
-_SOURCE_IMPORT = r"(?<!\S)--import-source(?:[\s=]+\S+)\s*"
+_SHELL_WORD = r"""(?:"[^"]*"|'[^']*'|[^\s"'])+|\S+"""
+_SWITCHES = frozenset(
+    ("-f", "--force-overwrite", "-q", "--quiet", "--nvtx", "--verbose", "--csv", "--open-in-ui")
+)
+"""Options of ncu without a value."""
 _OUTPUT = r"""(?<!\S)(?P<flag>(?:-o|--export)[\s=]+)(?P<name>"[^"]*"|'[^']*'|\S+)"""
 _NCU = r'(?s)^\s*(?:"[^"]*[\\/]ncu(?:\.exe)?"|\S*ncu(?:\.exe)?)\s+(?P<rest>.+)$'
 

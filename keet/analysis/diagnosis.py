@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account, account_of
 from keet.analysis.candidates import MAKERS, Candidate
+from keet.analysis.candidates.candidate import Basis
 from keet.analysis.candidates.reuse import between_launches
 from keet.analysis.findings import Confidence, Finding
-from keet.analysis.forecast import forecast, gain_of
+from keet.analysis.forecast import certainty, chance, expected_gain, forecast, possible_gain
 from keet.analysis.ledger import Book
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import WHOLE_SM, Effect, TimeModel
@@ -31,7 +32,10 @@ class Ranked(NamedTuple):
     """A candidate with the time that it would save."""
 
     candidate: Candidate
+    possible: float
+    """Times faster if the cause is there."""
     gain: float
+    """Times faster as expected: less where it may not be there."""
 
 
 class Diagnosis(NamedTuple):
@@ -65,16 +69,28 @@ def diagnose(
     ranked = ranked_candidates(view, model, together)
     measured = frozenset(e.metric for e in view.ledger if not e.derived_from and not e.line)
     account = account_of(view, model)
-    worth = [each for each in ranked if each.gain >= parameter("worth")]
+    worth = [each for each in ranked if _is_worth(each)]
     findings = tuple(
-        _finding(each, view, _confidence(each, worth, account, view)) for each in worth[:MOST]
+        _finding(each, model, _sureness(each, worth, account, view)) for each in worth[:MOST]
     )
     rest = [each for each in ranked if each not in worth]
     rest.sort(key=lambda each: not _wastes_the_busiest(each, model))
-    minor = tuple(map(_outline, rest))
+    minor = tuple(_outline(each, model, _sureness(each, worth, account, view)) for each in rest)
     wasteful = any(_wastes_the_busiest(each, model) for each in ranked)
-    healthy = None if findings or wasteful else _roofline(model)
+    gains = any(each.gain >= _NOTABLE and each.candidate.basis != "suspected" for each in worth)
+    is_far = bool(worth) and model.pressure < _NEAR
+    healthy = None if gains or wasteful or is_far else _roofline(model)
     return Diagnosis(view, model, account, findings, minor, healthy, measured)
+
+
+_NOTABLE, _NEAR = 1.05, 0.8
+"""A roofline goes before causes that are expected to gain less than the first, if the busiest unit
+has at least the second for a load. Judgement."""
+
+
+def _is_worth(each: Ranked) -> bool:
+    """By what it could gain: a cause that is there is told, also where removing it rarely pays."""
+    return each.possible >= parameter("worth")
 
 
 class Together(NamedTuple):
@@ -96,19 +112,20 @@ def ranked_candidates(view: View, model: TimeModel, together: Together | None) -
     best: dict[str, Ranked] = {}
     made = [candidate for maker in MAKERS for candidate in maker(view, model)]
     if together is not None:
-        made += between_launches(view, model, *together)
+        made += between_launches(view, *together)
     for candidate in made:
-        each = Ranked(candidate, gain_of(candidate, model))
+        possible = possible_gain(candidate, model)
+        each = Ranked(candidate, possible, expected_gain(candidate, possible))
         known = best.get(candidate.id)
-        if _matters(each, model) and (known is None or _expected(each) > _expected(known)):
+        if _matters(each, model) and (known is None or each.gain > known.gain):
             best[candidate.id] = each
-    ranked = sorted(best.values(), key=_expected, reverse=True)
+    ranked = sorted(best.values(), key=lambda each: each.gain, reverse=True)
     return [each for each in ranked if not _is_explained(each, ranked, model)]
 
 
 def _matters(each: Ranked, model: TimeModel) -> bool:
     """It saves time, or it is measured waste of the busiest unit while another is as busy."""
-    return each.gain > 1 or _wastes_the_busiest(each, model)
+    return each.possible > 1 or _wastes_the_busiest(each, model)
 
 
 def _wastes_the_busiest(each: Ranked, model: TimeModel) -> bool:
@@ -119,63 +136,61 @@ def _wastes_the_busiest(each: Ranked, model: TimeModel) -> bool:
     return effect.units.get(model.busiest or "", 1.0) <= 0.8
 
 
-def _expected(each: Ranked) -> float:
-    """Time saved, in logarithms, times the likelihood that the cause is there."""
-    return math.log(each.gain) * each.candidate.likelihood
-
-
 def _is_explained(each: Ranked, ranked: Sequence[Ranked], model: TimeModel) -> bool:
     """A saturated unit is no cause of its own where a finer one relieves the same unit."""
-    if each.candidate.id != "pipe_saturated" or each.gain <= 1 or model.busiest is None:
+    if each.candidate.id != "pipe_saturated" or each.possible <= 1 or model.busiest is None:
         return False
     return any(
         isinstance(other.candidate.effect, Effect)
         and other.candidate.effect.units.get(model.busiest, 1.0) < 1
-        and math.log(other.gain) >= 0.7 * math.log(each.gain)
+        and math.log(other.possible) >= 0.7 * math.log(each.possible)
         for other in ranked
         if other is not each
     )
 
 
-def _finding(each: Ranked, view: View, confidence: Confidence) -> Finding:
+class _Sureness(NamedTuple):
+    confidence: Confidence
+    certainty: float
+    """Of the gain; see `forecast`."""
+
+
+def _finding(each: Ranked, model: TimeModel, sure: _Sureness) -> Finding:
     from keet.analysis.advice import advice_for
 
-    candidate = each.candidate
+    candidate, view = each.candidate, model.view
     places = view.led_places(candidate.id, candidate.places())
     here = view.here(candidate.id, places)
-    finding = replace(_outline(each, confidence), places=places, here=here)
+    finding = replace(_outline(each, model, sure), places=places, here=here)
     return replace(finding, advice=advice_for(finding, view))
 
 
-def _outline(each: Ranked, confidence: Confidence = "low") -> Finding:
+def _outline(each: Ranked, model: TimeModel, sure: _Sureness) -> Finding:
     """Without places and advice, which nobody reads of what is not worth a change."""
     candidate = each.candidate
     return Finding(
         candidate.id,
-        confidence,
+        sure.confidence,
         candidate.text,
-        forecast(each.gain),
+        forecast(candidate, model, each.possible, sure.certainty),
         candidate.evidence,
         variant=candidate.variant,
     )
 
 
-_BASIS = {"measured": 1.0, "assumed": 0.8, "suspected": 0.4}
-
-
-def _confidence(each: Ranked, worth: Sequence[Ranked], account: Account, view: View) -> Confidence:
+def _sureness(each: Ranked, worth: Sequence[Ranked], account: Account, view: View) -> _Sureness:
     """By what the effect rests on, how much of the time is attributed, and the runner-up."""
-    if view.is_debug_build:  # another build has other causes
-        return "low"
-    if not view.ceilings.ranked:  # the gain rests on an assumed load
-        return "low"
-    score = _BASIS[each.candidate.basis] * (1 - account.unknown / 100)
-    if view.capability != FITTED_ON:
-        score *= 0.9
-    rivals = [other.gain for other in worth if other is not each]
-    lead = math.log(each.gain) / math.log(max(rivals)) if rivals else 2.0
-    score *= min(1.0, 0.6 + 0.3 * lead)
-    return "high" if score >= 0.75 else "medium" if score >= 0.45 else "low"
+    # Another build has other causes; without a unit, the gain rests on an assumed load.
+    is_weak = view.is_debug_build or not view.ceilings.ranked
+    basis: Basis = "suspected" if is_weak else each.candidate.basis
+    is_familiar = view.capability == FITTED_ON
+    sure = certainty(basis, account.unknown_while_active, is_familiar=is_familiar)
+    if is_weak or not _is_worth(each):
+        return _Sureness("low", sure)
+    rivals = [other.possible for other in worth if other is not each]
+    lead = math.log(each.possible) / math.log(max(rivals)) if rivals else 2.0
+    score = sure * min(1.0, 0.6 + 0.3 * lead) * chance(each.candidate, each.possible)
+    return _Sureness("high" if score >= 0.75 else "medium" if score >= 0.45 else "low", sure)
 
 
 _MATH = ("FMA", "tensor", "FP16", "FP64", "ALU", "XU", "issue", WHOLE_SM)

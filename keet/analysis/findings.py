@@ -86,9 +86,22 @@ class Finding:
         return findings()[self.id].remedy_named(self.variant).replace("{here}", self.here)
 
     @property
+    def label(self) -> str:
+        """What people call it."""
+        return BETWEEN_LAUNCHES.get(self.variant) or findings()[self.id].label
+
+    @property
     def title(self) -> str:
-        label = findings()[self.id].label
-        return label[:1].upper() + label[1:]
+        return self.label[:1].upper() + self.label[1:]
+
+
+BETWEEN_LAUNCHES = {
+    "hand_over": "redundant traffic between kernels",
+    "repeated_passes": "redundant traffic of repeated passes",
+    "same_input": "redundant reads of a shared input",
+}
+"""Variants of redundant traffic that no line of a single kernel is the place of: each launch may
+touch every byte once."""
 
 
 class Skipped(NamedTuple):

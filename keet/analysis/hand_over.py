@@ -60,11 +60,20 @@ def find_links(launches: Sequence[Traffic]) -> list[Link]:
 
 
 def _first_reader(writer: Traffic, later: Sequence[Traffic], long_us: float) -> Link | None:
-    if (writer.written or 0) < _LEAST_BYTES:
+    if (writer.written or 0) < _LEAST_BYTES or _generates(writer):
         return None
     candidates = [(reader, 1) for reader in later] + [(reader, 2) for reader in later[:1]]
     found = (_link(writer, reader, inputs, long_us) for reader, inputs in candidates)
     return next((link for link in found if link), None)
+
+
+_GENERATES = 0.005
+"""Bytes read over bytes written, up to which a kernel makes data: random test input, or a fill. One
+that copies each value many times, as im2col does, reads a few per cent."""
+
+
+def _generates(writer: Traffic) -> bool:
+    return writer.read is not None and writer.read <= _GENERATES * (writer.written or 0.0)
 
 
 def _link(writer: Traffic, reader: Traffic, inputs: int, long_us: float) -> Link | None:

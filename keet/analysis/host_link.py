@@ -1,7 +1,9 @@
 """What the SMs moved over the link to the host's memory, and the most that the link can move.
 
-Only L2 counters of accesses by SMs are used. The counters of PCIe itself see the whole chip: about
-40 kB of the profiler's own writes are in every launch, which is 10 GB/s in one of 4 us.
+Counters of PCIe itself are not used, because they see the whole chip: about 40 kB of the profiler's
+own writes are in every launch, which is 10 GB/s in one of 4 us. Where L2 counts the accesses of SMs
+by where their data is, those are used. Small sets have only where L2's misses are filled from, by
+any unit: these fills count where they are clearly more than what other units cause.
 """
 
 from __future__ import annotations
@@ -11,12 +13,18 @@ from typing import NamedTuple
 from keet.analysis.ledger import Ledger
 from keet.analysis.rates import SECTOR, Peak, first, measured, per_second
 from keet.evidence import Evidence
-from keet.profile import Launch
 from keet.units import Quantity
 
 _READ = "l2_sysmem_read_misses"
 _WRITTEN = ("l2_sysmem_write_sectors", "l2_sysmem_write_misses")
 _ALL = "l2_sysmem_misses"
+_FILLS, _OWN_FILLS = "sol_l2_fill_sysmem_pct", "l2_fill_device_pct"
+_L2_CYCLES = "l2_elapsed_cycles_total"
+"""A slice of L2 fills at most one sector per cycle: on an H200, this gives as many sectors as the
+count of misses."""
+_OTHERS_SHARE, _OTHERS_BYTES = 0.003, 40e3
+"""Of the link's peak, and bytes per launch: below either, fills may be those of other units. In
+reports in which SMs have no misses in host memory, fills reach 0.001 of the peak."""
 
 _PCIE = {
     "6.0": "3.0",
@@ -48,32 +56,68 @@ class HostTraffic(NamedTuple):
     """Of one direction; None: neither the report nor documentation knows it."""
 
 
-def uses_host_link(launch: Launch) -> bool | None:
+def uses_host_link(ledger: Ledger) -> bool | None:
     """Whether SMs accessed the host's memory over a link; None: not measured.
 
     A GPU that shares its memory with the host has no such link.
     """
-    integrated = launch.get("device_integrated")
+    integrated = ledger.launch.get("device_integrated")
     if integrated is not None and integrated.value:
         return None
-    found = [launch.get(metric_id) for metric_id in (_READ, *_WRITTEN, _ALL)]
+    found = [ledger.launch.get(metric_id) for metric_id in (_READ, *_WRITTEN, _ALL)]
     known = [float(quantity.value) for quantity in found if quantity is not None]
-    return any(value > 0 for value in known) if known else None
+    if known:
+        return any(value > 0 for value in known)
+    return True if _fills_from_host(ledger) else None  # writes are not in that counter
+
+
+def _fills_from_host(ledger: Ledger) -> bool:
+    """Whether L2 fetched more from host memory than other units do."""
+    share, cycles, duration = map(ledger.launch.get, (_FILLS, _L2_CYCLES, "duration"))
+    if share is None or cycles is None or duration is None:
+        return False
+    moved = float(share.value) / 100 * float(cycles.value) * SECTOR
+    seconds = float(duration.value) * 1e-9
+    if not (moved >= _OTHERS_BYTES and seconds > 0):  # NaN is no traffic
+        return False
+    peak = _peak(ledger)
+    return peak is not None and moved / seconds >= _OTHERS_SHARE * float(peak.rate.value)
 
 
 def host_traffic(ledger: Ledger) -> HostTraffic:
     """For a launch that uses the link."""
     read, written = measured(ledger, _READ), first(ledger, *_WRITTEN)
-    is_split = read is not None
-    if read is None:
-        read, written = measured(ledger, _ALL), None
-    label = "read from host memory" if is_split else "read from and written to host memory"
+    together = measured(ledger, _ALL) if read is None else None
+    if together is not None:
+        read, written = together, None
+    label = "read from host memory"
+    if together is not None:
+        label = "read from and written to host memory"
     return HostTraffic(
-        _rate(ledger, "host_link.read", label, read),
+        _rate(ledger, "host_link.read", label, _filled(ledger) if read is None else read),
         _rate(ledger, "host_link.written", "written to host memory", written),
-        is_split,
+        together is None,
         _peak(ledger),
     )
+
+
+def _filled(ledger: Ledger) -> Evidence | None:
+    """Sectors that L2 fetched from host memory. What is written there is not in this counter."""
+    share, cycles = measured(ledger, _FILLS), measured(ledger, _L2_CYCLES)
+    if share is None or cycles is None:
+        return None
+    sectors = Quantity(round(share.value / 100 * cycles.value), "sector")
+    label = "sectors that L2 fetched from host memory"
+    return ledger.derived("host_link.filled", sectors, label, share, cycles)
+
+
+def from_host(ledger: Ledger) -> Evidence | None:
+    """Of the sectors that L2 fetches, those from host memory, in per cent."""
+    host, own = measured(ledger, _FILLS), measured(ledger, _OWN_FILLS)
+    if host is None or own is None or host.value + own.value <= 0:
+        return None
+    share = Quantity(100 * host.value / (host.value + own.value), "%")
+    return ledger.derived("host_link.fills", share, "of L2's fills are from host memory", host, own)
 
 
 def _rate(ledger: Ledger, name: str, label: str, sectors: Evidence | None) -> Evidence | None:

@@ -97,16 +97,16 @@ class Traffic:
     @property
     def writes_us(self) -> float | None:
         """Time that would be saved without the stores. Dirty lines that are still in L2 when the
-        launch ends are written to DRAM later: what the stores send counts, too."""
-        read, written = self.dram_read, max(self.dram_written or 0.0, self.written or 0.0)
-        if self.dram_us is None or read is None or not written:
+        launch ends are written to DRAM later, and cost this launch no DRAM time."""
+        read, written = self.dram_read, self.dram_written
+        if self.dram_us is None or read is None or written is None or not read + written:
             return None
         return self.dram_us * written / (read + written)
 
     @property
     def reads_us(self) -> float | None:
         """Time that would be saved without the loads."""
-        read, written = self.dram_read, max(self.dram_written or 0.0, self.written or 0.0)
+        read, written = self.dram_read, self.dram_written or 0.0
         if self.dram_us is None or not read:
             return None
         return self.dram_us * read / (read + written)

@@ -21,10 +21,11 @@ class Parameter(NamedTuple):
 PARAMETERS: dict[str, Parameter] = {
     # --- the time model
     "sharpness": Parameter(
-        2.2, "p of time = (busiest unit ^ p + exposed waiting ^ p) ^ (1/p)", "fit"
+        2.3, "p of time = (busiest unit ^ p + exposed waiting ^ p) ^ (1/p)", "fit"
     ),
-    "attainable_dram": Parameter(0.92, "share of DRAM's peak that good kernels reach", "fit"),
-    "attainable_other": Parameter(0.93, "the same for L2 and every unit not named here", "fit"),
+    "attainable_other": Parameter(
+        0.93, "share of the peak that good kernels reach of DRAM, L2 and other units", "fit"
+    ),
     "attainable_l1": Parameter(0.97, "the same for L1, shared memory and the XU pipe", "fit"),
     "attainable_issue": Parameter(0.87, "the same for the issue slots", "fit"),
     "attainable_math": Parameter(0.85, "the same for the FMA and ALU pipes", "fit"),
@@ -65,7 +66,7 @@ PARAMETERS: dict[str, Parameter] = {
         5.0, "times as many warps that a fix of the limiter gives at the most", "fit"
     ),
     "coalesced_waits": Parameter(
-        1.1, "part of the waiting for excess sectors that goes with them", "fit"
+        1.3, "part of the waiting for excess sectors that goes with them", "fit"
     ),
     "gathered": Parameter(
         0.9, "exponent: how much of a gather's excess sectors a better order removes", "fit"
@@ -95,7 +96,7 @@ PARAMETERS: dict[str, Parameter] = {
     "replayed": Parameter(
         2.0, "L1 busy over LSU busy that well formed accesses have at the most", "judgement"
     ),
-    "reuse": Parameter(0.8, "exponent: how much of the L2 reads beyond DRAM's can be saved", "fit"),
+    "reuse": Parameter(0.5, "exponent: how much of the L2 reads beyond DRAM's can be saved", "fit"),
     "pipe_work": Parameter(
         0.6, "work of a saturated pipe that is left after reuse in registers", "fit"
     ),
@@ -112,6 +113,9 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "passes_on": Parameter(
         0.5, "load of DRAM from which a busy L2 is taken to pass on its bytes", "judgement"
+    ),
+    "doubtful": Parameter(
+        1.35, "gain at which every second cause that is assumed is not there", "fit"
     ),
     "worth": Parameter(1.1, "a gain below it is within what launches differ by", "judgement"),
     # --- ranges (see forecast.py)

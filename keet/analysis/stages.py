@@ -47,7 +47,24 @@ def measured_stage(ledger: Ledger, unit_id: str) -> Stage | None:
         if found is not None and math.isfinite(found.value):
             busy = found if unit.basis == "elapsed" else _over_elapsed(ledger, unit, found)
             return Stage(unit_id, unit.label, busy) if busy else None
-    return None
+    return _issue_slots(ledger, unit) if unit_id == "issue_slots" else None
+
+
+SCHEDULERS = 4
+"""Per SM, each of which issues at most one instruction per cycle: all GPUs since Volta."""
+
+
+def _issue_slots(ledger: Ledger, unit: HardwareUnit) -> Stage | None:
+    """From the instructions per cycle, which some sets have alone."""
+    generation = (ledger.launch.device.compute_capability or "").partition(".")[0]
+    if not generation.isdecimal() or int(generation) < 7:
+        return None
+    rate = ledger.measured("ipc_executed_elapsed")
+    if rate is None:
+        return None
+    share = Quantity(100 * float(rate.value) / SCHEDULERS, "%")
+    busy = ledger.derived("issue_slots_used", share, f"{unit.label} busy", rate)
+    return Stage("issue_slots", unit.label, busy)
 
 
 def measured_stages(ledger: Ledger, unit_ids: Iterable[str]) -> tuple[Stage, ...]:

@@ -22,6 +22,7 @@ from keet.analysis.ceilings import HOST_LINK
 from keet.analysis.parameters import parameter
 from keet.analysis.view import View
 from keet.evidence import Evidence
+from keet.profile import Workload
 
 HOT_LINE = "hot L2 slice"
 WHOLE_SM = "SM"
@@ -29,7 +30,6 @@ DEVICE_WIDE = frozenset(("DRAM", "L2", "NVLink", HOST_LINK, HOT_LINE))
 """Units that all SMs share: spreading the work over more SMs does not relieve them."""
 
 _ATTAINABLE = {
-    "DRAM": "attainable_dram",
     "L1": "attainable_l1",
     "XU": "attainable_l1",
     "issue": "attainable_issue",
@@ -128,7 +128,15 @@ class TimeModel:
         """Share of each warp state in all waiting; typical shares where none were measured."""
         states = {r: s for r, s in self.view.stalls.items() if r not in _READY and s > 0}
         total = sum(states.values())
-        return {r: s / total for r, s in states.items()} if total else _TYPICAL_WAITS
+        return {r: s / total for r, s in states.items()} if total else self._assumed_waits()
+
+    def _assumed_waits(self) -> Mapping[str, float]:
+        """Without warp states: for memory as far as the units behind L1 are busy, else within."""
+        behind = max(self.loads.get(unit, 0.0) for unit in DEVICE_WIDE)
+        within = max(self.loads.get(unit, 0.0) for unit in ("L1", "LSU"))
+        lead = max(0.0, within - behind) / (within + behind) if within else 0.0
+        moved = {"long_scoreboard": -0.4, "short_scoreboard": 0.1, "mio_throttle": 0.3}
+        return {s: share + lead * moved.get(s, 0.0) for s, share in _TYPICAL_WAITS.items()}
 
     def waiting_for(self, *states: str) -> float:
         return sum(self.waiting.get(state, 0.0) for state in states)
@@ -161,6 +169,10 @@ class TimeModel:
         """Times faster; at least 1: nobody keeps a fix that costs time."""
         return max(1.0, 1 / self.time(effect))
 
+    def most(self, effect: Effect) -> float:
+        """The same, if warps waited for nothing any more: units still have their work."""
+        return self.gain(effect._replace(every_wait=0.0))
+
 
 def _factor(kept: float) -> float:
     """Counters of several passes can make a factor a little less than 0; NaN promises nothing."""
@@ -180,7 +192,27 @@ def _balance(view: View) -> Balance:
     if not elapsed or active is None:
         return Balance(1.0, None)
     share = min(1.0, max(0.0, active / elapsed))
-    return Balance(share, min(1.0, max(longest / elapsed, share)) if longest else None)
+    if not longest:
+        return Balance(share, _longest_by_shape(view, share))
+    most = min(1.0, max(longest / elapsed, share))
+    # Counters of different passes differ by some per cent: that is no launch of a millisecond.
+    duration = view.value("duration") or 0.0
+    is_long = view.launch.workload is Workload.KERNEL and duration > _LONGEST_START
+    at_least = 1 - _LONGEST_START / duration if is_long else 0.0
+    scale = max(1.0, at_least / most) if most else 1.0
+    return Balance(share * scale, most * scale)
+
+
+_LONGEST_START = 10_000.0
+"""Nanoseconds: starting and draining a grid takes no longer. Judgement; 2000 to 6000 were seen."""
+
+
+def _longest_by_shape(view: View, share: float) -> float | None:
+    """With at most one block per SM, those that get one are active about equally long."""
+    grid, sms = view.value("grid_size"), view.launch.device.sm_count
+    if not grid or not sms or grid > sms or view.launch.workload is not Workload.KERNEL:
+        return None
+    return min(1.0, share * sms / grid)
 
 
 class HotLine(NamedTuple):
@@ -191,44 +223,91 @@ class HotLine(NamedTuple):
     most: Evidence
     usual: Evidence
     is_atomic: bool
+    is_in_host: bool = False
+    """The line lies in host memory, so that it is fetched again and again; see `_host_line`."""
 
 
 def _hot_line(view: View) -> HotLine | None:
+    found = [line for line in (_by_sectors(view), _host_line(view)) if line is not None]
+    return max(found, key=lambda line: line.load, default=None)
+
+
+def _by_sectors(view: View) -> HotLine | None:
+    """By the sectors that the busiest slice looks up."""
     most, usual = view.get("l2_slice_sectors_max"), view.get("l2_slice_sectors_avg")
     cycles = _l2_cycles(view)
     if most is None or usual is None or not cycles:
         most, usual, cycles = _slice_shares(view)
     if most is None or usual is None or not usual.value or not cycles:
         return None
-    skew = float(most.value) / float(usual.value)
-    sure = min(1.0, max(0.0, (skew - _SKEW_FROM) / (_SKEW_TO - _SKEW_FROM)))
+    sure = _is_skewed(most, usual)
     if not sure:
         return None
-    extra = float(most.value) - float(usual.value)
-    atomic = _is_atomic(view, extra)
+    rate = (float(most.value) - float(usual.value)) / cycles
+    atomic = _is_atomic(view, rate)
     # An atomic looks up its sector twice: to read and to write it.
-    rate = parameter("hot_line_rate") * (2 if atomic else 1)
+    best = parameter("hot_line_rate") * (2 if atomic else 1)
     shown = view.ratio("l2_slice_skew", "busiest L2 slice over the average", most, usual)
-    return HotLine(min(1.0, extra / cycles / rate) * sure, shown, most, usual, atomic)
+    return HotLine(min(1.0, rate / best) * sure, shown, most, usual, atomic)
 
 
-_SLICE_SECTORS = 3.0
-"""Sectors per cycle that are 100 % of a slice: what counts and shares of the H200 give."""
+def _is_skewed(most: Evidence, usual: Evidence) -> float:
+    """0 to 1: how sure it is that one line, and not uneven spreading, is meant."""
+    skew = float(most.value) / float(usual.value) if usual.value > 0 else 0.0
+    return min(1.0, max(0.0, (skew - _SKEW_FROM) / (_SKEW_TO - _SKEW_FROM)))
+
+
+_HOST_FILLS = "lts__d_sectors_fill_sysmem.{}.pct_of_peak_sustained_elapsed"
+_ATOMICS = "lts__d_atomic_input_cycles_active.{}.pct_of_peak_sustained_elapsed"
+_SLICE_SHARE = "lts__t_sectors.{}.pct_of_peak_sustained_elapsed"
+_OF = ("max", "avg")
+
+
+def _host_line(view: View) -> HotLine | None:
+    """One line in host memory: a slice of L2 waits for it again for each request.
+
+    Such a slice is active nearly all the time with few sectors, while the others are idle.
+    """
+    if view.ceilings.get(HOST_LINK) is None:
+        return None
+    fills = [view.ledger.named(_HOST_FILLS.format(of), "fills from host memory") for of in _OF]
+    most, usual = view.get("l2_active_cycles_max"), view.get("l2_active_cycles")
+    elapsed, (highest, average) = _l2_cycles(view), fills
+    if highest is None or average is None or most is None or usual is None or not elapsed:
+        return None
+    sure = min(_is_skewed(highest, average), _is_skewed(most, usual))
+    if not sure:
+        return None
+    load = (float(most.value) - float(usual.value)) / elapsed
+    shown = view.ratio("l2_slice_activity", "busiest L2 slice over the average", most, usual)
+    atomic = _is_atomic(view, (float(highest.value) - float(average.value)) / 100)
+    return HotLine(min(1.0, max(0.0, load)) * sure, shown, most, usual, atomic, is_in_host=True)
+
+
+_SLICE_SECTORS = {"7.5": 1.0, "8.6": 1.0, "8.9": 2.0, "9.0": 3.0}
+"""Sectors per cycle that are 100 % of a slice, by compute capability: what reports with both counts
+and shares give."""
 
 
 def _slice_shares(view: View) -> tuple[Evidence | None, Evidence | None, float]:
     """The same from shares of peak, which small sets have. As sectors in 100 cycles."""
-    name = "lts__t_sectors.{}.pct_of_peak_sustained_elapsed"
-    most = view.ledger.named(name.format("max"), "busiest L2 slice")
-    usual = view.ledger.named(name.format("avg"), "average L2 slice")
-    return most, usual, 100.0 / _SLICE_SECTORS
+    labels = ("busiest L2 slice", "average L2 slice")
+    found = (view.ledger.named(_SLICE_SHARE.format(of), label) for of, label in zip(_OF, labels))
+    most, usual = found
+    peak = _SLICE_SECTORS.get(view.launch.device.compute_capability or "", 1.0)
+    return most, usual, 100.0 / peak
 
 
-def _is_atomic(view: View, extra: float) -> bool:
-    """Whether the requests for a hot line are atomics or reductions."""
+def _is_atomic(view: View, rate: float) -> bool:
+    """Whether the requests for a hot line, `rate` per L2 cycle, are atomics or reductions."""
     counted = [view.value(i) for i in ("l2_all_atomic_sectors", "l2_all_reduction_sectors")]
-    if any(value is not None for value in counted):
-        return sum(value or 0.0 for value in counted) >= 0.5 * extra
+    cycles = _l2_cycles(view)
+    if cycles and any(value is not None for value in counted):
+        return sum(value or 0.0 for value in counted) >= 0.5 * rate * cycles
+    units = [view.ledger.named(_ATOMICS.format(of), "atomics of an L2 slice") for of in _OF]
+    if units[0] is not None and units[1] is not None:
+        # Half of the requests, and each looks up its sector twice.
+        return (float(units[0].value) - float(units[1].value)) / 100 >= 0.25 * rate
     # RED instructions carry the memory type of loads: the opcode tells.
     executed = view.executed("RED", "ATOM") - view.executed("ATOMS", "REDUX")
     return executed > 0 or bool(view.value("global_reduction_inst"))
@@ -236,6 +315,9 @@ def _is_atomic(view: View, extra: float) -> bool:
 
 def _l2_cycles(view: View) -> float | None:
     """Elapsed cycles of one slice."""
+    elapsed = view.ledger.named("lts__cycles_elapsed.max", "elapsed cycles of L2")
+    if elapsed is not None and elapsed.value > 0:
+        return float(elapsed.value)
     total, slices = view.value("l2_elapsed_cycles_total"), view.value("device_l2_slices")
     if total and slices:
         return total / slices

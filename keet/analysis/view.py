@@ -124,6 +124,10 @@ class View:
         total = sum(float(state.value) for state in self._states.values())
         return {reason: float(s.value) / total for reason, s in self._states.items()}
 
+    def cycles_between(self, *left_out: str) -> float:
+        """Cycles from one instruction of a warp to its next, without those in some states."""
+        return sum(float(s.value) for state, s in self._states.items() if state not in left_out)
+
     def stall(self, reason: str) -> Evidence | None:
         """A reason's share, as evidence."""
         if reason not in self.stalls:
@@ -150,11 +154,20 @@ class View:
         unknown = [address for address in known if address not in self._located]
         if unknown:  # findings share instructions: each is looked for once
             found = self.launch.locate(unknown)
-            self._located.update(zip(unknown, map(found.get, unknown)))
+            self._located.update((each, self._called_at(each, found.get(each))) for each in unknown)
         amounts: Amounts = Counter()
         for line, cost in zip(map(self._located.__getitem__, known), known.values()):
             amounts[line] += cost
         return amounts
+
+    def _called_at(self, address: int, line: Location | None) -> Location | None:
+        """A line of the CUDA toolkit is no place to change: the line that calls it is."""
+        if line is None or "include" not in line.file or self.code is None:
+            return line
+        from keet.analysis.sass.inlined import calling_line
+
+        position = self.code.program.positions.get(address)
+        return line if position is None else calling_line(self.code, position)
 
     def column_places(self, of: str, metric_id: str) -> tuple[Place, ...]:
         """Source lines by a metric of the catalog, which candidates and findings both ask for."""
@@ -245,7 +258,7 @@ class View:
         for address, count in self.table.waiting("barrier").items():
             if count:
                 counts[self._barrier_before(address)] += count
-        return self._largest("waiting warps", counts) or self.waiting_places("barrier")
+        return self._largest(_AT_BARRIERS, counts) or self.waiting_places("barrier")
 
     def _barrier_before(self, address: int) -> Location | None:
         """The nearest line that says so; else that of the instruction right before."""
@@ -261,7 +274,7 @@ class View:
         samples: Counter[int] = Counter()
         for reason in reasons:
             samples.update(self.table.waiting(reason))
-        return self.places_by("waiting warps", samples)
+        return self.places_by(_waits(reasons), samples)
 
     def led_places(self, finding: str, places: tuple[Place, ...]) -> tuple[Place, ...]:
         """The places of a finding, after the lines that the machine code shows to be its cause."""
@@ -269,8 +282,7 @@ class View:
             return places
         from keet.analysis.cause_lines import LEADING
 
-        of, rank = LEADING[finding]
-        leading = self._largest(of, rank(self.code))[:_LEADING]
+        leading = self._largest(*LEADING[finding](self.code))[:_LEADING]
         known = {(place.file, place.line) for place in leading}
         rest = [place for place in places if (place.file, place.line) not in known]
         return (*leading, *rest)[:_MAX_PLACES]
@@ -360,10 +372,11 @@ class View:
     def is_debug_build(self) -> bool:
         """As `nvcc -G` makes it: values move to and fro, and nothing is fused.
 
-        In optimised code seen here, moves are below 15 % but for kernels of three instructions, a
-        third of which is one; in debug builds, 47 to 54 %.
+        In optimised code seen here, moves are below 15 %; in debug builds, 47 to 54 %.
         """
         moved, every = self.executed("MOV"), self.all_executed
+        if len(self.opcodes) < 5:  # a kernel of a few instructions
+            return False
         unfused = self.executed("FADD") > 0 and self.executed("FMUL") > 0
         fused = self.executed("FFMA") > 0
         return moved >= 0.4 * every > 0 or (moved >= 0.3 * every > 0 and unfused and not fused)
@@ -371,3 +384,16 @@ class View:
     def executed(self, *prefixes: str) -> float:
         """Warp instructions whose opcode starts so."""
         return sum(count for opcode, count in self.opcodes.items() if opcode.startswith(prefixes))
+
+
+_AT_BARRIERS = "waits at barriers"
+
+
+def _waits(reasons: Sequence[str]) -> str:
+    """What the samples of warps that wait for these reasons are called."""
+    if {*reasons} == {"barrier"}:
+        return _AT_BARRIERS
+    if {*reasons} <= {"no_instructions", "no_instruction"}:
+        return "waits for instructions"
+    for_data = {*reasons} <= {"long_scoreboard", "short_scoreboard"}
+    return "warps that wait for data" if for_data else "waits of this kind"

@@ -45,7 +45,7 @@ def precedents_text(entries: Iterable[CaseEntry]) -> str:
         if entry.lookalike:
             lookalikes[entry.finding] += 1
         else:
-            gains[entry.finding].append(_gain(entry))
+            gains[entry.finding].append(gain_of_cause(entry))
     rows = (
         f" {json.dumps(finding)}: {json.dumps(_row(gains[finding], lookalikes[finding]))}"
         for finding in sorted(gains)
@@ -53,7 +53,7 @@ def precedents_text(entries: Iterable[CaseEntry]) -> str:
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
-def _gain(entry: CaseEntry) -> float:
+def gain_of_cause(entry: CaseEntry) -> float:
     """Of the cause alone, where the case has several."""
     alone = (step.speedup for step in entry.steps if step.finding == entry.finding)
     return next(alone, entry.speedup)

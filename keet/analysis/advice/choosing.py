@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from keet.analysis.advice import instructions, memory, on_chip, origin, parallelism
+from keet.analysis.advice import instructions, memory, on_chip, origin, parallelism, warps
 from keet.analysis.advice.fact import TESTS, Answer
 from keet.analysis.advice.known import Known
 from keet.analysis.findings import Advice, Because, Finding, Place
@@ -15,7 +15,7 @@ from keet.catalog import FactSpec, Remedy, facts, findings
 from keet.evidence import Evidence
 from keet.units import Quantity
 
-MODULES = (instructions, memory, on_chip, origin, parallelism)
+MODULES = (instructions, memory, on_chip, origin, parallelism, warps)
 """Each registers the tests of its facts when it is imported."""
 _MAX_PLACES = 3
 
@@ -52,7 +52,19 @@ def advice_for(finding: Finding, view: View) -> Advice:
     remedies = findings()[finding.id].remedies
     chosen = next((each for each in remedies if decided.fits(each)), remedies[-1])
     because = tuple(_because(decided, facts()[each]) for each in chosen.needs)
-    return Advice(decided.filled(chosen.text), because or (_general(finding),), chosen.name)
+    text = decided.filled(chosen.text)
+    if not finding.places:
+        text = text.replace("{here}", _at_address(decided, chosen))
+    return Advice(text, because or (_general(finding),), chosen.name)
+
+
+def _at_address(decided: Facts, chosen: Remedy) -> str:
+    """` at 0x0a90`: the first instruction that shows a fact, in code without source lines."""
+    code = decided.known.code
+    shown = [found for each in chosen.needs if isinstance(found := decided.answer(each), Sequence)]
+    if code is None or not shown or decided.known.launch.locate(shown[0][:1]):
+        return ""
+    return f" at 0x{shown[0][0] - code.program.code[0].address:04x}"
 
 
 def _general(finding: Finding) -> Because:

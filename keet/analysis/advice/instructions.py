@@ -43,6 +43,11 @@ def computes_in_single(known: Known) -> Answer:
 
 
 @fact
+def computes_floats(known: Known) -> Answer:
+    return more_than(known.count(*_DOUBLE, *_SINGLE, *_HALF), 0)
+
+
+@fact
 def uses_shuffles(known: Known) -> Answer:
     return more_than(known.count("SHFL", "REDUX"), 0)
 
@@ -134,11 +139,6 @@ def _is_mostly(purpose: str) -> Test:
 
 TESTS["overhead_is_control"] = _is_mostly("control")
 TESTS["overhead_is_conversions"] = _is_mostly("conversion")
-
-
-@fact
-def calls_routines(known: Known) -> Answer:
-    return more_than(known.count("CALL"), 0)
 
 
 @fact

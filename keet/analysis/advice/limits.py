@@ -40,8 +40,9 @@ LARGEST_RECORD = 256
 """Bytes between threads up to which they access records rather than rows."""
 FEW_BYTES = 256
 """Distinct bytes up to which many threads access the same few cache lines."""
-REPLAYS = 4.0
-"""L1's data stage over the load/store pipe, from which instructions are replayed."""
+REPLAYS = 5.0
+"""L1's data stage over the load/store pipe, above which instructions are replayed: an access of
+sixteen bytes per thread takes four wavefronts without any replay."""
 READ_AGAIN = 1.5
 """Bytes read from L2 over those from DRAM, from which L2 delivers the same data again."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.accesses import is_gather
-from keet.analysis.advice.fact import Answer, at_least, fact, more_than
+from keet.analysis.advice.fact import Answer, fact, more_than
 from keet.analysis.advice.known import GLOBAL, LOAD, STORE, Known
 from keet.analysis.advice.limits import (
     FEW_BYTES,
@@ -102,6 +102,13 @@ def excess_in_stores(known: Known) -> Answer:
 @fact
 def excess_in_loads(known: Known) -> Answer:
     return more_than(_excess_part(known, LOAD), MOST)
+
+
+@fact
+def sends_to_l2(known: Known) -> Answer:
+    """A load sends one request and gets a sector or more back; a store sends its sectors."""
+    back = known.ratio(known.value("l2_output_pct"), known.value("l2_input_pct"))
+    return None if back is None else back < MOST
 
 
 def _of_main_width(known: Known) -> Sequence[int]:
@@ -250,4 +257,4 @@ def reads_peer(known: Known) -> Answer:
 @fact
 def replays(known: Known) -> Answer:
     data, requests = known.value("l1_data_wavefronts_pct"), known.value("l1_lsu_requests_pct")
-    return at_least(known.ratio(data, requests), REPLAYS)
+    return more_than(known.ratio(data, requests), REPLAYS)

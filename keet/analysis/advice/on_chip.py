@@ -81,6 +81,11 @@ def rows_even(known: Known) -> Answer:
 
 
 @fact
+def rows_in_pieces(known: Known) -> Answer:
+    return _rows(known, "within")
+
+
+@fact
 def shared_index_from_data(known: Known) -> Answer:
     return _rows(known, "data")
 
@@ -168,6 +173,39 @@ def atomics_one_address(known: Known) -> Answer:
 @fact
 def atomics_by_data(known: Known) -> Answer:
     return _mostly(known, "global", ("chosen by data",))
+
+
+@fact
+def adds_block_copies(known: Known) -> Answer:
+    """Most atomics on global memory add what came out of shared memory, or of a shuffle."""
+    code = known.code
+    if code is None:
+        return None
+    program = code.program
+    found = [each.position for each in code.atomics if each.memory == "global"]
+    copied = [each for each in found if _adds_combined(program, each)]
+    every = sum(map(known.executions, found))
+    if not every or sum(map(known.executions, copied)) < MOST * every:
+        return False
+    return [program.code[each].address for each in copied]
+
+
+_COMBINED = ("LDS", "SHFL", "REDUX")
+_STEPS = 3
+"""Instructions between a combined value and the atomic, such as its last addition."""
+
+
+def _adds_combined(program: Program, position: int) -> bool:
+    from keet.analysis.sass.purpose import address_registers
+
+    spent = address_registers(program.code[position])
+    values = [v for name, v in program.values.read[position].items() if name not in spent]
+    for _ in range(_STEPS):
+        sources = {each for value in values for each in program.values.definitions(value)}
+        if any(program.code[each].opcode in _COMBINED for each in sources):
+            return True
+        values = [v for each in sources for v in program.values.read[each].values()]
+    return False
 
 
 @fact

@@ -41,6 +41,13 @@ def library_communication(known: Known) -> Answer:
 
 
 @fact
+def initialises_curand(known: Known) -> Answer:
+    """By its name, as in cuRAND's examples: `init_curand`, `setup_curand_states`."""
+    name = known.launch.name.function.lower()
+    return "curand" in name and bool(re.search(r"init|setup|seed", name))
+
+
+@fact
 def triton(known: Known) -> Answer:
     """Compiled from a Python file that names Triton, or by TorchInductor."""
     name = known.launch.name

@@ -18,6 +18,7 @@ from keet.analysis.advice.limits import (
     SMALL_BLOCK,
     WARP,
 )
+from keet.analysis.warp_work import FEW_INSTRUCTIONS, PER_WARP
 
 if TYPE_CHECKING:
     from keet.analysis.sass.chains import LoopChains
@@ -32,6 +33,7 @@ def one_block(known: Known) -> Answer:
 @fact
 def fewer_blocks_than_sms(known: Known) -> Answer:
     blocks, sms = known.value("grid_size"), known.value("launch_sm_count")
+    sms = sms or known.launch.device.sm_count  # older reports have it of the device alone
     return None if blocks is None or sms is None else blocks < sms
 
 
@@ -53,9 +55,12 @@ def warp_sized_blocks(known: Known) -> Answer:
 
 
 @fact
-def partial_warps(known: Known) -> Answer:
-    size = known.value("block_size")
-    return None if size is None else bool(size % WARP)
+def short_lived_warps(known: Known) -> Answer:
+    """In a grid of several waves: with one, threads can't have more items."""
+    each, waves = known.view.ledger.known(PER_WARP), known.value("waves_per_sm")
+    if each is None or waves is None:
+        return None
+    return waves > 1 and each.value <= FEW_INSTRUCTIONS
 
 
 @fact
@@ -262,7 +267,6 @@ TESTS.update(
         "waits_for_arithmetic": _waits("wait"),
         "waits_for_queue": _waits("lg_throttle", "tex_throttle"),
         "waits_for_stores": _waits("drain"),
-        "waits_for_barriers": _waits("barrier"),
         "waits_for_fences": _waits("membar"),
         "waits_for_constants": _waits("imc_miss"),
         "waits_for_branches": _waits("branch_resolving"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.advice.known import SHARED, Known
@@ -16,8 +16,9 @@ from keet.analysis.advice.known import SHARED, Known
 if TYPE_CHECKING:
     from keet.analysis.sass.forms import Form
 
-Rows = Literal["padded", "even", "data"]
-"""`even`: threads are an even number of words apart; `data`: the index comes from memory."""
+Rows = Literal["padded", "even", "within", "data"]
+"""`even`: threads are an even number of words apart; `within`: so close that they must be in one
+row, which padding does not change; `data`: the index comes from memory."""
 
 BANKS, WORD = 32, 4
 """Banks of shared memory, and bytes of a bank's word."""
@@ -32,6 +33,8 @@ _WORDS = {
     "double2": 4,
 }
 """Words of element types; others are taken to have one."""
+_LONGEST = 400
+"""Characters of a line that are looked at."""
 _NAMED = (
     r"#define[ \t]+(\w+)[ \t]+([^\n]+)"
     r"|\bconst(?:expr)?\b[^=\n;]{0,80}?\b(\w+)[ \t]*=[ \t]*([^;,\n{}]+)"
@@ -40,9 +43,11 @@ _NAMED = (
 
 def rows_of(known: Known) -> Rows | None:
     """Of the array with most bank conflicts; `None` where neither the code nor the source tells."""
-    found = _conflicted_form(known)
-    by_form = _by_form(found.form, found.width) if found else None
-    return by_form or _by_source(known)
+    found = _conflicted(known)
+    if not found:
+        return _by_source(known)
+    by_form = _by_form(found[0].form, found[0].width)
+    return by_form or ("within" if _takes_pieces(found) else _by_source(known))
 
 
 class _Conflicted(NamedTuple):
@@ -50,22 +55,46 @@ class _Conflicted(NamedTuple):
     width: int
 
 
-def _conflicted_form(known: Known) -> _Conflicted | None:
-    """The address of the shared access that loses most wavefronts to conflicts."""
+def _takes_pieces(found: Sequence[_Conflicted]) -> bool:
+    """Whether a thread accesses two of the widest pieces side by side, so that threads are at least
+    two of them apart."""
+    first = found[0]
+    places = {each.form.constant for each in found if _varying(each.form) == _varying(first.form)}
+    return first.width == _WIDEST and bool(
+        places & {first.form.constant + first.width, first.form.constant - first.width}
+    )
+
+
+def _varying(form: Form) -> tuple[object, ...]:
+    return tuple(item for item in form.key if item[0])
+
+
+_WIDEST = 16
+_LOOKED_AT = 16
+"""Accesses with conflicts."""
+
+
+def _conflicted(known: Known) -> list[_Conflicted]:
+    """The addresses of the shared accesses that lose most wavefronts to conflicts."""
     code, column = known.code, known.view.table.column("src_shared_wavefronts_excess")
-    if code is None or not column or not any(column.values()):
-        return None
+    if code is None or not column:
+        return []
     from keet.analysis.sass.opcodes import SHARED as OPCODES
     from keet.analysis.sass.reuse import address_form
 
-    worst = max(column, key=lambda address: column[address])
-    position = code.program.positions.get(worst)
-    if position is None or not code.program.counts[position]:
-        return None
-    each = code.program.code[position]
-    if each.opcode not in OPCODES or each.opcode in ("LDSM", "STSM"):
-        return None  # these take an address per row, not per thread
-    return _Conflicted(address_form(code.program, code.evaluation, position), each.width)
+    worst = sorted((a for a in column if column[a] > 0), key=lambda address: -column[address])
+    positions = [code.program.positions.get(address) for address in worst[:_LOOKED_AT]]
+    ran = [each for each in positions if each is not None and code.program.counts[each]]
+    opcodes = [code.program.code[each].opcode for each in ran]
+    if not ran or opcodes[0] not in OPCODES or opcodes[0] in ("LDSM", "STSM"):
+        return []  # these take an address per row, not per thread
+    return [
+        _Conflicted(
+            address_form(code.program, code.evaluation, each), code.program.code[each].width
+        )
+        for each, opcode in zip(ran, opcodes)
+        if opcode == opcodes[0]
+    ]
 
 
 _CLUSTER = "SR_CgaCtaId"
@@ -88,7 +117,9 @@ def _by_form(form: Form, width: int) -> Rows | None:
     if steps % 2:
         return "padded" if steps > 1 else None
     # Another even number may be several padded rows: eight rows of seventeen words.
-    return "even" if steps and steps & (steps - 1) == 0 else None
+    if not steps or steps & (steps - 1):
+        return None
+    return "within" if abs(stride) < BANKS * WORD else "even"
 
 
 def _by_source(known: Known) -> Rows | None:
@@ -119,7 +150,7 @@ class _Declared(NamedTuple):
 
 def _declaration(line: str, names: Collection[str]) -> _Declared | None:
     """`__shared__ float tile[32][33];`: its type and the length of a row."""
-    match = re.search(r"__shared__\s+(.*)", line[:400])
+    match = re.search(r"__shared__\s+(.*)", line[:_LONGEST])
     if match is None:
         return None
     for name, sizes in re.findall(r"(\w+)\s*((?:\[[^\]]*\])+)", match[1]):
@@ -144,8 +175,12 @@ def _row(declared: _Declared, constants: Mapping[str, str]) -> Rows | None:
 
 def _constants(source: str) -> Mapping[str, str]:
     """Names of integers and what they are defined as."""
+    # Few lines define anything, and the pattern is slow to find that out: most of all in long ones.
+    defining = (line for line in source.split("\n") if "const" in line or "#define" in line)
     pairs: Iterator[tuple[str, str]] = (
-        (match[1] or match[3], match[2] or match[4]) for match in re.finditer(_NAMED, source)
+        (match[1] or match[3], match[2] or match[4])
+        for line in defining
+        for match in re.finditer(_NAMED, line[:_LONGEST])
     )
     return {name: re.sub(r"//.*|/\*.*?\*/", "", value).strip() for name, value in pairs}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from keet.analysis.candidates import (
+    global_memory,
     instructions,
     memory,
     parallelism,
@@ -15,6 +16,7 @@ from keet.analysis.candidates.candidate import Candidate, Maker
 __all__ = ["MAKERS", "Candidate"]
 
 MAKERS: tuple[Maker, ...] = (
+    *global_memory.MAKERS,
     *memory.MAKERS,
     *reuse.MAKERS,
     *parallelism.MAKERS,

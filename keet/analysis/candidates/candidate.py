@@ -53,3 +53,9 @@ def part_of(view: View, *opcodes: str) -> float:
     """Of the executed warp instructions, 0 to 1."""
     every = view.all_executed
     return min(1.0, max(0.0, view.executed(*opcodes) / every)) if every else 0.0
+
+
+def shared_part(view: View) -> float | None:
+    """Of L1's work, that of shared memory, 0 to 1; None: not known."""
+    shared, whole = view.value("shared_wavefronts_pct"), view.ceilings.share("L1")
+    return None if shared is None or not whole else min(1.0, shared / 100 / whole)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from keet.analysis.candidates.candidate import (
     LEAST_PART,
@@ -11,6 +11,8 @@ from keet.analysis.candidates.candidate import (
     kept_waits,
     part_of,
 )
+from keet.analysis.findings import Place
+from keet.analysis.inactive_threads import WARP, Cause, InactiveThreads, inactive_threads
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.analysis.view import View
@@ -23,32 +25,57 @@ OVERHEAD = ("address", "control", "conversion")
 
 def divergence(view: View, model: TimeModel) -> Iterator[Candidate]:
     threads, block = view.get("active_threads_per_warp"), view.get("block_size")
-    if threads is None and block is not None and block.value < 32:
+    if threads is None and block is not None and block.value < WARP:
         threads = block  # a block that does not fill a warp
-    if threads is None or not 0 < threads.value < 32:
+    if threads is None or not 0 < threads.value < WARP:
         return
-    small = block is not None and block.value < 32
-    kept = (float(threads.value) / 32) ** parameter("converged")
+    kept = (float(threads.value) / WARP) ** parameter("converged")
     other = 1 - model.waiting_for(*MEMORY_WAITS)
+    found = inactive_threads(view)
+    cause = found.cause if found else None
+    # Paths that are taken one after the other are longer to wait for. Empty lanes are not.
+    shorter = 0.0 if cause in ("block_size", "outside") else parameter("indirect")
     yield Candidate(
         "warp_divergence",
         f"A block has {block:.0f}s, less than the 32 lanes of a warp."
-        if small
-        else f"An instruction runs for {threads:.1f}s of a warp on average.",
-        Effect(
-            dict.fromkeys(_COMPUTE, kept), every_wait=1 - parameter("indirect") * (1 - kept) * other
-        ),
+        if block is not None and block.value < WARP
+        else f"An instruction runs for {threads:.1f}s of a warp on average{_WHY[cause]}.",
+        Effect(dict.fromkeys(_COMPUTE, kept), every_wait=1 - shorter * (1 - kept) * other),
         (threads,),
-        lambda: view.places_by("threads that idle", _idle_threads(view)),
+        lambda: _inactive_places(view, found),
         "assumed",
+        variant=cause or "",
     )
 
 
-def _idle_threads(view: View) -> dict[int, int]:
-    """Of the warps, by instruction."""
-    executed = view.table.column("inst_executed") or {}
-    threads = view.table.column("thread_inst_executed") or {}
-    return {address: 32 * warps - threads.get(address, 0) for address, warps in executed.items()}
+_WHY: Mapping[Cause | None, str] = {
+    "block_size": ": the threads of a block do not fill its last warp",
+    "outside": ": most of the others leave at a check of their index, before anything is loaded",
+    "paths": ": the threads of a warp take different paths",
+    None: "",
+}
+
+
+def _inactive_places(view: View, found: InactiveThreads | None) -> tuple[Place, ...]:
+    """The check at which threads leave; else the lines that run with few of them."""
+    if found is not None and found.cause == "block_size":
+        return ()
+    if found is not None and found.cause == "outside":
+        check = view.launch.locate([found.check] if found.check is not None else [])
+        return tuple(Place(*line, found.outside, _INACTIVE) for line in check.values())
+    return view.places_by(_INACTIVE, _inactive_by_address(view))
+
+
+_INACTIVE = "inactive threads"
+
+
+def _inactive_by_address(view: View) -> dict[int, int]:
+    """Of the executed warps. Old reports count only threads whose predicate is on."""
+    executed = view.table.executed or {}
+    threads = view.table.column("thread_inst_executed") or view.table.threads
+    if threads is None:
+        return {}
+    return {address: WARP * warps - threads.get(address, 0) for address, warps in executed.items()}
 
 
 def special_functions(view: View, model: TimeModel) -> Iterator[Candidate]:

@@ -1,170 +1,22 @@
-"""Causes in how memory is accessed: waste of sectors, wavefronts, instructions, hot addresses."""
+"""Causes in memory beside global accesses: shared and local memory, hot addresses, the host."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.accesses import ACCESS_BYTES, is_gather
 from keet.analysis.candidates.candidate import (
     MEMORY_WAITS,
     MIO_WAITS,
     Candidate,
     kept_waits,
+    shared_part,
 )
 from keet.analysis.ceilings import HOST_LINK
 from keet.analysis.findings import Place
+from keet.analysis.host_link import from_host
 from keet.analysis.parameters import parameter
-from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
+from keet.analysis.time_model import HOT_LINE, Effect, HotLine, TimeModel
 from keet.analysis.view import View
-from keet.evidence import Evidence
-from keet.units import Quantity
-
-GLOBAL = 4
-"""ncu's code for global memory in `memory_type`."""
-WIDEST = 16.0
-"""Bytes of the widest access of one thread."""
-WORD = 4.0
-"""Bytes per thread with which a warp's request is a cache line of 128 bytes."""
-
-
-def uncoalesced(view: View, model: TimeModel) -> Iterator[Candidate]:
-    """Loads and stores alone: an atomic on scattered addresses is no matter of layout."""
-    found = _plain_sectors(view)
-    if found is None:
-        return
-    sectors, ideal = found
-    excess = view.ledger.derived(
-        "excess_sectors", Quantity(sectors.value - ideal.value, "sector"), "excess", sectors, ideal
-    )
-    every = view.get("src_l2_sectors_global") or sectors  # atomics and asynchronous copies too
-    share = view.percent("excess_sectors_share", "global sectors beyond the ideal", excess, every)
-    if share.value <= 0:
-        return
-    kept = max(0.0, 1 - float(share.value) / 100)
-    accesses = global_accesses(view)
-    behind = max(kept, _needed_of_l2(view, accesses) or kept)
-    variant = _gathers(view)
-    if variant == "gather":  # indices decide: a part can be sorted, grouped or kept near
-        kept, behind = (factor ** parameter("gathered") for factor in (kept, behind))
-    # Requests of many sectors take longer where the units that serve them have queues.
-    pressed = max(model.loads.get(unit, 0.0) for unit in ("L1", "LSU", "L2", "DRAM"))
-    removed = (1 - kept) * pressed * parameter("coalesced_waits")
-    half = parameter("indirect")
-    yield Candidate(
-        "uncoalesced_global",
-        f"{share:.0f} of the {every}s that global accesses touch would not be needed if the "
-        "threads of a warp accessed neighbouring bytes.",
-        Effect(
-            # L1 may serve the rest of a sector to a later access: L2 and DRAM see nothing of it.
-            {"L1": kept, "L2": behind, "DRAM": max(behind, half), "LSU": max(kept, half)},
-            kept_waits(model, MEMORY_WAITS, removed),
-        ),
-        (share, every, sectors, ideal),
-        lambda: view.column_places("excess sectors", "src_l2_sectors_global_excess"),
-        variant=variant,
-    )
-
-
-def _plain_sectors(view: View) -> tuple[Evidence, Evidence] | None:
-    kinds = view.by_address("memory_type")
-    plain = {address for address, kind in kinds.items() if kind == GLOBAL}
-    sectors = view.sum_over("src_l2_sectors_global", plain, "of global loads and stores")
-    ideal = view.sum_over("src_l2_sectors_global_ideal", plain, "of them at the least")
-    if not kinds:  # exports and older reports: atomics can't be told apart
-        sectors = view.get("src_l2_sectors_global")
-        ideal = view.get("src_l2_sectors_global_ideal")
-    if sectors is None or ideal is None or not sectors.value:
-        return None
-    return sectors, ideal
-
-
-def _gathers(view: View) -> str:
-    """Whether most excess sectors are of accesses at addresses that data decides."""
-    excess = view.table.column("src_l2_sectors_global_excess") or {}
-    if view.code is not None and excess:
-        code = view.code.program.code
-        data = {code[a.position].address for a in view.code.accesses if a.is_gather}
-        part = sum(count for address, count in excess.items() if address in data)
-        return "gather" if part > 0.5 * sum(excess.values()) else ""
-    places = view.column_places("excess sectors", "src_l2_sectors_global_excess")
-    return "gather" if is_gather(view.accesses("uncoalesced_global", places)) else ""
-
-
-Accesses = list[tuple[float, float]]
-"""Bytes per thread and threads that ran, for each load or store on global memory."""
-
-
-def global_accesses(view: View) -> Accesses:
-    columns = ("memory_type", "memory_access_size_type", "thread_inst_executed_true")
-    kinds, sizes, threads = (view.by_address(name) for name in columns)
-    return [
-        (float(ACCESS_BYTES.get(sizes[address], 0)), threads.get(address, 0.0))
-        for address, kind in kinds.items()
-        if kind == GLOBAL and address in sizes
-    ]
-
-
-def _needed_of_l2(view: View, parts: Accesses) -> float | None:
-    """Bytes that threads asked for, over the bytes that L2 moved for them."""
-    moved = view.value("l2_l1_sectors")
-    needed = sum(size * threads for size, threads in parts)
-    return min(1.0, needed / (32 * moved)) if moved and needed else None
-
-
-def access_width(view: View) -> float | None:
-    """Bytes per thread of a global access, on average; None where it is not known."""
-    accesses = global_accesses(view)
-    threads = sum(count for _, count in accesses)
-    return sum(size * count for size, count in accesses) / threads if threads else None
-
-
-def narrow(view: View, model: TimeModel) -> Iterator[Candidate]:
-    """Few bytes per access: instructions, or requests in flight, run out before bandwidth."""
-    width, executed = access_width(view), view.get("inst_executed")
-    if width is None or executed is None or not 0 < width < WIDEST:
-        return
-    kept = width / WIDEST
-    # A request below a cache line also keeps fewer bytes in flight; above, more loads do the same.
-    below_line = min(1.0, max(0.0, (WORD - width) / (WORD / 2)))
-    saved = _access_share(view, below_line) * (1 - kept) * parameter("narrow_instructions")
-    waits = kept_waits(model, MEMORY_WAITS, 1 - kept**below_line)
-    shown = view.ledger.derived(
-        "access_width", Quantity(width, "byte"), "bytes per thread and access", executed
-    )
-    widest = view.ledger.derived(
-        "widest_access",
-        Quantity(WIDEST, "byte"),
-        "bytes that one access of a thread can move",
-        executed,
-    )
-    units = dict.fromkeys(("issue", "LSU", "FMA", "ALU", "ADU", "XU"), 1 - saved)
-    other = 1 - model.waiting_for(*MEMORY_WAITS)
-    yield Candidate(
-        "narrow_access",
-        f"A global access moves {shown:.1f}s per thread on average, of the {widest:.0f}s that one "
-        "instruction can.",
-        Effect(units, waits, every_wait=1 - parameter("indirect") * saved * other),
-        (shown, widest, executed),
-        lambda: view.column_places("global sectors", "src_l2_sectors_global"),
-        "assumed",
-    )
-
-
-def _access_share(view: View, below_line: float) -> float:
-    """Of the executed instructions, those that wide accesses would save, 0 to 1.
-
-    Accesses of words have the addresses that such accesses need; with accesses of bytes and halves
-    the whole index arithmetic is done for each small element.
-    """
-    every = view.all_executed
-    if not every:
-        return 0.0
-    plain = min(1.0, 3 * view.executed("LDG", "STG") / every)
-    if view.code is None:
-        return plain
-    mix = {purpose.value: share for purpose, share in view.code.mix}
-    whole = mix.get("memory", 0) + mix.get("address", 0) + mix.get("control", 0) / 2
-    return max(plain, below_line * whole)
 
 
 def bank_conflicts(view: View, model: TimeModel) -> Iterator[Candidate]:
@@ -187,7 +39,7 @@ def bank_conflicts(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
     wasted = min(1.0, float(share.value) / 100)
     all_fronts = max(view.value("shared_wavefronts") or 0.0, float(fronts.value))
-    of_l1 = wasted * float(fronts.value) / all_fronts * _shared_part(view)
+    of_l1 = wasted * float(fronts.value) / all_fronts * _of_l1(view)
     yield Candidate(
         "shared_bank_conflict",
         f"{share:.0f} of the {fronts}s of shared memory are repeats for threads whose words lie in "
@@ -209,10 +61,10 @@ def _other_waits(model: TimeModel) -> float:
     return parameter("unrelated_waits") * (1 - related) * max(0.0, 1 - issued)
 
 
-def _shared_part(view: View) -> float:
-    """Of L1's work, that of shared memory, 0 to 1."""
-    shared, whole = view.value("shared_wavefronts_pct"), view.ceilings.share("L1")
-    return 1.0 if shared is None or not whole else min(1.0, shared / 100 / whole)
+def _of_l1(view: View) -> float:
+    """Shared memory's part of L1's work; all of it where that is not known."""
+    part = shared_part(view)
+    return 1.0 if part is None else part
 
 
 def shared_atomics(view: View, model: TimeModel) -> Iterator[Candidate]:
@@ -224,7 +76,7 @@ def shared_atomics(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
     wasted = min(1.0, float(share.value) / 100)
     all_fronts = max(view.value("shared_wavefronts") or 0.0, float(fronts.value))
-    of_l1 = wasted * float(fronts.value) / all_fronts * _shared_part(view)
+    of_l1 = wasted * float(fronts.value) / all_fronts * _of_l1(view)
     waits = kept_waits(model, MIO_WAITS, wasted) | kept_waits(
         model, MEMORY_WAITS, wasted * parameter("indirect")
     )
@@ -261,15 +113,26 @@ def hot_slice(view: View, model: TimeModel) -> Iterator[Candidate]:
         return
     removed = parameter("most_removed")
     waits = kept_waits(model, MEMORY_WAITS, removed * hot.load)
-    how = "by atomics" if hot.is_atomic else "by plain accesses"
     yield Candidate(
         "atomic_contention" if hot.is_atomic else "l2_partition_imbalance",
-        f"The busiest slice of L2 looks up {hot.skew:.1f} times the sectors of an average one: "
-        f"many threads want the same few addresses, {how}.",
+        _one_slice(hot),
         Effect({HOT_LINE: 1 - removed}, waits),
         (hot.skew, hot.most, hot.usual),
         (lambda: atomic_places(view)) if hot.is_atomic else view.sampled_places,
         variant="global" if hot.is_atomic else "",
+    )
+
+
+def _one_slice(hot: HotLine) -> str:
+    how = "by atomics" if hot.is_atomic else "by plain accesses"
+    if hot.is_in_host:
+        return (
+            f"One slice of L2 is active {hot.skew:.1f} times as long as an average one: a line in "
+            f"host memory is accessed again and again, {how}, one access after the other."
+        )
+    return (
+        f"The busiest slice of L2 looks up {hot.skew:.1f} times the sectors of an average one: "
+        f"many threads want the same few addresses, {how}."
     )
 
 
@@ -293,8 +156,7 @@ def local_memory(view: View, model: TimeModel) -> Iterator[Candidate]:
     wasted = float(share.value) / 100
     l2 = _without_local(view, 1 - wasted)
     variant = _local_cause(view)
-    half = parameter("indirect")
-    units = {"L1": 1 - wasted, "L2": l2, "DRAM": max(half, l2), "LSU": 1 - half * wasted}
+    units = {"L1": 1 - wasted, "L2": l2, "DRAM": l2, "LSU": 1 - parameter("indirect") * wasted}
     yield Candidate(
         "local_memory_spill",
         f"{share:.0f} of the sectors that L1 serves are local memory: {_LOCAL[variant]}.",
@@ -335,11 +197,16 @@ def host_link(view: View, model: TimeModel) -> Iterator[Candidate]:
     if not load or rate is None:
         return
     reached, removed = view.ceilings.reached(HOST_LINK), parameter("most_removed")
+    units, hot = {HOST_LINK: 1 - removed}, model.hot_line
+    if hot is not None and hot.is_in_host:  # L2 serves such a line at once if it is the GPU's own
+        units[HOT_LINE], load = 1 - removed, max(load, hot.load)
+    part = from_host(view.ledger)
+    fills = f", and {part:.0f} of what L2 fetches comes from there" if part is not None else ""
     yield Candidate(
         "pcie_or_nvlink_traffic",
-        f"The kernel itself moves {rate} between the GPU and the host's memory.",
-        Effect({HOST_LINK: 1 - removed}, kept_waits(model, MEMORY_WAITS, removed * load)),
-        tuple(e for e in (rate, reached) if e is not None),
+        f"The kernel itself moves {rate} between the GPU and the host's memory{fills}.",
+        Effect(units, kept_waits(model, MEMORY_WAITS, removed * load)),
+        tuple(e for e in (rate, reached, part) if e is not None),
         view.sampled_places,
     )
 
@@ -372,9 +239,7 @@ def replays(view: View, model: TimeModel) -> Iterator[Candidate]:
 
 
 MAKERS = (
-    uncoalesced,
     replays,
-    narrow,
     bank_conflicts,
     shared_atomics,
     hot_slice,

@@ -6,12 +6,18 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from keet.analysis.candidates.candidate import MOST, Candidate, kept_waits
-from keet.analysis.ceilings import HOST_LINK
+from keet.analysis.candidates.candidate import MOST, Basis, Candidate, kept_waits
+from keet.analysis.ceilings import HOST_LINK, Ceiling
 from keet.analysis.findings import Place
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
 from keet.analysis.view import View
+from keet.analysis.warp_work import (
+    FEW_INSTRUCTIONS,
+    chain_share,
+    instructions_per_warp,
+    working_part,
+)
 from keet.catalog import stalls
 from keet.evidence import Evidence
 from keet.profile import Workload
@@ -22,27 +28,64 @@ _HIDEABLE = ("long_scoreboard", "lg_throttle", "drain", "short_scoreboard", "wai
 
 
 def launch_cost(view: View, model: TimeModel) -> Iterator[Candidate]:
-    del model  # the cost lies outside the launch
-    duration = view.get("duration")
-    if duration is None or duration.value <= 0:
+    """Starting and draining a grid, and the gap to the next: what one long kernel pays once."""
+    duration, short = view.get("duration"), _shortness(view, model)
+    each = instructions_per_warp(view)
+    if duration is None or not short or (each is not None and each.value < _NOTHING):
         return
-    taken, least = float(duration.value), parameter("least_kernel_ns")
-    # Up to twice of what is short it fades out, so that no duration is a limit.
-    short = min(1.0, 2 - taken / parameter("short_kernel_ns"))
-    if short <= 0:
-        return
+    taken, gap = float(duration.value), parameter("launch_gap_ns")
     # In one long kernel a step costs its work, without start, end and the gap to the next launch.
-    times = (taken + parameter("launch_gap_ns")) / max(taken - least, 0.2 * taken)
+    times = (taken + gap) / max(taken - _start_ns(view, model), 0.2 * taken)
     if (view.value("grid_size") or 0) <= 1:  # a marker or a last step: nothing repeats
-        times = 1 + parameter("launch_gap_ns") / taken
+        times = 1 + gap / taken
+    text, evidence = _launch_text(view, duration, is_long=taken >= parameter("short_kernel_ns"))
     yield Candidate(
         "launch_bound",
-        f"The kernel takes {duration}: about as long as launching it.",
+        text,
         times**short,
-        (duration,),
+        evidence,
         view.launch_places,
         "assumed",
     )
+
+
+_NOTHING = 4.0
+"""Instructions per warp: a kernel that does nothing has no work that could be done elsewhere."""
+
+
+def _start_ns(view: View, model: TimeModel) -> float:
+    """Of starting and draining the grid: as measured, if that is more than any kernel takes."""
+    taken = view.value("duration") or 0.0
+    measured = model.fixed * taken if view.launch.workload is Workload.KERNEL else 0.0
+    return max(parameter("least_kernel_ns"), measured)
+
+
+def _shortness(view: View, model: TimeModel) -> float:
+    """1: launching takes as large a part of the time as in a short kernel, or a larger one.
+
+    It fades out to 0 for half of that part, so that nothing is a limit.
+    """
+    taken = view.value("duration") or 0.0
+    if taken <= 0:
+        return 0.0
+    usual = parameter("least_kernel_ns") / parameter("short_kernel_ns")
+    return max(0.0, min(1.0, 2 - usual * taken / _start_ns(view, model)))
+
+
+def _launch_text(
+    view: View, duration: Evidence, *, is_long: bool
+) -> tuple[str, tuple[Evidence, ...]]:
+    most, elapsed = view.get("sm_active_cycles_max"), view.get("elapsed_cycles")
+    if not is_long or most is None or elapsed is None or not elapsed.value:
+        return f"The kernel takes {duration}: about as long as launching it.", (duration,)
+    idle = Quantity(100 * max(0.0, 1 - float(most.value) / float(elapsed.value)), "%")
+    share = view.ledger.derived("launch_share", idle, "no SM is active", most, elapsed)
+    text = f"No SM is active for {share:.0f} of the {duration}: the grid starts and drains."
+    each = instructions_per_warp(view)
+    if each is None or each.value > FEW_INSTRUCTIONS:
+        return text, (share, duration)
+    text += f" A warp executes {each:.0f} instructions on average."
+    return text, (share, duration, each)
 
 
 def _least_kept() -> float:
@@ -86,27 +129,45 @@ def small_grid(view: View, model: TimeModel) -> Iterator[Candidate]:
     waves = float(shape.waves.value) if shape.waves else 1.0
     if shape.spread < 1:
         within = max(min(1.0, waves / shape.spread), _least_kept())
-        waits = kept_waits(model, _HIDEABLE, 1 - within)
-        effect = Effect(waits=waits, longest_sm=max(shape.spread, 1 / MOST))
-        basis = "measured" if model.balance.longest else "assumed"
+        if is_matrix_product(view):  # more blocks on an SM have smaller tiles, and reuse less
+            within = 1.0
+        part = working_part(view)  # more blocks need work that can be done at the same time
+        effect = Effect(
+            waits=kept_waits(model, _HIDEABLE, 1 - within**part),
+            longest_sm=max(shape.spread, 1 / MOST) ** part,
+            least=chain_share(view),
+        )
+        # The launch alone shows SMs without a block, but not whether a block's work can be split,
+        # nor that more blocks on an SM would help.
+        spread_alone = model.gain(effect._replace(waits={}))
+        known = view.stalls and spread_alone**2 >= model.gain(effect)
+        basis: Basis = "measured" if known else "assumed"
     elif waves < 1:  # every SM has a block and could hold more
         times = 1 / max(waves ** parameter("partial_wave"), _least_kept())
         # Not barriers, here and above: smaller blocks of the same work have as many.
-        effect = Effect(waits=kept_waits(model, _HIDEABLE, 1 - 1 / times))
+        effect = Effect(waits=kept_waits(model, _HIDEABLE, 1 - 1 / times), least=chain_share(view))
         basis = "assumed"
     else:
         return
     sms = view.ledger.derived("sm_count", Quantity(shape.sms, ""), "SMs of the GPU")
-    fills = f": waves per SM {shape.waves:.2f}" if shape.waves else ""
-    blocks = f"{shape.grid:.0f}{'' if shape.grid.value == 1 else 's'}"
     yield Candidate(
         "small_grid",
-        f"A grid of {blocks} fills a small part of a GPU of {sms:.0f} SMs{fills}.",
+        _small_text(shape, sms),
         effect,
         tuple(e for e in (shape.grid, sms, shape.waves) if e is not None),
         view.launch_places,
-        "measured" if basis == "measured" else "assumed",
+        basis,
+        # A kernel that is over at once mostly waits for the first data: more blocks do so, too.
+        likelihood=1 - parameter("indirect") * _shortness(view, model),
     )
+
+
+def _small_text(shape: GridShape, sms: Evidence) -> str:
+    blocks = f"{shape.grid:.0f}{'' if shape.grid.value == 1 else 's'}"
+    waves = f": waves per SM {shape.waves:.2f}" if shape.waves else ""
+    if shape.spread < 1:
+        return f"A grid of {blocks} does not fill a GPU of {sms:.0f} SMs{waves}."
+    return f"A grid of {blocks} is less than what {sms:.0f} SMs hold at a time{waves}."
 
 
 def uneven(view: View, model: TimeModel) -> Iterator[Candidate]:
@@ -136,10 +197,21 @@ def uneven(view: View, model: TimeModel) -> Iterator[Candidate]:
         "load_imbalance",
         f"Blocks take unequal time: the average SM is active for {even:.2f} of the cycles of the "
         "longest one.",
-        Effect(longest_sm=max(rest, 1 / MOST)),
+        Effect(longest_sm=max(rest, 1 / MOST), every_wait=_resident(view) ** (1 - rest)),
         (even, *((shape.waves,) if shape and shape.waves else ())),
         view.sampled_places,
     )
+
+
+def _resident(view: View) -> float:
+    """Warps on an SM over those that fit: an SM is active while a single long block is left."""
+    reached, possible, waves = (
+        view.value(each)
+        for each in ("achieved_occupancy_pct", "theoretical_occupancy_pct", "waves_per_sm")
+    )
+    if not reached or not possible:
+        return 1.0
+    return min(1.0, max(reached / (possible * min(1.0, waves or 1.0)), _least_kept()))
 
 
 def _uneven_at_all(view: View, usual: Evidence | None) -> Iterator[Candidate]:
@@ -202,8 +274,11 @@ def occupancy(view: View, model: TimeModel) -> Iterator[Candidate]:
     waves = view.value("waves_per_sm") or parameter("most_occupancy")
     if waves <= 1:  # all blocks are on the SMs already
         return
+    held = float(possible.value)
+    if limiter.finding == "occupancy_limited_block":  # blocks so small also end before others start
+        held = min(held, view.value("achieved_occupancy_pct") or held)
     # More room helps only if there are blocks for it.
-    times = min(100 / float(possible.value), parameter("most_occupancy"), waves)
+    times = min(100 / held, parameter("most_occupancy"), waves)
     issue = view.ceilings.reached("issue")
     used = f", and {issue:.0f} of the issue slots are used" if issue is not None else ""
     yield Candidate(
@@ -212,16 +287,18 @@ def occupancy(view: View, model: TimeModel) -> Iterator[Candidate]:
         Effect(waits=_covered(model, times)),
         tuple(e for e in (possible, issue) if e is not None),
         lambda: _limit_places(view, limiter),
+        "assumed",
     )
 
 
 def is_matrix_product(view: View) -> bool:
     """By its instructions: fused multiply-adds on tiles in shared memory, or tensor cores."""
     every = view.all_executed
-    if not every:
-        return False
     if (view.ceilings.share("tensor") or 0.0) > 0.1:
         return True
+    if not every:  # by the pipes: nearly all that is issued are fused multiply-adds
+        issue, shared = view.ceilings.share("issue"), view.value("shared_memory_per_block")
+        return bool(issue and shared) and (view.ceilings.share("FMA") or 0.0) >= 0.7 * (issue or 1)
     return view.executed("FFMA") >= 0.5 * every and view.executed("LDS") >= 0.02 * every
 
 
@@ -249,37 +326,47 @@ def latency(view: View, model: TimeModel) -> Iterator[Candidate]:
     # What queues for a slow link or one hot line is not covered by queueing more.
     queued = max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
     covered = kept_waits(model, _HIDEABLE, (1 - 1 / parameter("more_in_flight")) * (1 - queued))
-    slots = f"{issue:.0f} of the issue slots are used, " if issue is not None else ""
     possible = view.get("theoretical_occupancy_pct")
+    longest = max(covered, key=lambda state: model.waiting[state], default="long_scoreboard")
     yield Candidate(
         "latency_bound",
-        f"The busiest unit is {top.spoken} at {top.reached:.0f} of its peak; {slots}and "
-        f"{_waits_for(view)}.",
+        f"{_how_busy(top, issue)}, and {_waits_for(view, longest)}.",
         Effect(waits=covered),
         tuple(e for e in (issue, top.reached, possible) if e is not None),
-        lambda: view.waiting_places("long_scoreboard", "short_scoreboard"),
+        lambda: view.waiting_places(longest),
         "assumed",
         variant="ampere" if view.capability >= (8, 0) else "",  # cp.async came with it
+        likelihood=1.0 if view.stalls else _WITHOUT_STATES,
     )
 
 
-def _waits_for(view: View) -> str:
-    """What most warps do, in the catalog's words: `a warp mostly waits for data from ...`."""
+_WITHOUT_STATES = 0.8
+"""Likelihood that latency is what is left where the report has no warp states: what is measured
+goes first. Judgement; it moves ranks of about equal gains."""
+
+
+def _how_busy(top: Ceiling, issue: Evidence | None) -> str:
+    if top.name == "issue":
+        return f"No unit is busier than the issue slots, of which {top.reached:.0f} are used"
+    slots = f"; {issue:.0f} of the issue slots are used" if issue is not None else ""
+    return f"The busiest unit is {top.spoken} at {top.reached:.0f} of its peak{slots}"
+
+
+def _waits_for(view: View, state: str) -> str:
+    """The longest wait that other warps could cover: `a warp mostly waits for data from ...`."""
     if not view.stalls:
         return "what warps wait for is not in the report"
-    reasons = sorted(view.stalls, key=lambda reason: -view.stalls[reason])
-    real = [reason for reason in reasons if stalls()[reason].counts_as_stall]
-    waits = f" for {stalls()[real[0]].waits_for}" if real else ""
-    return f"a warp mostly waits{waits} before its next instruction"
+    real = [reason for reason in view.stalls if stalls()[reason].counts_as_stall]
+    leads = max(real, key=lambda reason: view.stalls[reason], default=state) == state
+    how = "mostly" if leads else "also"
+    return f"a warp {how} waits for {stalls()[state].waits_for} before its next instruction"
 
 
 def barriers(view: View, model: TimeModel) -> Iterator[Candidate]:
     barrier = view.stall("barrier")
     if barrier is None or barrier.value <= 0:
         return
-    share = model.waiting_for("barrier")
-    work = 1 - parameter("indirect") * share
-    units = {"ADU": parameter("indirect"), "LSU": work, "L1": work, "issue": work}
+    units = {"ADU": parameter("indirect")}
     yield Candidate(
         "barrier_bound",
         f"Warps spend {barrier:.0f} of their time at block-wide barriers.",

@@ -19,6 +19,10 @@ _NEEDED = ("FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
 needed is what the other causes ask."""
 
 
+_OWN_CAUSE = {"XU": "sfu_bound"}
+"""Pipes whose work has a name of its own."""
+
+
 def saturated(view: View, model: TimeModel) -> Iterator[Candidate]:
     """A unit of the SM sets the pace, by work that no other candidate calls waste."""
     loads = {u: load for u, load in model.loads.items() if u not in (*DEVICE_WIDE, *_NEEDED)}
@@ -41,7 +45,7 @@ def saturated(view: View, model: TimeModel) -> Iterator[Candidate]:
             "through L1, as with scattered addresses or bank conflicts"
         )
     yield Candidate(
-        "redundant_traffic" if reloads else "pipe_saturated",
+        "redundant_traffic" if reloads else _OWN_CAUSE.get(name, "pipe_saturated"),
         f"{spoken} is {rank}, for {ceiling.reached:.0f} of the time{why}.",
         Effect(_less_work(model, name, sure), less_queueing(model, name, sure)),
         evidence,
@@ -64,6 +68,9 @@ def _less_work(model: TimeModel, name: str, sure: float) -> dict[str, float]:
         for unit, load in model.loads.items()
         if unit not in (*DEVICE_WIDE, *_NEEDED)
     }
+    if name == "XU":  # divisions and conversions are sequences of which it executes a part
+        along = ("issue", "ALU", "FMA")
+        units |= dict.fromkeys(along, 1 - removed * parameter("indirect"))
     return units | dict.fromkeys(("L1", "LSU") if name in ("L1", "LSU") else (name,), 1 - removed)
 
 

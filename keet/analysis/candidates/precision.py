@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -11,12 +12,13 @@ from keet.analysis.candidates.candidate import (
     Candidate,
     part_of,
 )
-from keet.analysis.candidates.memory import access_width
+from keet.analysis.candidates.global_memory import access_width
 from keet.analysis.candidates.pipes import less_queueing
 from keet.analysis.findings import Place
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.analysis.view import View
+from keet.catalog import throughputs
 from keet.profile.launch import Location
 from keet.units import Quantity
 
@@ -55,7 +57,7 @@ def double_precision(view: View, model: TimeModel) -> Iterator[Candidate]:
         f"from it{pipe}.",
         Effect(
             units,
-            every_wait=1 - waits * other,
+            every_wait=(1 - waits * other) * _faster(view, model),
             moved=_to_single(view, model, removed),
         ),
         tuple(e for e in (shown, busy, executed) if e is not None),
@@ -68,9 +70,29 @@ _DATACENTER_RATIO = 2.0
 """FP32 over FP64 rate of GPUs that are made for double precision."""
 
 
+def single_over_double(view: View) -> float:
+    """The FP32 over the FP64 rate of the GPU: as reported, else by NVIDIA's documentation."""
+    told = view.value("device_fp32_fp64_ratio")
+    known = throughputs().get(view.launch.device.compute_capability or "")
+    rates = known.per_cycle if known else {}
+    documented = rates.get("fp32", 0.0) / (rates.get("fp64") or math.inf)
+    return told or documented or _DATACENTER_RATIO
+
+
+def _faster(view: View, model: TimeModel) -> float:
+    """What is left of all waiting, where the FP64 pipe is slow.
+
+    A pipe of few lanes takes many cycles per instruction, and warps wait in its queue. That waiting
+    falls with the rates, by as much as the pipe explains of the time.
+    """
+    load = math.pow(model.loads.get("FP64", 0.0), parameter("sharpness"))
+    behind = load * parameter("most_removed")
+    return 1 - behind * (1 - _DATACENTER_RATIO / max(single_over_double(view), _DATACENTER_RATIO))
+
+
 def _computes_on_doubles(view: View, doubles: float, converted: float) -> bool:
     """The data itself is double, on a GPU that is made for it: no question of precision."""
-    if (view.value("device_fp32_fp64_ratio") or _DATACENTER_RATIO) > _DATACENTER_RATIO:
+    if single_over_double(view) > _DATACENTER_RATIO:
         return False
     signature = view.launch.name.demangled or ""
     if "(" in signature and not _DOUBLE.search(signature):
@@ -101,11 +123,18 @@ def _by_pipe(view: View, model: TimeModel) -> Iterator[Candidate]:
     busy = view.ceilings.reached("FP64")
     if busy is None or model.busiest != "FP64":
         return
+    slow, rate = view.get("device_fp32_fp64_ratio"), ""
+    if slow is not None and slow.value > _DATACENTER_RATIO:
+        rate = f", and this GPU computes FP32 {slow:.0f} times as fast"
     yield Candidate(
         "low_precision_possible",
-        f"The FP64 pipe is the busiest unit, for {busy:.0f} of the time.",
-        Effect(_without_doubles(view, 0.0), moved=_to_single(view, model, 0.0)),
-        (busy,),
+        f"The FP64 pipe is the busiest unit, for {busy:.0f} of the time{rate}.",
+        Effect(
+            _without_doubles(view, 0.0),
+            every_wait=_faster(view, model),
+            moved=_to_single(view, model, 0.0),
+        ),
+        (busy, slow) if slow is not None and rate else (busy,),
         view.sampled_places,
         "assumed",
     )
@@ -128,7 +157,7 @@ def _lines(view: View) -> set[Location]:
 def _to_single(view: View, model: TimeModel, removed: float) -> dict[str, float]:
     """The load of the FMA pipe with the arithmetic of the FP64 pipe."""
     slow, fast = view.ceilings.share("FP64") or 0.0, view.ceilings.share("FMA") or 0.0
-    ratio = view.value("device_fp32_fp64_ratio") or 2.0
+    ratio = single_over_double(view)
     return {"FMA": model.load("FMA", (fast + slow / ratio) * (1 - removed * parameter("indirect")))}
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidates.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.findings import Place
+from keet.analysis.library import library_of
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.analysis.view import View
@@ -150,7 +151,7 @@ def reread_from_l2(view: View, model: TimeModel) -> Iterator[Candidate]:
         "redundant_traffic",
         f"L1 reads {asked} from L2, {times:.1f} times the {read} that come from DRAM: blocks or "
         "neighbouring threads load the same bytes again.",
-        Effect({"L2": kept}, kept_waits(model, MEMORY_WAITS, parameter("indirect") * (1 - kept))),
+        Effect({"L2": kept}, kept_waits(model, MEMORY_WAITS, (1 - kept) * _pressed(model))),
         (times, asked, read),
         lambda: view.column_places("global sectors", "src_l2_sectors_global"),
         "assumed",
@@ -174,20 +175,22 @@ _SAME_INPUT = 0.4
 
 
 def between_launches(
-    view: View, model: TimeModel, shared: Sequence[CrossLaunch], times_us: Mapping[int, float]
+    view: View, shared: Sequence[CrossLaunch], times_us: Mapping[int, float]
 ) -> Iterator[Candidate]:
     """Data that this and other launches of the report move one after the other: a suspicion.
 
-    The gain is of the launches together: a hand-over is saved in two of them.
+    The gain is of the launches together: a hand-over is saved in two of them. Repeated passes are
+    told of the program alone: how many equal launches a report has is a matter of its capture.
     """
+    if library_of(view.launch.name.full) is not None:  # nobody fuses what is not theirs
+        return
     for each in shared:
         if each.saved_us is None or view.launch.id not in each.launches:
             continue
-        if each.kind not in ("hand_over", "repeated_passes", "same_input"):
+        if each.kind not in ("hand_over", "same_input"):
             continue
         total = sum(times_us.get(launch, 0.0) for launch in each.launches)
-        # Fewer bytes save time as far as DRAM or L2, and not a unit of the SMs, set the pace.
-        saved = float(each.saved_us.value) * min(1.0, _pressed(model) / model.pressure)
+        saved = float(each.saved_us.value)
         if not 0 < saved < total:
             continue
         evidence = tuple(view.ledger.adopt(piece) for piece in each.evidence)

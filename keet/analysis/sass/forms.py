@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 MOST_TERMS = 24
@@ -75,9 +76,10 @@ class Symbol:
 
 
 Monomial = tuple[Symbol, ...]
+_NOTHING: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Form:
     """A polynomial. The empty product is the constant term."""
 
@@ -100,12 +102,10 @@ class Form:
     def symbols(self) -> set[Symbol]:
         return {symbol for product in self.terms for symbol in product}
 
-    @property
+    @cached_property
     def depends(self) -> frozenset[str]:
-        found: set[str] = set()
-        for symbol in self.symbols:
-            found |= symbol.depends
-        return frozenset(found)
+        """Asked for many times of each form: as often as a later value is made of it."""
+        return _NOTHING.union(*(symbol.depends for product in self.terms for symbol in product))
 
     def __str__(self) -> str:
         return text_of(self)

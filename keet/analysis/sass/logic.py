@@ -70,10 +70,7 @@ def _of_one(symbols: Symbols, form: Form, table: int, fixed: list[int], place: i
         return _bounded(symbols, [form], table, zeros, zeros | ones)
     if constant & same:
         return None
-    bounds = range_of(form)
-    if constant and (bounds.low is None or bounds.low < 0):
-        return add(symbols.masked(form, same), number(_signed(constant)))
-    return add(symbols.masked(form, same), number(constant if same != ALL else 0))
+    return add(symbols.masked(form, same), number(_signed(constant)))
 
 
 def _of_two(
@@ -109,7 +106,7 @@ def _of_two(
         symbols.masked(one, masks["first"] | masks["either"]),
         symbols.masked(other, masks["second"] | masks["either"]),
     )
-    return add(total, number(masks["one"])) if masks["one"] else total
+    return add(total, number(_signed(masks["one"])))
 
 
 def _may_clash(symbols: Symbols, one: Form, other: Form, bits: int) -> bool:

@@ -104,12 +104,26 @@ class MachineCode:
         )
 
     def location(self, position: int) -> Location | None:
-        """The source line; for code of a called routine, the line of its only caller."""
+        """The source line; for code of a compiler's routine, the line of its only caller."""
         own = self.locations.get(self.program.code[position].address)
         calls = self.program.call_sites.get(position, ())
-        if len(calls) == 1:
+        if len(calls) == 1 and self.program.flow.block_of[position] not in self._written:
             return self.locations.get(self.program.code[calls[0]].address, own)
         return own
+
+    @cached_property
+    def _written(self) -> frozenset[int]:
+        """Blocks of called functions that are in the source: they have lines of their own.
+
+        A routine that the compiler adds, such as a division, has one at most.
+        """
+        flow, found = self.program.flow, set[int]()
+        for blocks in {id(each): each for each in flow.routines.values()}.values():
+            spans = (range(flow.blocks[each].start, flow.blocks[each].end) for each in blocks)
+            addresses = (self.program.code[each].address for span in spans for each in span)
+            if len({self.locations[each] for each in addresses if each in self.locations}) > 1:
+                found.update(blocks)
+        return frozenset(found)
 
     def pointer_name(self, pointer: str) -> str:
         return self.names.get(pointer, pointer)

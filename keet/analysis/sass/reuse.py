@@ -283,6 +283,7 @@ def _apportioned(rows: Sequence[PointerReuse], l2_read_bytes: int) -> list[Point
     total = sum(row.l1_bytes or 0 for row in rows)
     if not total:
         return list(rows)
+    l2_read_bytes = max(0, l2_read_bytes)  # counters of two passes can give less than nothing
     once = [row.sector_bytes_at_most or 0 for row in rows]
     more = [(row.l1_bytes or 0) - first for row, first in zip(rows, once, strict=True)]
     left = min(l2_read_bytes, total) - sum(once)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.across_launches import CrossLaunch, across, written_and_read
+from keet.analysis.diagnosis import diagnose, look_together
 from keet.analysis.launch_traffic import are_variants, stored_bytes
 from keet.analysis.ledger import Book
 from keet.explanation.grounding import check_grounding
@@ -197,3 +198,21 @@ def test_merge_passes_of_a_sort_without_byte_counters() -> None:
 
 def test_a_benchmark_of_versions_is_left_alone() -> None:
     assert found_in(read_profile(read_by_hand("Lashi0812")).launches) == ()
+
+
+def test_equal_launches_are_no_finding_of_a_launch(profile_of: ProfileOf) -> None:
+    """How many of them a report has is a matter of its capture: `ncu -c 3` would promise 3x."""
+    relax = profile_of("pipeline_before.ncu-repz").launches[5:8]
+    together = look_together(relax, Book())
+    assert "repeated_passes" in {each.kind for each in together.found}
+    diagnosis = diagnose(relax[0], together=together, reads_code=False)
+    assert "repeated_passes" not in {each.variant for each in diagnosis.findings}
+
+
+def test_made_up_input_is_handed_over_by_nobody() -> None:
+    """A kernel that reads next to nothing makes test data: fusing it away helps no program."""
+    writer, reader = _scaling()
+    assert found_in([writer, reader])
+    reads = ("lts__t_sectors_srcunit_tex_op_read.sum", "dram__bytes_read.sum")
+    generator = copied(writer, writer.id, dict.fromkeys(reads, 1e-4))
+    assert not [each for each in found_in([generator, reader]) if each.kind == "hand_over"]

@@ -267,7 +267,12 @@ def test_facts_of_a_report_with_few_metrics_are_unknown() -> None:
 @pytest.mark.parametrize(
     ("owner", "finding", "variant"),
     [
-        ("JakeFlasher__", "occupancy_limited_registers", "library"),
+        ("JakeFlasher__", "occupancy_limited_registers", "library_elementwise"),
+        ("Abhishek7204__", "uncoalesced_global", "sent"),
+        ("LakshyaSingh354__", "small_grid", "product_small_blocks"),
+        ("extra-p__", "small_grid", "one_block"),
+        ("eschnett__", "pipe_saturated", "alu"),
+        ("trevorgloe__", "low_precision_possible", "slow_pipe"),
         ("ScalingIntelligence__", "redundant_traffic", "product_untiled"),
         ("NCAR__", "occupancy_limited_registers", "openacc"),
     ],
@@ -276,6 +281,13 @@ def test_the_remedy_of_a_public_report(owner: str, finding: str, variant: str) -
     (path,) = (path for path in CORPUS.iterdir() if path.name.startswith(owner))
     view = View(max(profile_of(path).launches, key=lambda launch: launch.rank_time))
     assert advice_for(finding_of(finding, view), view).variant == variant
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
+def test_a_kernel_that_initialises_random_numbers_is_known_by_its_name() -> None:
+    (path,) = (path for path in CORPUS.iterdir() if path.name.startswith("PriyanshuRS__"))
+    view = View(profile_of(path).launches[0])
+    assert advice_for(finding_of("pipe_saturated", view), view).variant == "curand"
 
 
 # --- archetypes

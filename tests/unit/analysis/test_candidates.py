@@ -10,7 +10,7 @@ import pytest
 from keet.analysis.candidates import MAKERS, Candidate
 from keet.analysis.candidates.candidate import MOST
 from keet.analysis.candidates.parallelism import launch_cost
-from keet.analysis.forecast import gain_of
+from keet.analysis.forecast import possible_gain
 from keet.analysis.time_model import Effect, TimeModel
 from keet.analysis.view import View
 from keet.catalog import findings
@@ -80,7 +80,7 @@ def largest(candidates: list[Candidate], model: TimeModel) -> dict[str, float]:
     """The largest gain of each kind."""
     gains: dict[str, float] = {}
     for candidate in candidates:
-        gains[candidate.id] = max(gain_of(candidate, model), gains.get(candidate.id, 1.0))
+        gains[candidate.id] = max(possible_gain(candidate, model), gains.get(candidate.id, 1.0))
     return gains
 
 
@@ -99,7 +99,7 @@ def _check(candidate: Candidate, model: TimeModel) -> None:
     assert candidate.text.endswith(".")
     grounding = check_grounding(candidate.text, candidate.evidence, launch=model.view.launch)
     assert grounding.holds, (candidate.text, grounding.stray)
-    assert 1 <= gain_of(candidate, model) <= MOST
+    assert 1 <= possible_gain(candidate, model) <= MOST
     effect = candidate.effect
     if isinstance(effect, Effect):
         factors = (*effect.units.values(), *effect.waits.values(), effect.every_wait)
@@ -142,7 +142,7 @@ def test_the_cost_of_a_launch_fades_with_its_duration() -> None:
 def _launch_cost(nanoseconds: float) -> float:
     view = View(made_up({}, duration=nanoseconds, grid_size=100))
     model = TimeModel(view)
-    return max((gain_of(each, model) for each in launch_cost(view, model)), default=1.0)
+    return max((possible_gain(each, model) for each in launch_cost(view, model)), default=1.0)
 
 
 def test_a_change_of_one_per_cent_moves_no_gain_by_more_than_a_tenth() -> None:

@@ -29,12 +29,8 @@ def test_a_basic_report_lacks_most(profile_of) -> None:
     assert set(coverage.present) == {"speed of light", "occupancy", "launch"}
     assert coverage.build_hint == "nvcc -lineinfo"
     assert coverage.command == (
-        "ncu --section SourceCounters --section MemoryWorkloadAnalysis"
-        " --section MemoryWorkloadAnalysis_Tables --section SpeedOfLight_RooflineChart"
-        " --section SchedulerStats --section WarpStateStats --section ComputeWorkloadAnalysis"
-        " --section InstructionStats --import-source yes"
-        " --clock-control none -f -o /tmp/keet-out/tour_basic_more --set basic"
-        " /tmp/keet-reports/tour_plain"
+        "ncu --set full --import-source yes --clock-control none -f"
+        " -o /tmp/keet-out/tour_basic_more /tmp/keet-reports/tour_plain"
     )
 
 
@@ -42,7 +38,7 @@ def test_lines_without_text(profile_of) -> None:
     """zoo was built with -lineinfo and captured without --import-source."""
     assert gaps_of(profile_of("zoo.ncu-repz")) == {"source_text"}
     coverage = find_coverage(profile_of("zoo.ncu-repz"))
-    assert coverage.command.startswith("ncu --import-source yes --clock-control none")
+    assert coverage.command.startswith("ncu --set full --import-source yes --clock-control none")
     assert coverage.build_hint is None
 
 
@@ -70,54 +66,43 @@ def test_what_was_asked_for_in_vain_is_not_asked_again(profile_of) -> None:
     coverage = find_coverage(with_command(profile_of("tour_basic.ncu-rep"), recorded))
     unavailable = {gap.id for gap in coverage.gaps if gap.unavailable}
     assert unavailable == {"scheduler"}
-    assert coverage.command.count("SchedulerStats") == 1
+    assert "SchedulerStats" not in coverage.command
 
 
 def test_no_recorded_command(profile_of) -> None:
     profile = with_command(profile_of("metrics_only.ncu-rep"), None)
     command = find_coverage(profile).command
-    assert "--section SpeedOfLight " in command
+    assert command.startswith("ncu --set full --import-source yes ")
     assert command.endswith(
         "-k 'regex:^(transpose_rows|transpose_tiles|normalise)$' -o report ./your_program"
     )
 
 
 @pytest.mark.parametrize(
-    ("recorded", "asks_for_basic"),
+    ("recorded", "rest"),
     [
-        ("/opt/ncu ./app", True),
-        ('"C:\\Program Files\\NVIDIA\\ncu.exe" --metrics a,b app.exe', True),
-        ("ncu --set basic ./app", False),
-        ("ncu --section=LaunchStats ./app --set", False),
+        ("/opt/ncu ./app", "./app"),
+        ('"C:\\Program Files\\NVIDIA\\ncu.exe" --metrics a,b app.exe', "app.exe"),
+        ("ncu --section=LaunchStats --section Own ./app --set", "--section Own ./app --set"),
+        ("ncu -f --set basic --nvtx ./app --metrics x", "-f --nvtx ./app --metrics x"),
+        ("ncu --details-all -f -o x ./app", "--details-all -f -o x_more ./app"),
+        ("ncu --set basic -o x ./app", "-o x_more ./app"),
+        ("ncu --set basic --export=a/x.ncu-rep ./app", "--export=a/x_more.ncu-rep ./app"),
+        ('ncu --set basic -o "C:/a b/x" app', '-o "C:/a b/x_more" app'),
+        ("ncu --set basic --import-source no ./app -o y", "./app -o y"),
     ],
 )
-def test_naming_a_section_turns_the_default_off(
-    recorded: str, asks_for_basic: bool, profile_of
+def test_the_recorded_command_with_all_that_keet_asks_for(
+    recorded: str, rest: str, profile_of
 ) -> None:
-    """So what the default set captured has to be named too."""
-    profile = with_command(profile_of("tour_basic.ncu-rep"), recorded)
-    command = find_coverage(profile).command
-    assert command.startswith("ncu --section ")
-    assert ("--section Occupancy" in command) == asks_for_basic
-    assert command.endswith(recorded.split("ncu", 1)[1].removeprefix('.exe"').strip())
-
-
-@pytest.mark.parametrize(
-    ("recorded", "becomes"),
-    [
-        ("ncu --set basic -o x ./app", "--set basic -o x_more ./app"),
-        (
-            "ncu --set basic --export=a/x.ncu-rep ./app",
-            "--set basic --export=a/x_more.ncu-rep ./app",
-        ),
-        ('ncu --set basic -o "C:/a b/x" app', '--set basic -o "C:/a b/x_more" app'),
-        ("ncu --set basic --import-source no ./app -o y", "--set basic ./app -o y_more"),
-    ],
-)
-def test_the_report_at_hand_is_not_written_over(recorded: str, becomes: str, profile_of) -> None:
+    """The report at hand is not written over, and the program keeps its own options."""
     command = find_coverage(with_command(profile_of("tour_basic.ncu-rep"), recorded)).command
-    assert command.endswith(f"--import-source yes {becomes}")
-    assert command.count("--import-source") == 1
+    assert command == f"ncu --set full --import-source yes {rest}"
+
+
+def test_source_that_was_imported_is_imported_again(profile_of) -> None:
+    command = find_coverage(profile_of("tour_lines.ncu-rep")).command
+    assert command.count("--import-source yes") == 1
 
 
 @needs_corpus

@@ -3,48 +3,107 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.candidates.candidate import MOST, Candidate
-from keet.analysis.forecast import forecast, gain_of
+from keet.analysis.candidates.candidate import MOST, Basis, Candidate
+from keet.analysis.findings import Forecast
+from keet.analysis.forecast import certainty, expected_gain, forecast, possible_gain
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect
 from tests.unit.analysis.made_up_launch import made_up, model_of
 
 ALL_WORK = Effect({"DRAM": 0.0}, every_wait=0.0)
 GAINS = st.floats(1, MOST)
+BASES: tuple[Basis, ...] = ("measured", "assumed", "suspected")
+MODEL = model_of(made_up({"dram": 50.0}))
 
 
-def candidate(effect: Effect | float) -> Candidate:
-    return Candidate("latency_bound", "Made up.", effect, (), lambda: ())
+def candidate(
+    effect: Effect | float = 1.0, basis: Basis = "measured", likelihood: float = 1.0
+) -> Candidate:
+    return Candidate(
+        "latency_bound", "Made up.", effect, (), lambda: (), basis, likelihood=likelihood
+    )
 
 
 def of_a_launch(effect: Effect | float, **metrics: Any) -> float:
-    return gain_of(candidate(effect), model_of(made_up({"dram": 50.0}, **metrics)))
+    return possible_gain(candidate(effect), model_of(made_up({"dram": 50.0}, **metrics)))
+
+
+def told(gain: float, basis: Basis = "measured", sure: float = 1.0) -> Forecast:
+    return forecast(candidate(gain, basis), MODEL, gain, sure)
+
+
+@given(GAINS, st.sampled_from(BASES), st.floats(0.1, 1))
+def test_the_likely_gain_lies_within_its_range(gain: float, basis: Basis, sure: float) -> None:
+    low, likely, high = told(gain, basis, sure)
+    assert 1 <= low <= likely <= high <= MOST
 
 
 @given(GAINS)
-def test_the_likely_gain_lies_within_its_range(gain: float) -> None:
-    low, likely, high = forecast(gain)
-    assert 1 <= low <= likely <= high <= MOST
-    assert likely == pytest.approx(gain, abs=0.005)
+def test_a_measured_cause_is_expected_to_gain_what_it_can(gain: float) -> None:
+    assert told(gain).likely == pytest.approx(gain, abs=0.005)
 
 
-@given(GAINS, GAINS)
-def test_a_larger_gain_has_a_higher_range(first: float, second: float) -> None:
+@given(GAINS, GAINS, st.sampled_from(BASES))
+def test_a_larger_gain_has_a_higher_range(first: float, second: float, basis: Basis) -> None:
     small, large = sorted((first, second))
-    assert all(a <= b for a, b in zip(forecast(small), forecast(large)))
+    assert all(a <= b for a, b in zip(told(small, basis), told(large, basis)))
+
+
+@given(GAINS, st.floats(0, 1))
+def test_what_may_not_be_there_is_expected_to_gain_less(gain: float, likelihood: float) -> None:
+    for basis in BASES:
+        found = expected_gain(candidate(gain, basis, likelihood), gain)
+        assert 1 <= found <= gain * 1.000001
+
+
+def test_a_small_assumed_gain_is_doubted_and_a_large_one_is_not() -> None:
+    """By the casebook: see docs/analyst.md."""
+    doubtful = parameter("doubtful")
+    assert expected_gain(candidate(basis="assumed"), 1.15) < 1.02
+    assert expected_gain(candidate(basis="assumed"), doubtful) == pytest.approx(doubtful**0.5)
+    assert expected_gain(candidate(basis="assumed"), 3.0) > 2.9
+
+
+@pytest.mark.parametrize("gain", [1.2, 2.0, 4.0])
+def test_a_suspicion_says_what_it_gains_if_it_is_true(gain: float) -> None:
+    found = told(gain, "suspected", 0.4)
+    assert (found.low, found.likely) == (1.0, gain)
 
 
 @given(st.floats(2, MOST / 4))
 def test_the_range_has_the_fitted_width(gain: float) -> None:
-    low, likely, high = forecast(gain)
+    low, likely, high = told(gain)
     assert math.log2(likely / low) == pytest.approx(parameter("range_below"), abs=0.01)
     assert math.log2(high / likely) == pytest.approx(parameter("range_above"), abs=0.01)
+
+
+def test_other_units_bound_the_range() -> None:
+    """DRAM is half busy, and the fix is about waiting: hardly more than twice as fast."""
+    without_waits = Effect(every_wait=0.0)
+    found = forecast(
+        candidate(without_waits), MODEL, possible_gain(candidate(without_waits), MODEL), 1
+    )
+    assert found.high <= MODEL.most(without_waits) * 2 ** parameter("range_above") + 0.01
+    doubted = forecast(candidate(without_waits), MODEL, found.likely, 0.4)
+    assert doubted.high == found.high, "less certainty does not make the other units faster"
+
+
+def test_a_range_is_the_wider_the_less_certain_its_gain() -> None:
+    known = [certainty(b, 0.0, is_familiar=True) for b in BASES]
+    other = [
+        certainty("measured", u, is_familiar=f) for u, f in ((0.0, False), (0.5, True), (1, True))
+    ]
+    for sure in (known, [known[0], *other]):
+        found = [told(4, sure=each) for each in sure]
+        assert all(b.low < a.low and a.high < b.high for a, b in pairwise(found))
+        assert {each.likely for each in found} == {4}
 
 
 def test_ranges_are_narrow_enough_to_be_useful() -> None:
@@ -55,7 +114,7 @@ def test_ranges_are_narrow_enough_to_be_useful() -> None:
 def test_a_gain_is_that_of_the_time_model() -> None:
     model = model_of(made_up({"dram": 50.0}))
     halved = Effect({"DRAM": 0.5}, every_wait=0.5)
-    assert gain_of(candidate(halved), model) == model.gain(halved) == pytest.approx(2)
+    assert possible_gain(candidate(halved), model) == model.gain(halved) == pytest.approx(2)
 
 
 def test_no_kernel_gets_shorter_than_an_empty_one() -> None:

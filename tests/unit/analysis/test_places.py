@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from keet.analysis.findings import Place
 from keet.analysis.hotspots import Hotspots, find_hotspots
 from keet.analysis.view import View
 from keet.profile import Launch, Profile
-from keet.render.places import place_share, unplaced_shares
+from keet.render.places import place_shares, unplaced_shares
 from tests.conftest import CORPUS, needs_corpus
 
 NO_CODE = 1
@@ -35,7 +36,7 @@ def test_what_has_no_line_counts_in_the_whole(launch: Launch) -> None:
     address = next(iter(launch.locations))
     (place,) = View(launch).places_by("samples", {address: 30, NO_CODE: 70})
     assert (place.share, place.unplaced) == (0.3, 0.7)
-    assert place_share(place) == "30% of all samples"
+    assert place_shares([place]) == ["30% of all samples"]
     assert list(unplaced_shares([place])) == ["70% of all samples"]
 
 
@@ -51,7 +52,19 @@ def test_a_few_samples_without_a_line_are_no_row(launch: Launch) -> None:
 
 def test_a_place_that_was_found_in_the_text_has_no_share(launch: Launch) -> None:
     (place, *_) = View(launch).launch_places()
-    assert place_share(place) == "launched here"
+    assert place_shares([place]) == ["launched here"]
+
+
+def test_both_ends_of_a_wait_say_which_they_are() -> None:
+    """The load that is waited for and the line that waits: shares of one whole, twice."""
+    load = Place("a.py", 13, 0.94, "waits for data")
+    use = Place("a.py", 17, 0.72, "warps that wait for data")
+    assert place_shares([load]) == ["94% of all waits for data"]
+    assert place_shares([load, use]) == [
+        "94% of all waits for data are for",
+        "72% of all waits for data are at",
+    ]
+    assert place_shares([load, use], "it")[1] == "72% of all waits for data are at it"
 
 
 @needs_corpus

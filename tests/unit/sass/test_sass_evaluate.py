@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from keet.analysis.sass.evaluate import Evaluation
@@ -134,7 +134,14 @@ def value_of(symbol: Symbol, known: dict[str, int]) -> int | None:  # noqa: PLR0
     return None
 
 
+# All bits set are the number -1, also where what they were made of is not negative.
+SIGNED = "LOP3.LUT R8, R0, 0xffffffff, RZ, 0xfc, !PT", "SHF.R.S32.HI R0, RZ, 0x1f, R8"
+SIGNED_OF_TWO = "LOP3.LUT R8, R0, R1, 0xffffffff, 0xab, !PT", "SHF.R.S32.HI R0, RZ, 0x1f, R8"
+
+
 @settings(max_examples=300)
+@example([*SIGNED], 0)
+@example([*SIGNED_OF_TWO], 0)
 @given(st.lists(instruction, min_size=1, max_size=8), st.integers(0, 50))
 def test_what_a_form_says_is_what_every_thread_computes(steps: list[str], parameter: int) -> None:
     body = [text for step in steps for text in step.split("; ")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keet.analysis.sass.limits import compared_parameters
-from keet.analysis.sass.reuse import PointerReuse
+from keet.analysis.sass.reuse import PointerReuse, _apportioned
 from keet.analysis.sass.streaming import judged
 from tests.unit.sass.assembled import assembled, machine
 
@@ -16,6 +16,12 @@ def row(distinct: int | None, asked: int, *, overlaps: bool = False) -> PointerR
     return PointerReuse(
         "param+0x0", (), asked, distinct, distinct, "bound", may_overlap=overlaps, l1_bytes=asked
     )
+
+
+def test_fewer_bytes_than_none_are_none() -> None:
+    """L2's reads are a difference of counters of two passes at times."""
+    for rows in ([row(None, MB)], [row(None, MB), row(None, MB)], [row(MB, MB), row(MB, MB)]):
+        assert {each.l2_bytes for each in _apportioned(rows, -32)} == {0}
 
 
 @pytest.mark.parametrize(

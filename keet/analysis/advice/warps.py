@@ -1,0 +1,84 @@
+"""Facts about the threads of a warp and the warps of a block: who works, and who waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keet.analysis.advice.fact import TESTS, Answer, Test, fact
+from keet.analysis.advice.known import Known
+from keet.analysis.advice.limits import MOST
+from keet.analysis.inactive_threads import WARP, Cause, inactive_threads
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.barriers import BarrierWait
+
+
+def _inactive_by(cause: Cause) -> Test:
+    def test(known: Known) -> Answer:
+        found = inactive_threads(known.view)
+        return None if found is None else found.cause == cause
+
+    return test
+
+
+TESTS["partial_warps"] = _inactive_by("block_size")
+TESTS["threads_outside"] = _inactive_by("outside")
+TESTS["different_paths"] = _inactive_by("paths")
+
+
+@fact
+def inactive_in_routines(known: Known) -> Answer:
+    code, found = known.code, inactive_threads(known.view)
+    threads = known.view.table.column("thread_inst_executed")
+    if code is None or threads is None or found is None:
+        return None
+    if found.cause != "paths":
+        return False
+    program = code.program
+    inactive = {
+        each: WARP * program.counts[each] - threads.get(program.code[each].address, 0)
+        for each in program.ran
+    }
+    called = [each for each in program.ran if each in program.call_sites]
+    if sum(inactive[each] for each in called) < MOST * sum(inactive.values()):
+        return False
+    return [program.code[each].address for each in called]
+
+
+# --- barriers
+
+
+def _barrier_waits(known: Known) -> list[BarrierWait] | None:
+    """Most samples first; `None` where there are none."""
+    code, block = known.code, known.launch.block
+    if code is None or block is None:
+        return None
+    from keet.analysis.sass.barriers import barrier_waits
+
+    warps = -(-block[0] * block[1] * block[2] // WARP)
+    return barrier_waits(code.program, code.stalls, warps) or None
+
+
+@fact
+def few_warps_work(known: Known) -> Answer:
+    """Of most samples at barriers: fewer than half of the block's warps work meanwhile."""
+    found = _barrier_waits(known)
+    if found is None or known.code is None:
+        return None
+    every = sum(each.samples for each in found)
+    if sum(each.by_few for each in found) < MOST * every:
+        return False
+    code = known.code.program.code
+    return [code[each.position].address for each in found if each.by_few >= MOST * each.samples]
+
+
+@fact
+def waits_for_other_blocks(known: Known) -> Answer:
+    """The few warps that work at the barrier with most samples poll what other blocks write."""
+    found = _barrier_waits(known)
+    if found is None or known.code is None:
+        return None
+    from keet.analysis.sass.barriers import polls_memory
+
+    program = known.code.program
+    return [program.code[each].address for each in polls_memory(program, found[0].alone)]

@@ -1,0 +1,59 @@
+"""The caller's line of accesses that the compiler inlined from a header of the CUDA toolkit.
+
+The line table has the header's line, which nobody can change. The address that is passed to such a
+function is computed at the line of the call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from keet.analysis.sass.effects import span
+from keet.analysis.sass.opcodes import Role
+from keet.analysis.sass.purpose import address_registers
+from keet.profile import Location
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
+
+_TOOLKIT = re.compile(
+    r"[/\\](?:cuda[^/\\]*|CUDA[/\\]v[\d.]+|targets[/\\][\w-]+)[/\\]include[/\\]", re.IGNORECASE
+)
+_ACCESSES = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY)
+_FAR = 64
+"""Instructions that are followed back from an address."""
+
+
+def is_of_toolkit(file: str) -> bool:
+    return _TOOLKIT.search(file) is not None
+
+
+def calling_line(code: MachineCode, position: int) -> Location | None:
+    """The line of the instruction; of an access within the toolkit, the line that calls it."""
+    own = code.location(position)
+    each = code.program.code[position]
+    if own is None or not is_of_toolkit(own.file) or each.role not in _ACCESSES:
+        return own
+    # A descriptor of the memory is read at the kernel's start: it says nothing of the call.
+    descriptors = {name for one in each.operands for name in span(one.descriptor, 2)}
+    spent = set(address_registers(each)) - descriptors
+    read = code.program.values.read[position]
+    found = _outside(code, [value for name, value in read.items() if name in spent])
+    return own if found is None else found
+
+
+def _outside(code: MachineCode, values: Iterable[int]) -> Location | None:
+    """Of the nearest instructions behind these values that are not the toolkit's, the last one."""
+    seen: set[int] = set()
+    level = list(values)
+    while level and len(seen) < _FAR:
+        behind = {each for value in level for each in code.program.values.definitions(value)} - seen
+        seen |= behind
+        lines = {each: code.location(each) for each in sorted(behind)}
+        own = [line for line in lines.values() if line is not None and not is_of_toolkit(line.file)]
+        if own:
+            return own[-1]
+        level = [value for each in behind for value in code.program.values.read[each].values()]
+    return None

@@ -1,0 +1,233 @@
+"""What the counters of small sets show by themselves: host memory, hot lines, the shape of a grid."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+
+from keet.analysis.account import account_of
+from keet.analysis.candidates import MAKERS
+from keet.analysis.candidates.memory import hot_slice
+from keet.analysis.candidates.precision import single_over_double
+from keet.analysis.ceilings import HOST_LINK
+from keet.analysis.diagnosis import Diagnosis, diagnose
+from keet.analysis.forecast import possible_gain
+from keet.analysis.time_model import HOT_LINE, TimeModel
+from keet.analysis.view import View
+from keet.analysis.warp_work import working_part
+from keet.profile import Launch
+from keet.profile.metric import Value
+from tests.conftest import CORPUS, TESTS, needs_corpus
+from tests.unit.analysis.changed_launch import changed, profile_of
+from tests.unit.analysis.made_up_launch import ELAPSED, made_up
+
+SAMPLES = TESTS.parent / "kernels_samples"
+
+
+def of_sample(name: str) -> Launch:
+    return profile_of(SAMPLES / name / "slow.ncu-rep").launches[0]
+
+
+def by_others(start: str, launch: int = 0) -> Launch:
+    return profile_of(next(CORPUS.glob(f"{start}*rep*"))).launches[launch]
+
+
+@cache
+def diagnosis(start: str, launch: int = 0) -> Diagnosis:
+    return diagnose(by_others(start, launch), reads_code=False)
+
+
+def gains(view: View) -> dict[str, float]:
+    model = TimeModel(view)
+    made = [candidate for maker in MAKERS for candidate in maker(view, model)]
+    return {candidate.id: possible_gain(candidate, model) for candidate in made}
+
+
+def without(launch: Launch, pattern: str) -> Launch:
+    """As if the report did not have metrics with such names."""
+
+    def change(name: str, value: Value) -> Value:
+        return None if re.search(pattern, name) else value
+
+    return changed(launch, change)
+
+
+# --- data in host memory
+
+
+def test_fills_of_l2_show_host_memory_as_the_counters_of_the_full_set_do() -> None:
+    full = of_sample("rate_table")
+    small = without(full, "srcunit_tex")
+    shares = [View(launch).ceilings.share(HOST_LINK) for launch in (full, small)]
+    assert shares[0]
+    assert shares[1] == pytest.approx(shares[0], rel=0.01)
+
+
+def test_fills_by_other_units_are_not_the_kernels() -> None:
+    for name in ("band_scale", "ring_steps", "key_count"):
+        small = without(of_sample(name), "srcunit_tex")
+        assert HOST_LINK not in View(small).ceilings
+
+
+@needs_corpus
+def test_a_basic_report_shows_inputs_in_host_memory() -> None:
+    found = diagnosis("MgMap", 3)
+    assert found.findings[0].id == "pcie_or_nvlink_traffic"
+    assert found.account.part("waiting.busy.host_link")
+
+
+# --- one line that all blocks want
+
+
+@needs_corpus
+def test_atomics_on_one_word_in_host_memory_keep_one_slice_active() -> None:
+    found = diagnosis("shortstheory")
+    assert [finding.id for finding in found.findings[:2]] == [
+        "atomic_contention",
+        "pcie_or_nvlink_traffic",
+    ]
+    busy = found.account.part("waiting.busy.hot_l2_slice")
+    assert busy is not None
+    assert busy.share.value > 80
+    assert found.account.unknown < 20
+
+
+def test_a_table_in_host_memory_that_is_read_evenly_is_no_hot_line() -> None:
+    assert HOT_LINE not in TimeModel(View(of_sample("rate_table"))).loads
+
+
+def test_without_counts_the_atomic_unit_of_a_slice_tells_atomics() -> None:
+    launch = of_sample("key_count")
+    small = without(launch, r"op_atom|op_red|lts__t_sectors\.max$|sass_")
+    for each in (launch, small):
+        view = View(each)
+        ids = {found.id for found in hot_slice(view, TimeModel(view))}
+        assert ids == {"atomic_contention"}
+
+
+# --- the shape of the grid
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("start", "launch", "least"),
+    [
+        ("extra-p", 2, 99),
+        ("Lashi", 0, 95),
+        ("Brennen", 1, 47),
+        ("chia7", 4, 19),
+        ("josiahls", 0, 95),
+    ],
+)
+def test_sms_without_a_block_are_known_from_the_launch_alone(
+    start: str, launch: int, least: float
+) -> None:
+    view = View(by_others(start, launch))
+    part = account_of(view, TimeModel(view)).part("idle.small_grid")
+    assert part is not None
+    assert part.share.value >= least
+
+
+def test_an_sm_without_a_block_is_idle_whatever_is_measured() -> None:
+    """Counters of several passes can say that all SMs were active in a grid of one block."""
+    few = made_up({}, grid_size=33, elapsed_cycles=ELAPSED, sm_active_cycles=ELAPSED)
+    both = made_up(
+        {},
+        grid_size=33,
+        elapsed_cycles=ELAPSED,
+        sm_active_cycles=ELAPSED,
+        sm_active_cycles_max=ELAPSED,
+    )
+    for launch in (made_up({}, grid_size=33), few, both):
+        view = View(launch)
+        part = account_of(view, TimeModel(view)).part("idle.small_grid")
+        assert part is not None
+        assert part.share.value == pytest.approx(75)
+
+
+@needs_corpus
+def test_more_blocks_need_work_for_them() -> None:
+    """Victor: one block of 32 warps works on diagonals of 4 warps at most, between 219 barriers."""
+    view = View(by_others("victor", 1), reads_code=True)
+    if view.code is None:
+        pytest.skip("no disassembler")
+    assert working_part(view) == pytest.approx(492 / 7008, rel=0.01)
+    found = gains(view)
+    assert found["small_grid"] < 2 < found["barrier_bound"]
+
+
+def test_where_all_warps_work_between_barriers_more_blocks_find_work() -> None:
+    for name in ("series_eval", "tile_smooth", "band_scale"):
+        assert working_part(View(of_sample(name), reads_code=True)) == 1
+
+
+@needs_corpus
+def test_registers_limit_nothing_where_every_sm_has_all_its_blocks() -> None:
+    """AveryClapp: 64 blocks for 80 SMs."""
+    for launch in (1, 2, 3):
+        found = diagnosis("AveryClapp", launch)
+        assert found.findings[0].id == "small_grid"
+        assert not [each.id for each in found.findings if each.id.startswith("occupancy")]
+
+
+# --- starting and draining a grid
+
+
+@needs_corpus
+def test_a_grid_of_threads_that_start_and_leave() -> None:
+    """Zloyaloha: 32,768 warps of 13 instructions; no SM is active for half of 12 us."""
+    found = diagnosis("zloyaloha", 1)
+    first = found.findings[0]
+    assert first.id == "launch_bound"
+    assert "13 instructions" in first.text
+    assert first.advice is not None
+    assert first.advice.variant == "short_lived_warps"
+
+
+def test_a_long_kernel_whose_sms_are_idle_is_not_a_short_one() -> None:
+    half = ELAPSED / 2
+    launch = made_up(
+        {},
+        duration=1e6,
+        elapsed_cycles=ELAPSED,
+        sm_active_cycles=half,
+        sm_active_cycles_max=half,
+    )
+    assert "launch_bound" not in gains(View(launch))
+
+
+@needs_corpus
+@pytest.mark.parametrize(("start", "launch"), [("NVIDIA", 0), ("JakeFlasher", 1)])
+def test_launching_is_no_imbalance(start: str, launch: int) -> None:
+    assert "load_imbalance" not in [each.id for each in diagnosis(start, launch).findings]
+
+
+# --- double precision
+
+
+@needs_corpus
+def test_a_slow_fp64_pipe_makes_single_precision_worth_much() -> None:
+    """Trevorgloe: FP64 at 85 % on a GPU of 1/64 of the rate, and nothing else to do."""
+    first = diagnosis("trevorgloe").findings[0]
+    assert first.id == "low_precision_possible"
+    assert first.forecast.likely >= 8
+
+
+def test_the_rate_of_fp64_is_that_of_the_gpu() -> None:
+    h200 = made_up({"fp64": 85.0})
+    assert single_over_double(View(h200)) == 2
+    assert single_over_double(View(made_up({"fp64": 85.0}, device_fp32_fp64_ratio=64))) == 64
+    slow = gains(View(made_up({"fp64": 85.0}, device_fp32_fp64_ratio=64)))
+    assert slow["low_precision_possible"] > 3 * gains(View(h200))["low_precision_possible"]
+
+
+# --- issue slots
+
+
+@needs_corpus
+def test_instructions_per_cycle_stand_for_issue_slots() -> None:
+    """JakeFlasher: 2.30 of 4 per cycle and SM."""
+    share = View(by_others("JakeFlasher")).ceilings.share("issue")
+    assert share == pytest.approx(2.30 / 4, abs=0.005)
