@@ -99,4 +99,6 @@ class MetricNotCollected(KeetError):
 
 def one_line(text: str) -> str:
     """File names may hold anything, line breaks and terminal escapes included: show them inert."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -6,6 +6,7 @@ is printed can be traced and checked.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
@@ -40,5 +41,26 @@ class Evidence(NamedTuple):
         """As people read it; `.0f` and the like set the digits, the unit stays."""
         if not spec:
             return str(self)
-        number = format(self.value, spec)
+        number = _rounded(self.value, spec, is_share=self.unit == "%")
         return f"{number}%" if self.unit == "%" else f"{number} {self.unit}".rstrip()
+
+
+_ENOUGH = 100
+"""From here on, tenths are false precision."""
+
+
+def _rounded(value: Number, spec: str, *, is_share: bool) -> str:
+    """What is not nothing is not written as 0, and a share that is not all not as 100 %."""
+    if spec == ".1f" and abs(value) >= _ENOUGH and not is_share:
+        return format(value, ",.0f")
+    if is_share and spec == ".0f" and 99.5 <= value < 99.95:
+        return format(value, ".1f")
+    told = format(value, spec)
+    is_small = is_share and spec == ".0f" and value < 0.95
+    if value > _NOTHING and (is_small or re.fullmatch(r"0(\.0*)?", told)):
+        return format(value, f".{-math.floor(math.log10(value))}f")
+    return told
+
+
+_NOTHING = 1e-4
+"""Less is as good as nothing."""

@@ -75,7 +75,9 @@ def _named(name: str, entries: tuple[CaseEntry, ...]) -> CaseEntry:
 
 
 def _chosen(args: Namespace, entries: tuple[CaseEntry, ...]) -> list[CaseEntry]:
-    """Grouped by finding, the largest gain first."""
+    """Grouped by finding, the largest gain of that cause first."""
+    from keet.catalog.precedents import gain_of_cause
+
     for option in ("finding", "archetype", "family"):
         _check_known(option, getattr(args, option), {getattr(entry, option) for entry in entries})
     chosen = [
@@ -88,7 +90,7 @@ def _chosen(args: Namespace, entries: tuple[CaseEntry, ...]) -> list[CaseEntry]:
     ]
     if not chosen:
         raise UsageError("no case matches all of these options; leave one out")
-    return sorted(chosen, key=lambda entry: (entry.finding, entry.lookalike, -entry.speedup))
+    return sorted(chosen, key=lambda entry: (entry.finding, entry.lookalike, -gain_of_cause(entry)))
 
 
 def _check_known(option: str, wanted: str | None, known: set[str]) -> None:

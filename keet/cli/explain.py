@@ -111,11 +111,14 @@ def run(args: Namespace) -> int:
     if not args.no_sass:
         # The text of the code is fetched while the analyst is loaded, which takes as long.
         profile.prefetch_code(profile.with_code(launches))
+    from keet.analysis.diagnosis import MOST
     from keet.explanation.analyst import explain
 
     # Evidence ids that are unique over launches: a model's tools look at any of them.
     numbers = count(1) if chosen or args.against else None
-    explanation = explain(profile, launches, args.top, numbers, sass=not args.no_sass)
+    # A finding that is only not printed must not count as fixed.
+    top = MOST if args.against else args.top
+    explanation = explain(profile, launches, top, numbers, sass=not args.no_sass)
     against = _against(args, numbers) if args.against else None
     if args.show_prompt and chosen:
         return _show_prompt(args, [explanation, *([against] if against else [])], chosen)
@@ -131,23 +134,26 @@ def run(args: Namespace) -> int:
 
 def _against(args: Namespace, numbers: Iterator[int] | None) -> Explanation:
     """What it was before. Its launches have numbers of their own: --launch does not choose them."""
+    from keet.analysis.diagnosis import MOST
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
 
     profile = read_profile(args.against, source=args.source)
     chosen = selected_launches(profile, Namespace(launch=None, kernel=args.kernel))
-    return explain(profile, chosen, args.top, numbers, sass=not args.no_sass)
+    return explain(profile, chosen, MOST, numbers, sass=not args.no_sass)
 
 
 def _print_against(
     args: Namespace, explanation: Explanation, against: Explanation, numbers: Iterator[int] | None
 ) -> int:
     from keet.comparison.difference import compare_explanations
+    from keet.explanation.analyst import with_first
 
     difference = compare_explanations(against, explanation, numbers)
     if forbidden := difference.forbidden:
         tell(f"what changed can't be told: {forbidden[0].text}; see: keet diff --help")
-    print_against(args, explanation, None if forbidden else difference)
+    printed = with_first(explanation, args.top)
+    print_against(args, printed, None if forbidden else difference)
     return EXIT_NOT_COMPARABLE if forbidden else 0
 
 

@@ -11,7 +11,7 @@ from keet.analysis.replay_reasons import REASON_NAMES, Reason
 from keet.comparison.both_sides import RunDoubt, WeighedLaunch
 from keet.comparison.whole_run import ALIKE
 from keet.evidence import Evidence
-from keet.explanation.analyst import forecast_text
+from keet.explanation.gain_texts import forecast_text
 from keet.units import Quantity
 
 _LEAST = 0.01

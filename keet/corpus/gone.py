@@ -16,7 +16,7 @@ from keet.corpus.discovery import Found
 from keet.corpus.layout import STORE_FILE, storable, utc_now
 from keet.corpus.part_writer import FileRecord, write_part
 from keet.corpus.sharding import WHOLE, Shard
-from keet.corpus.store import Store, open_store
+from keet.corpus.store import Store, open_manifest
 from keet.version import __version__
 
 _BYTE = re.compile(r"\\udc([89a-f][0-9a-f])")
@@ -67,7 +67,7 @@ def find_gone(
     """Paths that the store knows below `places` and that are gone. `present`: need no look."""
     if not (out / STORE_FILE).exists():
         return []
-    with open_store(out) as store:
+    with open_manifest(out) as store:
         known = _known(store, present) if store.part_count else []
     named = [place_of(place) for place in places]
     return [path for path in known if _is_mine(path, named, shard) and is_gone(path)]

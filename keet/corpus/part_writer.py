@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -100,11 +101,17 @@ def _once(rows: Iterable[FileRows]) -> Iterable[FileRows]:
 
 
 def _write_tables(folder: Path, tables: Mapping[str, Sequence[Row]]) -> None:
-    import duckdb
-
-    with duckdb.connect() as connection:
+    with _database(os.getpid()).cursor() as connection:
         for name, rows in tables.items():
             _write_table(connection, TABLES[name], rows, folder / f"{name}.parquet")
+
+
+@cache
+def _database(process: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 - a fork makes its own
+    """One for all parts: to make it takes about as long as to write a small part."""
+    import duckdb
+
+    return duckdb.connect()
 
 
 def _write_table(

@@ -21,7 +21,7 @@ from keet.corpus.discovery import NO_TABLE, Found, TableFile
 from keet.corpus.gone import is_gone
 from keet.corpus.layout import storable
 from keet.corpus.rows import RunTimes
-from keet.corpus.store import Store, open_store
+from keet.corpus.store import Store, open_manifest
 from keet.corpus.worker import Look, Step
 
 Number = int
@@ -75,7 +75,7 @@ class _Last(NamedTuple):
 def settle(out: Path, files: Sequence[Found], *, retry_failed: bool = False) -> Settled:
     """Compare with the manifest: a path with the size and time of its record, and with the same
     table of its run, is not read again."""
-    with open_store(out) as store:
+    with open_manifest(out) as store:
         last = _last_records(store, files) if files and store.part_count else {}
         said = [_settled_as(file, last, retry_failed=retry_failed) for file in files]
         left = tuple(file for file, status in zip(files, said) if status is None)
@@ -145,7 +145,7 @@ class Failure(NamedTuple):
 
 def failures(out: Path) -> list[Failure]:
     """Every file of the store that failed when it was last tried, by name."""
-    with open_store(out) as store:
+    with open_manifest(out) as store:
         rows = store.query("SELECT path, reason FROM files WHERE status = 'failed' ORDER BY path")
         return [Failure(*row) for row in rows.rows]
 

@@ -53,10 +53,17 @@ class Stream:
 class Store:
     """A store, as it was when it was opened. Its connection reads this store, and nothing else."""
 
-    def __init__(self, path: Path, parts: Sequence[Path], version: StoreVersion) -> None:
+    def __init__(
+        self,
+        path: Path,
+        parts: Sequence[Path],
+        version: StoreVersion,
+        *,
+        of_files_alone: bool = False,
+    ) -> None:
         self.path = path
         self.version = version
-        self.views = views_of(version.number)
+        self.views = ("files",) if of_files_alone else views_of(version.number)
         self.part_count = len(parts)
         self._parts = path / PARTS
         self._scratch = Path(tempfile.gettempdir()).absolute() / f"keet-{secrets.token_hex(8)}"
@@ -121,7 +128,9 @@ class Store:
         connection = duckdb.connect()
         self.connection = connection
         self._confine(connection)
-        self.guarded(lambda: create_views(connection, parts, self.version.number))
+        of_files_alone = self.views == ("files",)
+        number = self.version.number
+        self.guarded(lambda: create_views(connection, parts, number, of_files_alone=of_files_alone))
         connection.execute("SET lock_configuration = true")
         return connection
 
@@ -197,12 +206,21 @@ def _first_line(problem: Exception) -> str:
 
 def open_store(path: str | Path) -> Store:
     """Open what `keet batch DIR -o PATH` made. An empty store has views without rows."""
-    folder = Path(path).absolute()
+    return _open(Path(path))
+
+
+def open_manifest(path: Path) -> Store:
+    """The same with the view `files` alone, in half the time: `keet batch` asks three times."""
+    return _open(path, of_files_alone=True)
+
+
+def _open(path: Path, *, of_files_alone: bool = False) -> Store:
+    folder = path.absolute()
     try:
         version = read_version(folder)
     except OSError:
-        raise UsageError(_not_a_store(Path(path))) from None
-    return Store(folder, part_folders(folder), version)
+        raise UsageError(_not_a_store(path)) from None
+    return Store(folder, part_folders(folder), version, of_files_alone=of_files_alone)
 
 
 def _not_a_store(path: Path) -> str:

@@ -163,24 +163,33 @@ def views_of(version: int = SCHEMA_VERSION) -> tuple[str, ...]:
 
 
 def create_views(
-    connection: duckdb.DuckDBPyConnection, parts: Sequence[Path], version: int
+    connection: duckdb.DuckDBPyConnection,
+    parts: Sequence[Path],
+    version: int,
+    *,
+    of_files_alone: bool = False,
 ) -> None:
-    """Made with one part of each kind in sight, which is enough to learn the columns from."""
-    tables = tables_of(version)
+    """Made with one part of each kind in sight, which is enough to learn the columns from.
+
+    `of_files_alone`: for those who ask for the manifest; most of the time goes to the others.
+    """
+    tables = ("files",) if of_files_alone else tables_of(version)
     by_mark = {mark: list(some) for mark, some in groupby(sorted(parts, key=mark_of), mark_of)}
     _set_files(connection, tables, {mark: some[:1] for mark, some in by_mark.items()})
     connection.execute("CREATE SCHEMA parts")
     for name in tables:
         connection.execute(f"CREATE VIEW parts.{name} AS {_scan(name, list(by_mark), _WHENCE)}")
         connection.execute(f"CREATE VIEW {name} AS {_scan(name, list(by_mark))}")
-    connection.execute(f"CREATE VIEW metrics AS {_long()}")
+    if "launches" in tables:
+        connection.execute(f"CREATE VIEW metrics AS {_long()}")
     _set_files(connection, tables, by_mark)
     if connection.execute(_CLEAN).fetchone() == (False,):
         _hide_superseded(connection, tables)
 
 
 def _hide_superseded(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> None:
-    for table in (_NEWEST, _LIVE, _DEAD, _MOVED, _LOSERS):
+    of_launches = (_DEAD, _LOSERS) if "launches" in tables else ()
+    for table in (_NEWEST, _LIVE, _MOVED, *of_launches):
         connection.execute(table)
     for name in tables:
         connection.execute(f"CREATE OR REPLACE VIEW {name} AS {_SHOWN[name]}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from keet.analysis.account import Account, Part
+from keet.analysis.account import UNKNOWN, Account, Part
 from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.units import Quantity
@@ -84,17 +84,29 @@ def rows_of_any_size(view: View, account: Account) -> Iterator[AccountRow]:
         yield from account_rows(view, account, most)
 
 
-def leading_text(account: Account, most: int = 3) -> str:
-    """The largest parts in one line: `62% waiting for L2, which is busy; 12% barriers`.
+def leading_text(view: View, account: Account, most: int = 3) -> str:
+    """The largest parts and the rest in one line: `62% waiting for L2, which is busy; 38% other`.
 
     Empty where next to nothing is attributable.
     """
     if account.unknown >= _NEARLY_ALL:
         return ""
     labels = {part.children[0].id: part.label for part in account.parts if _tells_nothing(part)}
-    return "; ".join(
-        f"{part.share:.0f} {labels.get(part.id, part.label)}" for part in account.leading(most)
-    )
+    leading = account.leading(most)
+    told = [f"{part.share:.0f} {labels.get(part.id, part.label)}" for part in leading]
+    if leading and (rest := rest_of(view, leading)) is not None:
+        told.append(f"{rest:.0f} {_OTHER}")
+    return "; ".join(told)
+
+
+def rest_of(view: View, leading: Sequence[Part]) -> Evidence | None:
+    """Per cent of the time in other parts than these; None: too little to be printed."""
+    shares = [part.share for part in leading]
+    left = 100 - sum(float(share.value) for share in shares)
+    if left < _PRINTED:
+        return None
+    label = f"of the time: {_OTHER}"
+    return view.ledger.derived("account.rest", Quantity(left, "%"), label, *shares)
 
 
 def _tells_nothing(part: Part) -> bool:
@@ -123,7 +135,8 @@ def _joined(part: Part) -> str:
     if first is None or first.share.value < _ALMOST * part.share.value:
         return ""
     label = f"{part.label}: {first.label}"
-    return label if len(label) <= _LONGEST or part.id == "active" else ""
+    is_unknown = first.id.rpartition(".")[2] == UNKNOWN
+    return label if len(label) <= _LONGEST or is_unknown else ""
 
 
 def _groups(part: Part, shown: Collection[str]) -> list[Sequence[Part]]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +17,7 @@ from keet.analysis.sampling import partial_sampling
 from keet.analysis.view import View
 from keet.catalog import findings
 from keet.evidence import Evidence
+from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY, CaptureHints, capture_hints
 from keet.explanation.headline import Verdict, verdict_of
 from keet.explanation.notes import Note, account_notes
 from keet.explanation.second_opinion import second_opinion
@@ -29,15 +29,6 @@ if TYPE_CHECKING:
     from keet.explanation.in_run import InRun, ReplayDiffers
     from keet.explanation.statement import Authorship, Statement
     from keet.explanation.whole_run import WholeRun
-
-NO_REMEDY = "nothing to do"
-
-
-def main_remedy(skipped: Iterable[Skipped]) -> str | None:
-    """What would bring most of what was not checked: the sections, else what comes first."""
-    remedies = [s.remedy for s in skipped if s.remedy != NO_REMEDY]
-    counted = Counter(remedies)
-    return max(remedies, key=lambda remedy: counted[remedy], default=None)
 
 
 class LaunchExplanation(NamedTuple):
@@ -91,6 +82,13 @@ class Explanation(NamedTuple):
     """What the program spent its GPU time on; None: not known."""
     across: tuple[CrossLaunch, ...] = ()
     """What launches of the report show together, what would save most first."""
+    build_hint: str | None = None
+    """What to compile with, so that another report has source lines."""
+
+    @property
+    def capture_hints(self) -> CaptureHints:
+        skipped = (each for told in self.launches for each in told.skipped)
+        return capture_hints(skipped, self.build_hint)
 
 
 def explain(
@@ -130,7 +128,15 @@ def explain(
         reads_code=sass,
         whole_run=run,
         across=together.found,
+        build_hint=coverage.build_hint,
     )
+
+
+def with_first(explanation: Explanation, top: int) -> Explanation:
+    """With so many findings per launch."""
+    told = tuple(each._replace(findings=each.findings[:top]) for each in explanation.launches)
+    grounded = Grounded(told, explanation.whole_run)
+    return explanation._replace(launches=told, grounding=grounded)
 
 
 def _explain(  # noqa: PLR0913 - what all launches of a report share, and one of them
@@ -157,7 +163,7 @@ def _explain(  # noqa: PLR0913 - what all launches of a report share, and one of
             *_without_code(view),
             *(_skipped(g, coverage) for g in coverage.gaps if launch.id in g.launches),
         ),
-        second_opinion(launch, found, diagnosis.minor, diagnosis.account.unknown),
+        second_opinion(launch, diagnosis.findings, diagnosis.minor, diagnosis.account.unknown),
         view,
         diagnosis.minor,
         diagnosis.judged_by,
@@ -203,7 +209,7 @@ def _debug(view: View) -> list[Skipped]:
     if not view.is_debug_build:
         return []
     reason = "this looks like a debug build (-G), which is slow for reasons of its own"
-    return [Skipped("optimised code", reason, "build without -G and profile again")]
+    return [Skipped(DEBUG_BUILD, reason, "build without -G and profile again")]
 
 
 def _partial(launch: Launch) -> list[Skipped]:
@@ -211,7 +217,7 @@ def _partial(launch: Launch) -> list[Skipped]:
     samples = launch.get("samples_total")
     counted = samples is not None and math.isfinite(samples.value)
     partial = partial_sampling(launch, int(samples.value)) if samples and counted else None
-    return [Skipped("places in the source", str(partial), partial.remedy)] if partial else []
+    return [Skipped("samples of the whole launch", str(partial), partial.remedy)] if partial else []
 
 
 def _without_code(view: View) -> list[Skipped]:
@@ -280,13 +286,3 @@ def _run_texts(each: LaunchExplanation) -> Iterator[str]:
     if each.replay:
         yield each.replay.text
         yield from (text for r in each.replay.reasons for text in (r.text, r.how_to_tell))
-
-
-def forecast_text(finding: Finding) -> str:
-    low, likely, high = map(_times, finding.forecast)
-    return f"{likely} faster ({low} to {high})"
-
-
-def _times(factor: float) -> str:
-    """Two digits: a forecast is not better than that."""
-    return f"{factor:.0f}x" if factor >= 9.95 else f"{factor:.1f}x"

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from keet.analysis.account import PURPOSES
 from keet.analysis.findings import Finding, Place
 from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
 from keet.evidence import Evidence
-from keet.explanation.account_rows import rows_of_any_size
+from keet.explanation.account_rows import rest_of, rows_of_any_size
 from keet.explanation.binding import NO_LINE
 from keet.explanation.known import Known, RowKey, Source, content_words, labelled, told
 from keet.explanation.precedents import precedents_of
@@ -72,6 +73,7 @@ class Computed:
             yield from _window(part.label, [part.share, part.us])
         for row in rows_of_any_size(each.view, each.account):
             yield from _window(row.label, [row.share, row.us])
+        yield from _window("other", [rest_of(each.view, each.account.leading(3))])
         yield from told(texts_of(each), each.evidence, launch)
         yield from labelled(each.evidence)
         yield from known_group(self._program, launch) if self._program else ()
@@ -136,8 +138,8 @@ class Computed:
             return
         for purpose, share in found.mix:
             label = f"instructions for {purpose.value}"
-            for words in _PURPOSES.get(purpose.value, (purpose.value,)):
-                yield Known(label, Quantity(100 * share, "%"), content_words(words), "cell")
+            words = content_words(PURPOSES[purpose.value])
+            yield Known(label, Quantity(100 * share, "%"), words, "cell")
         yield from _purposes(found)
 
     def pointers(self, launch: Launch) -> Iterator[Known]:
@@ -166,15 +168,6 @@ class Computed:
 
 _SPOKEN = {"issue_slots": "instruction issue"}
 """What `keet roofline` calls a stage, where that is not its label."""
-_PURPOSES = {
-    "value": ("value arithmetic",),
-    "memory": ("memory accesses",),
-    "address": ("address arithmetic",),
-    "control": ("control flow",),
-    "conversion": ("conversions",),
-    "move": ("moves",),
-    "sync": ("synchronization",),
-}
 
 
 def _count(label: str, count: int, words: str) -> Known:
@@ -221,7 +214,7 @@ def _precedents(finding: Finding) -> Iterator[Known]:
     if found is None:
         return
     label = f"measured cases of {finding.title.lower()}"
-    for factor in (found.low, found.median, found.high):
+    for factor in (found.low, found.high):
         yield Known(label, Quantity(factor, "x"), content_words("fix gained"), "sentence")
     words = content_words("measured case")
     yield Known(label, Quantity(found.cases, ""), words, "window")

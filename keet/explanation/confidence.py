@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from keet.analysis.account import UNKNOWN, Account, Part
 from keet.analysis.diagnosis import FITTED_ON
-from keet.analysis.findings import Finding
+from keet.analysis.findings import BETWEEN_LAUNCHES, Finding
 from keet.analysis.view import View
 
-_SUSPECTED = ("hand_over", "repeated_passes", "same_input")
-"""Variants that rest on equal amounts of bytes."""
 _MUCH = 20.0
 """Per cent of the time: if so much is not attributable, that is the reason."""
 
@@ -21,7 +19,9 @@ def why_low(finding: Finding, view: View, account: Account) -> str:
 
 
 def _reason(finding: Finding, view: View, account: Account) -> str:
-    if finding.variant in _SUSPECTED:
+    if view.is_debug_build:
+        return "a build without -G has other causes and other gains"
+    if finding.variant in BETWEEN_LAUNCHES:  # they rest on equal amounts of bytes
         return "a report holds no pointers, so equal amounts of bytes are only a hint"
     unknown = _largest_unknown(account)
     if unknown is not None and unknown.share.value >= _MUCH:

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from keet.analysis.ceilings import Ceiling, spoken_unit
 from keet.analysis.diagnosis import Diagnosis
-from keet.analysis.findings import Finding
+from keet.analysis.findings import BETWEEN_LAUNCHES, Finding
 from keet.analysis.parameters import parameter
-from keet.analysis.time_model import HOT_LINE, WHOLE_SM
+from keet.analysis.time_model import HOT_LINE
 from keet.analysis.view import View
 from keet.evidence import Evidence
+from keet.explanation.busy_units import leading_units, nearest_units
 from keet.units import Quantity
 
 
@@ -18,7 +19,7 @@ class Verdict(NamedTuple):
     """What limits the launch, in one sentence."""
 
     limiter: str
-    """The unit that is nearest to its peak, ties joined by `+`; `latency` where none is near, and
+    """The unit that sets the pace, ties joined by `+`; `latency` where none is near its peak, and
     `unknown` where the report has no such numbers."""
     reached: Evidence | None
     headline: str
@@ -33,26 +34,19 @@ def verdict_of(diagnosis: Diagnosis) -> Verdict:
     failed = _not_measured(diagnosis)
     if failed:
         return Verdict("unknown", None, failed, not_judged=True)
-    nearest = _nearest(diagnosis)
-    leads = bool(nearest) and model.pressure >= parameter("leads") and not _outside(diagnosis)
-    limiter = "+".join(c.name for c in nearest) if leads else "latency" if nearest else "unknown"
-    reached = nearest[0].reached if nearest else None
-    headline = _headline(diagnosis, nearest if leads else ())
+    nearest = nearest_units(diagnosis)
+    leading = () if _outside(diagnosis) else leading_units(diagnosis)
+    limiter = "+".join(c.name for c in leading) or ("latency" if nearest else "unknown")
+    reached = next((each.reached for each in (*leading, *nearest)), None)
+    headline = _headline(diagnosis, leading)
     blind = not diagnosis.findings and not model.is_measured
-    return Verdict(limiter, reached, headline + _caveat(view), diagnosis.healthy, blind)
-
-
-def _nearest(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
-    """The busiest units; the SMs as a whole where that is all that a small set shows of them."""
-    whole = diagnosis.view.get("sm_throughput_pct")
-    if diagnosis.model.busiest == WHOLE_SM and whole is not None:
-        return (Ceiling("sm", WHOLE_SM, "compute", whole, f"report: {whole.metric}"),)
-    return diagnosis.view.ceilings.nearest
+    return Verdict(limiter, reached, _caveat(view) + headline, diagnosis.healthy, blind)
 
 
 def _not_measured(diagnosis: Diagnosis) -> str:
     launch = diagnosis.view.launch
-    if launch.grid and 0 in launch.grid:
+    recorded = launch.block is None or 0 not in launch.block
+    if launch.grid and 0 in launch.grid and recorded:
         return "This launch failed: its grid has no blocks, so nothing ran."
     measured = diagnosis.view.get("duration") is not None or diagnosis.model.is_measured
     if not measured and not diagnosis.findings:  # the shape of a launch alone shows some causes
@@ -64,19 +58,31 @@ def _caveat(view: View) -> str:
     """What everything else depends on belongs into the first line."""
     if not view.is_debug_build:
         return ""
-    return " But this looks like a debug build (-G): build without it and profile again first."
+    return (
+        "This looks like a debug build (-G): build without -G and profile again. What follows "
+        "describes the debug code. "
+    )
 
 
 # --- with a finding
 
 
 def _headline(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str:
-    if not diagnosis.findings:
-        return _without_findings(diagnosis, nearest)
+    if not diagnosis.findings or (diagnosis.healthy and nearest):
+        return _without_findings(diagnosis, nearest) + _suspicion(diagnosis)
     first = diagnosis.findings[0]
-    cause = first.title[:1].lower() + first.title[1:]
-    place = f" at {first.places[0].where}" if first.places else ""
+    cause, place = first.title[:1].lower() + first.title[1:], ""
+    if first.variant in BETWEEN_LAUNCHES:  # a suspicion, and no line is its place
+        cause = f"perhaps {cause}"
+    elif first.places:
+        place = f" at {first.places[0].where}"
     return f"{_upper(_where(diagnosis, first, nearest))}: {cause}{place}."
+
+
+def _suspicion(diagnosis: Diagnosis) -> str:
+    """Beside a roofline: bytes that need not be moved at all, if it is true."""
+    found = [each for each in diagnosis.findings[:1] if each.variant in BETWEEN_LAUNCHES]
+    return "".join(f" Perhaps there is {each.label}." for each in found)
 
 
 _IDLE = ("small_grid", "tail_effect", "load_imbalance")
@@ -90,21 +96,21 @@ def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -
         return f"SMs are idle for {idle.share:.0f} of the time"
     hot = diagnosis.model.hot_line
     if first.id in _HOT and diagnosis.model.busiest == HOT_LINE and hot is not None:
+        if hot.is_in_host:
+            return f"one slice of L2 is active {hot.skew:.1f} times as long as an average one"
         return f"one slice of L2 looks up {hot.skew:.1f} times the sectors of an average one"
     if nearest:
-        return " and ".join(f"{c.spoken} at {c.reached:.0f} of peak" for c in nearest[:2])
+        return _at_peak(nearest)
     return _not_near(diagnosis)
 
 
 def _not_near(diagnosis: Diagnosis) -> str:
-    nearest, outside = _nearest(diagnosis), _outside(diagnosis)
+    nearest, outside = nearest_units(diagnosis), _outside(diagnosis)
     if not nearest:
         return "how busy the units were is not in the report"
     top = nearest[0]
     if outside:
         return outside
-    if top.reached.value < 1:
-        return "no unit did anything for most of the time that was measured"
     waits = _longest_wait(diagnosis)
     return f"no unit is busier than {top.reached:.0f} ({top.spoken}){waits}"
 
@@ -135,12 +141,11 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str
     if not diagnosis.model.is_measured:
         return "The report does not say how busy any unit was: where the time goes is not known."
     if diagnosis.healthy and nearest:
-        return _at_roofline(diagnosis, nearest[0])
+        return _at_roofline(diagnosis, nearest)
     outside = _outside(diagnosis)
     if outside:
         return f"{_upper(outside)}: it passes before, between and after kernels, not in them."
-    where = " and ".join(f"{c.spoken} at {c.reached:.0f} of peak" for c in nearest[:2])
-    first = _upper(where or _not_near(diagnosis))
+    first = _upper(_at_peak(nearest) or _not_near(diagnosis))
     if diagnosis.minor:
         cause = diagnosis.minor[0]
         name = cause.title[:1].lower() + cause.title[1:]
@@ -156,23 +161,35 @@ def _worth(view: View) -> Evidence:
     return view.ledger.derived("least_gain", percent, "gain from which on a cause is a finding")
 
 
-def _at_roofline(diagnosis: Diagnosis, nearest: Ceiling) -> str:
+def _at_roofline(diagnosis: Diagnosis, leading: tuple[Ceiling, ...]) -> str:
     """Whether the work is needed is another question than whether the unit is busy."""
     view = diagnosis.view
     dram = view.ceilings.get("DRAM")
+    # What is left with the same work is bounded by the unit that is nearest to its peak.
+    nearest = max(leading, key=lambda each: each.share)
     if diagnosis.healthy == "at_dram_roofline" and dram is not None:
         return _at_dram(view, dram, nearest if nearest.name == "L2" else dram)
+    left = _left(view, nearest)
+    beyond = "only" if left == _NOTHING_LEFT else "beyond that, only"
     return (
-        f"{_upper(nearest.spoken)} at {nearest.reached:.0f} of peak: {_left(view, nearest)} "
-        f"with the same work; only fewer or cheaper instructions help. {_needed_work(diagnosis)}"
+        f"{_upper(_at_peak(leading))}: {left} with the same work; {beyond} fewer or cheaper "
+        f"instructions help. {_needed_work(diagnosis)}"
     ).rstrip()
+
+
+_NOTHING_LEFT = "nothing is left"
+
+
+def _at_peak(units: tuple[Ceiling, ...]) -> str:
+    """`L1 at 99% of peak and the issue slots at 88% of peak`."""
+    return " and ".join(f"{each.spoken} at {each.reached:.0f} of peak" for each in units[:2])
 
 
 def _left(view: View, ceiling: Ceiling) -> str:
     """Times faster, if the unit did the same work at its full peak."""
     times = 1 / min(1.0, max(ceiling.share, 0.01))
     if times < 1.05:
-        return "nothing is left"
+        return _NOTHING_LEFT
     label = f"times faster at most with the same work of {spoken_unit(ceiling.name)}"
     name = f"left.{ceiling.name}"
     most = view.ledger.derived(name, Quantity(times, ""), label, ceiling.reached)

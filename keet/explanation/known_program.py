@@ -32,7 +32,7 @@ def known_program(program: Program) -> Iterator[Known]:
     for row in program.rows:
         yield from _row(row, row.kernel)
     for group in program.groups:
-        yield _count(len(group.members), "identical launches")
+        yield _count(len(group.members), "launches")
     yield from _sentences(program)
     yield from labelled(program.evidence.values())
 

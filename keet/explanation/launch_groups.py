@@ -1,4 +1,5 @@
-"""Identical launches: what they take, what their first finding would save, which of them matter."""
+"""Launches of one kernel and shape: what they take, what their first finding would save, which of
+them matter."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from keet.analysis.findings import Finding, Forecast
+from keet.catalog import findings
 from keet.explanation.analyst import LaunchExplanation
 from keet.profile.identical import representative
 
@@ -21,10 +23,12 @@ _NOTABLE_SAVING = 0.05
 """Of the time: launches that would save less are not shown for that."""
 _LEAST_COMPARED = 3
 """Launches without machine code that are needed to tell the usual answer from another."""
+_SPREAD = 1.2
+"""Longest launch over shortest from which they are not called alike."""
 
 
 class Group:
-    """Identical launches that were explained."""
+    """Explained launches of one kernel with one grid and block."""
 
     def __init__(self, members: Sequence[LaunchExplanation], *, in_run: bool) -> None:
         self.members = tuple(members)
@@ -43,6 +47,22 @@ class Group:
     @property
     def report_ns(self) -> float:
         return sum(each.launch.rank_time for each in self.members)
+
+    @property
+    def durations(self) -> tuple[float, float]:
+        """Nanoseconds of the shortest and the longest; zeros where the report has none."""
+        times = [each.launch.rank_time for each in self.members]
+        return min(times), max(times)
+
+    @property
+    def slowest(self) -> LaunchExplanation:
+        return max(self.members, key=lambda each: each.launch.rank_time)
+
+    @property
+    def is_uneven(self) -> bool:
+        """Launches of one shape may differ in their work: it is said where they do in time."""
+        shortest, longest = self.durations
+        return longest > _SPREAD * shortest > 0
 
     @property
     def launches(self) -> float:
@@ -69,6 +89,11 @@ class Group:
             part *= 1 - 1 / max(1.0, self.launches)
         return self.time_ns * part
 
+    def is_all(self, total_ns: float) -> bool:
+        """Whether the gain of its first finding is that of a total: all of it is this group."""
+        found = self.finding
+        return found is not None and found.id != "launch_bound" and self.time_ns == total_ns
+
     @cached_property
     def different(self) -> tuple[LaunchExplanation, ...]:
         """Members with another first answer than most. Machine code changes answers, so only those
@@ -86,11 +111,20 @@ def first_answer(each: LaunchExplanation) -> str:
     return each.findings[0].id if each.findings else each.verdict.healthy or ""
 
 
+def answer_label(each: LaunchExplanation) -> str:
+    """The first answer in words."""
+    if each.findings:
+        return each.findings[0].label
+    return findings()[each.verdict.healthy].label if each.verdict.healthy else "no finding"
+
+
 def gain_of(groups: Sequence[Group], total_ns: float) -> Forecast | None:
     """Times faster, if the first finding of each group were fixed and all else stayed."""
     saved = [sum(group.saved_ns(bound) for group in groups) for bound in range(3)]
     if not total_ns or not saved[1]:
         return None
+    if len(groups) == 1 and groups[0].is_all(total_ns):
+        return groups[0].first.findings[0].forecast  # what the finding says, to the last digit
     return Forecast(*(total_ns / max(total_ns - each, total_ns * 1e-3) for each in saved))
 
 

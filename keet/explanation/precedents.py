@@ -4,26 +4,39 @@ from __future__ import annotations
 
 from keet.analysis.findings import Finding
 from keet.catalog.precedents import Precedents, precedents
+from keet.explanation.gain_texts import times_text
+
+MEASURED_ON = "an H200"
+_SCATTER = 1.1
+"""A factor within which two gains are alike: launches of one kernel scatter by as much."""
 
 
 def precedents_of(finding: Finding) -> Precedents | None:
     """None where the casebook has no measured gain for this finding."""
-    return precedents().get(finding.id)
+    return None if finding.variant in _NOT_MEASURED else precedents().get(finding.id)
+
+
+_NOT_MEASURED = ("block_size", "outside")
+"""Reasons for inactive threads that no case has: the measured ones take different paths."""
 
 
 def precedents_text(finding: Finding) -> str:
-    """Empty where nothing was measured."""
+    """Empty where no case like it was measured: one that gained about as much."""
     found = precedents_of(finding)
-    if found is None:
+    if found is None or not _is_alike(found, finding.forecast.likely):
         return ""
-    if found.cases == 1:
-        gained = f"This fix gained {factor_text(found.high)} in 1 measured case."
-    else:
-        gained = (
-            f"This fix gained {factor_text(found.low)} to {factor_text(found.high)} "
-            f"(median {factor_text(found.median)}) in {found.cases} measured cases."
-        )
-    return f"{gained}{_lookalikes_text(found.lookalikes)}"
+    cases = "1 measured case" if found.cases == 1 else f"{found.cases} measured cases"
+    gained = times_text(found.high)
+    if found.cases > 1:
+        gained = f"{times_text(found.low)} to {gained}"
+    text = f"In {cases} on {MEASURED_ON}, this fix gained {gained}."
+    return f"{text}{_lookalikes_text(found.lookalikes)}"
+
+
+def _is_alike(found: Precedents, likely: float) -> bool:
+    """Cases that all gained more, or less, say nothing of this launch: they are of another
+    severity."""
+    return found.low <= _SCATTER * likely and likely <= _SCATTER * found.high
 
 
 def _lookalikes_text(count: int) -> str:
@@ -32,8 +45,3 @@ def _lookalikes_text(count: int) -> str:
         return ""
     cases = "case that looks" if count == 1 else "cases that look"
     return f" In {count} {cases} like it, it gained less than 10%."
-
-
-def factor_text(factor: float) -> str:
-    """Two digits: `2.3x`, `14x`."""
-    return f"{factor:.0f}x" if factor >= 9.95 else f"{factor:.1f}x"

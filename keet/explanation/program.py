@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from keet.analysis.findings import Finding, Forecast
 from keet.analysis.ledger import Book
 from keet.analysis.library import library_of
-from keet.catalog import findings
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.gain_texts import times_text
 from keet.explanation.launch_groups import (
     Group,
-    first_answer,
+    answer_label,
     gain_of,
     launches_that_matter,
 )
@@ -181,7 +181,7 @@ class _Maker:
         total = self._total()
         rows = tuple(self._rows(total))
         gain = gain_of(self._groups, float(total.value))
-        said = (*self._sentences(total, rows, gain), *self._differences())
+        said = (*self._sentences(total, rows, gain), *self._untimed(total), *self._differences())
         groups, shown = tuple(self._groups), launches_that_matter(self._groups)
         return Program(rows, groups, total, gain, said, self._across, self._book, self._run, shown)
 
@@ -274,6 +274,22 @@ class _Maker:
         taking = f" take {total}" if total.value else "; the report has no durations"
         return f"{launches_text(told)} of {of} kernel{plural}{taking}."
 
+    def _untimed(self, total: Evidence) -> Iterator[str]:
+        """Kernels without a time are in no share and in no gain: a reader must know that first."""
+        if self._run is not None or not total.value:
+            return
+        missing = [each.launch for each in self._told if not each.launch.rank_time]
+        if not missing:
+            return
+        count = Quantity(len(missing), "")
+        some = self._book.derived("program_untimed", count, "launches without a measured time")
+        named = ", ".join(f"#{launch.id} {launch.kernel}" for launch in missing[:3])
+        named += ", …" if len(missing) > 3 else ""
+        yield (
+            f"{launches_text(some)} {'has' if len(missing) == 1 else 'have'} no measured time "
+            f"({named}): shares and gains leave {'it' if len(missing) == 1 else 'them'} out."
+        )
+
     def _differences(self) -> Iterator[str]:
         for group in self._groups:
             if group.different:
@@ -285,21 +301,13 @@ class _Maker:
         every = Quantity(len(group.members), "")
         those = self._book.derived(key, some, "launches with another answer")
         of = self._book.derived(f"{key}_of", every, f"launches of {group.first.launch.kernel}")
-        answers = Counter(map(_answer_label, group.different)).most_common(2)
-        ids = ", ".join(f"#{each.launch.id}" for each in group.different[:3])
+        answers = Counter(map(answer_label, group.different)).most_common(2)
+        slowest = group.slowest if group.slowest in group.different else None
+        named = sorted(group.different, key=lambda each: each is not slowest)[:3]
+        ids = ", ".join(f"#{e.launch.id}{', the slowest' * (e is slowest)}" for e in named)
         ids += ", …" if len(group.different) > 3 else ""
+        verb = "has" if len(group.different) == 1 else "have"
         return (
-            f"{those} of {of} launches of {group.first.launch.kernel} differ ({ids}): "
-            f"{' or '.join(label for label, _ in answers)}."
+            f"{those} of {of} launches of {group.first.launch.kernel} {verb} another first finding "
+            f"({ids}): {' or '.join(label for label, _ in answers)}."
         )
-
-
-def _answer_label(each: LaunchExplanation) -> str:
-    answer = first_answer(each)
-    return findings()[answer].label if answer else "no finding"
-
-
-def times_text(factor: float) -> str:
-    """Two digits, and a third where the gain is small."""
-    digits = 0 if factor >= 9.95 else 1 if factor >= 1.195 else 2
-    return f"{factor:.{digits}f}x"

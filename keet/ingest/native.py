@@ -145,7 +145,7 @@ def known_code(texts: Mapping[int, str]) -> Mapping[int, str] | Absent:
         return known
     return Absent(
         f"{PACKAGE} {installed_version()} can't disassemble code of this GPU",
-        "use an older ncu-report: 2025.3.1 still knows Volta",
+        f"install {PACKAGE} 2025.3.1, which can disassemble Volta code",
     )
 
 

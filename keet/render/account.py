@@ -13,6 +13,7 @@ from keet.analysis.account import Part
 from keet.analysis.ceilings import Ceiling
 from keet.explanation.account_rows import AccountRow, account_rows, leading_text, time_text
 from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.busy_units import distinct_units
 from keet.explanation.notes import Note
 from keet.render.markdown import prose
 
@@ -45,7 +46,7 @@ def account_view(
 
 def account_line(each: LaunchExplanation) -> Iterator[RenderableType]:
     """The largest parts in one line."""
-    text = leading_text(each.account)
+    text = leading_text(each.view, each.account)
     if text and not each.verdict.not_judged:
         yield _indented(Text.assemble(("Time: ", "dim"), text))
 
@@ -113,7 +114,7 @@ def busiest_units(each: LaunchExplanation, most: int = _UNITS) -> list[Ceiling]:
     """The busiest always; others where they do anything."""
     return [
         ceiling
-        for place, ceiling in enumerate(each.ceilings[:most])
+        for place, ceiling in enumerate(distinct_units(each.ceilings)[:most])
         if ceiling.share >= _LEAST or place == 0
     ]
 
@@ -152,7 +153,7 @@ def account_markdown(each: LaunchExplanation, *, verbose: bool = False) -> Itera
 
 
 def account_line_markdown(each: LaunchExplanation) -> Iterator[str]:
-    text = leading_text(each.account)
+    text = leading_text(each.view, each.account)
     if text and not each.verdict.not_judged:
         yield prose(f"{HEADING}: {text}.")
 

@@ -15,12 +15,16 @@ from rich.text import Text
 
 from keet.catalog import findings, metric_with_id
 from keet.catalog.cases import CaseEntry
+from keet.catalog.precedents import gain_of_cause
 from keet.units import Quantity
 
 
 def cases_view(entries: Sequence[CaseEntry], width: int) -> Group:
     """Grouped by finding: an id stays on its line, to be copied."""
-    columns = "Each row: case, speed-up of the fix, time before it; (like) is a look-alike."
+    columns = (
+        "Each row: case, speed-up of the fix, time before it; (like) is a look-alike, (all 4.1x) "
+        "is with other causes fixed too."
+    )
     parts: list[RenderableType] = [Text(heading(entries), style="bold"), Text(columns, style="dim")]
     for finding, group in groupby(entries, lambda entry: entry.finding):
         parts += [Text(""), Text(f"{findings()[finding].label} ({finding})", style="bold")]
@@ -31,7 +35,7 @@ def cases_view(entries: Sequence[CaseEntry], width: int) -> Group:
 def heading(entries: Sequence[CaseEntry]) -> str:
     """The answer first: how many there are, and what their fixes gained."""
     families = len({entry.family for entry in entries})
-    gains = [entry.speedup for entry in entries if not entry.lookalike]
+    gains = [gain_of_cause(entry) for entry in entries if not entry.lookalike]
     alike = len(entries) - len(gains)
     parts = [f"{_count(len(entries), 'measured case')} from {_count(families, 'family')}"]
     if gains:
@@ -62,10 +66,16 @@ def _table(entries: Sequence[CaseEntry], width: int) -> Table:
         grid.add_column("archetype", no_wrap=True)
     for entry in entries:
         more = (f"→ {_us(entry.after_us)}", entry.archetype) if wide else ()
-        style = "dim" if entry.lookalike else "bold green"
-        gain = Text(f"{entry.speedup:.2f}x{'' if not entry.lookalike else ' (like)'}", style=style)
-        grid.add_row(f"  {entry.id}", gain, _us(entry.before_us), *more)
+        grid.add_row(f"  {entry.id}", _gain(entry), _us(entry.before_us), *more)
     return grid
+
+
+def _gain(entry: CaseEntry) -> Text:
+    """Of the cause that the case is listed under, then of all causes that it has."""
+    if entry.lookalike:
+        return Text(f"{entry.speedup:.2f}x (like)", style="dim")
+    alone = Text(f"{gain_of_cause(entry):.2f}x", style="bold green")
+    return alone.append(f" (all {entry.speedup:.1f}x)", style="not bold") if entry.steps else alone
 
 
 def _us(microseconds: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from keet.analysis.account import PURPOSES
 from keet.analysis.sass import MachineCode
 from keet.analysis.sass.forms import Form
 from keet.analysis.sass.instruction import Instruction
@@ -15,16 +16,6 @@ from keet.profile.names import file_name
 from keet.render.code_rows import RowWait
 from keet.units import Quantity
 
-PURPOSES = {
-    Purpose.VALUE: "value arithmetic",
-    Purpose.MEMORY: "memory accesses",
-    Purpose.ADDRESS: "address arithmetic",
-    Purpose.CONTROL: "control flow",
-    Purpose.CONVERSION: "conversions",
-    Purpose.MOVE: "moves",
-    Purpose.SYNC: "synchronization",
-    Purpose.UNKNOWN: "unknown",
-}
 Offset = Callable[[int], str]
 """The offset from the start of its function, of the instruction at a position."""
 _LEAST_SHARE = 0.005
@@ -32,9 +23,9 @@ _LEAST_SHARE = 0.005
 
 
 def mix_text(mix: Iterable[tuple[Purpose, float]]) -> str:
-    """The launch's mix: `address arithmetic 77%, memory accesses 10%`."""
+    """In the words of the account: `addresses and indices 77%, loads and stores 10%`."""
     return ", ".join(
-        f"{PURPOSES[purpose]} {share:.0%}" for purpose, share in mix if share >= _LEAST_SHARE
+        f"{PURPOSES[purpose.value]} {share:.0%}" for purpose, share in mix if share >= _LEAST_SHARE
     )
 
 

@@ -9,12 +9,13 @@ from keet.errors import one_line
 from keet.explanation.account_rows import AccountRow, account_rows
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.budget import Piece, fit
+from keet.explanation.busy_units import distinct_units
 from keet.explanation.confidence import why_low
 from keet.explanation.precedents import precedents_text
 from keet.explanation.run_texts import launches_text
 from keet.profile import Launch, Workload, shape_text
 from keet.render.costed_source import CostedSource
-from keet.render.places import place_share, unplaced_shares
+from keet.render.places import place_shares, unplaced_shares
 from keet.render.show import describe_device
 from keet.render.whole_run import confidence_of, forecast_of, reason_texts, run_lines
 from keet.units import Quantity
@@ -202,25 +203,31 @@ def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[Pie
     gain = f"{forecast_of(each, finding)} if fixed, confidence {confidence_of(each, finding)}"
     places = finding.places[:_PLACES]
     unplaced = (f"no source line ({share})" for share in unplaced_shares(places))
-    where = ", ".join((*map(_where, places), *unplaced))
+    shares = zip(places, place_shares(places, "it"))
+    named = (f"{one_line(place.where)} ({share})" for place, share in shares)
+    where = ", ".join((*named, *unplaced))
     told = [
         f"{rank}. {finding.title}: {gain}",
         f"   Do: {one_line(finding.action)}",
         f"   Where: {where}" if where else "",
         f"   Why: {one_line(finding.text)}",
-        one_line(f"   {why_low(finding, each.view, each.account)}".rstrip()),
+        one_line(f"   {_why_low(finding, each)}".rstrip()),
     ]
     needs = _WHY if each.replay else ""
     yield from (Piece(_CAUSES, x, group=f"cause {rank}", needs=needs) for x in told if x)
 
 
-def _where(place: Place) -> str:
-    return f"{one_line(place.where)} ({place_share(place)})"
+def _why_low(finding: Finding, each: LaunchExplanation) -> str:
+    """Empty where a cause before it has said the same."""
+    before = each.findings[: each.findings.index(finding)]
+    said = [why_low(other, each.view, each.account) for other in before]
+    told = why_low(finding, each.view, each.account)
+    return "" if told in said else told
 
 
 def _evidence(each: LaunchExplanation) -> Iterator[Piece]:
     for rank, finding in enumerate(each.findings, _first_rank(each)):
-        numbers = [f"{entry.label} {entry}" for entry in finding.evidence[:_EVIDENCE]]
+        numbers = list(dict.fromkeys(f"{e.label} {e}" for e in finding.evidence))[:_EVIDENCE]
         if numbers:
             told = f"   Evidence: {one_line('; '.join(numbers))}"
             yield Piece(_CAUSES, told, group=f"cause {rank}")
@@ -236,11 +243,10 @@ def _constraints(each: LaunchExplanation) -> Iterator[Piece]:
             yield Piece(_LIMITS, f"- {told}", group=f"limit {number}")
     for note in each.healthy:
         yield Piece(_LIMITS, f"- Keep: {one_line(note.text)}", group="limit 4")
-    units = [
-        f"{c.name} at {c.reached:.0f} of peak" for c in each.ceilings[:_UNITS] if c.share >= 0.01
-    ]
-    if each.ceilings:
-        units = units or ["every one below 1%"]
+    busiest = distinct_units(each.ceilings)[:_UNITS]
+    busy = [c for c in busiest if c.share >= 0.01] or busiest[:1]
+    units = [f"{c.name} at {c.reached:.0f} of peak" for c in busy]
+    if units:
         yield Piece(_LIMITS, f"- Units: {'; '.join(units)}", group="limit 3")
 
 
@@ -282,14 +288,15 @@ def _limited_by(launch: Launch) -> str:
         return ""
     least = min(q.value for q in known.values())
     names = " and ".join(name for name, q in known.items() if q.value == least)
-    return f"; {names} allow {least:.0f} blocks per SM"
+    return f"; {names} allow {least:.0f} block{'' if least == 1 else 's'} per SM"
 
 
 def _check(each: LaunchExplanation) -> Iterator[Piece]:
     yield Piece(_CHECK, "- The results are the same on the same inputs.", group="check 0")
     if told := _faster(each):
         yield Piece(_CHECK, f"- Profile again (keet profile -- COMMAND): {told}.", group="check 1")
-    moved = [f"{e.label} (now {e})" for f in each.findings[:1] for e in f.evidence[:3]]
+    first = (e for f in each.findings[:1] for e in f.evidence)
+    moved = list(dict.fromkeys(f"{e.label} (now {e})" for e in first))[:3]
     if moved:
         numbers, rank = one_line("; ".join(moved)), _first_rank(each)
         told = f"- If cause {rank} is gone, these have moved: {numbers}."
@@ -317,11 +324,14 @@ def _gaps(
 ) -> Iterator[Piece]:
     for note in source.notes:
         yield Piece(_GAPS, f"- {one_line(note)}", group="gap")
-    lacking = ", ".join(dict.fromkeys(skipped.check for skipped in each.skipped))
-    if lacking:
-        yield Piece(_GAPS, f"- Not in the report: {lacking}", group="gap")
-    for remedy in list(dict.fromkeys(skipped.remedy for skipped in each.skipped))[:1]:
-        yield Piece(_GAPS, f"- To have it: {one_line(remedy)}", group="remedy")
+    hints = explanation._replace(launches=(each,)).capture_hints
+    if hints.lacking:
+        yield Piece(_GAPS, f"- Not in the report: {', '.join(hints.lacking)}", group="gap")
+    if hints.command:
+        told = one_line(f"{hints.introduction} {hints.command}")
+        yield Piece(_GAPS, f"- {told}", group="remedy")
+    for sentence in hints.sentences:
+        yield Piece(_GAPS, f"- {one_line(sentence)}", group="remedy")
     for claim in explanation.grounding.dropped:
         yield Piece(_GAPS, f"- not supported by the report: {one_line(claim)}", group="gap")
 

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from keet.analysis.findings import Finding, Place
-from keet.explanation.analyst import Explanation, LaunchExplanation, main_remedy
+from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.confidence import why_low
 from keet.explanation.precedents import precedents_text
 from keet.explanation.program import Program, program_of
@@ -24,7 +24,7 @@ from keet.render.detail import (
     details_that_fit,
 )
 from keet.render.line_count import line_count
-from keet.render.places import place_share, unplaced_shares
+from keet.render.places import place_shares, unplaced_shares
 from keet.render.program import (
     cases_text,
     finding_text,
@@ -35,7 +35,7 @@ from keet.render.program import (
     stands_for_text,
     verified_text,
 )
-from keet.render.show import describe_device
+from keet.render.show import command_view, describe_device
 from keet.render.source_text import source_lines
 from keet.render.whole_run import (
     confidence_of,
@@ -60,9 +60,9 @@ def explain_view(
     """
     program = program_of(explanation)
     shown = shown_launches(explanation, program, everything=everything)
-    head: list[RenderableType] = [_heading(explanation)]
+    head: list[RenderableType] = _heading(explanation, width)
     head += ["", *program_view(program, width)] if program else []
-    foot = ["", *_closing(explanation, program, shown)]
+    foot = ["", *_closing(explanation, program, shown, width)]
 
     def block(place: int, detail: Detail) -> list[RenderableType]:
         each = shown[place]
@@ -80,7 +80,7 @@ def explain_view(
             len(shown), lambda *which: line_count(block(*which), width), room
         )
         if len(details) < len(shown):
-            foot = ["", *_closing(explanation, program, shown[: len(details)])]
+            foot = ["", *_closing(explanation, program, shown[: len(details)], width)]
     blocks = [part for which in enumerate(details) for part in block(*which)]
     return Group(*head, *blocks, *foot)
 
@@ -90,10 +90,13 @@ def _stands_for(each: LaunchExplanation, program: Program | None) -> str:
     return in_run or stands_for_text(program, each)
 
 
-def _heading(explanation: Explanation) -> Text:
+def _heading(explanation: Explanation, width: int) -> list[RenderableType]:
+    """A path that does not fit stays whole, so that it can be copied."""
     profile = explanation.profile
     devices = ", ".join(describe_device(device) for device in profile.devices)
-    return Text.assemble((profile.provenance.path, "bold"), f" on {devices}")
+    path = Text(profile.provenance.path, "bold", no_wrap=True, overflow="ignore")
+    whole = Text.assemble(path, f" on {devices}")
+    return [whole] if whole.cell_len <= width else [path, Text(f"on {devices}")]
 
 
 def _launch(
@@ -109,13 +112,14 @@ def _launch(
     elif account := list(account_view(each, width, verbose=verbose)):
         yield from ["", *account]
     told = FINDINGS[detail]
+    said: set[str] = set()
     for number, finding in enumerate(each.findings[:told], 1):
         yield ""
         yield _name(number, finding, each)
         yield _indented(Text(finding_text(finding, program)))
         yield from _remedy(finding, each, detail, width)
         if detail != "brief":
-            yield from _remarks(finding, each)
+            yield from _remarks(finding, each, said)
         if each.statement:
             from keet.render.statement import why_view
 
@@ -130,11 +134,11 @@ def _title(each: LaunchExplanation, stands_for: str) -> Text:
     """`stands_for`: what else the launch is an example of."""
     launch = each.launch
     duration = launch.get("duration")
-    shape = f"grid {shape_text(launch.grid)}, block {shape_text(launch.block)}"
-    took = f", {duration}" if duration else ""
-    return Text.assemble(
-        (f"#{launch.id} ", "dim"), (launch.kernel, "bold"), f": {shape}{took}{stands_for}"
-    )
+    sizes = {"grid": launch.grid, "block": launch.block}
+    facts = [f"{name} {shape_text(size)}" for name, size in sizes.items() if size]
+    facts += [str(duration)] if duration else []
+    told = f": {', '.join(facts)}" if facts else ""
+    return Text.assemble((f"#{launch.id} ", "dim"), (launch.kernel, "bold"), f"{told}{stands_for}")
 
 
 def _remedy(
@@ -143,17 +147,21 @@ def _remedy(
     """Where to change what."""
     lines = source_lines(each.launch)
     places = finding.places[: PLACES[detail]]
-    for place in places:
-        yield _indented(_place(place, lines, width))
+    for place, share in zip(places, place_shares(places)):
+        yield _indented(_place(place, share, lines, width))
     for share in unplaced_shares(places):
         yield _indented(Text.assemble((f"{share}  ", "dim"), "no source line"))
     yield _indented(Text.assemble(("→ ", "bold"), finding.action))
 
 
-def _remarks(finding: Finding, each: LaunchExplanation) -> Iterator[RenderableType]:
-    """Why the confidence is low, where it is, and what the same fix gained in measured cases."""
+def _remarks(finding: Finding, each: LaunchExplanation, said: set[str]) -> Iterator[RenderableType]:
+    """Why the confidence is low, where it is, and what the same fix gained in measured cases.
+
+    `said`: of the same launch; nothing is said twice.
+    """
     for text in (why_low(finding, each.view, each.account), precedents_text(finding)):
-        if text:
+        if text and text not in said:
+            said.add(text)
             yield _indented(Text(text, style="dim"))
 
 
@@ -168,13 +176,13 @@ def _name(number: int, finding: Finding, each: LaunchExplanation) -> Text:
     )  # fmt: skip
 
 
-def _place(place: Place, lines: Mapping[str, Sequence[str]], width: int) -> Text:
+def _place(place: Place, share: str, lines: Mapping[str, Sequence[str]], width: int) -> Text:
     """On one line: code that does not fit is cut."""
     text = lines.get(place.file, ())
     code = text[place.line - 1].strip() if 1 <= place.line <= len(text) else ""
     if code == "}":  # the compiler counts subroutines of its own there
         code = "} (end of the function, or a routine of the compiler)"
-    where = Text.assemble((f"{place_share(place)}  ", "dim"), (place.where, "cyan"))
+    where = Text.assemble((f"{share}  ", "dim"), (place.where, "cyan"))
     room = width - where.cell_len - _INDENT - 2
     if not code or room < _LEAST_CODE:
         return where
@@ -194,18 +202,27 @@ def _rest(each: LaunchExplanation) -> Iterator[RenderableType]:
 
 
 def _closing(
-    explanation: Explanation, program: Program | None, shown: Sequence[LaunchExplanation]
+    explanation: Explanation,
+    program: Program | None,
+    shown: Sequence[LaunchExplanation],
+    width: int,
 ) -> list[RenderableType]:
-    skipped = {s.check: s for each in explanation.launches for s in each.skipped}
     hidden = hidden_text(explanation, shown)
     lines: list[RenderableType] = [Text(f"{hidden}.")] if hidden else []
     lines += _verified(explanation, program, shown)
-    if skipped:
-        text = f"Not checked, because the report does not have it: {', '.join(skipped)}"
-        lines.append(Text(text, style="yellow"))
-        remedy = main_remedy(skipped.values())
-        lines += [Text(f"To include it: {remedy}")] if remedy else []
+    lines += _not_checked(explanation, width)
     return [*lines, *_without_code(explanation, shown)]
+
+
+def _not_checked(explanation: Explanation, width: int) -> Iterator[RenderableType]:
+    hints = explanation.capture_hints
+    if hints.lacking:
+        text = f"Not checked, because the report does not have it: {', '.join(hints.lacking)}."
+        yield Text(text, style="yellow")
+    if hints.command:
+        yield Text(hints.introduction)
+        yield from command_view(hints.command, width)
+    yield from (Text(sentence, style="yellow") for sentence in hints.sentences)
 
 
 def _without_code(

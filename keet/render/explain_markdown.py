@@ -21,7 +21,7 @@ from keet.render.detail import (
 )
 from keet.render.excerpt import around, indentation, language, runs
 from keet.render.markdown import code, fence, prose
-from keet.render.places import place_share, unplaced_shares
+from keet.render.places import place_shares, unplaced_shares
 from keet.render.program import (
     finding_text,
     hidden_text,
@@ -127,6 +127,7 @@ def _launch(
 
 def _findings(each: LaunchExplanation, program: Program | None, detail: Detail) -> Iterator[str]:
     told = FINDINGS[detail]
+    said: set[str] = set()
     lines = source_lines(each.launch) if detail != "brief" else {}
     for rank, finding in enumerate(each.findings[:told], 1):
         forecast, confidence = prose(forecast_of(each, finding)), confidence_of(each, finding)
@@ -134,7 +135,7 @@ def _findings(each: LaunchExplanation, program: Program | None, detail: Detail) 
         yield prose(unlinked(finding_text(finding, program)))
         yield from _remedy(finding, lines, detail)
         if detail != "brief":
-            yield from _remarks(finding, each)
+            yield from _remarks(finding, each, said)
         yield from why_markdown(each, finding.id)
     named = [
         f"- {prose(finding.title)}: {prose(forecast_of(each, finding))}"
@@ -160,7 +161,8 @@ def _remedy(finding: Finding, lines: Mapping[str, Sequence[str]], detail: Detail
     """Where to change what."""
     places = finding.places[: PLACES[detail]]
     if places:
-        rows = [f"- {code(place.where)}: {prose(place_share(place))}" for place in places]
+        shares = zip(places, place_shares(places, "it"))
+        rows = [f"- {code(place.where)}: {prose(share)}" for place, share in shares]
         rows += [f"- no source line: {prose(share)}" for share in unplaced_shares(places)]
         yield "\n".join(rows)
     for file in dict.fromkeys(place.file for place in places):
@@ -168,12 +170,16 @@ def _remedy(finding: Finding, lines: Mapping[str, Sequence[str]], detail: Detail
     yield f"**Do:** {prose(finding.action)}"
 
 
-def _remarks(finding: Finding, each: LaunchExplanation) -> Iterator[str]:
-    """Why the confidence is low, where it is, and what the same fix gained in measured cases."""
+def _remarks(finding: Finding, each: LaunchExplanation, said: set[str]) -> Iterator[str]:
+    """Why the confidence is low, where it is, and what the same fix gained in measured cases.
+
+    `said`: of the same launch; nothing is said twice.
+    """
     texts = (why_low(finding, each.view, each.account), precedents_text(finding))
-    said = " ".join(filter(None, texts))
-    if said:
-        yield prose(said)
+    told = [text for text in texts if text and text not in said]
+    said.update(told)
+    if told:
+        yield prose(" ".join(told))
 
 
 def _excerpt(file: str, places: Sequence[Place], text: Sequence[str]) -> Iterator[str]:
@@ -206,11 +212,12 @@ def _not_judged(explanation: Explanation) -> Iterator[str]:
         f"- {prose(check)}{_whose(ids, explanation)}: {prose(reason)}"
         for (check, reason), ids in lacking.items()
     )
-    remedies = dict.fromkeys(s.remedy for each in explanation.launches for s in each.skipped)
-    commands = [remedy for remedy in remedies if remedy.startswith(("ncu ", "keet "))]
-    if commands:
-        yield "To include it:"
-        yield fence(commands[:1], "sh")
+    hints = explanation.capture_hints
+    if hints.command:
+        yield prose(hints.introduction)
+        yield fence([hints.command], "sh")
+    if hints.sentences:
+        yield prose(" ".join(hints.sentences))
 
 
 def _whose(ids: Sequence[int], explanation: Explanation) -> str:

@@ -12,8 +12,26 @@ _MATTERS = 0.05
 """A smaller share without a source line is not worth a row."""
 
 
-def place_share(place: Place) -> str:
-    """`41% of all samples`."""
+_ENDS = {"waits for data": "for", "warps that wait for data": "at"}
+"""Both ends of a wait have lines: the load that is waited for, and where warps wait."""
+
+
+def place_shares(places: Sequence[Place], behind: str = "") -> list[str]:
+    """`41% of all samples`. Where a list has both ends of waits, each says which it is: `94% of all
+    waits for data are for`, `72% of all waits for data are at`.
+
+    `behind`: stands for the line, where that is not named next.
+    """
+    has_both = {place.of for place in places} >= {*_ENDS}
+    ends = (_ENDS.get(place.of) if has_both else None for place in places)
+    return [
+        _share(place, f"{end} {behind}".rstrip() if end else "") for place, end in zip(places, ends)
+    ]
+
+
+def _share(place: Place, end: str) -> str:
+    if end:
+        return f"{place.share:.0%} of all waits for data are {end}"
     return _DECLARED.get(place.of) or f"{place.share:.0%} of all {place.of}"
 
 

@@ -13,16 +13,17 @@ from rich.text import Text
 
 from keet.analysis.across_launches import CrossLaunch
 from keet.analysis.findings import Finding
-from keet.catalog import findings
 from keet.errors import one_line
 from keet.explanation.analyst import Explanation, LaunchExplanation
-from keet.explanation.launch_groups import first_answer
+from keet.explanation.gain_texts import times_text
+from keet.explanation.launch_groups import answer_label, first_answer
 from keet.explanation.precedents import precedents_of
-from keet.explanation.program import Program, ProgramRow, counted_numbers, times_text
+from keet.explanation.program import Program, ProgramRow, counted_numbers
 from keet.explanation.run_texts import count_text, share_text
 from keet.profile import shape_text
 from keet.render.markdown import code, prose, table
 from keet.render.whole_run import skipped_texts, unlinked
+from keet.units import Quantity
 
 ROWS = 8
 """Kernels that an explanation lists."""
@@ -109,9 +110,8 @@ def answer_text(row: ProgramRow) -> str:
         return _profiled_members(row)
     if row.first is None:
         return "" if _is_profiled(row) else "not profiled"
-    answer = first_answer(row.first)
-    label = findings()[answer].label if answer else "no finding"
-    return f"{label} (of the replay)" if row.first.replay and answer else label
+    label = answer_label(row.first)
+    return f"{label} (of the replay)" if row.first.replay and first_answer(row.first) else label
 
 
 def _is_profiled(row: ProgramRow) -> bool:
@@ -126,12 +126,17 @@ def _profiled_members(row: ProgramRow) -> str:
 
 
 def stands_for_text(program: Program | None, each: LaunchExplanation) -> str:
-    """`; the median of 13 identical launches`, where there are more."""
+    """`; it stands for 13 launches of this shape`, where there are more."""
     groups = program.groups if program else ()
-    members = next((len(group.members) for group in groups if group.first is each), 1)
-    if members < 2:
+    group = next((group for group in groups if group.first is each), None)
+    members = len(group.members) if group else 1
+    if group is None or members < 2:
         return ""
-    return f"; it stands for {members} identical launches"
+    if not group.is_uneven:
+        return f"; it stands for {members} launches of this shape"
+    shortest, longest = (str(Quantity(ns, "ns")) for ns in group.durations)
+    which = "longer" if members == 2 else "median"
+    return f"; the {which} of {members} launches of this shape, which take {shortest} to {longest}"
 
 
 def shown_launches(
@@ -259,7 +264,7 @@ def _kernel(row: ProgramRow, detail: str, room: int) -> Text:
 def program_markdown(program: Program) -> Iterator[str]:
     run = program.run
     said = [text for text, launch in (run.said if run else ()) if launch is None]
-    yield prose(" ".join((*said, *program.said)))
+    yield prose(unlinked(" ".join((*said, *program.said))))
     rows = listed_rows(program)
     repeated = Counter(row.kernel for row in rows)
     headings = [heading.lower() for heading in (HEADINGS[3], *HEADINGS[:3], *HEADINGS[4:])]

@@ -225,12 +225,16 @@ def _coverage(coverage: Coverage, width: int) -> list[RenderableType]:
         parts.append(Text(f"To capture what is missing, build with {coverage.build_hint} and run:"))
     else:
         parts.append(Text("To capture what is missing:"))
+    return [*parts, *command_view(coverage.command, width)]
+
+
+def command_view(command: str, width: int) -> list[RenderableType]:
+    """A command on lines of its own, to be copied."""
     # A word longer than the terminal stays whole: the terminal folds it, and it can be copied.
-    parts += [
+    return [
         Text(line, style="cyan", no_wrap=True, overflow="ignore")
-        for line in _shell_lines(coverage.command, width)
+        for line in _shell_lines(command, width)
     ]
-    return parts
 
 
 def _shell_lines(command: str, width: int) -> list[str]:
@@ -245,7 +249,10 @@ def _shell_lines(command: str, width: int) -> list[str]:
     return [*lines, line]
 
 
-_WORD = re.compile(r"""--section\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+""", re.VERBOSE)
+_WORD = re.compile(
+    r"""--(?:section|set|import-source)\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+""",
+    re.VERBOSE,
+)
 """A word of a command: quotes hold it together, and an option keeps its value."""
 
 

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from keet.catalog import findings
 from keet.errors import one_line
+from keet.explanation.gain_texts import range_text, times_text
 from keet.profile import shape_text
 from keet.render.markdown import code, prose, table
 from keet.render.store_documents import (
@@ -159,7 +160,8 @@ def _blocks(top: TopDocument) -> list[RenderableType]:
 
 def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[RenderableType]:
     saves = f"could save {_saving(top, each)}" if each.saved_us else _no_saving(each)
-    told = f": {forecast_text(each.forecast)} faster" if each.forecast else ""
+    gain = each.forecast
+    told = f": {range_text(each.finding, gain.low, gain.likely, gain.high)}" if gain else ""
     first = Table.grid()
     first.add_column(min_width=4)
     first.add_row(
@@ -255,12 +257,8 @@ def _no_finding(each: OpportunityDocument) -> str:
 def forecast_text(forecast: GainDocument | None) -> str:
     if forecast is None:
         return "-"
-    low, likely, high = map(_times, (forecast.low, forecast.likely, forecast.high))
+    low, likely, high = map(times_text, (forecast.low, forecast.likely, forecast.high))
     return f"{likely} ({low} to {high})"
-
-
-def _times(factor: float) -> str:
-    return f"{factor:.0f}x" if factor >= 9.95 else f"{factor:.1f}x"
 
 
 def _device_names(

@@ -14,7 +14,8 @@ from rich.text import Text
 
 from keet.analysis.findings import Finding
 from keet.errors import one_line
-from keet.explanation.analyst import LaunchExplanation, forecast_text
+from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.gain_texts import forecast_text
 from keet.explanation.run_texts import launches_text, share_text
 from keet.profile import Workload
 from keet.render.markdown import prose

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from keet.analysis.findings import Finding, Place
 from keet.explanation.account_rows import account_rows
-from keet.explanation.analyst import LaunchExplanation, forecast_text
+from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.gain_texts import forecast_text
 from keet.explanation.matching import agrees
 from keet.explanation.notes import Note
 from keet.explanation.numbers import find_numbers

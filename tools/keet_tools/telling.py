@@ -49,7 +49,8 @@ class Telling:
 
     def headline(self, each: LaunchExplanation, limit: int) -> str:
         units = [ceiling.reached for ceiling in each.ceilings]
-        return self.with_ids(shorten(each.verdict.headline, limit), units, each.launch)
+        left = [piece for piece in each.view.ledger if piece.metric.startswith("left.")]
+        return self.with_ids(shorten(each.verdict.headline, limit), [*left, *units], each.launch)
 
     def answer(self, *lines: str) -> Answer:
         return Answer(

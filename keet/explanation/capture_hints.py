@@ -1,0 +1,78 @@
+"""What a report lacks and what brings it: one command, and sentences where a command does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from keet.analysis.findings import Skipped
+
+NO_REMEDY = "nothing to do"
+DEBUG_BUILD = "optimised code"
+"""The check that a debug build prevents: the headline says it."""
+_PROFILE_AGAIN = "profile again with: ncu "
+_ANY_COMMAND = "ncu --set full --import-source yes -o report ./your_program"
+_IN_FULL_SET = re.compile(r"(--section \S+|--import-source yes)\s*")
+
+
+class CaptureHints(NamedTuple):
+    """How to get what a report lacks."""
+
+    lacking: tuple[str, ...]
+    """Labels of what was not checked and the command would bring."""
+    command: str | None
+    build: str | None
+    """`nvcc -lineinfo`: what to build with before the command is run."""
+    sentences: tuple[str, ...]
+    """About what no command brings, each with a full stop."""
+
+    @property
+    def introduction(self) -> str:
+        """Before the command; empty where there is none."""
+        if not self.command:
+            return ""
+        return f"To include it, {f'build with {self.build} and ' if self.build else ''}run:"
+
+
+def capture_hints(skipped: Iterable[Skipped], build: str | None) -> CaptureHints:
+    """`build`: what the program has to be built with, where the report has no source lines."""
+    lacking: dict[str, None] = {}
+    others: dict[str, dict[str, str]] = {}
+    options: dict[str, None] = {}
+    command: str | None = None
+    for check, reason, remedy in skipped:
+        if check == DEBUG_BUILD:
+            continue
+        if remedy.startswith(("ncu ", "keet ")):
+            command = command or remedy
+        elif remedy.startswith(_PROFILE_AGAIN):
+            options[remedy.removeprefix(_PROFILE_AGAIN)] = None
+        elif remedy != NO_REMEDY:
+            others.setdefault(remedy, {})[check] = reason
+            continue
+        lacking[check] = None
+    if others and not command:  # what keeps others from being captured holds for all
+        first = next(iter(others.values()))
+        first |= dict.fromkeys(lacking, "")
+        lacking = {}
+    elif options:
+        command = _with_options(command or _ANY_COMMAND, options)
+    sentences = tuple(_sentence(remedy, checks) for remedy, checks in others.items())
+    return CaptureHints(tuple(lacking), command, build if command else None, sentences)
+
+
+def _sentence(remedy: str, reasons: Mapping[str, str]) -> str:
+    """`reasons`: by what was not checked. The reason is said where there is one."""
+    why = f" ({next(iter(reasons.values()))})" if len(reasons) == 1 else ""
+    return f"Not checked: {', '.join(reasons)}{why}. {remedy[:1].upper()}{remedy[1:]}."
+
+
+def _with_options(command: str, options: Iterable[str]) -> str:
+    """What is not in the command yet; `keet profile` and the full set ask for all sections."""
+    more = " ".join(filter(None, (_IN_FULL_SET.sub("", each).strip() for each in options)))
+    if not more:
+        return command
+    if command.startswith("keet profile"):
+        return command.replace("keet profile", f"keet profile --ncu-options '{more}'", 1)
+    return command.replace("ncu ", f"ncu {more} ", 1)

@@ -1,0 +1,30 @@
+"""Gains in words, the same in every list, table and sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keet.analysis.findings import Finding
+
+
+def times_text(factor: float) -> str:
+    """Two digits, and a third where the gain is small."""
+    digits = 0 if factor >= 9.95 else 1 if factor >= 1.195 or factor < 1.005 else 2
+    return f"{factor:.{digits}f}x"
+
+
+def forecast_text(finding: Finding) -> str:
+    """`2.1x faster (1.6x to 3.9x)`, `hardly faster (1.0x to 1.6x)`."""
+    return range_text(finding.id, *finding.forecast)
+
+
+def range_text(finding: str | None, low: float, likely: float, high: float) -> str:
+    """A launch that is too short does not become faster by batching: it does more in its time."""
+    what = "the work in the same time" if finding == "launch_bound" else "faster"
+    likely_text = f"{times_text(likely)} {what}" if likely >= _HARDLY else "hardly faster"
+    return f"{likely_text} ({times_text(low)} to {times_text(high)})"
+
+
+_HARDLY = 1.05
+"""Below, a digit would say more than is known."""
