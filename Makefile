@@ -24,12 +24,14 @@ demo: $(STAMP)  ## explain a shipped report: no key, no GPU, no network
 	@echo
 	@$(BIN)/keet explain $(SAMPLE)/fast.ncu-rep
 
-# Three workers on two cores: some tests wait for processes of their own.
+# Types are checked beside the tests, and told after them: neither alone keeps two cores busy. Two
+# workers, because what a worker has analysed, only its own tests use again.
 test: $(STAMP)  ## the whole test suite, types and style included
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal
+	@told=$$(mktemp); $(BIN)/mypy > $$told 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal; code=$$?; \
+	wait $$types || code=1; cat $$told; rm $$told; exit $$code
 
 check: $(STAMP)  ## types and style alone
 	$(BIN)/ruff check .

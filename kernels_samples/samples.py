@@ -6,6 +6,7 @@ import datetime
 import operator
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -189,9 +190,13 @@ class Sample(_Record):
 
 
 def load_sample(folder: Path) -> Sample:
-    text = (folder / "sample.toml").read_text(encoding="utf-8")
+    return _parsed(folder.name, (folder / "sample.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _parsed(name: str, text: str) -> Sample:
     content: dict[str, Any] = tomllib.loads(text)
-    return Sample.model_validate({"name": folder.name, **content})
+    return Sample.model_validate({"name": name, **content})
 
 
 def load_samples() -> list[Sample]:

@@ -6,18 +6,23 @@ import gc
 import hashlib
 import json
 import os
+import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
+from keet.analysis import sass
+from keet.analysis.sass import MachineCode
 from keet.cli import main
 from keet.files import replacing
 from keet.ingest import native, read_profile
 from keet.ingest.reader_process import ReaderProcess
-from keet.profile import Profile
+from keet.profile import Absent, Launch, Profile
 from tests.seed_code import plant
 
 TESTS = Path(__file__).parent
@@ -25,9 +30,23 @@ REPORTS = TESTS / "data" / "reports"
 CORPUS = TESTS.parent.parent / "shared" / "corpus"
 """35 reports by strangers, beside the checkout of those who have them; never copied into it."""
 
+SEARCHES = "HYPOTHESIS_SEARCH" in os.environ
+"""Other examples in every run, to find what nobody thought of (docs/architecture.md). Without it
+they are the same ones every time: a change that is right must not fail by chance."""
+
 # How long an example takes says how busy the machine is, and nothing of keet.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+settings.register_profile(
+    "keet",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not SEARCHES,
+    max_examples=100 if SEARCHES else 50,  # of the same ones, more of them find no more
+)
+settings.load_profile("keet")
+if not SEARCHES:
+    # Hypothesis tries constants of the modules that are loaded: which ones that are depends on the
+    # tests that a worker ran before, and to read them all takes each worker seconds.
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -137,6 +156,30 @@ def _ncu_is_asked_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "_start", start_once)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _code_is_analysed_once() -> Iterator[None]:
+    """Nine tenths of an explanation are spent on machine code, and hundreds of tests explain the
+    same few dozen kernels: equal code with equal counts is analysed once by each worker. What is
+    compared is all that an analysis sees, so that a changed launch is analysed anew."""
+    build, known = sass.machine_code, defaultdict[int, list[MachineCode]](list)
+
+    def build_once(launch: Launch) -> MachineCode | Absent:
+        code = build(launch)
+        if isinstance(code, Absent):
+            return code
+        same_length = known[len(code.program.code)]
+        for each in same_length:
+            if each == code:
+                return each
+        same_length.append(code)
+        return code
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sass, "machine_code", build_once)
+        patch.setattr(sys.modules[MachineCode.__module__], "machine_code", build_once)
         yield
 
 

@@ -382,6 +382,15 @@ def test_an_explanation_tells_what_changed(keet: Keet) -> None:
     assert told["launches"][0]["kernel"] == "flip"
 
 
+def test_a_finding_that_is_only_not_printed_is_not_fixed(keet: Keet) -> None:
+    """The cause of the slow variant is the third of the fast one."""
+    slow, fast = pair("xs_lookup")
+    options = ("--no-model", "--no-sass", "--top", "1", "--format", "json")
+    told = json.loads(keet("explain", fast, "--against", slow, *options).out)
+    assert len(told["launches"][0]["findings"]) == 1
+    assert "small_grid" not in told["against"]["pairs"][0]["fixed"]
+
+
 def test_an_explanation_stands_where_nothing_can_be_compared(keet: Keet) -> None:
     flip = SAMPLES / "matrix_flip/slow.ncu-rep"
     stranger = SAMPLES / "page_walk/slow.ncu-rep"

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +53,12 @@ def test_garbage_is_not_looked_for_at_the_exit() -> None:
     frozen, enabled = done.stderr.split()[-2:]
     assert int(frozen) > 10_000
     assert enabled == "True"
+
+
+def test_a_store_leaves_no_message_at_the_exit(tmp_path: Path) -> None:
+    """Bindings of duckdb report each of their objects that is left then."""
+    script = [sys.executable, "-c", AT_EXIT]
+    out = str(tmp_path / "store")
+    subprocess.run([*script, "batch", OTHER, "-o", out], capture_output=True, check=True)
+    done = subprocess.run([*script, "top", out], capture_output=True, text=True, check=True)
+    assert "leaked" not in done.stderr

@@ -479,7 +479,7 @@ def test_tools_tell_that_launches_are_not_alike() -> None:
     profile = replace(read_profile(TOUR), run=table)
     case = Case([explain(profile, profile.launches, 5, count(1))])
     listed = re.sub(r" \[E\d+\]", "", list_launches(case).text)
-    assert "100.0% of the run, of which 0.0% is in launches about as long: No unit" in listed
+    assert "100.0% of the run, of which 0.05% is in launches about as long: No unit" in listed
     found = analyst_findings(case).text
     assert found.startswith("This launch took 14.70 us [E")
     assert "What follows may not hold for the others." in found

@@ -123,8 +123,13 @@ class Family(_Record):
 
 
 def load_family(folder: Path) -> Family:
-    content: dict[str, Any] = tomllib.loads((folder / "family.toml").read_text(encoding="utf-8"))
-    return Family.model_validate({"name": folder.name, **content})
+    return _parsed(folder.name, (folder / "family.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _parsed(name: str, text: str) -> Family:
+    content: dict[str, Any] = tomllib.loads(text)
+    return Family.model_validate({"name": name, **content})
 
 
 def family_names() -> list[str]:

@@ -61,7 +61,7 @@ def test_conditions_differ_in_the_context_alone():
     assert keet.startswith(source)
     assert "Section: GPU Speed Of Light" in raw
     assert "<profile>" not in none
-    assert "Causes, by gain" in keet
+    assert "Where the time of this launch goes" in keet
 
 
 @pytest.mark.parametrize("kind", ["speed", "change"])

@@ -310,7 +310,7 @@ def test_one_run_is_told(tmp_path: Path, keet: Keet) -> None:
         " 1. could save 30 ms; takes 60 ms in 400 launches (1 profiled), 60.0% of the\n"
         "    run's time\n"
         "    k  <<<8, 32>>>\n"
-        "    narrow access: 2.0x (1.0x to 4.0x) faster\n"
+        "    narrow access: 2.0x faster (1.0x to 4.0x)\n"
         "    limiter: DRAM, on GPU\n"
     )
     wide = page(tmp_path, keet, width=160)
@@ -449,7 +449,7 @@ def test_the_time_that_a_saving_is_of_is_told(tmp_path: Path, keet: Keet) -> Non
     assert " 1. could save 500 us of 1 ms (4.8% of all); takes 10 ms in 10" in out
     assert " 2. could save 200 us (1.9%); takes 400 us in 10" in out
     assert "In the ranking, time for which the saving is not known counts in full.\n" in out
-    assert "    narrow access: 2.0x (1.0x to 4.0x) faster; 9 ms is in unlike launches\n" in out
+    assert "    narrow access: 2.0x faster (1.0x to 4.0x); 9 ms is in unlike launches\n" in out
     note = (
         "Unlike launches took less than half or more than twice as long in the run as the profiled "
         "one: no saving is claimed for them."

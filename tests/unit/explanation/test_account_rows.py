@@ -59,7 +59,7 @@ def test_what_nothing_is_known_of_takes_no_row_of_its_own() -> None:
     labels = [row.label for row in account_rows(diagnosis.view, diagnosis.account)]
     assert "schedulers issue instructions" in labels
     assert not any("what for is not known" in label for label in labels)
-    assert "what for is not known" not in leading_text(diagnosis.account)
+    assert "what for is not known" not in leading_text(diagnosis.view, diagnosis.account)
 
 
 # --- made-up accounts

@@ -51,6 +51,6 @@ def test_findings_beyond_those_asked_for_are_left_out(
     profile_of: Callable[[str], Profile],
 ) -> None:
     profile = profile_of("zoo.ncu-repz")
-    every, first = (explain(profile, profile.launches[:1], top, sass=False) for top in (5, 1))
+    every, first = (explain(profile, profile.launches[4:5], top, sass=False) for top in (5, 1))
     assert len(every.launches[0].findings) > 1
     assert first.launches[0].findings == every.launches[0].findings[:1]

@@ -14,6 +14,8 @@ from keet.catalog.cases import CaseEntry, CaseStep, casebook
 from keet.catalog.precedents import PRECEDENTS, Precedents, precedents
 from keet.catalog.precedents import precedents_text as file_text
 from keet.explanation import precedents as told
+from keet.explanation.gain_texts import forecast_text
+from keet.render.cases import heading
 
 
 def test_the_summary_is_that_of_the_index() -> None:
@@ -59,15 +61,41 @@ def test_gains_are_of_the_finding_alone_and_look_alikes_are_not_among_them() -> 
     ("row", "text"),
     [
         (None, ""),
-        (Precedents(1, 2.25, 2.25, 2.25, 0), "This fix gained 2.2x in 1 measured case."),
+        (
+            Precedents(1, 2.15, 2.15, 2.15, 0),
+            "In 1 measured case on an H200, this fix gained 2.1x.",
+        ),
         (
             Precedents(23, 1.42, 2.31, 13.7, 1),
-            "This fix gained 1.4x to 14x (median 2.3x) in 23 measured cases. In 1 case that looks "
+            "In 23 measured cases on an H200, this fix gained 1.4x to 14x. In 1 case that looks "
             "like it, it gained less than 10%.",
         ),
+        (Precedents(9, 2.8, 8.0, 12.0, 2), ""),
+        (Precedents(9, 1.1, 1.2, 1.5, 2), ""),
     ],
 )
 def test_the_sentence(row: Precedents | None, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(told, "precedents", lambda: {"tail_effect": row} if row else {})
     finding = Finding("tail_effect", "high", "", Forecast(1, 2, 3), ())
     assert told.precedents_text(finding) == text
+
+
+def test_where_the_cases_were_measured() -> None:
+    gpus = {each.gpu for each in casebook()}
+    assert all(told.MEASURED_ON.removeprefix("an ") in gpu for gpu in gpus)
+
+
+def test_one_gain_per_case_in_both_commands() -> None:
+    """`keet cases --finding ID` and the sentence below a finding."""
+    entries = [each for each in casebook() if each.finding == "small_grid"]
+    row = precedents()["small_grid"]
+    assert f"gained {row.low:.2f}x to {row.high:.2f}x (median {row.median:.2f}x)" in heading(
+        entries
+    )
+
+
+def test_a_short_launch_does_not_get_faster() -> None:
+    finding = Finding("launch_bound", "high", "", Forecast(6.1, 8.04, 15.3), ())
+    assert forecast_text(finding) == "8.0x the work in the same time (6.1x to 15x)"
+    other = Finding("tail_effect", "high", "", Forecast(1.0, 1.146, 2.0), ())
+    assert forecast_text(other) == "1.15x faster (1.0x to 2.0x)"

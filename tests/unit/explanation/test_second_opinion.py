@@ -12,7 +12,7 @@ from keet.analysis.findings import Finding, Forecast
 from keet.explanation.confidence import why_low
 from keet.explanation.second_opinion import second_opinion
 from keet.ingest import read_profile
-from tests.conftest import REPORTS
+from tests.conftest import CORPUS, REPORTS, needs_corpus
 
 SAMPLES = Path("kernels_samples")
 FLIP = read_profile(SAMPLES / "matrix_flip" / "slow.ncu-rep").launches[0]
@@ -25,7 +25,7 @@ def finding(name: str) -> Finding:
 
 def test_which_finding_a_rule_agrees_with() -> None:
     first, second = finding("tail_effect"), finding("uncoalesced_global")
-    said = "Nsight Compute's first rule is UncoalescedGlobalAccess"
+    said = "Of Nsight Compute's rules, UncoalescedGlobalAccess estimates the largest gain"
     assert second_opinion(FLIP, [second], [], 0) == f"{said}: it agrees with finding 1."
     assert second_opinion(FLIP, [first, second], [], 0) == f"{said}: it agrees with finding 2."
 
@@ -33,7 +33,8 @@ def test_which_finding_a_rule_agrees_with() -> None:
 def test_a_rule_about_waiting_is_a_consequence_of_the_cause() -> None:
     told = second_opinion(PHYSICS, [finding("local_memory_spill")], [], 0)
     assert told == (
-        "Nsight Compute's first rule is CPIStall. keet considers it a consequence of finding 1."
+        "Of Nsight Compute's rules, CPIStall (Long Scoreboard Stalls) estimates the largest gain. "
+        "keet considers it a consequence of finding 1."
     )
 
 
@@ -52,9 +53,10 @@ def test_a_rule_that_no_finding_is_about_would_gain_little() -> None:
 def test_a_rule_that_keet_does_not_check_is_not_judged() -> None:
     launch = read_profile(SAMPLES / "stencil_march" / "slow.ncu-rep").launches[0]
     for found in ([], [finding("integer_overhead")]):
-        assert second_opinion(launch, found, [], 0) == (
-            "Nsight Compute's first rule is FPInstructions. keet has no check of its own for it."
-        )
+        told = second_opinion(launch, found, [], 0)
+        assert told is not None
+        assert told.startswith("Of Nsight Compute's rules, FPInstructions (FP32 Non-Fused")
+        assert told.endswith(" estimates the largest gain. keet has no check of its own for it.")
 
 
 def test_what_is_not_attributable_is_not_judged() -> None:
@@ -69,6 +71,35 @@ def test_what_is_not_attributable_is_not_judged() -> None:
 def test_no_rule_no_opinion() -> None:
     launch = read_profile(REPORTS / "metrics_only.ncu-rep").launches[0]
     assert second_opinion(launch, [finding("tail_effect")], [], 0) is None
+
+
+@needs_corpus
+def test_messages_of_one_rule_are_told_apart() -> None:
+    """Of LaunchConfiguration, the block of 4 threads saves more than the grid of 4 blocks."""
+    (path,) = CORPUS.glob("LakshyaSingh354__*.ncu-rep")
+    launch = read_profile(path).launches[0]
+    both = [finding("small_grid"), finding("warp_divergence")]
+    told = second_opinion(launch, both, [], 0)
+    assert told is not None
+    assert "LaunchConfiguration (Block Size)" in told
+    assert told.endswith("it agrees with finding 2.")
+
+
+@needs_corpus
+def test_slices_of_l2_are_judged_whatever_warps_wait_for() -> None:
+    (path,) = CORPUS.glob("MgMap__*.ncu-rep")
+    latency = [finding("latency_bound")]
+    every = (second_opinion(each, latency, [], 73) for each in read_profile(path).launches)
+    told = next(filter(None, every))
+    assert "WorkloadImbalance (L2 Slices Workload Imbalance)" in told
+    assert told.endswith("would gain less than 10%.")
+
+
+@needs_corpus
+def test_a_rule_that_promises_little_is_not_mentioned() -> None:
+    """Its largest estimate is 5 %."""
+    (path,) = CORPUS.glob("PriyanshuRS__*.ncu-rep")
+    assert second_opinion(read_profile(path).launches[1], [], [], 0) is None
 
 
 # --- low confidence

@@ -19,6 +19,7 @@ from keet.explanation.known import Knowledge
 from keet.explanation.known_program import known_program
 from keet.explanation.program import program_of
 from keet.explanation.verify import verify_text
+from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.render.console import to_text
 from keet.render.detail import MOST_LINES, Detail, details_that_fit
@@ -26,7 +27,7 @@ from keet.render.explain import explain_view
 from keet.render.explain_documents import explain_document
 from keet.render.explain_markdown import explain_markdown
 from keet.render.program import listed_rows, program_view
-from tests.conftest import CORPUS, REPORTS, Keet
+from tests.conftest import CORPUS, REPORTS, Keet, needs_corpus
 from tests.many_launches import copied, repeated
 
 ProfileOf = Callable[[str], Profile]
@@ -149,7 +150,7 @@ def test_public_reports_with_many_launches(keet: Keet) -> None:
     out = keet("explain", paths[0], "--no-model", "--no-sass").out
     assert out.count("\n") <= MOST_LINES
     assert "105 launches of 1 kernel take 1.83 ms." in out
-    assert "it stands for 105 identical launches" in " ".join(out.split())
+    assert "it stands for 105 launches of this shape" in " ".join(out.split())
     assert len(TITLE.findall(out)) == 1
 
 
@@ -164,3 +165,34 @@ def test_verify_knows_every_number_of_the_program(many: Explanation) -> None:
     assert len(checks) > 40
     assert verdicts[Verdict.CONTRADICTED] == 0
     assert verdicts[Verdict.CONFIRMED] >= 0.95 * len(checks)
+
+
+@needs_corpus
+def test_launches_of_one_shape_are_not_called_identical() -> None:
+    """Their times differ by a third, and the slowest has another cause."""
+    (path,) = CORPUS.glob("algoparc__*.ncu-rep")
+    profile = read_profile(path)
+    text = " ".join(printed(explain(profile, profile.launches, 5, sass=False), 100).split())
+    assert "the median of 5 launches of this shape, which take 2.43 ms to 3.30 ms" in text
+    assert "identical" not in text
+    assert re.search(r"1 of 5 launches of multimergeLevel\S* &cmp<…>> has another first", text)
+    assert "(#8, the slowest)" in text
+
+
+def test_table_and_finding_print_one_gain(profile_of: ProfileOf) -> None:
+    profile = profile_of("zoo.ncu-repz")
+    told = explain(profile, profile.launches, 5, sass=False)
+    program = program_of(told)
+    assert program is not None
+    for row in program.rows:
+        first = row.first
+        if first and row.finding and row.finding.id != "launch_bound":
+            assert row.gain == row.finding.forecast
+
+
+def test_a_reason_of_low_confidence_is_said_once(profile_of: ProfileOf) -> None:
+    profile = profile_of("tour_basic.ncu-rep")
+    for launch in profile.launches:
+        told = explain(profile, [launch], 5, sass=False)
+        for text in (printed(told, 200), explain_markdown(told)):
+            assert text.count("Low confidence: ") == len(set(re.findall(r"Low conf[^.]*", text)))

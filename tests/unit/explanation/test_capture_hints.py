@@ -1,0 +1,82 @@
+"""What to do about what a report lacks: one command that brings all of it, in full sentences."""
+
+import pytest
+
+from keet.analysis.coverage import find_coverage
+from keet.analysis.findings import Skipped
+from keet.explanation.analyst import explain
+from keet.explanation.capture_hints import capture_hints
+from keet.ingest import read_profile
+from tests.conftest import CORPUS, REPORTS, needs_corpus
+
+COMMAND = "ncu --set full -o x ./app"
+
+
+def test_options_join_the_command() -> None:
+    found = capture_hints(
+        [
+            Skipped("all samples", "buffer full", "profile again with: ncu --interval 6"),
+            Skipped("machine code", "none", "profile again with: ncu --section SourceCounters"),
+            Skipped("warp states", "not collected", COMMAND),
+            Skipped("roofline", "this GPU has none", "nothing to do"),
+        ],
+        "nvcc -lineinfo",
+    )
+    assert found.command == "ncu --interval 6 --set full -o x ./app"
+    assert found.introduction == "To include it, build with nvcc -lineinfo and run:"
+    assert found.lacking == ("all samples", "machine code", "warp states", "roofline")
+    assert found.sentences == ()
+
+
+def test_what_no_command_brings_is_a_sentence() -> None:
+    code = Skipped("machine code", "the reader is too new", "install another one")
+    found = capture_hints([code, Skipped("source text", "not collected", COMMAND)], None)
+    assert found.lacking == ("source text",)
+    assert found.command == COMMAND
+    assert found.introduction == "To include it, run:"
+    assert found.sentences == (
+        "Not checked: machine code (the reader is too new). Install another one.",
+    )
+
+
+def test_an_obstacle_holds_for_all() -> None:
+    found = capture_hints(
+        [
+            Skipped("machine code", "none", "profile again with: ncu --section SourceCounters"),
+            Skipped("roofline", "not collected", "this GPU is too old"),
+            Skipped("pipes", "not collected", "this GPU is too old"),
+        ],
+        "nvcc -lineinfo",
+    )
+    assert found.command is None
+    assert found.introduction == ""
+    assert found.sentences == ("Not checked: roofline, pipes, machine code. This GPU is too old.",)
+
+
+def test_a_report_of_keet_is_made_by_keet_again() -> None:
+    found = capture_hints(
+        [
+            Skipped("all samples", "buffer full", "profile again with: ncu --interval 6"),
+            Skipped("warp states", "not collected", "keet profile -- ./app"),
+        ],
+        None,
+    )
+    assert found.command == "keet profile --ncu-options '--interval 6' -- ./app"
+
+
+@pytest.mark.parametrize("name", ["tour_basic.ncu-rep", "metrics_only.ncu-rep", "zoo.ncu-repz"])
+def test_explain_and_show_give_one_command(name: str) -> None:
+    profile = read_profile(REPORTS / name)
+    told = explain(profile, profile.launches, 5, sass=False)
+    assert told.capture_hints.command == find_coverage(profile).command
+
+
+@needs_corpus
+def test_too_few_samples_and_no_lines() -> None:
+    """KernelBench: the buffer of samples ran full, and the program was built without lines."""
+    (path,) = CORPUS.glob("ScalingIntelligence__*.ncu-rep")
+    profile = read_profile(path)
+    found = explain(profile, profile.launches, 5, sass=False).capture_hints
+    assert found.build == "nvcc -lineinfo"
+    assert "--warp-sampling-interval" in (found.command or "")
+    assert "--import-source yes" in (found.command or "")

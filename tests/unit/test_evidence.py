@@ -1,0 +1,33 @@
+"""How numbers of a text are written."""
+
+import pytest
+
+from keet.evidence import Evidence
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "spec", "told"),
+    [
+        (61.4, "%", ".0f", "61%"),
+        (0.25, "%", ".0f", "0.2%"),
+        (0.8, "%", ".0f", "0.8%"),
+        (0.97, "%", ".0f", "1%"),
+        (0.0031, "%", ".0f", "0.003%"),
+        (0.0, "%", ".0f", "0%"),
+        (1e-9, "%", ".0f", "0%"),
+        (-0.2, "%", ".0f", "-0%"),
+        (99.65, "%", ".0f", "99.7%"),
+        (99.97, "%", ".0f", "100%"),
+        (100.0, "%", ".0f", "100%"),
+        (101.3, "%", ".0f", "101%"),
+        (0.0023, "", ".2f", "0.002"),
+        (4.66, "", ".1f", "4.7"),
+        (127.0, "", ".1f", "127"),
+        (88021.3, "", ".1f", "88,021"),
+        (1234.5, "us", ".1f", "1,234 us"),
+        (12.34, "%", ".1f", "12.3%"),
+        (float("nan"), "%", ".0f", "nan%"),
+    ],
+)
+def test_numbers_as_people_write_them(value: float, unit: str, spec: str, told: str) -> None:
+    assert f"{Evidence('E1', 'metric', value, unit, 'label'):{spec}}" == told
