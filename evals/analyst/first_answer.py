@@ -8,7 +8,7 @@ from keet.analysis.diagnosis import Diagnosis
 
 
 class FirstAnswer(NamedTuple):
-    """The first finding, else the ceiling that is reached, else nothing."""
+    """What the headline says: the ceiling that is reached, else the first finding, else nothing."""
 
     kind: Literal["finding", "ceiling", "nothing"]
     id: str
@@ -20,8 +20,8 @@ class FirstAnswer(NamedTuple):
 
 
 def first_answer(said: Diagnosis) -> FirstAnswer:
-    if said.findings:
-        return FirstAnswer("finding", said.findings[0].id, said.findings[0].forecast.likely)
     if said.healthy:
         return FirstAnswer("ceiling", said.healthy)
+    if said.findings:
+        return FirstAnswer("finding", said.findings[0].id, said.findings[0].forecast.likely)
     return FirstAnswer("nothing", "nothing")

@@ -79,7 +79,7 @@ _NOTE = """\
 Every measured metric is multiplied by a random factor of its own, uniform within the given
 percentage; the parts of a metric (by instruction, SM or slice) share another one. Launch
 configuration, device attributes, peaks and settings of the profiler stay. The first answer is the
-id of the first finding, else of the ceiling that is reached, else nothing."""
+id of the ceiling that is reached, else of the first finding, else nothing."""
 
 
 def page_parts(rows: Sequence[Stability], draws: int) -> list[Part]:

@@ -256,7 +256,8 @@ class _Builder:
         """By the busiest unit alone: it is busy for its load, and the rest is not known."""
         children = list(self._pressed(active))
         left = active - sum(child.share for child in children)
-        reason = "not attributable (the report has neither issue slots nor warp states)"
+        lacks = "no issue slots" if self.view.stalls else "neither issue slots nor warp states"
+        reason = f"not attributable (the report has {lacks})"
         children.append(_Draft(UNKNOWN, reason, left))
         return _Draft("active", "SMs active", active, evidence, children)
 

@@ -77,15 +77,16 @@ def diagnose(
     rest.sort(key=lambda each: not _wastes_the_busiest(each, model))
     minor = tuple(_outline(each, model, _sureness(each, worth, account, view)) for each in rest)
     wasteful = any(_wastes_the_busiest(each, model) for each in ranked)
-    gains = any(each.gain >= _NOTABLE and each.candidate.basis != "suspected" for each in worth)
-    is_far = bool(worth) and model.pressure < _NEAR
-    healthy = None if gains or wasteful or is_far else _roofline(model)
+    gains = any(
+        each.gain >= parameter("worth") and each.candidate.basis != "suspected" for each in worth
+    )
+    healthy = None if gains or wasteful else _roofline(model)
     return Diagnosis(view, model, account, findings, minor, healthy, measured)
 
 
-_NOTABLE, _NEAR = 1.05, 0.8
-"""A roofline goes before causes that are expected to gain less than the first, if the busiest unit
-has at least the second for a load. Judgement."""
+_NEAR = 0.8
+"""Load from which on a roofline is reached. It goes before causes that are expected to gain less
+than a tenth. Judgement."""
 
 
 def _is_worth(each: Ranked) -> bool:
@@ -206,7 +207,7 @@ def _roofline(model: TimeModel) -> str | None:
     # Loads are of the time in which SMs are active: of a launch that mostly starts and ends, they
     # say little.
     within = max(model.loads.get(unit, 0.0) for unit in ("L1", "LSU", "ADU"))
-    if max(math_load, memory) < parameter("leads") or model.fixed >= 0.5:
+    if max(math_load, memory) < _NEAR or model.fixed >= 0.5:
         return None
     if within > max(math_load, memory):  # a unit that has no roofline of its own
         return None

@@ -25,7 +25,10 @@ def possible_gain(candidate: Candidate, model: TimeModel) -> float:
     """Times faster, if this is a cause and alone is fixed; never below what any kernel takes."""
     effect = candidate.effect
     if not isinstance(effect, Effect):
-        return min(MOST, max(1.0, effect))
+        # More work per launch is still work of the units.
+        counts = model.is_measured and candidate.basis == "assumed"
+        busy = model.pressure * (1 - model.fixed) if counts else 0.0
+        return min(MOST, max(1.0, effect), 1 / max(busy, 1 / MOST))
     duration = model.view.value("duration")
     most = max(1.0, duration / parameter("least_kernel_ns")) if duration else MOST
     return min(MOST, most, model.gain(effect))

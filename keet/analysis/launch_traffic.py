@@ -127,5 +127,15 @@ def are_variants(one: Launch, other: Launch) -> bool:
     return added or len(words & others) >= _VARIANT * len(words | others)
 
 
+_VERSIONS = frozenset(
+    (
+        *("naive", "simple", "basic", "baseline", "reference", "ref", "old", "new", "slow", "fast"),
+        *("optimized", "optimised", "opt", "better", "improved", "tiled", "version"),
+    )
+)
+"""Words that tell versions of one kernel apart."""
+
+
 def _words(launch: Launch) -> frozenset[str]:
-    return frozenset(word.lower() for word in _WORDS.findall(launch.name.function))
+    found = frozenset(word.lower() for word in _WORDS.findall(launch.name.function))
+    return found - _VERSIONS or found

@@ -93,8 +93,10 @@ class TimeModel:
         self.hot_line = _hot_line(view)
         self.loads = self._loads()
         self.is_measured = bool(self.loads)
-        self.fixed = 1 - (self.balance.longest or 1.0)
-        """Share of the time in which not even the longest SM was active: launch and drain."""
+        busy = max(self.balance.longest or 1.0, _slice_activity(view) if self.hot_line else 0.0)
+        self.fixed = 1 - busy
+        """Share of the time in which not even the longest SM was active, nor a slice of L2 that
+        works off a queue: launch and drain."""
         self.pressure = max(self.loads.values(), default=parameter("unmeasured_pressure"))
         """Load of the busiest unit: 1 is all that it can do while SMs are active."""
         power = parameter("sharpness")
@@ -240,7 +242,7 @@ def _by_sectors(view: View) -> HotLine | None:
         most, usual, cycles = _slice_shares(view)
     if most is None or usual is None or not usual.value or not cycles:
         return None
-    sure = _is_skewed(most, usual)
+    sure = _is_skewed(most, usual) * max(_stands_out(view, most, usual), _is_full(view))
     if not sure:
         return None
     rate = (float(most.value) - float(usual.value)) / cycles
@@ -249,6 +251,38 @@ def _by_sectors(view: View) -> HotLine | None:
     best = parameter("hot_line_rate") * (2 if atomic else 1)
     shown = view.ratio("l2_slice_skew", "busiest L2 slice over the average", most, usual)
     return HotLine(min(1.0, rate / best) * sure, shown, most, usual, atomic)
+
+
+def _slice_activity(view: View) -> float:
+    """Of the time, that of the busiest slice of L2, 0 to 1; 0: not known."""
+    active, cycles = view.value("l2_active_cycles_max"), _l2_cycles(view)
+    return min(1.0, max(0.0, active / cycles)) if active and cycles else 0.0
+
+
+_BUSIEST = "lts__throughput.max.pct_of_peak_sustained_elapsed"
+
+
+def _is_full(view: View) -> float:
+    """0 to 1: whether the busiest slice is near its peak, however many others are."""
+    busy = view.ledger.named(_BUSIEST, "busiest L2 slice, of peak")
+    return min(1.0, max(0.0, (float(busy.value) - 60) / 25)) if busy is not None else 0.0
+
+
+def _stands_out(view: View, most: Evidence, usual: Evidence) -> float:
+    """0 to 1: whether one slice has more than the others, and not each another amount.
+
+    With one outlier the others are all at the average; with uneven spreading some are as far below.
+    """
+    least = view.value("l2_slice_sectors_min")
+    if least is None or most.value <= least:
+        return 1.0
+    above = (float(most.value) - float(usual.value)) / (float(most.value) - least)
+    return min(1.0, max(0.0, (above - _ONE_OF_MANY) / (0.9 - _ONE_OF_MANY)))
+
+
+_ONE_OF_MANY = 0.7
+"""Busiest over average slice as a part of busiest over idlest one: 0.96 and more where threads want
+one line, 0.5 to 0.6 where slices differ for another reason. Judgement."""
 
 
 def _is_skewed(most: Evidence, usual: Evidence) -> float:

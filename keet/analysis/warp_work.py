@@ -57,7 +57,19 @@ def working_part(view: View) -> float:
     two barriers, the work has fewer parallel items than the block has threads, and more blocks find
     no more of them. Or by the warps that are alive: those without work leave.
     """
-    return min(_alive(view), _between_barriers(view))
+    return min(_alive(view), _between_barriers(view), _own_code(view))
+
+
+def _own_code(view: View) -> float:
+    """Of the executed instructions, those of the kernel: what is called from elsewhere, as printf,
+    does not get faster with more blocks."""
+    counters = (f"{unit}__inst_executed.sum" for unit in ("smsp", "sm"))  # of all code that ran
+    found = [view.ledger.named(name, "executed instructions") for name in counters]
+    every = max((float(each.value) for each in found if each is not None), default=0.0)
+    if view.code is None or not every:
+        return 1.0
+    own = sum(view.code.program.counts)
+    return min(1.0, own / every) if own else 1.0
 
 
 def _between_barriers(view: View) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from keet.analysis.candidates import (
+    covering,
     global_memory,
     instructions,
     memory,
@@ -20,6 +21,7 @@ MAKERS: tuple[Maker, ...] = (
     *memory.MAKERS,
     *reuse.MAKERS,
     *parallelism.MAKERS,
+    *covering.MAKERS,
     *instructions.MAKERS,
     *precision.MAKERS,
     *pipes.MAKERS,

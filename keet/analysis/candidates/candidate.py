@@ -38,6 +38,8 @@ Maker = Callable[[View, TimeModel], Iterator[Candidate]]
 
 MEMORY_WAITS = ("long_scoreboard", "lg_throttle", "drain")
 MIO_WAITS = ("mio_throttle", "short_scoreboard")
+HIDEABLE = ("long_scoreboard", "lg_throttle", "drain", "short_scoreboard", "wait", "imc_miss")
+"""Waits that other warps cover, if there are any."""
 
 
 def kept_waits(model: TimeModel, states: tuple[str, ...], removed: float) -> dict[str, float]:
@@ -59,3 +61,14 @@ def shared_part(view: View) -> float | None:
     """Of L1's work, that of shared memory, 0 to 1; None: not known."""
     shared, whole = view.value("shared_wavefronts_pct"), view.ceilings.share("L1")
     return None if shared is None or not whole else min(1.0, shared / 100 / whole)
+
+
+def is_matrix_product(view: View) -> bool:
+    """By its instructions: fused multiply-adds on tiles in shared memory, or tensor cores."""
+    every = view.all_executed
+    if (view.ceilings.share("tensor") or 0.0) > 0.1:
+        return True
+    if not every:  # by the pipes: nearly all that is issued are fused multiply-adds
+        issue, shared = view.ceilings.share("issue"), view.value("shared_memory_per_block")
+        return bool(issue and shared) and (view.ceilings.share("FMA") or 0.0) >= 0.7 * (issue or 1)
+    return view.executed("FFMA") >= 0.5 * every and view.executed("LDS") >= 0.02 * every

@@ -1,4 +1,4 @@
-"""Causes in how much runs at a time: grid, waves, balance, occupancy, latency, barriers."""
+"""Causes in how the work is spread: cost of a launch, grid, waves, balance."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from keet.analysis.candidates.candidate import MOST, Basis, Candidate, kept_waits
-from keet.analysis.ceilings import HOST_LINK, Ceiling
-from keet.analysis.findings import Place
+from keet.analysis.candidates.candidate import (
+    HIDEABLE,
+    MOST,
+    Basis,
+    Candidate,
+    is_matrix_product,
+    kept_waits,
+)
 from keet.analysis.parameters import parameter
-from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
+from keet.analysis.time_model import Effect, TimeModel
 from keet.analysis.view import View
 from keet.analysis.warp_work import (
     FEW_INSTRUCTIONS,
@@ -18,13 +23,9 @@ from keet.analysis.warp_work import (
     instructions_per_warp,
     working_part,
 )
-from keet.catalog import stalls
 from keet.evidence import Evidence
 from keet.profile import Workload
 from keet.units import Quantity
-
-_HIDEABLE = ("long_scoreboard", "lg_throttle", "drain", "short_scoreboard", "wait", "imc_miss")
-"""Waits that other warps cover, if there are any."""
 
 
 def launch_cost(view: View, model: TimeModel) -> Iterator[Candidate]:
@@ -133,7 +134,7 @@ def small_grid(view: View, model: TimeModel) -> Iterator[Candidate]:
             within = 1.0
         part = working_part(view)  # more blocks need work that can be done at the same time
         effect = Effect(
-            waits=kept_waits(model, _HIDEABLE, 1 - within**part),
+            waits=kept_waits(model, HIDEABLE, 1 - within**part),
             longest_sm=max(shape.spread, 1 / MOST) ** part,
             least=chain_share(view),
         )
@@ -145,7 +146,7 @@ def small_grid(view: View, model: TimeModel) -> Iterator[Candidate]:
     elif waves < 1:  # every SM has a block and could hold more
         times = 1 / max(waves ** parameter("partial_wave"), _least_kept())
         # Not barriers, here and above: smaller blocks of the same work have as many.
-        effect = Effect(waits=kept_waits(model, _HIDEABLE, 1 - 1 / times), least=chain_share(view))
+        effect = Effect(waits=kept_waits(model, HIDEABLE, 1 - 1 / times), least=chain_share(view))
         basis = "assumed"
     else:
         return
@@ -158,8 +159,16 @@ def small_grid(view: View, model: TimeModel) -> Iterator[Candidate]:
         view.launch_places,
         basis,
         # A kernel that is over at once mostly waits for the first data: more blocks do so, too.
-        likelihood=1 - parameter("indirect") * _shortness(view, model),
+        likelihood=(1 - parameter("indirect") * _shortness(view, model))
+        * _can_be_split(view, shape),
     )
+
+
+def _can_be_split(view: View, shape: GridShape) -> float:
+    """Likelihood that a block's work can be given to more blocks: without warp states, nothing
+    tells a chain of dependent steps from a loop over independent items. What is split over a
+    quarter of the SMs already can be split further."""
+    return 1.0 if view.stalls else max(parameter("indirect"), min(1.0, 4 * shape.spread))
 
 
 def _small_text(shape: GridShape, sms: Evidence) -> str:
@@ -235,146 +244,4 @@ def _uneven_at_all(view: View, usual: Evidence | None) -> Iterator[Candidate]:
     )
 
 
-class Limiter(NamedTuple):
-    """What lets few blocks onto an SM."""
-
-    finding: str
-    metric: str
-    what: str
-
-
-_LIMITERS = (
-    Limiter("occupancy_limited_registers", "block_limit_registers", "registers"),
-    Limiter("occupancy_limited_shared", "block_limit_shared_memory", "shared memory"),
-    Limiter("occupancy_limited_block", "block_limit_sm", "the blocks that an SM can hold"),
-)
-
-
-def limiter_of(view: View) -> Limiter | None:
-    """What lets the fewest blocks onto an SM, if that is not the warps themselves."""
-    limits = [(view.value(entry.metric), entry) for entry in _LIMITERS]
-    known = [(value, entry) for value, entry in limits if value]
-    warps = view.value("block_limit_warps")
-    if not known or warps is None:
-        return None
-    # A block without shared memory of its own is still charged for some: then blocks are the limit.
-    value, entry = min(
-        known, key=lambda pair: (pair[0], pair[1].finding != "occupancy_limited_block")
-    )
-    return entry if value < warps else None
-
-
-def occupancy(view: View, model: TimeModel) -> Iterator[Candidate]:
-    """Too few warps fit onto an SM to cover what each waits for."""
-    limiter, possible = limiter_of(view), view.get("theoretical_occupancy_pct")
-    if limiter is None or possible is None or not 0 < possible.value < 100:
-        return
-    if is_matrix_product(view):  # its registers and tiles are what it reuses data from
-        return
-    waves = view.value("waves_per_sm") or parameter("most_occupancy")
-    if waves <= 1:  # all blocks are on the SMs already
-        return
-    held = float(possible.value)
-    if limiter.finding == "occupancy_limited_block":  # blocks so small also end before others start
-        held = min(held, view.value("achieved_occupancy_pct") or held)
-    # More room helps only if there are blocks for it.
-    times = min(100 / held, parameter("most_occupancy"), waves)
-    issue = view.ceilings.reached("issue")
-    used = f", and {issue:.0f} of the issue slots are used" if issue is not None else ""
-    yield Candidate(
-        limiter.finding,
-        f"Occupancy is limited to {possible:.0f} by {limiter.what}{used}.",
-        Effect(waits=_covered(model, times)),
-        tuple(e for e in (possible, issue) if e is not None),
-        lambda: _limit_places(view, limiter),
-        "assumed",
-    )
-
-
-def is_matrix_product(view: View) -> bool:
-    """By its instructions: fused multiply-adds on tiles in shared memory, or tensor cores."""
-    every = view.all_executed
-    if (view.ceilings.share("tensor") or 0.0) > 0.1:
-        return True
-    if not every:  # by the pipes: nearly all that is issued are fused multiply-adds
-        issue, shared = view.ceilings.share("issue"), view.value("shared_memory_per_block")
-        return bool(issue and shared) and (view.ceilings.share("FMA") or 0.0) >= 0.7 * (issue or 1)
-    return view.executed("FFMA") >= 0.5 * every and view.executed("LDS") >= 0.02 * every
-
-
-def _covered(model: TimeModel, times: float) -> dict[str, float]:
-    """Waits with `times` as much in flight: barriers are covered by other blocks only."""
-    full = kept_waits(model, _HIDEABLE, 1 - 1 / times)
-    return full | kept_waits(model, ("barrier",), (1 - 1 / times) * parameter("indirect"))
-
-
-def _limit_places(view: View, limiter: Limiter) -> tuple[Place, ...]:
-    """Where the limit is set, if a line of the source does."""
-    set_at: tuple[Place, ...] = ()
-    if limiter.finding == "occupancy_limited_shared":
-        set_at = view.declared(r"__shared__", "shared arrays")
-    elif limiter.finding == "occupancy_limited_block":
-        set_at = view.launch_places()
-    return set_at or view.waiting_places("long_scoreboard", "short_scoreboard")
-
-
-def latency(view: View, model: TimeModel) -> Iterator[Candidate]:
-    """What no unit explains and other warps do not cover."""
-    issue, top = view.ceilings.reached("issue"), next(iter(view.ceilings.ranked), None)
-    if top is None:
-        return
-    # What queues for a slow link or one hot line is not covered by queueing more.
-    queued = max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
-    covered = kept_waits(model, _HIDEABLE, (1 - 1 / parameter("more_in_flight")) * (1 - queued))
-    possible = view.get("theoretical_occupancy_pct")
-    longest = max(covered, key=lambda state: model.waiting[state], default="long_scoreboard")
-    yield Candidate(
-        "latency_bound",
-        f"{_how_busy(top, issue)}, and {_waits_for(view, longest)}.",
-        Effect(waits=covered),
-        tuple(e for e in (issue, top.reached, possible) if e is not None),
-        lambda: view.waiting_places(longest),
-        "assumed",
-        variant="ampere" if view.capability >= (8, 0) else "",  # cp.async came with it
-        likelihood=1.0 if view.stalls else _WITHOUT_STATES,
-    )
-
-
-_WITHOUT_STATES = 0.8
-"""Likelihood that latency is what is left where the report has no warp states: what is measured
-goes first. Judgement; it moves ranks of about equal gains."""
-
-
-def _how_busy(top: Ceiling, issue: Evidence | None) -> str:
-    if top.name == "issue":
-        return f"No unit is busier than the issue slots, of which {top.reached:.0f} are used"
-    slots = f"; {issue:.0f} of the issue slots are used" if issue is not None else ""
-    return f"The busiest unit is {top.spoken} at {top.reached:.0f} of its peak{slots}"
-
-
-def _waits_for(view: View, state: str) -> str:
-    """The longest wait that other warps could cover: `a warp mostly waits for data from ...`."""
-    if not view.stalls:
-        return "what warps wait for is not in the report"
-    real = [reason for reason in view.stalls if stalls()[reason].counts_as_stall]
-    leads = max(real, key=lambda reason: view.stalls[reason], default=state) == state
-    how = "mostly" if leads else "also"
-    return f"a warp {how} waits for {stalls()[state].waits_for} before its next instruction"
-
-
-def barriers(view: View, model: TimeModel) -> Iterator[Candidate]:
-    barrier = view.stall("barrier")
-    if barrier is None or barrier.value <= 0:
-        return
-    units = {"ADU": parameter("indirect")}
-    yield Candidate(
-        "barrier_bound",
-        f"Warps spend {barrier:.0f} of their time at block-wide barriers.",
-        Effect(units, kept_waits(model, ("barrier",), parameter("barrier_waits"))),
-        (barrier,),
-        view.barrier_places,
-        "assumed",
-    )
-
-
-MAKERS = (launch_cost, small_grid, uneven, occupancy, latency, barriers)
+MAKERS = (launch_cost, small_grid, uneven)

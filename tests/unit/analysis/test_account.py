@@ -67,6 +67,8 @@ def _is_missing(reason: str, view: View) -> bool:
     """Whether the report really lacks what the reason names."""
     if "neither issue slots nor warp states" in reason:
         return view.ceilings.reached("issue") is None
+    if "no issue slots" in reason:
+        return view.ceilings.reached("issue") is None and bool(view.stalls)
     if "no warp states" in reason:
         return not view.stalls
     return reason == "not attributable (other warp states)"

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.advice.shared_rows import BANKS, declared_rows
+from keet.analysis.advice.shared_rows import (
+    BANKS,
+    _by_form,
+    _Conflicted,
+    _takes_pieces,
+    declared_rows,
+)
+from keet.analysis.sass.forms import Form, Symbol
 
 NAMES = {"tile"}
 
@@ -64,3 +71,29 @@ def test_an_odd_row_is_padded_and_whole_banks_are_not(words: int, times: int) ->
 @given(st.text(st.sampled_from("tile[]()+-*/ 0123456789kx_shared\n"), max_size=80))
 def test_any_text_can_be_read(text: str) -> None:
     assert declared_rows(f"__shared__ {text}", 9, NAMES) in (None, "even", "padded")
+
+
+THREAD = Symbol("tid", "tid.x", depends=frozenset({"tid.x"}))
+LOST = Symbol("opaque", "lost", depends=frozenset({"unknown"}))
+
+
+def address(symbol: Symbol, stride: int, offset: int = 0) -> Form:
+    return Form({(symbol,): stride, (): offset})
+
+
+@pytest.mark.parametrize(
+    ("stride", "width", "rows"),
+    [(128, 4, "even"), (132, 4, "padded"), (8, 4, "within"), (32, 16, "within"), (16, 16, None)],
+)
+def test_threads_that_are_close_are_in_one_row(stride: int, width: int, rows: str | None) -> None:
+    """Padding moves rows, so that it does not help where a warp stays within one."""
+    assert _by_form(address(THREAD, stride), width) == rows
+
+
+def test_two_wide_pieces_side_by_side_are_of_one_thread() -> None:
+    """Whatever the address depends on: the next thread's pieces come after both."""
+    pieces = [_Conflicted(address(LOST, 32, offset), 16) for offset in (512, 528)]
+    assert _takes_pieces(pieces)
+    assert not _takes_pieces(pieces[:1])
+    assert not _takes_pieces([pieces[0], _Conflicted(address(LOST, 32, 1024), 16)])
+    assert not _takes_pieces([each._replace(width=4) for each in pieces])

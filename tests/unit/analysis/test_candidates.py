@@ -9,6 +9,7 @@ import pytest
 
 from keet.analysis.candidates import MAKERS, Candidate
 from keet.analysis.candidates.candidate import MOST
+from keet.analysis.candidates.covering import short_blocks
 from keet.analysis.candidates.parallelism import launch_cost
 from keet.analysis.forecast import possible_gain
 from keet.analysis.time_model import Effect, TimeModel
@@ -168,3 +169,23 @@ def _gains(launch: Launch) -> tuple[View, dict[str, float]]:
     view = View(launch)
     model = TimeModel(view)
     return view, largest(candidates_of(view, model), model)
+
+
+def test_blocks_that_end_as_fast_as_they_start_are_named() -> None:
+    """Few warps are resident though many fit and there are blocks enough."""
+    held = {"theoretical_occupancy_pct": 100.0, "waves_per_sm": 20.0, "grid_size": 40_000}
+    states = {"long_scoreboard": 20.0, "wait": 2.0, "selected": 1.0}
+    for reached, executed, least in ((25.0, 8e6, 1.5), (85.0, 8e6, 1.0), (25.0, 8e8, 1.0)):
+        launch = made_up(
+            {"dram": 20.0},
+            states,
+            achieved_occupancy_pct=reached,
+            inst_executed=executed,
+            block_size=64,
+            **held,
+        )
+        view = View(launch)
+        found = list(short_blocks(view, TimeModel(view)))
+        gains = [possible_gain(each, TimeModel(view)) for each in found]
+        assert max(gains, default=1.0) >= least
+        assert max(gains, default=1.0) < 1.1 or least > 1

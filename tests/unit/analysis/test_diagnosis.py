@@ -109,7 +109,7 @@ def _check(diagnosis: Diagnosis) -> None:
     assert len({finding.id for finding in every}) == len(every)
     if diagnosis.healthy is not None:  # small gains beside a roofline
         own = [f for f in diagnosis.findings if f.variant not in BETWEEN_LAUNCHES]
-        assert all(f.forecast.likely <= 1.05 for f in own)
+        assert all(f.forecast.likely <= round(parameter("worth"), 2) for f in own)
     for finding in every:
         low, likely, high = finding.forecast
         assert 1 <= low <= likely <= high < math.inf

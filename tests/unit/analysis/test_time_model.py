@@ -204,3 +204,33 @@ def _with_slices(usual: float, most: float) -> TimeModel:
             device_l2_slices=80,
         )
     )
+
+
+SLICES = {"l2_elapsed_cycles_total": 96e6, "device_l2_slices": 96.0, "l2_slice_sectors_avg": 5e4}
+
+
+@pytest.mark.parametrize(("least", "load"), [(4.8e4, 1.0), (1e4, 0.0)])
+def test_a_hot_line_stands_out_and_uneven_slices_do_not(least: float, load: float) -> None:
+    """With one line that all want, the other slices are at the average; else some are far below."""
+    launch = made_up({}, l2_slice_sectors_max=4e5, l2_slice_sectors_min=least, **SLICES)
+    uneven = made_up({}, l2_slice_sectors_max=1e5, l2_slice_sectors_min=least, **SLICES)
+    hot = [model_of(each).hot_line for each in (launch, uneven)]
+    assert hot[0] is not None
+    assert hot[0].load > 0.95
+    assert (hot[1].load if hot[1] else 0.0) == pytest.approx(load * (5e4 / 1e6) / 0.24, abs=0.01)
+
+
+def test_launching_takes_no_millisecond() -> None:
+    """Counters of different passes differ by some per cent, which is no time without any SM."""
+    cycles = {"elapsed_cycles": 1e6, "sm_active_cycles": 9.5e5, "sm_active_cycles_max": 9.6e5}
+    short, long = (model_of(made_up({}, duration=ns, **cycles)) for ns in (5e4, 5e6))
+    assert short.fixed == pytest.approx(0.04)
+    assert long.fixed * 5e6 == pytest.approx(10_000)
+    assert long.balance.evenness == pytest.approx(short.balance.evenness)
+
+
+def test_with_one_block_per_sm_the_rest_of_the_time_is_the_launch() -> None:
+    half = {"elapsed_cycles": 1e6, "sm_active_cycles": 2.5e5, "duration": 1e4}
+    assert model_of(made_up({}, grid_size=66, **half)).fixed == pytest.approx(0.5)
+    assert model_of(made_up({}, grid_size=132, **half)).fixed == pytest.approx(0.75)
+    assert model_of(made_up({}, grid_size=133, **half)).fixed == 0, "more is not known"
