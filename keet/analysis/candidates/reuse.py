@@ -48,7 +48,10 @@ def read_again(view: View, model: TimeModel) -> Iterator[Candidate]:
     written = view.value("dram_bytes_written") or 0.0
     kept = 1 - min(parameter("most_removed"), repeats.wasted / (float(read.value) + written))
     within = 1 - min(1 - kept, repeats.wasted / max(_l1_bytes(view), 1.0))
-    units = {"DRAM": kept, "L2": within}  # a load stays a load, wherever its bytes come from
+    # Of what threads load, most may come from L1: that part stays.
+    loaded = 32.0 * (view.value("global_load_sectors") or 0.0)
+    asked = 1 - min(1 - kept, repeats.wasted / max(loaded, _l1_bytes(view), 1.0))
+    units = {"DRAM": kept, "L2": within, "L1": asked, "LSU": asked}
     yield Candidate(
         "redundant_traffic",
         f"DRAM is read for {read}, but by their addresses the loads need {repeats.hedge} "
