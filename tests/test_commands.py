@@ -11,7 +11,7 @@ import pytest
 from keet.cli import COMMANDS
 from keet.render.schemas import DOCUMENTS
 from tests import encode
-from tests.conftest import REPORTS, Keet
+from tests.conftest import REPORTS, TESTS, Keet
 
 VERSIONS = {"explain": 2, "explain-against": 2, "diff": 2}
 """Of JSON that readers of the first version can't read; all other is 1."""
@@ -56,8 +56,8 @@ def test_output(command: str, rest: str, width: int, keet: Keet, golden) -> None
 @pytest.mark.parametrize("name", sorted(path.name for path in REPORTS.iterdir()))
 @pytest.mark.parametrize("command", ["explain", "show", "metrics", "hotspots", "roofline"])
 def test_nothing_is_cut_at_80_columns(command: str, name: str, keet: Keet) -> None:
-    out = keet(command, REPORTS / name).out
-    assert max(len(line) for line in out.splitlines()) <= 80
+    out = keet(command, (REPORTS / name).relative_to(TESTS.parent)).out
+    assert max(len(line) for line in out.splitlines()) <= 80, "but for paths, which stay whole"
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_output_to_a_file(keet: Keet, tmp_path: Path) -> None:
     target = tmp_path / "out.txt"
     result = keet("show", REPORTS / "range.ncu-rep", "-o", target)
     assert (result.code, result.out) == (0, "")
-    assert "1 launch on NVIDIA H200" in target.read_text()
+    assert "1 launch on NVIDIA H200" in " ".join(target.read_text().split())
     assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
     missing = keet("show", REPORTS / "range.ncu-rep", "-o", tmp_path / "no" / "out.txt")
     assert missing.code == 2

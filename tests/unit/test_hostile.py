@@ -404,7 +404,7 @@ def test_a_pipe_that_nobody_reads(tmp_path: Path, keet: Keet) -> None:
 
 def test_output_to_stdout_by_name() -> None:
     done = shell("KEET show REPORT -o /dev/stdout | cat")
-    assert "1 launch on NVIDIA H200" in done.stdout
+    assert "1 launch on NVIDIA H200" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize("noise", ["1, 2\n", "a,b,c,d\n", "\n" * 100_000, "step 1\n" * 100_000])
