@@ -84,11 +84,6 @@ def diagnose(
     return Diagnosis(view, model, account, findings, minor, healthy, measured)
 
 
-_NEAR = 0.8
-"""Load from which on a roofline is reached. It goes before causes that are expected to gain less
-than a tenth. Judgement."""
-
-
 def _is_worth(each: Ranked) -> bool:
     """By what it could gain: a cause that is there is told, also where removing it rarely pays."""
     return each.possible >= parameter("worth")
@@ -207,7 +202,7 @@ def _roofline(model: TimeModel) -> str | None:
     # Loads are of the time in which SMs are active: of a launch that mostly starts and ends, they
     # say little.
     within = max(model.loads.get(unit, 0.0) for unit in ("L1", "LSU", "ADU"))
-    if max(math_load, memory) < _NEAR or model.fixed >= 0.5:
+    if max(math_load, memory) < parameter("leads") or model.fixed >= 0.5:
         return None
     if within > max(math_load, memory):  # a unit that has no roofline of its own
         return None
