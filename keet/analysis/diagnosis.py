@@ -48,7 +48,8 @@ class Diagnosis(NamedTuple):
     minor: tuple[Finding, ...]
     """Real, and not worth a tenth of the time alone."""
     healthy: str | None
-    """`at_dram_roofline` or `at_compute_roofline`: no cause is left but the work itself."""
+    """`at_dram_roofline` or `at_compute_roofline`: no cause is expected to gain a tenth, and a unit
+    sets the pace by its work."""
     judged_by: frozenset[str]
     """Metrics that the candidates looked at and found, by ncu's names."""
 

@@ -97,7 +97,6 @@ class Finding:
 
 BETWEEN_LAUNCHES = {
     "hand_over": "redundant traffic between kernels",
-    "repeated_passes": "redundant traffic of repeated passes",
     "same_input": "redundant reads of a shared input",
 }
 """Variants of redundant traffic that no line of a single kernel is the place of: each launch may

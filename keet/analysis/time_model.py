@@ -46,6 +46,8 @@ _TYPICAL_WAITS = {
     "mio_throttle": 0.1,
 }
 """Assumed where the report has no warp states. Judgement; confidence is low then."""
+_WITHIN = {"long_scoreboard": -0.4, "short_scoreboard": 0.1, "mio_throttle": 0.3}
+"""What of it moves where L1 alone is busy. Judgement."""
 _FULL = 0.995
 """Above, rounding of counters decides."""
 _SKEW_FROM, _SKEW_TO = 1.1, 1.45
@@ -137,8 +139,7 @@ class TimeModel:
         behind = max(self.loads.get(unit, 0.0) for unit in DEVICE_WIDE)
         within = max(self.loads.get(unit, 0.0) for unit in ("L1", "LSU"))
         lead = max(0.0, within - behind) / (within + behind) if within else 0.0
-        moved = {"long_scoreboard": -0.4, "short_scoreboard": 0.1, "mio_throttle": 0.3}
-        return {s: share + lead * moved.get(s, 0.0) for s, share in _TYPICAL_WAITS.items()}
+        return {s: share + lead * _WITHIN.get(s, 0.0) for s, share in _TYPICAL_WAITS.items()}
 
     def waiting_for(self, *states: str) -> float:
         return sum(self.waiting.get(state, 0.0) for state in states)
@@ -259,13 +260,17 @@ def _slice_activity(view: View) -> float:
     return min(1.0, max(0.0, active / cycles)) if active and cycles else 0.0
 
 
+_BUSY_FROM, _BUSY_TO = 60.0, 85.0
+"""Per cent of a slice's peak between which it begins to set the pace. Judgement."""
 _BUSIEST = "lts__throughput.max.pct_of_peak_sustained_elapsed"
 
 
 def _is_full(view: View) -> float:
     """0 to 1: whether the busiest slice is near its peak, however many others are."""
     busy = view.ledger.named(_BUSIEST, "busiest L2 slice, of peak")
-    return min(1.0, max(0.0, (float(busy.value) - 60) / 25)) if busy is not None else 0.0
+    if busy is None:
+        return 0.0
+    return min(1.0, max(0.0, (float(busy.value) - _BUSY_FROM) / (_BUSY_TO - _BUSY_FROM)))
 
 
 def _stands_out(view: View, most: Evidence, usual: Evidence) -> float:

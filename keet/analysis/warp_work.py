@@ -41,7 +41,8 @@ def _issued(view: View) -> Evidence | None:
 
 
 def _alive(view: View) -> float:
-    """Warps of an SM that has a block, over those that its blocks start with, 0 to 1."""
+    """Warps of an SM that has a block, over those that its blocks start with: those without work
+    leave."""
     alive, block = view.value("achieved_warps_per_sm"), view.value("block_size")
     grid, sms = view.value("grid_size"), view.launch.device.sm_count
     if not alive or not block or not grid or not sms:
@@ -51,28 +52,25 @@ def _alive(view: View) -> float:
 
 
 def working_part(view: View) -> float:
-    """Of the warps that meet at barriers, those with something to do in between, 0 to 1.
-
-    By the busiest memory access against the busiest barrier: where few warps load or store between
-    two barriers, the work has fewer parallel items than the block has threads, and more blocks find
-    no more of them. Or by the warps that are alive: those without work leave.
-    """
+    """Of the work, what more blocks could share, 0 to 1; 1 where nothing speaks against it."""
     return min(_alive(view), _between_barriers(view), _own_code(view))
 
 
 def _own_code(view: View) -> float:
     """Of the executed instructions, those of the kernel: what is called from elsewhere, as printf,
     does not get faster with more blocks."""
+    if view.code is None:
+        return 1.0
     counters = (f"{unit}__inst_executed.sum" for unit in ("smsp", "sm"))  # of all code that ran
     found = [view.ledger.named(name, "executed instructions") for name in counters]
     every = max((float(each.value) for each in found if each is not None), default=0.0)
-    if view.code is None or not every:
-        return 1.0
     own = sum(view.code.program.counts)
-    return min(1.0, own / every) if own else 1.0
+    return min(1.0, own / every) if own and every else 1.0
 
 
 def _between_barriers(view: View) -> float:
+    """The busiest memory access over the busiest barrier: where few warps load or store between two
+    barriers, there are fewer parallel items than threads, and more blocks find no more of them."""
     if view.code is None or not view.executed("BAR"):
         return 1.0
     program = view.code.program

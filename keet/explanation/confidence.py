@@ -11,6 +11,10 @@ _MUCH = 20.0
 """Per cent of the time: if so much is not attributable, that is the reason."""
 
 
+_SMALL = 1.2
+"""Times faster: up to here, doubt is what makes the confidence low; see `analysis.forecast`."""
+
+
 def why_low(finding: Finding, view: View, account: Account) -> str:
     """A sentence; empty where the confidence is not low."""
     if finding.confidence != "low":
@@ -26,6 +30,8 @@ def _reason(finding: Finding, view: View, account: Account) -> str:
     unknown = _largest_unknown(account)
     if unknown is not None and unknown.share.value >= _MUCH:
         return f"{unknown.share:.0f} of the time is {unknown.label}"
+    if finding.forecast.likely < _SMALL:
+        return "gains that look this small are often not there"
     if view.capability != FITTED_ON:
         device = f" ({view.launch.device.name})" if view.launch.device.name else ""
         return f"the estimates were fitted on an H200, not on this GPU{device}"

@@ -91,7 +91,8 @@ _HOT = ("atomic_contention", "l2_partition_imbalance")
 
 def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -> str:
     """Where the time goes, as the cause's part of the account has it."""
-    idle = diagnosis.account.part("idle")
+    # A grid that leaves no SM without a block explains no idle SM.
+    idle = diagnosis.account.part("idle.small_grid" if first.id == "small_grid" else "idle")
     if first.id in _IDLE and idle is not None and idle.share.value >= 5:
         return f"SMs are idle for {idle.share:.0f} of the time"
     hot = diagnosis.model.hot_line

@@ -172,7 +172,7 @@ def handed_over(known: Known) -> Answer:
 @fact
 def repeated_launches(known: Known) -> Answer:
     """The same."""
-    return known.finding.variant in ("repeated_passes", "same_input")
+    return known.finding.variant == "same_input"
 
 
 @fact
