@@ -15,6 +15,7 @@ LAYERS = [
     {"profile", "evidence"},
     {"ingest", "analysis"},
     {"explanation"},
+    {"verification"},
     {"comparison"},
     {"keet_tools"},
     {"agent", "render", "corpus", "serve", "collect"},

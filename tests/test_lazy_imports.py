@@ -64,7 +64,7 @@ def test_help_and_show_need_less() -> None:
 
 NOT_FOR_A_REPORT_ALONE = (
     "keet.explanation.statement",
-    "keet.explanation.sentences",
+    "keet.verification.sentences",
     "keet.explanation.whole_run",
     "keet.explanation.in_run",
     "keet.analysis.replay_reasons",
@@ -81,7 +81,7 @@ NOT_FOR_A_REPORT_ALONE = (
 def test_explain_loads_what_it_needs() -> None:
     (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT))
     assert loaded.isdisjoint(NOT_FOR_A_REPORT_ALONE)
-    assert "keet.explanation.grounding" in loaded  # the probe sees modules, too
+    assert "keet.verification.grounding" in loaded  # the probe sees modules, too
 
 
 def test_the_probe_sees_what_is_loaded() -> None:

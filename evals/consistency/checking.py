@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from evals.consistency.texts import Printed
-from keet.explanation.checked import Check, Verdict
-from keet.explanation.verify import verify_text
+from keet.verification.checked import Check, Verdict
+from keet.verification.verify import verify_text
 
 
 class Doubt(NamedTuple):

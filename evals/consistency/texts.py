@@ -11,9 +11,9 @@ from typing import NamedTuple
 from keet.cli import dispatch
 from keet.comparison.known import knowledge_of
 from keet.errors import KeetError
-from keet.explanation.known import Knowledge
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
+from keet.verification.known import Knowledge
 
 OF_ONE = {
     "explain": ("explain", "--no-model"),

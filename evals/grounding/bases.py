@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from evals.grounding.material import ASKED, Material
 from keet.evidence import Evidence
-from keet.explanation.grounding import check_grounding
+from keet.verification.grounding import check_grounding
 
 _EACH = 2
 """Sentences from labels, a sample; which metrics, changes from sample to sample."""

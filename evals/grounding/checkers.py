@@ -10,10 +10,10 @@ from typing import NamedTuple
 from evals.grounding.bases import Said
 from evals.grounding.material import Material
 from keet.agent.source import own_files
-from keet.explanation.checked import Check, Verdict
-from keet.explanation.grounding import check_grounding
-from keet.explanation.holding import Holder
-from keet.explanation.verify import verify_text
+from keet.verification.checked import Check, Verdict
+from keet.verification.grounding import check_grounding
+from keet.verification.holding import Holder
+from keet.verification.verify import verify_text
 
 
 class Outcome(StrEnum):

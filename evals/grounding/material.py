@@ -10,9 +10,9 @@ from keet.comparison.known import knowledge_of
 from keet.errors import NotAvailable
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation, explain
-from keet.explanation.known import Knowledge
 from keet.ingest import read_profile
 from keet.units import Quantity
+from keet.verification.known import Knowledge
 from kernels_samples.samples import Sample
 
 ASKED = (

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from evals.grounding.bases import Base, Said, bases_of
 from evals.grounding.material import Material
 from keet.evidence import Evidence
-from keet.explanation.matching import same_kind
+from keet.verification.matching import same_kind
 
 Mutation = Callable[[Base, Material, random.Random], str | None]
 """A false sentence; None: this one can't be made so."""

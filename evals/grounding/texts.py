@@ -16,15 +16,15 @@ from evals.grounding.material import Material
 from keet.comparison.telling import texts_of as texts_of_difference
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, explain, texts_of
-from keet.explanation.checked import Verdict
-from keet.explanation.grounding import check_grounding
-from keet.explanation.verify import verify_text
 from keet.ingest import read_profile
 from keet.profile import Launch
 from keet.render.console import to_text
 from keet.render.context import context_text, longest
 from keet.render.explain import explain_view
 from keet.render.explain_markdown import explain_markdown
+from keet.verification.checked import Verdict
+from keet.verification.grounding import check_grounding
+from keet.verification.verify import verify_text
 
 REPORTS = Path(__file__).parents[2] / "tests" / "data" / "reports"
 _WIDTH = 80

@@ -23,11 +23,11 @@ from keet.agent.source import excerpt, own_files, whole_source
 from keet.agent.wire import Fault
 from keet.analysis.findings import Place
 from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.holding import Holder
 from keet.explanation.statement import Cause, Edit, Hypothesis, Statement
-from keet.explanation.suggested_code import without_promises
 from keet.profile import Launch, shape_text
 from keet.profile.names import file_name
+from keet.verification.holding import Holder
+from keet.verification.suggested_code import without_promises
 
 _SOURCE_TOKENS = 4000
 """Of the source alone, at first: most kernels fit in whole."""

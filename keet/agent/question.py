@@ -13,9 +13,9 @@ from keet.agent.mending import mend
 from keet.agent.session import Session
 from keet.agent.slots import Slots
 from keet.agent.source import own_files
-from keet.explanation.holding import Holder
 from keet.explanation.statement import Answered, Authorship
 from keet.profile import Launch
+from keet.verification.holding import Holder
 
 _WHERE = "answer"
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from keet.evidence import CITED, Evidence
-from keet.explanation.held import Held
-from keet.explanation.holding import PROMISE, Holder, Stage
 from keet.explanation.statement import Dropped
+from keet.verification.held import Held
+from keet.verification.holding import PROMISE, Holder, Stage
 
 
 class Stray(NamedTuple):

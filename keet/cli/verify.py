@@ -55,9 +55,9 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from keet.comparison.known import knowledge_of
-    from keet.explanation.checked import Verdict
-    from keet.explanation.verify import verify_text
     from keet.ingest import read_profile
+    from keet.verification.checked import Verdict
+    from keet.verification.verify import verify_text
 
     text = _read(args.text)
     profiles = [read_profile(path, run_table=args.run_table) for path in _reports(args)]
@@ -68,7 +68,7 @@ def run(args: Namespace) -> int:
     found = verify_text(text, launches, everything, known, both_sides=compares)
     for profile in profiles:
         if profile.run:
-            from keet.explanation.run_claims import with_run_claims
+            from keet.verification.run_claims import with_run_claims
 
             found = with_run_claims(found, profile)
     out = Destination(args, sys.stdout)

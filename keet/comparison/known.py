@@ -1,15 +1,15 @@
-"""The numbers of a comparison, for `keet verify`: see keet/explanation/known.py."""
+"""The numbers of a comparison, for `keet verify`: see keet/verification/known.py."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from keet.explanation.computed import Computed
-from keet.explanation.known import Knowledge, Known, content_words, labelled, told
 from keet.profile import Profile
 from keet.profile.names import file_name
 from keet.units import Quantity
+from keet.verification.computed import Computed
+from keet.verification.known import Knowledge, Known, content_words, labelled, told
 
 if TYPE_CHECKING:
     from keet.comparison.attribution import Attribution

@@ -11,8 +11,8 @@ from keet.comparison.sides import Side
 from keet.comparison.time_evidence import Speedup
 from keet.comparison.timing import Timing
 from keet.evidence import Evidence
-from keet.explanation.grounding import Grounding, check_grounding
 from keet.profile.run_table import RECORDER_NAMES, RunPositions
+from keet.verification.grounding import Grounding, check_grounding
 
 _HOW: dict[How, str] = {
     "same": "",

@@ -25,10 +25,10 @@ from keet.profile import Launch, Profile
 
 if TYPE_CHECKING:
     from keet.analysis.across_launches import CrossLaunch
-    from keet.explanation.grounding import Grounding
     from keet.explanation.in_run import InRun, ReplayDiffers
     from keet.explanation.statement import Authorship, Statement
     from keet.explanation.whole_run import WholeRun
+    from keet.verification.grounding import Grounding
 
 
 class LaunchExplanation(NamedTuple):
@@ -248,7 +248,7 @@ class Grounded:
     @cached_property
     def _checked(self) -> list[Grounding]:
         """Every sentence against the evidence of its own launch, or of the run."""
-        from keet.explanation.grounding import check_grounding
+        from keet.verification.grounding import check_grounding
 
         return [
             *(self._run.checked() if self._run else ()),

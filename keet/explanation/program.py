@@ -31,8 +31,8 @@ from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.across_launches import CrossLaunch
-    from keet.explanation.grounding import Grounding
     from keet.explanation.whole_run import KernelRow, WholeRun
+    from keet.verification.grounding import Grounding
 
 _WORTH = 1.05
 """Times faster, as a whole, from which the gain is said."""
@@ -124,7 +124,7 @@ class Program(NamedTuple):
 
     def checked(self) -> Iterator[Grounding]:
         """Without the sentences of the run, which are checked with it."""
-        from keet.explanation.grounding import check_grounding
+        from keet.verification.grounding import check_grounding
 
         for text in self.said:
             yield check_grounding(text, self.book)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from keet.analysis.ledger import Book
 from keet.analysis.replay_reasons import REASON_NAMES
 from keet.evidence import Evidence
-from keet.explanation.grounding import Grounding, check_grounding
 from keet.explanation.run_texts import (
     PLAIN,
     launches_text,
@@ -22,6 +21,7 @@ from keet.explanation.run_texts import (
 from keet.profile import KernelRun, Launch, Profile, RunPositions, RunTable, Workload
 from keet.profile.run_table import RECORDER_NAMES, SkippedKernel
 from keet.units import Quantity
+from keet.verification.grounding import Grounding, check_grounding
 
 if TYPE_CHECKING:
     from keet.explanation.analyst import LaunchExplanation

@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from keet.explanation.checked import Check, CheckedSentence, Verdict
 from keet.profile import Profile
+from keet.verification.checked import Check, CheckedSentence, Verdict
 
 _MARKS = {
     Verdict.CONFIRMED: ("ok", "green"),

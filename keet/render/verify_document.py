@@ -9,7 +9,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from keet.explanation.checked import Check, CheckedSentence, Verdict
 from keet.profile import Profile
 from keet.render.documents import (
     Document,
@@ -18,6 +17,7 @@ from keet.render.documents import (
     ReportDocument,
 )
 from keet.render.to_documents import quantity_document, report_document
+from keet.verification.checked import Check, CheckedSentence, Verdict
 
 
 class VerifySummary(Document):

@@ -9,10 +9,10 @@ from keet.analysis.findings import Finding, Place
 from keet.explanation.account_rows import account_rows
 from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text
-from keet.explanation.matching import agrees
 from keet.explanation.notes import Note
-from keet.explanation.numbers import find_numbers
 from keet.units import Quantity
+from keet.verification.matching import agrees
+from keet.verification.numbers import find_numbers
 from keet_tools.case import Answer, Case
 from keet_tools.telling import Telling, one_page, place_name, quote_prose, shorten
 

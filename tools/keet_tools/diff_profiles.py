@@ -18,8 +18,8 @@ from keet.comparison.telling import (
 )
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.grounding import check_grounding
 from keet.units import Quantity
+from keet.verification.grounding import check_grounding
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.telling import Telling, one_page, quote, shorten
 

@@ -9,8 +9,8 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from keet.catalog import MetricSpec, metric_named, metrics, stalls
-from keet.explanation.lexicon import NCU_NAME, STALL_SHARE, find_terms, words_of
 from keet.profile import Launch
+from keet.verification.lexicon import NCU_NAME, STALL_SHARE, find_terms, words_of
 
 _MOST = 60
 _FILLER = {"the", "a", "an", "of", "is", "what", "how", "many", "much", "per", "for", "in", "on"}

@@ -10,8 +10,8 @@ from typing import TypeVar
 from keet.errors import one_line
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.grounding import check_grounding
 from keet.profile import Launch
+from keet.verification.grounding import check_grounding
 from keet_tools.case import MAX_CHARACTERS, Abstention, Answer
 
 Item = TypeVar("Item")

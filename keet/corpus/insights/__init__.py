@@ -29,7 +29,7 @@ from keet.corpus.insights.sweeps import (
     measured_series,
     representatives,
 )
-from keet.explanation.grounding import check_grounding
+from keet.verification.grounding import check_grounding
 
 MOST = 20
 """Of each kind, unless more are asked for."""

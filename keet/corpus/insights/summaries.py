@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from keet.corpus.insights.book import pieces_of
 from keet.corpus.insights.records import Dropped, Insight, Written
 from keet.evidence import CITED, Evidence
-from keet.explanation.disguise import Span, disguise, promises_in_words, undisguised
-from keet.explanation.grounding import check_grounding
-from keet.explanation.held import paragraphs, whole_sentences
-from keet.explanation.naming import misnamed
-from keet.explanation.numbers import find_numbers
+from keet.verification.disguise import Span, disguise, promises_in_words, undisguised
+from keet.verification.grounding import check_grounding
+from keet.verification.held import paragraphs, whole_sentences
+from keet.verification.naming import misnamed
+from keet.verification.numbers import find_numbers
 
 _FUTURE = re.compile(
     r"\b(?:would|will|could|can|should|may|might|expect\w*|promis\w+|potential\w*)\b", re.IGNORECASE

@@ -14,9 +14,9 @@ from keet.analysis.across_launches import CrossLaunch, across, written_and_read
 from keet.analysis.diagnosis import diagnose, look_together
 from keet.analysis.launch_traffic import are_variants, stored_bytes
 from keet.analysis.ledger import Book
-from keet.explanation.grounding import check_grounding
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
+from keet.verification.grounding import check_grounding
 from kernels_samples.casebook.cases import Case, cases_of
 from kernels_samples.casebook.family import load_family
 from tests.conftest import CORPUS, TESTS

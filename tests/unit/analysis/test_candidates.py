@@ -15,9 +15,9 @@ from keet.analysis.forecast import possible_gain
 from keet.analysis.time_model import Effect, TimeModel
 from keet.analysis.view import View
 from keet.catalog import findings
-from keet.explanation.grounding import check_grounding
 from keet.profile import Launch
 from keet.profile.metric import Value
+from keet.verification.grounding import check_grounding
 from kernels_samples.casebook.cases import Case, load_cases
 from kernels_samples.samples import Sample, load_samples
 from tests.unit.analysis.changed_launch import changed, profile_of

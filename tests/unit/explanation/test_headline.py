@@ -11,9 +11,9 @@ from hypothesis import given, settings
 
 from keet.analysis.diagnosis import Diagnosis, diagnose
 from keet.analysis.findings import Finding
-from keet.explanation.grounding import check_grounding
 from keet.explanation.headline import Verdict, verdict_of
 from keet.profile import Launch, Profile
+from keet.verification.grounding import check_grounding
 from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS
 from tests.unit.analysis.changed_launch import changed

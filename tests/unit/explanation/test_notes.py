@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.diagnosis import Diagnosis, diagnose
-from keet.explanation.grounding import check_grounding
 from keet.explanation.notes import ISSUING, account_notes
 from keet.ingest import read_profile
+from keet.verification.grounding import check_grounding
 
 SAMPLES = Path("kernels_samples")
 NAMES = ("stencil_march", "gas_state", "matrix_flip", "field_axpy", "row_layers", "softmax_rows")

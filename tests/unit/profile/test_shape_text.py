@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.explanation.numbers import find_numbers
 from keet.profile import shape_text
+from keet.verification.numbers import find_numbers
 
 SIZES = st.tuples(*[st.integers(1, 5000)] * 3)
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from keet.explanation.analyst import Explanation, explain
-from keet.explanation.checked import Verdict
-from keet.explanation.computed import Computed
-from keet.explanation.known import Knowledge
-from keet.explanation.verify import verify_text
 from keet.ingest import read_profile
 from keet.render.console import to_text
 from keet.render.context import context_text
 from keet.render.explain import explain_view
 from keet.render.explain_documents import explain_document
 from keet.render.explain_markdown import explain_markdown
+from keet.verification.checked import Verdict
+from keet.verification.computed import Computed
+from keet.verification.known import Knowledge
+from keet.verification.verify import verify_text
 
 SAMPLES = Path("kernels_samples")
 EVERY = sorted(path.parent.name for path in SAMPLES.glob("*/slow.ncu-rep"))

@@ -14,11 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Group
 
 from keet.explanation.analyst import Explanation, explain
-from keet.explanation.checked import Verdict
-from keet.explanation.known import Knowledge
-from keet.explanation.known_program import known_program
 from keet.explanation.program import program_of
-from keet.explanation.verify import verify_text
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.render.console import to_text
@@ -27,6 +23,10 @@ from keet.render.explain import explain_view
 from keet.render.explain_documents import explain_document
 from keet.render.explain_markdown import explain_markdown
 from keet.render.program import listed_rows, program_view
+from keet.verification.checked import Verdict
+from keet.verification.known import Knowledge
+from keet.verification.known_program import known_program
+from keet.verification.verify import verify_text
 from tests.conftest import CORPUS, REPORTS, Keet, needs_corpus
 from tests.many_launches import copied, repeated
 

@@ -1,0 +1,1 @@
+"""Texts by others checked against a report, number by number: `keet verify`."""

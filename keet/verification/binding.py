@@ -1,0 +1,393 @@
+"""Binds each number of a sentence to what the sentence says it is: metric, launch, source line.
+
+Names and numbers that stand close together belong together. How far apart they are is counted in
+letters, and more for what parts a sentence: commas, `while`, another number in between.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+from typing import NamedTuple, Protocol, TypeVar
+
+from keet.catalog import metric_with_id, unit_of
+from keet.profile import Launch
+from keet.profile.names import file_name
+from keet.verification.lexicon import (
+    L1_ELAPSED,
+    NCU_NAME,
+    ROOFLINE,
+    STALL_SHARE,
+    TIME_SHARE,
+    Term,
+    find_terms,
+)
+from keet.verification.matching import fits
+from keet.verification.numbers import SaidNumber
+from keet.verification.sentences import Sentence
+
+_FARTHEST = 120
+_CLOSE_BEHIND = 30
+_AGAIN = 20
+"""What it costs to use a name for a second number."""
+_FIRM = 90
+"""Beyond, a number that differs may be another thing's."""
+_TIGHT = re.compile(
+    r"(?:[`*]*\s+(?:of|for|in)\s+(?:the\s+)?(?:kernel\s+|launch\s+)?[^\s,;()]+)?"
+    r"(?:['’s`*_:=|\s]|\b(?:is|was|are|were|of|at|to|only|about|just|reaches|reached|equals|stands"
+    r"|has|shows|reads|value)\b)*"
+)
+_PARTS = (
+    (re.compile(r"\b(?:while|whereas|but|although|versus|vs|than|against|compared)\b"), 30),
+    (re.compile(r"\band\b"), 12),
+    (re.compile(r"[;—]|\. "), 25),
+    (re.compile(r","), 15),
+    (re.compile(r"\|"), 4),
+)
+_CAUSE = re.compile(r"\b(?:lost|due|owed) to\s+\Z|\b(?:caused by|because of)\s+\Z")
+"""Before a name that says why, not what."""
+_LISTED = re.compile(r"\s*(?:,|/|,?\s*\b(?:and|or)\b)\s*(?:the\s+|its\s+|for\s+|in\s+)?")
+_APPOSED = re.compile(r"[\s,(]*(?:i\.\s?e\.|that is|in other words|=|equal to|meaning)[\s,]*|\s*\(")
+_PLACE = re.compile(r"(?P<file>[\w./\\-]*\w\.[A-Za-z]\w*):(?P<line>\d+)|\b[Ll]ine\s(?P<only>\d+)")
+_NO_LINE = re.compile(r"\bno source line\b|(?<![\w+])0x(?P<at>[0-9a-f]{4,6})\b")
+_ROW_HEAD = re.compile(r"\s*-?\d[\d.,]*\s?%?(?:\s{2,}[\d.,]+)*\s{2,}")
+_NEXT_CELL = re.compile(r"(?<!\s)[^\S\n]{2,}(?!\n)")
+"""Between columns of a laid-out row."""
+_LAUNCH = re.compile(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
+
+
+class Spanned(Protocol):
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+
+Where = TypeVar("Where", bound=Spanned)
+
+
+class Place(NamedTuple):
+    """A source line that a sentence speaks of."""
+
+    start: int
+    end: int
+    file: str | None
+    """`None`: not said, and any file will do."""
+    line: int
+    """`NO_LINE` for code that has none."""
+    offset: int | None = None
+    """Of an instruction in its function, where the text names that instead of a line."""
+
+
+NO_LINE = 0
+
+
+class LaunchName(NamedTuple):
+    """Launches that a sentence speaks of: several where one kernel ran several times."""
+
+    start: int
+    end: int
+    launches: tuple[Launch, ...]
+
+
+class Claim(NamedTuple):
+    """A number, and what its sentence says that it is."""
+
+    number: SaidNumber
+    term: Term | None
+    firm: bool
+    """Whether the number can be wrong: the name is surely meant for it."""
+    misfit: Term | None
+    """Where no name fits the unit: the name that stands right before."""
+    place: Place | None
+    subject: LaunchName | None
+    sentence: Sentence
+
+
+def bind(
+    sentence: Sentence,
+    numbers: Sequence[SaidNumber],
+    launches: Sequence[Launch],
+    files: Collection[str] = (),
+) -> list[Claim]:
+    """The claims of one sentence. Positions are those of the sentence. `files`: names of source
+    files that look like words (`cmath`)."""
+    text = sentence.text
+    places = find_places(text, files)
+    terms = [term for term in find_terms(text) if not _inside(term, places)]
+    names = find_launches(text, launches)
+    terms = [term for term in terms if not _inside(term, names)]
+    leading = row_place(text, places)
+    chosen = _assign(text, numbers, terms)
+    listed_places, listed_names = in_order(text, numbers, places), in_order(text, numbers, names)
+    return [
+        Claim(
+            number=number,
+            term=chosen[number].term if number in chosen else None,
+            firm=number in chosen and chosen[number].firm,
+            misfit=None if number in chosen else _misfit(text, number, terms),
+            place=leading or listed_places.get(number) or _nearest(text, number, places, numbers),
+            subject=listed_names.get(number) or _subject(text, number, names, numbers),
+            sentence=sentence,
+        )
+        for number in numbers
+    ]
+
+
+def find_places(text: str, files: Collection[str] = ()) -> list[Place]:
+    found = [
+        Place(m.start(), m.end(), m["file"], int(m["line"] or m["only"]))
+        for m in _PLACE.finditer(text)
+    ]
+    for name in files:
+        odd = re.finditer(rf"(?<![\w./]){re.escape(name)}:(\d+)", text)
+        found += [Place(m.start(), m.end(), name, int(m[1])) for m in odd]
+    found += [
+        Place(m.start(), m.end(), None, NO_LINE, int(m["at"], 16) if m["at"] else None)
+        for m in _NO_LINE.finditer(text)
+    ]
+    return sorted(found, key=lambda place: place.start)
+
+
+def row_place(text: str, places: Sequence[Place]) -> Place | None:
+    """`53.4%  141  slow.cu:21  Long Scoreboard 99% for the load at slow.cu:18`: the place that the
+    row is about stands behind nothing but numbers, and all numbers are its own."""
+    first = places[0] if places else None
+    return first if first and _ROW_HEAD.fullmatch(text, 0, first.start) else None
+
+
+def wordlike_files(launches: Iterable[Launch]) -> set[str]:
+    """Files of the standard library have no ending: `cmath`."""
+    files = {location.file for launch in launches for location in launch.locations.values()}
+    return {name for name in map(file_name, files) if name.isidentifier()}
+
+
+def find_launches(text: str, launches: Sequence[Launch]) -> list[LaunchName]:
+    """Launches by number, and by the name of their kernel."""
+    by_number: dict[int, tuple[Launch, ...]] = {}
+    for launch in launches:  # those of two reports have the same numbers
+        by_number[launch.id] = (*by_number.get(launch.id, ()), launch)
+    found = [
+        LaunchName(m.start(), m.end(), by_number[number])
+        for m in _LAUNCH.finditer(text)
+        if (number := int(m[1] or m[2])) in by_number
+    ]
+    for name, owners in _kernels(launches).items():
+        found += [
+            LaunchName(m.start(), m.end(), owners)
+            for m in re.finditer(rf"(?<![\w:]){re.escape(name)}(?!\w)", text)
+            if not any(other.start <= m.start() < other.end for other in found)
+        ]
+    return sorted(found, key=lambda name: name.start)
+
+
+def _kernels(launches: Iterable[Launch]) -> dict[str, tuple[Launch, ...]]:
+    """Names to launches, the longest first: `transpose_tiles` is part of others."""
+    owners: dict[str, tuple[Launch, ...]] = {}
+    for launch in launches:
+        name = launch.name
+        bare = name.short.split("<")[0]
+        for form in {name.short, name.full, name.function, name.mangled, bare}:
+            # A kernel called `add` or `kernel` is a word like any other.
+            if len(form) > 3 and (not form.isalpha() or len(form) > 7):
+                owners[form] = (*owners.get(form, ()), launch)
+    return dict(sorted(owners.items(), key=lambda item: -len(item[0])))
+
+
+def _inside(term: Term, spans: Iterable[Place | LaunchName]) -> bool:
+    return any(span.start <= term.start < span.end for span in spans)
+
+
+class _Bond(NamedTuple):
+    """A pair that may belong together, and how far apart it is."""
+
+    cost: int
+    number: SaidNumber
+    term: Term
+    again: bool = False
+    """The name has a number already."""
+
+    @property
+    def firm(self) -> bool:
+        counted = self.again and self.number.unit not in ("%", "ns", "byte/s", "byte")
+        return not self.term.entry.weak and not counted and self.cost <= _FIRM
+
+    def repeated(self) -> _Bond:
+        return self._replace(cost=self.cost + _AGAIN, again=True)
+
+
+def _assign(
+    text: str, numbers: Sequence[SaidNumber], terms: Sequence[Term]
+) -> dict[SaidNumber, _Bond]:
+    """Lists go by order, then the closest pairs first."""
+    amounts = [number for number in numbers if not number.shape]
+    listed = in_order(text, amounts, terms)
+    if not all(_fits(text, number, term) for number, term in listed.items()):
+        listed = {}
+    chosen = {number: _Bond(0, number, term) for number, term in listed.items()}
+    bonds = [
+        _Bond(_cost(text, number, term, numbers) + _weight(term), number, term)
+        for number in amounts
+        for term in terms
+        if number not in listed and _in_reach(text, number, term) and _fits(text, number, term)
+    ]
+    return _with_appositions(text, amounts, _closest_first(bonds, chosen))
+
+
+def _with_appositions(
+    text: str, numbers: Sequence[SaidNumber], chosen: dict[SaidNumber, _Bond]
+) -> dict[SaidNumber, _Bond]:
+    """`DRAM moves 242.5 GB/s, i.e. 5.0 % of peak`: the second number has the name of the first."""
+    for first, second in pairwise(numbers):
+        same = _APPOSED.fullmatch(text[first.end : second.start]) and chosen.get(first)
+        if same and _fits(text, second, same.term):
+            chosen[second] = _Bond(0, second, same.term)
+    return chosen
+
+
+def _closest_first(bonds: list[_Bond], chosen: dict[SaidNumber, _Bond]) -> dict[SaidNumber, _Bond]:
+    """A name that has its number goes back into the queue, as one that is used again."""
+    queue = [(bond.cost, index, bond) for index, bond in enumerate(bonds)]
+    heapify(queue)
+    used = {bond.term for bond in chosen.values()}
+    while queue and queue[0][0] <= _FARTHEST:
+        cost, index, bond = heappop(queue)
+        if bond.number in chosen:
+            continue
+        if bond.term in used and not bond.again:
+            heappush(queue, (cost + _AGAIN, index, bond.repeated()))
+            continue
+        chosen[bond.number] = bond
+        used.add(bond.term)
+    return chosen
+
+
+def _in_reach(text: str, number: SaidNumber, term: Term) -> bool:
+    """Every letter between costs one: a look at the distance saves the rest. A name in a column
+    behind the number's own is that of another number."""
+    if max(term.start - number.end, number.start - term.end) > _FARTHEST:
+        return False
+    return not _NEXT_CELL.search(text, number.end, max(number.end, term.start))
+
+
+def in_order(
+    text: str, numbers: Sequence[SaidNumber], spots: Sequence[Where]
+) -> dict[SaidNumber, Where]:
+    """`L1 and L2 reach 49.2 % and 76.6 %`: a list of names, then as long a list of numbers."""
+    pairs: dict[SaidNumber, Where] = {}
+    runs = _lists(text, numbers)
+    for names in _lists(text, spots):
+        behind = [run for run in runs if run[0].start >= names[-1].end]
+        if behind and len(behind[0]) == len(names):
+            pairs |= dict(zip(behind[0], names))
+    return pairs
+
+
+def _lists(text: str, spots: Sequence[Where]) -> list[list[Where]]:
+    """Runs of two or more that only commas and `and` part."""
+    runs: list[list[Where]] = []
+    for spot in spots:
+        if runs and _LISTED.fullmatch(text[runs[-1][-1].end : spot.start]):
+            runs[-1].append(spot)
+        else:
+            runs.append([spot])
+    return [run for run in runs if len(run) > 1]
+
+
+def _weight(term: Term) -> int:
+    """One word alone (`L2`, `time`) says less than a whole name."""
+    return 20 if term.entry.weak else 6 if term.words == 1 else 0
+
+
+def _cost(text: str, number: SaidNumber, other: Spanned, numbers: Sequence[SaidNumber]) -> int:
+    if other.start < number.end and other.end > number.start:
+        return 0  # the name is the number's own unit: `16 registers per thread`
+    before = other.end <= number.start
+    start, end = (other.end, number.start) if before else (number.end, other.start)
+    gap = text[start:end]
+    cost = len(gap) + (0 if before else 3)
+    cost += sum(price * len(part.findall(gap)) for part, price in _PARTS)
+    place = (bisect_left(numbers, at, key=lambda n: n.start) for at in (end, start))
+    cost += 25 * (next(place) - next(place))
+    if ")" in gap or (not before and re.match(r"\s*[),;]", gap)):
+        cost += 12
+    return cost
+
+
+def _nearest(
+    text: str, number: SaidNumber, spots: Sequence[Where], numbers: Sequence[SaidNumber]
+) -> Where | None:
+    return min(spots, key=lambda spot: _cost(text, number, spot, numbers), default=None)
+
+
+def _subject(
+    text: str, number: SaidNumber, names: Sequence[LaunchName], numbers: Sequence[SaidNumber]
+) -> LaunchName | None:
+    """The launch before, or one close behind: `12.26 us for transpose_tiles`."""
+    near = [
+        name
+        for name in names
+        if name.start < number.start or _cost(text, number, name, numbers) <= _CLOSE_BEHIND
+    ]
+    return _nearest(text, number, near, numbers)
+
+
+def _misfit(text: str, number: SaidNumber, terms: Sequence[Term]) -> Term | None:
+    if re.match(r"\s*of\b", text[number.end :]):
+        return None  # a share of something else
+    for term in terms:
+        if _CAUSE.search(text, 0, term.start):
+            continue
+        flags = term.entry
+        vague = flags.weak or flags.verb or flags.part  # `DRAM: 0.136 flop/byte` is no share
+        named = number.unit and term.start < number.start and not vague
+        if named and _is_tight(text, number, term):
+            return term
+    return None
+
+
+def _is_tight(text: str, number: SaidNumber, term: Term) -> bool:
+    """`The hit rate is only 89.9`, `89.9 hit rate`: nothing else can be meant."""
+    if term.start >= number.start:
+        return text[number.end : term.start].isspace() or term.start < number.end
+    return leads_to(text[term.end : number.start])
+
+
+def names_tightly(claim: Claim) -> bool:
+    """Whether the name of a metric stands right at the number: `the duration is 69 us`."""
+    term = claim.term
+    if term is None or not claim.firm or term.entry.part or term.entry.verb:
+        return False
+    return _is_tight(claim.sentence.text, claim.number, term)
+
+
+def leads_to(between: str) -> bool:
+    """Whether a name and a number with only this between them belong together."""
+    return bool(_TIGHT.fullmatch(between))
+
+
+def _fits(text: str, number: SaidNumber, term: Term) -> bool:
+    """Whether the number's unit is one in which the name could be given."""
+    if term.entry.verb and term.start > number.start:
+        return False
+    if (not number.unit or number.alone) and not _is_tight(text, number, term):
+        return False
+    return any(fits(number, unit, lenient=True) for unit in _units(term))
+
+
+def _units(term: Term) -> set[str]:
+    units = set()
+    for reading in term.readings:
+        if reading in (TIME_SHARE, L1_ELAPSED) or reading.startswith((STALL_SHARE, ROOFLINE)):
+            units.add("%")
+        elif reading.startswith(NCU_NAME):
+            units.add(unit_of(reading.removeprefix(NCU_NAME)))
+        else:
+            units.add(metric_with_id(reading).unit)
+        if reading == "samples_total":
+            units.add("%")  # `21.8 % of the samples`: of a source line
+    return units

@@ -1,0 +1,150 @@
+"""Multiples, changes and differences: what a text says of two launches, or of two metrics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from keet.profile import Launch
+from keet.units import Quantity
+from keet.verification.binding import Claim, LaunchName, find_launches
+from keet.verification.lexicon import find_terms
+from keet.verification.matching import agrees, is_near, same_kind
+from keet.verification.readings import Facts, Reading
+
+_UP = r"slower|longer|more|higher|larger|greater|bigger|above"
+_DOWN = r"faster|shorter|less|fewer|lower|smaller|quicker|below"
+_THAN = re.compile(rf"\s*(?:times\s+)?(?:as\s+\w+\s+as|(?:{_UP}|{_DOWN})\b)", re.IGNORECASE)
+_FEWER = re.compile(
+    rf"\s*(?:times\s+)?(?:{_DOWN}|as\s+(?:fast|quick)|the\s+speed)\b", re.IGNORECASE
+)
+_SPEED = re.compile(r"\b(?:slower|faster|quicker|speed-?up|longer|shorter)\b", re.IGNORECASE)
+_OF_WHAT = re.compile(r"\s*(?:times\s+)?the\s+(?:speed|time|duration)\b", re.IGNORECASE)
+_NOT_THESE = re.compile(
+    r"\b(?:would|could|might|may|expect\w*|estimat\w*|forecast|potential|ideal\w*|than necessary"
+    r"|after|before|previous\w*|baseline|original|old)\b",
+    re.IGNORECASE,
+)
+
+
+_OBJECT = re.compile(
+    r"\b(?:than|so do(?:es)?|(?:un)?like|compared (?:to|with)|relative to|against|versus|vs\.?"
+    r"|over|as|of)\s+(?:that of\s+)?(?:the\s+)?(?:kernel\s+)?(?:#\d+\s+)?[`*]*\Z",
+    re.IGNORECASE,
+)
+
+
+class Comparison(NamedTuple):
+    verdict: Literal["confirmed", "contradicted", "not_found"]
+    reading: Reading | None
+    reason: str
+
+
+class _Pair(NamedTuple):
+    first: Reading
+    second: Reading
+    firm: bool
+    """The sentence names both sides."""
+
+
+def compared(claim: Claim, facts: Facts, subjects: Sequence[Launch]) -> Comparison | None:
+    """The verdict on a multiple or a difference; `None` for a number that is neither.
+
+    `subjects` are the launches that the text speaks of where the sentence does not say.
+    """
+    number, text = claim.number, claim.sentence.text
+    behind = text[number.end : number.end + 24]
+    is_change = bool(_THAN.match(behind)) and number.bound is None
+    if number.unit != "x" and not is_change:
+        return None
+    if _OF_WHAT.match(behind) and not find_launches(text, facts.launches):
+        return Comparison("not_found", None, "the text does not say of which launch")
+    down = bool(_FEWER.match(behind))
+    pairs = list(_pairs(text, facts, subjects, directed=is_change))
+    for pair in pairs:
+        if (found := _result(claim, pair, down=down)) is not None:
+            return Comparison("confirmed", found, str(found))
+    firm = next((pair for pair in pairs if pair.firm), None)
+    right = next(_results(claim, firm, down=down), None) if firm else None
+    if right is None or _NOT_THESE.search(text):
+        return Comparison("not_found", None, "no two numbers of the report give that")
+    return Comparison("contradicted", right, str(right))
+
+
+def _pairs(
+    text: str, facts: Facts, subjects: Sequence[Launch], *, directed: bool
+) -> Iterator[_Pair]:
+    """Two launches under one metric, then two metrics of one launch."""
+    terms = [term for term in find_terms(text) if not term.entry.weak]
+    ids = [reading for term in terms for reading in term.readings]
+    if _SPEED.search(text) or not ids:
+        ids = ["duration", *ids]
+    ones, others = _sides(text, facts.launches, subjects)
+    firm = len(ones) == len(others) == 1 and bool(find_launches(text, facts.launches))
+    for reading_id in dict.fromkeys(ids):
+        for one in ones:
+            for two in others:
+                yield from _same_metric(facts, reading_id, one, two, firm=firm)
+                if not directed:
+                    yield from _same_metric(facts, reading_id, two, one, firm=False)
+    for launch in ones:
+        read = facts.read(ids, launch)
+        yield from (_Pair(a, b, False) for a in read for b in read if a.label != b.label)
+
+
+def _sides(
+    text: str, launches: Sequence[Launch], subjects: Sequence[Launch]
+) -> tuple[list[Launch], list[Launch]]:
+    """What is compared, and what with: the launch behind `than` is the second."""
+    ones: list[Launch] = []
+    others: list[Launch] = []
+    for name in find_launches(text, launches):
+        (others if is_object(text, name) else ones).extend(name.launches)
+    if len(set(ones)) == 2 and not others:
+        ones, others = ones[:1], ones[-1:]
+    ones = ones or list(subjects)
+    others = others or [launch for launch in launches if launch not in ones]
+    return list(dict.fromkeys(ones)), list(dict.fromkeys(others))
+
+
+def is_object(text: str, name: LaunchName) -> bool:
+    """Whether the launch is what another is compared with."""
+    return bool(_OBJECT.search(text[max(0, name.start - 40) : name.start]))
+
+
+def _same_metric(
+    facts: Facts, reading_id: str, one: Launch, two: Launch, *, firm: bool
+) -> Iterator[_Pair]:
+    if one.id == two.id:
+        return
+    for first, second in zip(facts.read([reading_id], one), facts.read([reading_id], two)):
+        yield _Pair(first, second, firm)
+
+
+def _result(claim: Claim, pair: _Pair, *, down: bool) -> Reading | None:
+    number = claim.number
+    results = _results(claim, pair, down=down)
+    fitting = (r for r in results if agrees(number, r.quantity) and is_near(number, r.quantity))
+    return next(fitting, None)
+
+
+def _results(claim: Claim, pair: _Pair, *, down: bool) -> Iterator[Reading]:
+    """What the two sides give, the side named first being the one that is more, or less."""
+    first, second = (pair.second, pair.first) if down else (pair.first, pair.second)
+    a, b = first.quantity.value, second.quantity.value
+    if not same_kind(first.quantity.unit, second.quantity.unit):
+        return
+    what = f"{_name(first)} over {_name(second)}"
+    if claim.number.unit == "x" and b:
+        yield Reading(what, Quantity(a / b, "x"), None, None)
+    elif claim.number.unit == "%" and first.quantity.unit != "%" and b:
+        change = (a - b) / a if down else (a - b) / b
+        yield Reading(f"{what}, in change", Quantity(100 * change, "%"), None, None)
+    elif claim.number.unit != "x":
+        unit = "point" if claim.number.unit == "point" else first.quantity.unit
+        yield Reading(f"{_name(first)} less {_name(second)}", Quantity(a - b, unit), None, None)
+
+
+def _name(reading: Reading) -> str:
+    return f"{reading.label} of #{reading.launch}"

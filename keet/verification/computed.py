@@ -1,0 +1,315 @@
+"""What keet computes of a report's launches, for `keet verify`: see `known`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from keet.analysis.account import PURPOSES
+from keet.analysis.findings import Finding, Place
+from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
+from keet.evidence import Evidence
+from keet.explanation.account_rows import rest_of, rows_of_any_size
+from keet.explanation.precedents import precedents_of
+from keet.profile import Absent, Launch, Location, Profile
+from keet.profile.names import file_name
+from keet.units import Quantity
+from keet.verification.binding import NO_LINE
+from keet.verification.known import Known, RowKey, Source, content_words, labelled, told
+from keet.verification.readings import has_column
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
+    from keet.explanation.analyst import Explanation, LaunchExplanation
+    from keet.explanation.program import Program
+
+_EVERY = 10_000
+"""Findings per launch: all of them."""
+
+
+_Maker = Callable[[Launch], Iterator[Known]]
+
+
+class Computed:
+    """The numbers of one report, for texts about its launches."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._launches = frozenset(profile.launches)
+        self._codes: dict[Launch, MachineCode | None] = {}
+
+    @cached_property
+    def _explanation(self) -> Explanation:
+        from keet.explanation.analyst import explain
+
+        return explain(self._profile, self._profile.launches, _EVERY)
+
+    @cached_property
+    def _explained(self) -> dict[Launch, LaunchExplanation]:
+        return {each.launch: each for each in self._explanation.launches}
+
+    @cached_property
+    def _program(self) -> Program | None:
+        """None: the report has one launch."""
+        from keet.explanation.program import program_of
+
+        return program_of(self._explanation)
+
+    def explained(self, launch: Launch) -> Iterator[Known]:
+        """Numbers of `keet explain` and `keet context`."""
+        from keet.explanation.analyst import texts_of
+        from keet.verification.known_program import known_group
+
+        each = self._explained[launch]
+        yield from _ceilings(each)
+        for finding in (*each.findings, *each.minor):
+            yield from _forecast(finding)
+            yield from _precedents(finding)
+            yield from _places(finding.places)
+        yield from _WORTH
+        for part in each.account.all():
+            yield from _window(part.label, [part.share, part.us])
+        for row in rows_of_any_size(each.view, each.account):
+            yield from _window(row.label, [row.share, row.us])
+        yield from _window("other", [rest_of(each.view, each.account.leading(3))])
+        yield from told(texts_of(each), each.evidence, launch)
+        yield from labelled(each.evidence)
+        yield from known_group(self._program, launch) if self._program else ()
+        yield _count("launches of the report", len(self._profile.launches), "longest")
+
+    def program(self) -> Iterator[Known]:
+        """The program before its launches."""
+        from keet.verification.known_program import known_program
+
+        yield from known_program(self._program) if self._program else ()
+
+    def roofline(self, launch: Launch) -> Iterator[Known]:
+        """Rows and sentences of `keet roofline`."""
+        from keet.analysis.roofline import find_roofline
+
+        found = find_roofline(launch)
+        for ceiling in found.ceilings:
+            pieces = (ceiling.reached, ceiling.achieved, ceiling.peak)
+            yield from _named({ceiling.name, ceiling.spoken}, pieces)
+            if ceiling.stage is not None:
+                yield from _named([ceiling.stage.label], [ceiling.stage.busy])
+        for entry in found.intensities:
+            words = content_words(f"{entry.level} ridge")
+            for piece in (entry.value, entry.ridge):
+                quantity = Quantity(piece.value, piece.unit)
+                yield Known(piece.label, quantity, words, "sentence")
+                yield Known(piece.label, quantity, content_words(entry.level), "cell")
+        if stage := found.uncounted:
+            yield from _named({stage.label, _SPOKEN.get(stage.id, stage.label)}, [stage.busy])
+        yield from told([found.reading, *found.notes], [*found.ledger], launch)
+        together = content_words(" ".join(ceiling.name for ceiling in found.nearest))
+        for ceiling in found.nearest:
+            share = Quantity(ceiling.reached.value, "%")
+            yield Known(ceiling.reached.label, share, together, "cell")
+        yield from labelled(found.ledger)
+
+    def rows(self, launch: Launch) -> Iterator[Known]:
+        """Rows of `keet hotspots`."""
+        starts = launch.instances("launch__function_pcs")
+        entries = [int(pc) for pc in starts.values if isinstance(pc, int | float)] if starts else []
+        for by in ("line", "instruction"):
+            found = find_hotspots(launch, by)
+            if isinstance(found, Absent):
+                return
+            noun = "source line" if by == "line" else "instruction"
+            yield _count(f"{noun}s with numbers", len(found.spots), noun)
+            total = "sample" if found.ranked_by == "samples" else "executed instruction"
+            yield _count(f"{total}s", found.total, total)
+            if found.partial:
+                covered = Quantity(100 * found.partial.share, "%")
+                words = content_words("samples cover launch")
+                yield Known("share of the launch with samples", covered, words, "sentence")
+            yield from _rest(found)
+            for spot in found.spots:
+                if (row := _row_of(spot, entries)) is not None:
+                    yield from _spot(spot, row)
+
+    def code(self, launch: Launch) -> Iterator[Known]:
+        """What the executed instructions are for, in `keet hotspots`."""
+        found = self._code(launch)
+        if found is None:
+            return
+        for purpose, share in found.mix:
+            label = f"instructions for {purpose.value}"
+            words = content_words(PURPOSES[purpose.value])
+            yield Known(label, Quantity(100 * share, "%"), words, "cell")
+        yield from _purposes(found)
+
+    def pointers(self, launch: Launch) -> Iterator[Known]:
+        """Bytes read by pointer, in `keet hotspots`: takes the longest."""
+        found = self._code(launch)
+        yield from _pointers(found) if found else ()
+
+    def _code(self, launch: Launch) -> MachineCode | None:
+        from keet.analysis.sass.machine_code import machine_code
+
+        if launch not in self._codes:
+            found = machine_code(launch) if launch.find("inst_executed") else None
+            self._codes[launch] = None if isinstance(found, Absent) else found
+        return self._codes[launch]
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The cheapest first; of launches of another report there is nothing."""
+        made = (self.explained, self.roofline, self.rows, self.code)
+        cheap = [Source(partial(self._own, make)) for make in made]
+        return [*cheap, Source(partial(self._own, self.pointers), ("byte", "x"))]
+
+    def _own(self, make: _Maker, launch: Launch) -> Iterator[Known]:
+        return make(launch) if launch in self._launches else iter(())
+
+
+_SPOKEN = {"issue_slots": "instruction issue"}
+"""What `keet roofline` calls a stage, where that is not its label."""
+
+
+def _count(label: str, count: int, words: str) -> Known:
+    return Known(label, Quantity(count, ""), content_words(words), "window")
+
+
+def _ceilings(each: LaunchExplanation) -> Iterator[Known]:
+    for ceiling in each.ceilings:
+        yield from _named({ceiling.name, ceiling.spoken}, [ceiling.reached])
+
+
+def _window(label: str, pieces: Iterable[Evidence | None]) -> Iterator[Known]:
+    """Evidence near a label, most of which is there."""
+    words = content_words(label)
+    for piece in filter(None, pieces):
+        yield Known(label, Quantity(piece.value, piece.unit), words, "window", None, 0.6)
+
+
+def _named(names: Iterable[str], pieces: Iterable[Evidence | None]) -> Iterator[Known]:
+    """Evidence right behind one of those names."""
+    for name in names:
+        words = content_words(name)
+        for piece in pieces:
+            if piece is not None and words:
+                yield Known(piece.label, Quantity(piece.value, piece.unit), words, "cell")
+
+
+def _forecast(finding: Finding) -> Iterator[Known]:
+    words = content_words(finding.title)
+    for factor in finding.forecast:
+        label = f"forecast for {finding.title.lower()}"
+        yield Known(label, Quantity(factor, "x"), words, "sentence")
+
+
+_LEAST_GAIN = "the least gain that is worth a change"
+_WORTH = tuple(
+    Known(_LEAST_GAIN, Quantity(10, "%"), content_words(words), "window")
+    for words in ("gain less", "gained less")
+)
+
+
+def _precedents(finding: Finding) -> Iterator[Known]:
+    found = precedents_of(finding)
+    if found is None:
+        return
+    label = f"measured cases of {finding.title.lower()}"
+    for factor in (found.low, found.high):
+        yield Known(label, Quantity(factor, "x"), content_words("fix gained"), "sentence")
+    words = content_words("measured case")
+    yield Known(label, Quantity(found.cases, ""), words, "window")
+    words = content_words("case look gained")
+    yield Known(f"look-alikes among the {label}", Quantity(found.lookalikes, ""), words, "sentence")
+
+
+def _places(places: Iterable[Place]) -> Iterator[Known]:
+    for place in places:
+        label, words = f"share of all {place.of}", content_words(place.of)
+        row = (file_name(place.file), place.line)
+        if not has_column(place.of):
+            yield Known(label, Quantity(100 * place.share, "%"), words, "window", row, 0.6)
+        unplaced = Quantity(100 * place.unplaced, "%")
+        yield Known(f"{label} without a source line", unplaced, words, "window", None, 1.0)
+
+
+def _row_of(spot: Spot, entries: Iterable[int]) -> RowKey | None:
+    """As the row is called in a text."""
+    if spot.address is not None:
+        return spot.address - max((entry for entry in entries if entry <= spot.address), default=0)
+    return _key(spot.location)
+
+
+NO_LINE_ROW = ("", NO_LINE)
+"""The row of all instructions without one."""
+
+
+def _key(location: Location | None) -> RowKey:
+    return (file_name(location.file), location.line) if location else NO_LINE_ROW
+
+
+def _spot(spot: Spot, row: RowKey) -> Iterator[Known]:
+    share = Quantity(100 * (spot.share or 0.0), "%")
+    yield Known("share of all samples", share, frozenset(), "row", row)
+    for label, value, unit in (
+        ("samples", spot.samples, "sample"),
+        ("executed instructions", spot.executed, "inst"),
+        ("global sectors", spot.sectors_global, "sector"),
+        ("excess global sectors", spot.sectors_global_excess, "sector"),
+        ("shared wavefronts", spot.wavefronts_shared, "wavefront"),
+        ("excess shared wavefronts", spot.wavefronts_shared_excess, "wavefront"),
+        ("local sectors", spot.sectors_local, "sector"),
+    ):
+        if value is not None:
+            quantity = Quantity(value, unit)
+            yield Known(label, quantity, frozenset(), "row", row)
+            yield Known(label, quantity, content_words(label), "window", row, 0.5)
+    yield from _excess(spot, row)
+
+
+def _excess(spot: Spot, row: RowKey) -> Iterator[Known]:
+    for label, part, whole in (
+        ("excess global sectors", spot.sectors_global_excess, spot.sectors_global),
+        ("excess shared wavefronts", spot.wavefronts_shared_excess, spot.wavefronts_shared),
+    ):
+        if part and whole:
+            words = content_words(label)
+            yield Known(
+                f"share of {label}", Quantity(100 * part / whole, "%"), words, "sentence", row
+            )
+
+
+def _rest(found: Hotspots) -> Iterator[Known]:
+    """`10 more lines: 0.4%`: the shares of the last rows, however many those are."""
+    noun = "more line" if found.by == "line" else "more instruction"
+    left = 0.0
+    for spot in reversed(found.spots):
+        left += 100 * (spot.share or 0.0)
+        yield Known("share of the rows left out", Quantity(left, "%"), content_words(noun), "cell")
+
+
+def _purposes(code: MachineCode) -> Iterator[Known]:
+    """What the instructions of each line are for."""
+    counted: dict[RowKey, Counter[str]] = {}
+    for position in code.program.ran:
+        location = code.locations.get(code.program.code[position].address)
+        own = counted.setdefault(_key(location), Counter())
+        own[code.purposes[position].value] += code.program.counts[position]
+    for row, counts in counted.items():
+        for purpose, count in counts.items():
+            share = Quantity(100 * count / (counts.total() or 1), "%")
+            label = f"instructions for {purpose}"
+            yield Known(label, share, content_words(purpose), "cell", row)
+
+
+def _pointers(code: MachineCode) -> Iterator[Known]:
+    """Rows of the table of pointers: it names the lines of each."""
+    for reuse in code.reuse:
+        lines = {code.location(access.position) for access in reuse.accesses}
+        amounts = (reuse.requested_bytes, reuse.distinct_bytes_at_most, reuse.l2_bytes)
+        quantities = [Quantity(size, "byte") for size in amounts if size is not None]
+        if reuse.times is not None:
+            quantities.append(Quantity(reuse.times, "x"))
+        label = f"bytes read through {code.pointer_name(reuse.pointer)}"
+        rows = {code.pointer_name(reuse.pointer), *map(_key, lines)}
+        for quantity in quantities:
+            yield from (Known(label, quantity, frozenset(), "sentence", row) for row in rows)

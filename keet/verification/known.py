@@ -1,0 +1,267 @@
+"""Numbers that keet computes from a report, under the words that name them in a text.
+
+A text that quotes keet (a cause's share of the sectors, a forecast, a row of `keet hotspots`) holds
+numbers that are no metric of the report. Here each has a name, so that it can be checked too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import chain
+from typing import Literal, NamedTuple
+
+from keet.evidence import Evidence
+from keet.profile import Launch
+from keet.units import Quantity
+from keet.verification.grounding import check_grounding
+from keet.verification.lexicon import words_of
+from keet.verification.matching import agrees
+from keet.verification.numbers import SaidNumber
+from keet.verification.readings import Reading
+from keet.verification.sentences import sentences
+
+RowKey = tuple[str, int] | int | str
+"""A source line (name of the file, line), an instruction's offset in its function, or what the
+first cell of a row has: the name of a pointer."""
+Scope = Literal["cell", "window", "sentence", "row"]
+"""Where the words have to stand: alone right before the number; between the numbers around it; in
+its sentence; nowhere, as the number is a cell of the row of a source line."""
+
+_FILLERS = frozenset(
+    words_of(
+        "the a an of at is are was were be to by in on and or for with its it that this these "
+        "those as than from not no now only about peak busy near ceiling close closest come comes "
+        "share there them they their has have all each per so if but while which what will would "
+        "could measured against"
+    )
+)
+"""Words that name nothing."""
+_BARS = re.compile(r"[\u2500-\u259f·●→|*`_]+")
+_SEPARATOR = re.compile(r"[,;:()\[\]]|\s{2,}|\n(?=\d)")
+_ALONE_BEFORE = re.compile(r"(?:^|\s{2}|[│|])\s*\Z")
+_ALONE_BEHIND = re.compile(r"\s*\Z|\s{2}|\s*[│|]")
+_COVERED = 0.6
+"""Of a label's words: people leave some out."""
+_COVERED_OWN = 0.75
+"""Of the words around a number in a sentence of keet's own."""
+
+
+class Known(NamedTuple):
+    """A number that keet computes, and how a text names it."""
+
+    label: str
+    quantity: Quantity
+    words: frozenset[str]
+    scope: Scope
+    row: RowKey | None = None
+    """Set for the numbers of one source line or instruction."""
+    covered: float = 1.0
+    """How many of the words have to be there, 0 to 1."""
+
+    def reading(self, launch: Launch | None) -> Reading:
+        line = f"{self.row[0]}:{self.row[1]}" if isinstance(self.row, tuple) else None
+        return Reading(self.label, self.quantity, None, launch.id if launch else None, line)
+
+
+class Surroundings(NamedTuple):
+    """The words around a number, and the row that it stands in."""
+
+    cell: frozenset[str]
+    window: frozenset[str]
+    sentence: frozenset[str]
+    rows: tuple[RowKey, ...]
+    is_cell: bool
+    """It is alone in a column."""
+
+    @property
+    def all(self) -> frozenset[str]:
+        return self.sentence | self.cell
+
+    def name(self, known: Known) -> bool:
+        if known.row is None and not known.words:
+            return False
+        if known.row is not None and known.row not in self.rows:
+            return False
+        if known.scope == "row":
+            return self.is_cell
+        if known.scope == "cell":
+            return known.words == self.cell
+        near = self.window if known.scope == "window" else self.sentence
+        found = len(known.words & near)
+        return found >= min(2, len(known.words)) and found >= known.covered * len(known.words)
+
+
+@lru_cache(maxsize=512)
+def content_words(text: str) -> frozenset[str]:
+    """Words that name something, in one form for singular and plural."""
+    words = words_of(_BARS.sub(" ", text))
+    return frozenset(w for w in words if w not in _FILLERS and not w[0].isdigit())
+
+
+def surroundings(
+    text: str, number: SaidNumber, numbers: Sequence[SaidNumber], rows: Sequence[RowKey] = ()
+) -> Surroundings:
+    """`text` is a sentence, and `numbers` are all of it."""
+    start = max((n.end for n in numbers if n.end <= number.start), default=0)
+    end = min((n.start for n in numbers if n.start >= number.end), default=len(text))
+    window = content_words(text[start:end])
+    sentence = content_words(text)
+    before, behind = text[: number.start], text[number.end :]
+    return Surroundings(
+        cell=_cell(text, number, numbers),
+        window=window if len(window) > 1 else sentence,
+        sentence=sentence,
+        rows=tuple(rows),
+        is_cell=bool(_ALONE_BEFORE.search(before) and _ALONE_BEHIND.match(behind)),
+    )
+
+
+def _cell(text: str, number: SaidNumber, numbers: Sequence[SaidNumber]) -> frozenset[str]:
+    """The nearest words before the number: of its own cell, else of one before."""
+    blank = list(_BARS.sub(lambda found: " " * len(found[0]), text[: number.start]))
+    for other in numbers:
+        if other.end <= number.start:
+            blank[other.start : other.end] = ";" * (other.end - other.start)
+    for part in reversed(_SEPARATOR.split("".join(blank))):
+        if words := content_words(part):
+            return words
+    return frozenset()
+
+
+class Source(NamedTuple):
+    """Where numbers of a launch come from."""
+
+    make: Callable[[Launch], Iterable[Known]]
+    units: tuple[str, ...] = ()
+    """All numbers of it are in one of these; none: in any."""
+
+
+class Knowledge:
+    """What keet computes of the launches of one or two reports, looked up when it is needed."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source] = (),
+        general: Callable[[], Iterable[Known]] = tuple,
+    ) -> None:
+        """`sources`: of one launch, the cheapest first. `general`: of no single launch."""
+        self._sources = [_Made(source) for source in sources]
+        self._general = general
+        self.is_empty = not sources and general is tuple
+
+    def find(
+        self,
+        number: SaidNumber,
+        around: Surroundings,
+        launches: Sequence[Launch],
+        *,
+        exact: bool = False,
+    ) -> Reading | None:
+        """What the number is, where keet computes such a one of those launches. `exact`: only what
+        has the very name that stands before the number."""
+        if number.shape:
+            return None
+        if found := self._of_none.find(number, around):
+            return found.reading(None)
+        for source in self._sources:
+            for launch in launches if source.has(number) else ():
+                if found := source.of(launch).find(number, around, exact=exact):
+                    return found.reading(launch)
+        return None
+
+    @cached_property
+    def _of_none(self) -> _Index:
+        return _Index(self._general())
+
+
+class _Made:
+    """Numbers of each launch, made once."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._made: dict[Launch, _Index] = {}
+
+    def has(self, number: SaidNumber) -> bool:
+        return not self._source.units or number.unit in self._source.units
+
+    def of(self, launch: Launch) -> _Index:
+        if launch not in self._made:
+            self._made[launch] = _Index(self._source.make(launch))
+        return self._made[launch]
+
+
+class _Index:
+    """Numbers by the row that they belong to, and those of no row by their words."""
+
+    def __init__(self, known: Iterable[Known]) -> None:
+        self._rows: dict[RowKey, list[Known]] = defaultdict(list)
+        self._words: dict[str, list[Known]] = defaultdict(list)
+        for each in known:
+            if each.row is not None:
+                self._rows[each.row].append(each)
+            for word in each.words if each.row is None else ():
+                self._words[word].append(each)
+
+    def find(
+        self, number: SaidNumber, around: Surroundings, *, exact: bool = False
+    ) -> Known | None:
+        of_rows = (known for key in around.rows for known in self._rows.get(key, ()))
+        of_words = (known for word in sorted(around.all) for known in self._words.get(word, ()))
+        for known in chain(of_rows, of_words):
+            named = known.words == around.cell if exact else around.name(known)
+            if named and _is(number, known.quantity):
+                return known
+        return None
+
+
+def _is(number: SaidNumber, quantity: Quantity) -> bool:
+    """A forecast of 2x is no count of 2. Of a bound (`at most 1.2x`) the value itself has to be
+    known: nearly every other number is above or below it."""
+    exact = number._replace(bound=None)
+    return (quantity.unit != "x" or number.unit == "x") and agrees(exact, quantity)
+
+
+def labelled(evidence: Iterable[Evidence]) -> Iterator[Known]:
+    """Evidence under its label."""
+    for piece in evidence:
+        words = content_words(piece.label)
+        if words:
+            quantity = Quantity(piece.value, piece.unit)
+            yield Known(piece.label, quantity, words, "window", _row(piece), _COVERED)
+
+
+def _row(piece: Evidence) -> RowKey | None:
+    name, _, line = (piece.line or "").rpartition(":")
+    return (name, int(line)) if name and line.isdecimal() else None
+
+
+def told(
+    texts: Iterable[str], evidence: Sequence[Evidence], launch: Launch | None = None
+) -> Iterator[Known]:
+    """The evidence in keet's own sentences, under the words around each number."""
+    pieces = {piece.id: piece for piece in evidence}
+    for text in texts:
+        verified = check_grounding(text, evidence, launch=launch).verified
+        for sentence in sentences(text):
+            here = [v for v in verified if sentence.start <= v.number.start < sentence.end]
+            numbers = [_moved(v.number, -sentence.start) for v in here]
+            for number, entry in zip(numbers, here):
+                words = surroundings(sentence.text, number, numbers).window
+                if number.shape is None and words:
+                    piece = pieces[entry.evidence[0]] if len(entry.evidence) == 1 else None
+                    yield _said(number, words, piece)
+
+
+def _said(number: SaidNumber, words: frozenset[str], piece: Evidence | None) -> Known:
+    """Held to the evidence; what was computed from two pieces is held to what is printed."""
+    label = piece.label if piece else "a number that keet prints"
+    same = piece is not None and agrees(number, Quantity(piece.value, piece.unit))
+    value, unit = (piece.value, piece.unit) if piece and same else (number.value, number.unit)
+    return Known(label, Quantity(value, unit), words, "window", None, _COVERED_OWN)
+
+
+def _moved(number: SaidNumber, by: int) -> SaidNumber:
+    return number._replace(start=number.start + by, end=number.end + by)

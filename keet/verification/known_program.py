@@ -1,0 +1,60 @@
+"""The numbers of the program view of `keet explain`, for `keet verify`: see `known`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keet.explanation.program import Program, ProgramRow
+from keet.profile import Launch
+from keet.units import Quantity
+from keet.verification.known import Known, content_words, labelled, told
+
+_COVERED = 0.6
+"""Of the words of a name, the end of which may be cut off."""
+
+
+def known_group(program: Program, launch: Launch) -> Iterator[Known]:
+    """`12.99 us to 24.16 us per launch`: what launches identical to this one take."""
+    for group in program.groups:
+        launches = [each.launch for each in group.members]
+        if len(launches) > 1 and launch in launches:
+            times = [each.rank_time for each in launches]
+            for label, ns in (("shortest launch", min(times)), ("longest launch", max(times))):
+                yield Known(label, Quantity(ns, "ns"), content_words("launch"), "window")
+
+
+def known_program(program: Program) -> Iterator[Known]:
+    """Sentences and rows."""
+    rows = [program.together(program.rows[first:]) for first in range(1, len(program.rows) - 1)]
+    for row in rows:
+        yield from _row(row, "others")
+        yield _count(len(row.members), "others")
+    for row in program.rows:
+        yield from _row(row, row.kernel)
+    for group in program.groups:
+        yield _count(len(group.members), "launches")
+    yield from _sentences(program)
+    yield from labelled(program.evidence.values())
+
+
+def _sentences(program: Program) -> Iterator[Known]:
+    yield from told(program.said, [*program.book])
+    for found in program.across:
+        yield from told([found.text], found.evidence)
+    if program.run:
+        for text, launch in program.run.said:
+            yield from told([text], [*program.run.book], launch)
+
+
+def _row(row: ProgramRow, name: str) -> Iterator[Known]:
+    """The cells of a row, which has the kernel's name; a long name is cut there."""
+    words = content_words(name.partition("<")[0])
+    figures = [(p.label, Quantity(p.value, p.unit)) for p in (row.share, row.launches, row.total)]
+    if row.gain is not None:
+        figures.append((f"gain of {name}", Quantity(row.gain.likely, "x")))
+    for label, quantity in figures:
+        yield Known(label, quantity, words, "sentence", None, _COVERED)
+
+
+def _count(number: int, words: str) -> Known:
+    return Known(words, Quantity(number, ""), content_words(words), "window")

@@ -1,0 +1,272 @@
+"""The numbers that a text claims: value, how exactly it was printed, and in which unit.
+
+What is no claim is passed over: code, places in code, identifiers, versions, dates, headings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from keet.units import base_unit, parse_unit
+from keet.verification.unit_words import FACTORS, unit_at
+
+Bound = Literal["above", "below"]
+
+
+class SaidNumber(NamedTuple):
+    """A number in a text."""
+
+    text: str
+    """As it stands there, with its unit."""
+    start: int
+    end: int
+    value: float
+    """In `unit`, whatever the prefix that was written."""
+    half: float
+    """Half a unit of the last printed digit: what rounding may have taken or added."""
+    unit: str
+    """In keet's spelling, `x` for a multiple; empty where none was written."""
+    binary: bool = False
+    """Written with a capital K, M or G before a B: some mean 1024 by it."""
+    bound: Bound | None = None
+    """`more than 60 %` is above, `under 5 us` below."""
+    shape: tuple[int, ...] | None = None
+    """`64x256`: a shape, not an amount."""
+    alone: tuple[float, float] | None = None
+    """Value and half as they stand, where the unit was taken from a neighbour."""
+
+
+_NO_CLAIM = re.compile(
+    r"""
+      ```.*?(?:```|\Z) | ~~~.*?(?:~~~|\Z) | `[^`\n]*`         # code
+    | https?://\S+
+    | ^[ ]{0,3}\#{1,6}[ ][^\n]*                               # headings
+    | ^[ \t]*(?:[-*+][ \t]+)?\d+[.)]\s                       # numbers of a list
+    | [\w./\\-]{0,200}\w\.[A-Za-z]\w{0,9}:\d+(?:[-–:]\d+|\s+to\s+\d+)?   # file.cu:31, 32 and 40
+      (?:(?:,|\s+and|\s+or|,\s+and)\s+\d+(?![\d.]*\d)(?!\s*(?:%|×|\[|percent|times|[nuµm]?s\b|x\b
+        |[kKMGT]?i?B\b|[a-z]*\s?(?:sector|sample|wavefront|request|thread|block|warp|cycle|byte|inst
+        |register|wave|conflict|load|store|flop|point|of\b|per\b))))*
+    | \b[A-Z][A-Z0-9]+(?:\.[A-Za-z0-9]+)+                      # LDS.128
+    | \b[Ll]ines?\s+\d++(?!\.\d|\s?%)(?:\s*(?:[-–,]|to|and)\s*\d+)*
+    | \b[Ll]aunch(?:es)?\s+\#?\d+(?:\s*(?:[-–,]|to|and)\s*\#?\d+)*(?![\w.,]*\s*(?:%|us|ms|ns))
+    | \#\d+
+    | \b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)? | \b\d+:\d+(?::\d+)?\b
+    | \b(?:CUDA|ncu|[Dd]river|[Vv]ersion|cc|[Cc]ompute\s[Cc]apability|Nsight\sCompute|Python|PCIe
+        |PyTorch|Triton|RTX|GTX|Quadro|Tesla|GeForce|Figure|Fig\.|Table|Section|Step|PTX)
+      \s+v?\d[\w.]*(?!\w|\s?(?:%|[nuµm]?s\b|x\b|×|[kKMGT]?B\b))
+    | \bv\d[\w.]*
+    | \b\d+\.\d+\.\d[\w.]*                                    # versions
+    | \b0x[0-9A-Fa-f]+\b
+    | \b[A-Za-z_]\w*(?:::\w+)*<[^<>\n]*(?:<[^<>\n]*>[^<>\n]*)*>  # tile<float, 32>
+    | [A-Za-z_][\w]*(?:[-.:/]+[A-Za-z_]\w*)*(?:-\d[\w]*)*     # words and identifiers: sm_90, L2
+    | \b\d+(?:st|nd|rd|th|D|d)\b | \b\d+-(?:[dD]\b|bit|byte|lane|wide)
+    """,
+    re.VERBOSE | re.MULTILINE | re.DOTALL,
+)
+_NUMBER = re.compile(
+    r"(?P<sign>[-+−](?=[\d.]))?"
+    r"(?P<whole>\d{1,3}(?:[,_\u202f]\d{3})+(?!\d)|\d+)?(?P<fraction>\.\d+)?(?P<exp>[eE][-+]?\d+)?"
+)
+_STARTS = "0123456789.+-−"
+"""Of a number, besides the digits of other scripts."""
+_NO_GROUPING = str.maketrans("", "", ",_\u202f")
+_DIGIT = re.compile(r"\d")
+_SIZE = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
+_SHAPE = re.compile(
+    rf"(?<![\w.,]){_SIZE}(?:\s?[x×*]\s?{_SIZE}){{1,2}}(?![\w.]*\d)(?!\s?[%.]\d)"
+    r"|(?![(\[]\d{1,3}(?:,\d{3}){2}[)\]])"  # (1,000,000) is a number
+    r"[(\[]\s*\d+\s*,\s*\d+\s*,\s*\d+\s*[)\]]"
+)
+_HEDGE = re.compile(
+    r"(?:\b(?:about|around|roughly|approximately|approx\.?|nearly|almost|some|circa|ca\.)\s+|[~≈]\s?)\Z",
+    re.IGNORECASE,
+)
+_ABOVE = re.compile(
+    r"(?:\b(?:over|above|more than|greater than|at least|exceed(?:s|ed|ing)?|beyond|higher than"
+    r"|longer than)\s+(?:the\s+)?|(?:>=?|≥)\s?)\Z",
+    re.IGNORECASE,
+)
+_BELOW = re.compile(
+    r"(?:\b(?:under|below|less than|fewer than|at most|up to|no more than|lower than|only up to"
+    r"|shorter than)\s+(?:the\s+)?|(?:<=?|≤)\s?)\Z",
+    re.IGNORECASE,
+)
+_JOINED = re.compile(r"\s*(?:,\s*(?:and|or)?|and|or|to|of|-|–|/|vs\.?|versus)\s*\Z")
+_UNIT_BEFORE = re.compile(r"[|\t]\s*(\S{1,16})\s*[|\t]\s*\Z|\s{2,}(\S{1,16})\s{2,}\Z")
+
+
+def find_numbers(text: str, names: Iterable[str] = ()) -> list[SaidNumber]:
+    """Every number that `text` claims. `names` (of kernels) are no claims, digits and all."""
+    if not _DIGIT.search(text):
+        return []
+    masked = _without_names(text, names)
+    shapes = [*_shapes(text, masked)]
+    masked = _blank(masked, [(shape.start, shape.end) for shape in shapes])
+    found = [*shapes, *_amounts(text, masked)]
+    found.sort(key=lambda number: number.start)
+    return _with_shared_units(text, found)
+
+
+def _without_names(text: str, names: Iterable[str]) -> str:
+    spans = [span for name in names if _DIGIT.search(name) for span in _words(name, text)]
+    return _blank(text, spans)
+
+
+def _words(name: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where a name stands as a word. A pattern of each kernel's name would be costly to make."""
+    start = text.find(name)
+    while start >= 0:
+        end = start + len(name)
+        whole = not _is_of_word(text[start - 1 : start]) and not _is_of_word(text[end : end + 1])
+        if whole:
+            yield start, end
+        start = text.find(name, end if whole else start + 1)
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _blank(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """The same text, of the same length, with spaces where those spans were."""
+    if not spans:
+        return text
+    characters = list(text)
+    for start, end in spans:
+        characters[start:end] = " " * (end - start)
+    return "".join(characters)
+
+
+def _shapes(text: str, masked: str) -> Iterator[SaidNumber]:
+    found = list(_SHAPE.finditer(masked))
+    if not found:
+        return
+    hidden = {p for match in _NO_CLAIM.finditer(masked) for p in range(*match.span())}
+    for match in found:
+        start, end = match.span()
+        # `32x8` is read as a number and an identifier: only what hides its first digit counts.
+        if start not in hidden:
+            sizes = tuple(int(part.replace(",", "")) for part in _sizes(match[0]))
+            yield SaidNumber(text[start:end], start, end, 0.0, 0.0, "", shape=sizes)
+
+
+def _sizes(shape: str) -> list[str]:
+    if shape[0] in "([":
+        return [part.strip() for part in shape[1:-1].split(",")]
+    return [part.strip(" ,") for part in re.split(r"[x×*]", shape)]
+
+
+def _amounts(text: str, masked: str) -> Iterator[SaidNumber]:
+    """What starts with a digit is never hidden by the words behind it: `14M`, `69.3us`."""
+    position = 0
+    last = max((match.start() for match in _DIGIT.finditer(masked)), default=-1)
+    while position <= last:
+        if (number := _number_at(text, masked, position)) is not None:
+            yield number
+            position = number.end
+        elif (passed := _NO_CLAIM.match(masked, position)) and passed.end() > position:
+            position = passed.end()
+        else:
+            position += 1
+
+
+def _number_at(text: str, masked: str, position: int) -> SaidNumber | None:
+    first = masked[position]
+    may_start = first in _STARTS or first.isdecimal()
+    # Only what no pattern above takes whole: `2025.3.1` and `3D` start with a digit too.
+    match = _NUMBER.match(masked, position) if may_start else None
+    if match is None or not (match["whole"] or match["fraction"]):
+        return None
+    other = _NO_CLAIM.match(masked, position)
+    if other is not None and other.end() >= match.end():
+        return None
+    if (
+        match["sign"]
+        and position
+        and (masked[position - 1].isalnum() or masked[position - 1] in ")%")
+    ):
+        return None
+    if position and masked[position - 1] == "." and not match["sign"]:
+        return None
+    unit, end, power = unit_at(masked, match.end())
+    if end == match.end() and masked[end : end + 1].isalpha():
+        return None  # letters that are no unit: an identifier such as 4090Ti
+    return _said(text, match, unit, end, power)
+
+
+def _said(text: str, match: re.Match[str], written: str, end: int, power: int) -> SaidNumber:
+    whole, fraction = match["whole"] or "0", match["fraction"] or ""
+    digits = Decimal(whole.translate(_NO_GROUPING) + fraction)
+    exponent = int((match["exp"] or "e0")[1:]) if len(match["exp"] or "") < 6 else 0
+    before = text[max(0, match.start() - 24) : match.start()]
+    places = -len(fraction.removeprefix("."))
+    if not fraction and digits and _HEDGE.search(before):
+        places = len(str(digits)) - len(str(digits).rstrip("0"))
+    unit, scale = _base(written)
+    scale *= Decimal(10) ** (exponent + power)
+    half = Decimal(5) * Decimal(10) ** (places - 1) * scale
+    if places > 0:  # `about 100` is not 132
+        half = min(half, digits * scale / 10)
+    sign = -1 if match["sign"] in ("-", "−") else 1
+    return SaidNumber(
+        text=text[match.start() : end].strip(),
+        start=match.start(),
+        end=end,
+        value=sign * float(digits * scale),
+        half=float(half),
+        unit=unit,
+        binary=written[:2] in ("KB", "MB", "GB") and "/s" not in written,
+        bound="above" if _ABOVE.search(before) else "below" if _BELOW.search(before) else None,
+    )
+
+
+def _base(written: str) -> tuple[str, Decimal]:
+    """Keet's unit for what was written, and what one of it is in that."""
+    if written in FACTORS:
+        return "byte", Decimal(FACTORS[written])
+    unit = base_unit(written)
+    return unit, Decimal(10) ** (parse_unit(written).power - parse_unit(unit).power)
+
+
+def _with_shared_units(text: str, numbers: list[SaidNumber]) -> list[SaidNumber]:
+    """`5.9, 29.5 and 24.6 %`: the unit that stands behind the last belongs to all."""
+    shared = list(numbers)
+    for index in range(len(shared) - 2, -1, -1):
+        this, after = shared[index], shared[index + 1]
+        between = text[this.end : after.start]
+        if not this.unit and not this.shape and after.unit and _JOINED.fullmatch(between):
+            shared[index] = _in_unit_of(this, after)
+    return [_with_unit_before(text, number) for number in shared]
+
+
+def _in_unit_of(this: SaidNumber, other: SaidNumber) -> SaidNumber:
+    """The unit, and the prefix with which the other number was written."""
+    plain = _NUMBER.match(other.text)
+    written = plain and float(Decimal(re.sub(r"[,_\u202f−+]", "", plain[0]) or "0"))
+    factor = abs(other.value / written) if written else 1.0
+    return _scaled(this, other.unit, factor)
+
+
+def _scaled(number: SaidNumber, unit: str, factor: float) -> SaidNumber:
+    return number._replace(
+        value=number.value * factor,
+        half=number.half * factor,
+        unit=unit,
+        alone=(number.value, number.half),
+    )
+
+
+def _with_unit_before(text: str, number: SaidNumber) -> SaidNumber:
+    """ncu's own tables have the unit in a column before the number."""
+    if number.unit or number.shape:
+        return number
+    match = _UNIT_BEFORE.search(text[max(0, number.start - 40) : number.start])
+    word = (match[1] or match[2]) if match else ""
+    written, end, power = unit_at(word, 0)
+    if not word or end != len(word) or power:
+        return number
+    unit, scale = _base(written)
+    return _scaled(number, unit, float(scale))._replace(alone=None)

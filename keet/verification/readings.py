@@ -1,0 +1,299 @@
+"""The numbers of a report that a name in a text may stand for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import PurePath
+from typing import NamedTuple
+
+from keet.analysis.hotspots import Grouping, Hotspots, Spot, find_hotspots
+from keet.analysis.view import View
+from keet.catalog import metric_named, metric_with_id, stalls
+from keet.profile import Absent, Launch
+from keet.units import Quantity, format_number
+from keet.verification.binding import NO_LINE, Place
+from keet.verification.lexicon import L1_ELAPSED, NCU_NAME, ROOFLINE, STALL_SHARE, TIME_SHARE
+
+_SHARED = {
+    "excess wavefront": "wavefronts_shared_excess",
+    "excess sector": "sectors_global_excess",
+    "excessive sector": "sectors_global_excess",
+    "local sector": "sectors_local",
+    "sector": "sectors_global",
+    "global sector": "sectors_global",
+    "wavefront": "wavefronts_shared",
+    "executed instruction": "executed",
+    "instruction": "executed",
+}
+"""What a source line can have a share of, and the column of its row."""
+
+
+def has_column(of: str) -> bool:
+    """Whether each line's share of it can be read off the report: such a share is held to that,
+    whatever a finding says of the line."""
+    return of == "samples" or of.rstrip("s") in _SHARED
+
+
+class Reading(NamedTuple):
+    """A measured number under the name that people know."""
+
+    label: str
+    quantity: Quantity
+    metric: str | None
+    """ncu's name; `None` for what keet computed."""
+    launch: int | None
+    line: str | None = None
+
+    def __str__(self) -> str:
+        whose = self.line or (f"#{self.launch}" if self.launch is not None else "")
+        return f"{self.label}{' of ' * bool(whose)}{whose} is {self.value}"
+
+    @property
+    def value(self) -> str:
+        if self.quantity.unit == "x":
+            return f"{format_number(self.quantity.value)}x"
+        return str(self.quantity)
+
+
+class Facts:
+    """Everything that can be asked of some launches of one report."""
+
+    def __init__(self, launches: Sequence[Launch]) -> None:
+        self.launches = tuple(launches)
+        self._hotspots: dict[tuple[Launch, Grouping], Hotspots | None] = {}
+        self._read: dict[tuple[str, Launch], list[Reading]] = {}
+
+    def read(
+        self, reading_ids: Iterable[str], launch: Launch, *, complement: bool = False
+    ) -> list[Reading]:
+        """What the launch has for those ids; nothing for what was not measured."""
+        found = [reading for one in reading_ids for reading in self._cached(one, launch)]
+        return [_complement(reading) for reading in found] if complement else found
+
+    def _cached(self, reading_id: str, launch: Launch) -> list[Reading]:
+        key = (reading_id, launch)
+        if key not in self._read:
+            found = self._one(reading_id, launch)
+            self._read[key] = [r for r in found if math.isfinite(r.quantity.value)]
+        return self._read[key]
+
+    def _one(self, reading_id: str, launch: Launch) -> Iterator[Reading]:
+        if reading_id == TIME_SHARE:
+            yield from self._time_share(launch)
+        elif reading_id == L1_ELAPSED:
+            yield from _l1_over_elapsed(launch)
+        elif reading_id.startswith(STALL_SHARE):
+            yield from _stall_shares(launch, reading_id.removeprefix(STALL_SHARE))
+        elif reading_id.startswith(ROOFLINE):
+            yield from _roofline_share(launch, reading_id.removeprefix(ROOFLINE))
+        elif reading_id.startswith(NCU_NAME):
+            yield from _named(launch, reading_id.removeprefix(NCU_NAME))
+        else:
+            yield from _measured(launch, reading_id)
+
+    def _time_share(self, launch: Launch) -> Iterator[Reading]:
+        own = launch.get("duration")
+        if own and self.total_time:
+            share = Quantity(100 * own.value / self.total_time.value, "%")
+            yield Reading("Share of the time of all launches", share, None, launch.id)
+
+    @cached_property
+    def total_time(self) -> Quantity | None:
+        times = [found.value for x in self.launches if (found := x.get("duration"))]
+        return Quantity(sum(times), "ns") if len(times) > 1 else None
+
+    def spot(self, launch: Launch, place: Place) -> Spot | None:
+        """The row of a place; `None` where it has no samples."""
+        hotspots = self.hotspots(launch, _grouping(place))
+        starts = _starts(launch) if place.offset is not None else ()
+        found = (s for s in (hotspots.spots if hotspots else ()) if _is_at(s, place, starts))
+        return next(found, None)
+
+    def hotspots(self, launch: Launch, by: Grouping = "line") -> Hotspots | None:
+        key = launch, by
+        if key not in self._hotspots:
+            found = find_hotspots(launch, by) if launch.locations or by != "line" else None
+            self._hotspots[key] = None if isinstance(found, Absent) else found
+        return self._hotspots[key]
+
+    def read_share(self, of: str, launch: Launch, place: Place) -> list[Reading]:
+        """A source line's share of what `of` names, such as `excess sectors`."""
+        hotspots = self.hotspots(launch, _grouping(place))
+        spot = self.spot(launch, place)
+        column = next((name for words, name in _SHARED.items() if of.startswith(words)), None)
+        if hotspots is None or spot is None or column is None:
+            return []
+        part = getattr(spot, column)
+        whole = sum(getattr(each, column) or 0 for each in hotspots.spots)
+        if part is None or not whole:
+            return []
+        share = Quantity(100 * part / whole, "%")
+        return [Reading(f"Share of the {of}", share, None, launch.id, _name(place))]
+
+    def read_line(self, reading_ids: Iterable[str], launch: Launch, place: Place) -> list[Reading]:
+        """What a source line has for those ids, its share of the samples first."""
+        hotspots = self.hotspots(launch, _grouping(place))
+        if hotspots is None:
+            return []
+        name, spot = _name(place), self.spot(launch, place)
+        if spot is None:
+            none = Quantity(0.0, "%")
+            return [Reading(f"Share of the {hotspots.ranked_by}", none, None, launch.id, name)]
+        reasons = [r.removeprefix(STALL_SHARE) for r in reading_ids if r.startswith(STALL_SHARE)]
+        read = _line_stalls(spot, hotspots, reasons) if reasons else _line_costs(spot, hotspots)
+        return [Reading(label, value, None, launch.id, name) for label, value in read]
+
+
+def with_sum(readings: Sequence[Reading]) -> list[Reading]:
+    """`bank conflicts`: those of loads, of stores, or of both."""
+    loads = {r.label.replace("Load", "Store"): r for r in readings if "Load" in r.label}
+    both = [(loads[r.label], r) for r in readings if r.label in loads]
+    sums = (
+        Reading(
+            f"{load.label} and {store.label}",
+            Quantity(load.quantity.value + store.quantity.value, load.quantity.unit),
+            None,
+            load.launch,
+        )
+        for load, store in both
+        if load.quantity.unit == store.quantity.unit != "%"
+    )
+    return [*readings, *sums]
+
+
+def _grouping(place: Place) -> Grouping:
+    return "line" if place.offset is None else "instruction"
+
+
+def _starts(launch: Launch) -> list[int]:
+    """Where the launch's functions begin: offsets are counted from there."""
+    found = launch.instances("launch__function_pcs")
+    return [int(pc) for pc in found.values if isinstance(pc, int | float)] if found else []
+
+
+def _is_at(spot: Spot, place: Place, starts: Iterable[int]) -> bool:
+    """Any ending of a path will do for a file."""
+    where, address = spot.location, spot.address
+    if place.offset is not None and address is not None:
+        return address - max((pc for pc in starts if pc <= address), default=0) == place.offset
+    if where is None or place.line == NO_LINE:
+        return where is None and place.line == NO_LINE
+    return where.line == place.line and (place.file is None or _same_file(where.file, place.file))
+
+
+def _name(place: Place) -> str:
+    if place.offset is not None:
+        return f"{place.offset:#06x}"
+    if place.line == NO_LINE:
+        return "code without a source line"
+    return f"{PurePath(place.file).name}:{place.line}" if place.file else f"line {place.line}"
+
+
+def _same_file(path: str, said: str) -> bool:
+    parts, wanted = PurePath(path).parts, PurePath(said).parts
+    return parts[-len(wanted) :] == wanted
+
+
+def _complement(reading: Reading) -> Reading:
+    quantity = Quantity(100 - reading.quantity.value, "%")
+    return reading._replace(label=f"100 % - {reading.label}", quantity=quantity)
+
+
+def _measured(launch: Launch, metric_id: str) -> Iterator[Reading]:
+    spec = metric_with_id(metric_id)
+    found = launch.find(metric_id)
+    if found is not None and found.quantity is not None and spec.total:
+        yield Reading(spec.label, found.quantity, found.name, launch.id)
+    elif (fact := _of_launch(launch, metric_id)) is not None:
+        yield Reading(spec.label, Quantity(fact, spec.unit), None, launch.id)
+
+
+def _l1_over_elapsed(launch: Launch) -> Iterator[Reading]:
+    ids = ("l1tex_throughput_pct", "sm_active_cycles", "elapsed_cycles")
+    busy, active, elapsed = map(launch.get, ids)
+    if busy and active and elapsed and elapsed.value:
+        share = Quantity(busy.value * active.value / elapsed.value, "%")
+        yield Reading("L1/TEX Cache Throughput (elapsed)", share, None, launch.id)
+
+
+def _roofline_share(launch: Launch, ceiling_id: str) -> Iterator[Reading]:
+    from keet.analysis.roofline import find_roofline
+
+    for ceiling in find_roofline(launch).ceilings:
+        if ceiling.id == ceiling_id:
+            share = Quantity(ceiling.reached.value, "%")
+            yield Reading(ceiling.reached.label, share, None, launch.id)
+
+
+def _of_launch(launch: Launch, metric_id: str) -> int | None:
+    """What the report says of a launch without its metrics."""
+    shapes = {"grid_size": launch.grid, "block_size": launch.block}
+    if metric_id in ("device_sm_count", "launch_sm_count"):
+        return launch.device.sm_count
+    shape = shapes.get(metric_id)
+    return math.prod(shape) if shape else None
+
+
+def _named(launch: Launch, name: str) -> Iterator[Reading]:
+    found = launch.metric(name)
+    if found is not None and found.quantity is not None:
+        spec = metric_named(name)
+        yield Reading(spec.label if spec else name, found.quantity, name, launch.id)
+
+
+def _stall_shares(launch: Launch, reason: str) -> Iterator[Reading]:
+    label = stalls()[reason].label
+    for part, whole, of in (
+        (f"samples_{reason}", "samples_total", "samples"),
+        (f"stall_{reason}", "warp_cycles_per_issued_inst", "a warp's cycles"),
+    ):
+        share = _ratio(launch, part, whole)
+        if share is not None:
+            yield Reading(f"{label}'s share of {of}", share, None, launch.id)
+    # The states come from several passes and do not add up to the latency: the analyst's shares are
+    # of their sum.
+    if (summed := View(launch).stall(reason)) is not None:
+        share = Quantity(summed.value, "%")
+        yield Reading(f"{label}'s share of all states of a warp", share, None, launch.id)
+
+
+def _ratio(launch: Launch, part: str, whole: str) -> Quantity | None:
+    try:
+        over, under = launch.get(part), launch.get(whole)
+    except KeyError:  # a reason that only one of the two kinds of counters has
+        return None
+    return Quantity(100 * over.value / under.value, "%") if over and under and under.value else None
+
+
+def _line_costs(spot: Spot, hotspots: Hotspots) -> Iterator[tuple[str, Quantity]]:
+    if spot.share is not None:
+        yield f"Share of the {hotspots.ranked_by}", Quantity(100 * spot.share, "%")
+    for label, value, unit in (
+        ("Samples", spot.samples, "sample"),
+        ("Instructions Executed", spot.executed, "inst"),
+        ("Global Sectors", spot.sectors_global, "sector"),
+        ("Excess Global Sectors", spot.sectors_global_excess, "sector"),
+        ("Shared Wavefronts", spot.wavefronts_shared, "wavefront"),
+        ("Excess Shared Wavefronts", spot.wavefronts_shared_excess, "wavefront"),
+    ):
+        if value is not None:
+            yield label, Quantity(value, unit)
+
+
+def _line_stalls(
+    spot: Spot, hotspots: Hotspots, reasons: Sequence[str]
+) -> Iterator[tuple[str, Quantity]]:
+    """Of the line's samples, and of the launch's; a reason that is in no sample has none."""
+    counts = dict(spot.stalls)
+    for reason in reasons:
+        label, count = stalls()[reason].label, counts.get(reason, 0)
+        if spot.samples:
+            yield (
+                f"{label}'s share of the line's samples",
+                Quantity(100 * count / spot.samples, "%"),
+            )
+        if hotspots.total and hotspots.ranked_by == "samples":
+            yield f"{label}'s share of all samples", Quantity(100 * count / hotspots.total, "%")
+        yield f"{label} samples", Quantity(count, "sample")

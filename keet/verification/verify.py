@@ -1,0 +1,368 @@
+"""Checks a text by anyone against a report: is each number what the text says that it is?
+
+Confirmed: what the clause names has that value, in the launch that it speaks of. Contradicted: it
+has another. Not found: the text does not say what the number is, or the report does not hold it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+from keet.catalog import metric_named, metric_with_id
+from keet.profile import Launch
+from keet.verification.binding import (
+    Claim,
+    bind,
+    find_places,
+    names_tightly,
+    row_place,
+    wordlike_files,
+)
+from keet.verification.checked import Check, CheckedSentence, Verdict
+from keet.verification.comparing import compared
+from keet.verification.known import Knowledge, surroundings
+from keet.verification.lexicon import NCU_NAME, STALL_SHARE, TIME_SHARE, Term
+from keet.verification.matching import agrees, fits
+from keet.verification.mistakes import explain_mistake, same_value
+from keet.verification.numbers import SaidNumber, find_numbers
+from keet.verification.passages import without_asides, without_quotes
+from keet.verification.readings import Facts, Reading, with_sum
+from keet.verification.sentences import Sentence, sentences
+from keet.verification.shares import shares, unknown_sides
+from keet.verification.spelled import spelled_numbers
+from keet.verification.topics import Topics
+
+NOT_MEASURED = re.compile(
+    r"\b(?:would|could|should|might|may|can|expect\w*|estimat\w*|if|ideal(?:ly)?|target|goal"
+    r"|potential\w*|possible|assum\w+|maximum|max|peak|theoretical(?:ly)?|limit|at best|capable"
+    r"|hardware|optimal|of the available|called|defined|range|typical\w*|usual\w*|granularity"
+    r"|consecutive|groups? of|recommend\w*|try|reduc(?:e|ing)|increas(?:e|ing)|raise|lower it)\b",
+    re.IGNORECASE,
+)
+"""Words of what might be, or of what a GPU can do: no claim about what this launch did."""
+_OF_PEAK = re.compile(r"\bof\s+(?:(?:its|the|their)\s+)?(?:\w+\s+)?peak\b", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
+_ALLOCATED = ("shared_memory", "device_")
+"""Sizes that people give in units of 1024 bytes and call KB."""
+_TOGETHER = re.compile(
+    r"\b(?:in all|total|altogether|together|combined|in sum|all launches|\d+ launches of)\b", re.I
+)
+
+
+_LOADS = re.compile(r"\b(?:loads?|loading|reads?|reading)\b", re.IGNORECASE)
+_STORES = re.compile(r"\b(?:stores?|storing|writes?|writing)\b", re.IGNORECASE)
+_NO_WHOLE = (
+    "time",
+    "sample",
+    "warp sample",
+    "stall",
+    "these",
+    "those",
+    "them",
+    "that",
+    "this",
+    "it",
+)
+"""Behind `of`: what is no column of a source line, so that the name in the clause decides."""
+_SHARE_OF = re.compile(r"\s*of\s+(?:(?:the|all|its)\s+)?(\w+(?:\s\w+)?)")
+
+
+def verify_text(
+    text: str,
+    launches: Sequence[Launch],
+    everything: Sequence[Launch] | None = None,
+    known: Knowledge | None = None,
+    *,
+    both_sides: bool = False,
+) -> list[CheckedSentence]:
+    """Check every number of `text` against those launches, sentence by sentence.
+
+    `everything` is the whole report (or both reports of a comparison), where `launches` is a
+    choice: a number of a launch that was not chosen is then said to be that. `known` are the
+    numbers that keet itself computes. `both_sides`: all that the text compares is there, so that a
+    number before or behind an arrow can be wrong.
+    """
+    verifier = _Verifier(text, launches, everything or launches, known or Knowledge())
+    found = [verifier.sentence(sentence) for sentence in verifier.sentences()]
+    return found if both_sides else list(map(unknown_sides, found))
+
+
+class _Verifier:
+    def __init__(
+        self,
+        text: str,
+        launches: Sequence[Launch],
+        everything: Sequence[Launch],
+        known: Knowledge,
+    ) -> None:
+        self._text = text
+        self._launches = tuple(launches)
+        self._everything = tuple(everything)
+        self._computed = known
+        self._facts = Facts(everything)
+        self._files = wordlike_files(everything)
+        self._unquoted = without_quotes(text, everything, self._files)
+        plain = without_asides(self._unquoted)
+        written = find_numbers(self._without_files(plain), _names(everything))
+        self._numbers = sorted([*written, *spelled_numbers(plain)], key=lambda number: number.start)
+        self._topics = Topics(text, everything)
+
+    def sentences(self) -> Iterator[Sentence]:
+        """A semicolon in quoted code ends no sentence."""
+        for start, end in ((each.start, each.end) for each in sentences(self._unquoted)):
+            yield Sentence(self._text[start:end], start)
+
+    def sentence(self, sentence: Sentence) -> CheckedSentence:
+        self._topics.enter(sentence)
+        here = [
+            n._replace(start=n.start - sentence.start, end=n.end - sentence.start)
+            for n in self._numbers_of(sentence)
+        ]
+        claims = bind(sentence, here, self._everything, self._files)
+        places = find_places(sentence.text, self._files)
+        self._topics.rows(sentence, row_place(sentence.text, places))
+        found = shares([self._check(claim, claims) for claim in claims], sentence.text)
+        checks = tuple(self._in_text(check, sentence) for check in found)
+        self._topics.leave(sentence)
+        return CheckedSentence(sentence, checks)
+
+    def _without_files(self, text: str) -> str:
+        """A line of `cmath` is a place too, no number."""
+        for name in self._files:
+            text = re.sub(rf"\b{name}:\d+", lambda match: "_" * len(match[0]), text)
+        return text
+
+    def _numbers_of(self, sentence: Sentence) -> Sequence[SaidNumber]:
+        first = bisect_left(self._numbers, sentence.start, key=lambda number: number.start)
+        last = bisect_left(self._numbers, sentence.end, key=lambda number: number.start)
+        return self._numbers[first:last]
+
+    def _in_text(self, check: Check, sentence: Sentence) -> Check:
+        number = check.number
+        moved = number._replace(
+            start=number.start + sentence.start, end=number.end + sentence.start
+        )
+        return check._replace(number=moved)
+
+    def _subjects(self, claim: Claim) -> tuple[Launch, ...]:
+        """The launches that a claim is about; all that were chosen, where it names none."""
+        return claim.subject.launches if claim.subject else self._spoken_of
+
+    @property
+    def _spoken_of(self) -> tuple[Launch, ...]:
+        return self._topics.launches or self._launches
+
+    def _check(self, claim: Claim, claims: Sequence[Claim]) -> Check:
+        """By the names in the text, then by what keet computes."""
+        if claim.number.shape:
+            return self._shape(claim)
+        found = self._by_names(claim, claims)
+        if found.verdict is Verdict.CONFIRMED or self._computed.is_empty:
+            return found
+        around = surroundings(
+            claim.sentence.text,
+            claim.number,
+            [each.number for each in claims],
+            self._topics.rows_of(claim),
+        )
+        exact = found.verdict is Verdict.CONTRADICTED and names_tightly(claim)
+        reading = self._computed.find(claim.number, around, self._subjects(claim), exact=exact)
+        if reading is None:
+            return found
+        return Check(claim.number, Verdict.CONFIRMED, reading, str(reading))
+
+    def _by_names(self, claim: Claim, claims: Sequence[Claim]) -> Check:
+        number = claim.number
+        if (ratio := compared(claim, self._facts, self._spoken_of)) is not None:
+            return Check(number, Verdict(ratio.verdict), ratio.reading, ratio.reason)
+        readings = list(self._readings(claim))
+        fitting = [reading for reading in readings if _agrees(number, reading)]
+        if fitting and not (number.bound and _might_be(claim)):
+            return _fits_one(claim, readings[0], fitting)
+        if not readings:
+            return self._wrong_unit(claim) or self._nothing(claim)
+        return self._differs(claim, claims, readings)
+
+    def _differs(self, claim: Claim, claims: Sequence[Claim], readings: list[Reading]) -> Check:
+        """Wrong, where the text surely means what was measured."""
+        if _might_be(claim):
+            reason = "the text says what might be, not what was"
+        elif not claim.firm and claim.place is None:
+            reason = f"the text does not say clearly what it is; {readings[0]}"
+        else:
+            why = explain_mistake(claim, claims, readings, self._facts, self._everything)
+            return Check(claim.number, Verdict.CONTRADICTED, readings[0], why)
+        return Check(claim.number, Verdict.NOT_FOUND, None, reason)
+
+    def _readings(self, claim: Claim) -> Iterator[Reading]:
+        """What the claim's name stands for, in units that fit, the likeliest first."""
+        ids = _of_direction(claim)
+        if claim.number.unit == "ns" and not (ids or claim.place or claim.misfit):
+            ids = ("duration",)  # a time with no name: what else has a launch to tell
+        missing = claim.term is not None and claim.term.entry.complement
+        for launch in self._subjects(claim):
+            found = self._of_line(claim, ids, launch)
+            if found is None and ids:
+                found = with_sum(self._facts.read(ids, launch, complement=missing))
+            for reading in found or ():
+                if fits(claim.number, reading.quantity.unit, lenient=True):
+                    yield reading
+        total = self._facts.total_time
+        if total and "duration" in ids and _TOGETHER.search(claim.sentence.text):
+            yield Reading("Duration of all launches", total, None, None)
+
+    def _of_line(self, claim: Claim, ids: Sequence[str], launch: Launch) -> list[Reading] | None:
+        """A source line's own numbers, where the claim is about one; `None` where it is not."""
+        place, number = claim.place, claim.number
+        if place is None or not number.unit:
+            return None
+        of = _SHARE_OF.match(claim.sentence.text, number.end)
+        if number.unit == "%" and of and not of[1].startswith(_NO_WHOLE):
+            return self._facts.read_share(" ".join(of[1].split()), launch, place)
+        if not _about_lines(ids):
+            return None
+        return self._facts.read_line(ids, launch, place)
+
+    def _wrong_unit(self, claim: Claim) -> Check | None:
+        """The name right before the number is one that is never given in that unit."""
+        term = claim.misfit
+        if term is None or _might_be(claim):
+            return None
+        for launch in self._subjects(claim):
+            for reading in self._facts.read(term.readings, launch):
+                reason = f"{reading}: not the unit of {claim.number.text}"
+                return Check(claim.number, Verdict.CONTRADICTED, reading, reason)
+        return None
+
+    def _nothing(self, claim: Claim) -> Check:
+        number, term = claim.number, claim.term or claim.misfit
+        if term is None:
+            alike = same_value(number, self._facts, self._subjects(claim))
+            hint = f"; the same value has {alike.label}" if alike else ""
+            reason = f"the text does not say what it is{hint}"
+        elif (unknown := _unknown_name(term)) and not self._known(unknown):
+            return Check(number, Verdict.CONTRADICTED, None, f"there is no metric {unknown}")
+        elif "samples_total" in term.readings and number.unit == "%":
+            reason = "the text does not say of which source line or stall"
+        else:
+            reason = f"the report has no {_label(term)}"
+        return Check(number, Verdict.NOT_FOUND, None, reason)
+
+    def _known(self, name: str) -> bool:
+        return metric_named(name) is not None or any(
+            launch.metric(name) is not None for launch in self._everything
+        )
+
+    def _shape(self, claim: Claim) -> Check:
+        """A grid or a block, by the word before it, or either."""
+        number = claim.number
+        before = claim.sentence.text[: number.start].lower()
+        wanted = [word for word in ("grid", "block", "cluster") if word in before[-40:]]
+        wanted.sort(key=before.rfind, reverse=True)
+        if counted := re.match(r"\s*(threads|blocks)\b", claim.sentence.text[number.end :]):
+            wanted = ["block" if counted[1] == "threads" else "grid"]
+        shapes: dict[str, tuple[int, ...]] = {}
+        for launch in self._subjects(claim):
+            every = {"grid": launch.grid, "block": launch.block, "cluster": launch.cluster}
+            for word in wanted[:1] or every:
+                if shape := every[word]:
+                    if _padded(number.shape or ()) == shape:
+                        return Check(number, Verdict.CONFIRMED, None, f"the {word} of #{launch.id}")
+                    shapes[word] = shape
+        if not wanted or not shapes:
+            return Check(number, Verdict.NOT_FOUND, None, "no grid or block of that shape")
+        word, right = next(iter(shapes.items()))
+        said = "x".join(map(str, right)).removesuffix("x1")
+        return Check(number, Verdict.CONTRADICTED, None, f"the {word} is {said}")
+
+
+def _fits_one(claim: Claim, likeliest: Reading, fitting: Sequence[Reading]) -> Check:
+    """`L1 is under 10 %` must hold for L1, not just for one of its stages."""
+    part = claim.term is not None and claim.term.entry.part
+    if part and claim.number.bound == "below" and likeliest.label not in {r.label for r in fitting}:
+        reason = f"the text does not say clearly what it is; {likeliest}; {fitting[0]}"
+        return Check(claim.number, Verdict.NOT_FOUND, None, reason)
+    return Check(claim.number, Verdict.CONFIRMED, fitting[0], str(fitting[0]))
+
+
+def _names(launches: Sequence[Launch]) -> list[str]:
+    """Names with digits in them, which are no numbers."""
+    names = set()
+    for launch in launches:
+        name, device = launch.name, launch.device.name
+        names |= {name.short, name.full, name.function, name.mangled, device or ""}
+    return sorted(names - {""}, key=len, reverse=True)
+
+
+def _agrees(number: SaidNumber, reading: Reading) -> bool:
+    if agrees(number, reading.quantity, lenient=True):
+        return True
+    # ncu prints a ratio of 0.04 as `%  0.04`, the unit in a column of its own.
+    if number.unit == "%" and number.text[-1:].isdigit() and reading.quantity.unit in ("", "x"):
+        return agrees(number._replace(unit=""), reading.quantity)
+    # 48 KB of shared memory are 49,152 bytes to everyone but ncu.
+    spec = metric_named(reading.metric or "")
+    if not number.binary or spec is None or not spec.id.startswith(_ALLOCATED):
+        return False
+    scale = {"K": 1.024, "M": 1.024**2, "G": 1.024**3}[_prefix(number.text)]
+    binary = number._replace(value=number.value * scale, half=number.half * scale)
+    return agrees(binary, reading.quantity)
+
+
+def _prefix(text: str) -> str:
+    """The letter before the B."""
+    return text[text.index("B") - 1]
+
+
+def _about_lines(ids: Sequence[str]) -> bool:
+    """Whether a source line can have such a number: samples, stalls, sectors, or just a share."""
+    of_lines = ("samples", "src_", "inst_executed", "global_", "duration", TIME_SHARE, STALL_SHARE)
+    return not ids or any(reading.startswith(of_lines) for reading in ids)
+
+
+def _clause(claim: Claim) -> str:
+    """What stands around the number, up to where its name begins."""
+    text, number = claim.sentence.text, claim.number
+    before = [m.end() for m in _CLAUSE_END.finditer(text, 0, number.start)]
+    after = _CLAUSE_END.search(text, number.end)
+    start, end = (before[-1] if before else 0), (after.start() if after else len(text))
+    if claim.term and claim.term.end <= number.start:
+        start = min(start, claim.term.start)
+    return text[start:end]
+
+
+def _of_direction(claim: Claim) -> tuple[str, ...]:
+    """The claim's readings: of loads where the clause speaks of loads, or of stores."""
+    ids = claim.term.readings if claim.term else ()
+    clause = _clause(claim)
+    loads, stores = _LOADS.search(clause), _STORES.search(clause)
+    if bool(loads) == bool(stores):
+        return ids
+    other = "_store" if loads else "_load"
+    return tuple(reading for reading in ids if other not in reading) or ids
+
+
+def _might_be(claim: Claim) -> bool:
+    """Whether the clause, its metric's name aside, speaks of what might be."""
+    text, clause = claim.sentence.text, _clause(claim)
+    if claim.term:
+        clause = clause.replace(text[claim.term.start : claim.term.end], "")
+    return bool(NOT_MEASURED.search(_OF_PEAK.sub("", clause)))
+
+
+def _unknown_name(term: Term) -> str | None:
+    name = term.readings[0]
+    return name.removeprefix(NCU_NAME) if name.startswith(NCU_NAME) else None
+
+
+def _label(term: Term) -> str:
+    first = term.readings[0]
+    if first.startswith((STALL_SHARE, NCU_NAME)) or first == TIME_SHARE:
+        return first.split(":")[-1].replace("_", " ")
+    return metric_with_id(first).label
+
+
+def _padded(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape + (1,) * (3 - len(shape))

@@ -1,0 +1,170 @@
+"""What counts as a number that a text claims, and what it is."""
+
+import pytest
+
+from keet.catalog import metrics
+from keet.units import base_unit, symbol
+from keet.verification.numbers import find_numbers
+from keet.verification.sentences import sentences
+from keet.verification.unit_words import unit_at
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "half", "unit"),
+    [
+        ("69.3 us", 69_300, 50, "ns"),
+        ("69.3us", 69_300, 50, "ns"),
+        ("69.30 µs", 69_300, 5, "ns"),
+        ("0.0693 ms", 69_300, 50, "ns"),
+        ("2 seconds", 2e9, 5e8, "ns"),
+        ("1,238 samples", 1238, 0.5, "sample"),
+        ("14.7M sectors", 14.7e6, 5e4, "sector"),
+        ("14.7 million sectors", 14.7e6, 5e4, "sector"),
+        ("3k", 3000, 500, ""),
+        ("5.9%", 5.9, 0.05, "%"),
+        ("5.9 percent", 5.9, 0.05, "%"),
+        ("12 percentage points", 12, 0.5, "point"),
+        ("2.1x", 2.1, 0.05, "x"),
+        ("4 bank conflicts", 4, 0.5, "conflict"),
+        ("2.1×", 2.1, 0.05, "x"),
+        ("13 times", 13, 0.5, "x"),
+        ("284.2 GB/s", 284.2e9, 5e7, "byte/s"),
+        ("4.22 kB/block", 4220, 5, "byte/block"),
+        ("48 KiB", 49152, 512, "byte"),
+        ("16 registers per thread", 16, 0.5, "register/thread"),
+        ("16 registers a thread", 16, 0.5, "register/thread"),
+        ("32 sectors/request", 32, 0.5, "sector/request"),
+        ("11.58 active warps per scheduler", 11.58, 0.005, "warp/scheduler"),
+        ("1.98 GHz", 1.98e9, 5e6, "hz"),
+        ("36.9 TFLOP/s", 36.9e12, 5e10, "flop/s"),
+        ("36.9 TFLOPS", 36.9e12, 5e10, "flop/s"),
+        ("6.93e+04 ns", 69_300, 50, "ns"),
+        (".5 us", 500, 50, "ns"),
+        ("-3.2 %", -3.2, 0.05, "%"),
+        ("−3.2 %", -3.2, 0.05, "%"),
+        ("132 SMs", 132, 0.5, "SM"),
+    ],
+)
+def test_a_number(text: str, value: float, half: float, unit: str) -> None:
+    (number,) = find_numbers(f"It is {text}, they say.")
+    assert number.text == text
+    assert number.value == pytest.approx(value)
+    assert number.half == pytest.approx(half)
+    assert number.unit == unit
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("slow.cu:25, 49.5 % of the samples", ["49.5 %"]),
+        ("slow.cu:25, 30 and 31 are hot", []),
+        ("slow.cu:10 and 15 wait for it", []),
+        ("slow.cu:42, 60, 61 and 65 hold the rest", []),
+        ("slow.cu:42, 60 of the samples", ["60"]),
+        ("slow.cu:42 and 60 [E3] are", ["60"]),
+        ("slow.cu:25 and 49 % of it", ["49 %"]),
+        ("slow.cu:25 to 31 wait", []),
+        ("slow.cu:25, 12 sectors", ["12 sectors"]),
+        ("It is LDS.128 and LDG.E.64.", []),
+    ],
+)
+def test_places_and_opcodes_are_no_numbers(text: str, numbers: list[str]) -> None:
+    assert [number.text for number in find_numbers(text)] == numbers
+
+
+def test_thousands_in_brackets_are_a_number() -> None:
+    (number,) = find_numbers("It has many (1,234,567) of them.")
+    assert (number.value, number.shape) == (1_234_567, None)
+
+
+def test_a_noun_is_no_unit() -> None:
+    (number,) = find_numbers("They fall into 4 banks.")
+    assert (number.text, number.value, number.unit) == ("4", 4, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "slow.cu:95 and src/a-b.cuh:12-14",
+        "line 33, lines 30-39 and line 12",
+        "sm_90, L1, L2, FP32, FP64, E3, H200, float4, int8, k44, R0",
+        "`x = 12345` and `69.3 us`",
+        "```\nfor (int i = 0; i < 100; i++)\n```",
+        "## 3 Results of 7",
+        "1. first\n2. second\n3) third",
+        "CUDA 13.0, ncu 2025.3.1, driver 580.65, version 2, cc 9.0, v1.2, RTX 4090",
+        "2026-11-15 03:15, 12:30",
+        "transpose_tiles<float, 32>, tile<64, 8>",
+        "launch 2, launches 0 and 1, #3",
+        "0x7f00, 3D, a 2-D grid, 128-bit loads, 32-byte sectors, the 3rd",
+        "https://example.org/2024/12?x=5",
+        "A100-SXM4-80GB, RTX-4090Ti, 4090Ti",
+        "a ratio of 2:1",
+        "three of them",
+    ],
+)
+def test_no_claim(text: str) -> None:
+    assert find_numbers(text) == []
+
+
+def test_names_of_kernels_are_no_numbers() -> None:
+    text = "void gemm 64 takes 5 us"
+    assert [n.text for n in find_numbers(text, ["gemm 64"])] == ["5 us"]
+
+
+@pytest.mark.parametrize("text", ["64x256", "64×256", "64 x 256", "(64, 256, 1)", "[64,256,1]"])
+def test_a_shape(text: str) -> None:
+    (number,) = find_numbers(f"a grid of {text} blocks")
+    assert number.shape is not None
+    assert number.shape[:2] == (64, 256)
+
+
+def test_a_list_shares_its_unit() -> None:
+    numbers = find_numbers("5.9, 29.5 and 24.6 %, or 20-30 us")
+    assert [(n.value, n.unit) for n in numbers] == [
+        (5.9, "%"),
+        (29.5, "%"),
+        (24.6, "%"),
+        (20_000, "ns"),
+        (30_000, "ns"),
+    ]
+
+
+def test_a_column_before_may_hold_the_unit() -> None:
+    text = "Duration  us  69.34\n| Memory Throughput | Gbyte/s | 284.2 |"
+    assert [(n.value, n.unit) for n in find_numbers(text)] == [
+        (pytest.approx(69_340), "ns"),
+        (pytest.approx(284.2e9), "byte/s"),
+    ]
+
+
+def test_bounds_and_hedges() -> None:
+    above, below, about, exact = find_numbers("over 60 %, under 5 us, about 70 us, 70 us")
+    assert (above.bound, below.bound, about.bound) == ("above", "below", None)
+    assert (about.half, exact.half) == (5000, 500)
+
+
+@pytest.mark.parametrize("unit", sorted({spec.unit for spec in metrics().values()} - {""}))
+def test_every_unit_of_the_catalog_is_known(unit: str) -> None:
+    for written in (unit, symbol(unit)):
+        found, end, _ = unit_at(f" {written} of it", 0)
+        assert base_unit(found) == base_unit(unit)
+        assert end == len(written) + 1
+
+
+def test_sentences() -> None:
+    text = (
+        "The kernel, e.g. this one, takes 5.5 us. It is slow!\n\n"
+        "- one item\n- another\n```\ncode. Here. 5\n```\n"
+        "A paragraph that was wrapped at some width\nand goes on. | a | b |\n"
+    )
+    assert [sentence.text for sentence in sentences(text)] == [
+        "The kernel, e.g. this one, takes 5.5 us.",
+        "It is slow!",
+        "- one item",
+        "- another",
+        "A paragraph that was wrapped at some width\nand goes on.",
+        "| a | b |",
+    ]
+    assert all(text[s.start : s.end] == s.text for s in sentences(text))
+    assert all(len(s.text) <= 1000 for s in sentences("word " * 1000))
