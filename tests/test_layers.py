@@ -13,7 +13,7 @@ LAYERS = [
     {"units", "errors", "files", "version"},
     {"catalog"},
     {"profile", "evidence"},
-    {"ingest", "analysis"},
+    {"ingest", "analysis", "prose"},
     {"explanation"},
     {"verification"},
     {"comparison"},

@@ -1,0 +1,277 @@
+"""Expressions over named numbers: `dram_bytes / (N * 4 B)`, `l2_busy > 2 * dram_busy`.
+
+Names are looked up by the caller. An expression is parsed once into a tree, which is evaluated with
+units and printed with the label and value of each name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from random import Random
+from typing import NamedTuple
+
+from keet.prose import values
+from keet.prose.parsing import BINARY, COMPARISONS, UNITS, Node, parse
+from keet.prose.values import Value, ValueProblem
+
+__all__ = ["Named", "Node", "Result", "constants_of", "evaluate", "has_influence", "parse"]
+
+_SHOWN = {">=": "≥", "<=": "≤", "==": "=", "!=": "≠", "~": "≈", "*": "×", "**": "^"}
+ABOUT = 0.1
+"""Relative difference up to which two numbers are about the same. Judgement."""
+_EQUAL = 0.005
+"""Relative difference up to which they are equal: what is printed is rounded."""
+_SIZES = {
+    "char": 1, "bool": 1, "int8_t": 1, "uint8_t": 1, "half": 2, "__half": 2, "short": 2,
+    "bfloat16": 2, "float": 4, "int": 4, "unsigned": 4, "int32_t": 4, "uint32_t": 4, "float2": 8,
+    "half2": 4, "__half2": 4, "__nv_bfloat16": 2, "float3": 12, "uint2": 8,
+    "uint4": 16, "uchar4": 4,
+    "double": 8, "long": 8, "int64_t": 8, "uint64_t": 8, "size_t": 8, "int2": 8, "double2": 16,
+    "float4": 16, "int4": 16,
+}  # fmt: skip
+
+
+class Named(NamedTuple):
+    """What a name stands for."""
+
+    value: Value
+    label: str
+    """`L2 hit rate`; a constant of the source: its name."""
+    shown: str
+    """The value as people read it."""
+    ids: tuple[str, ...] = ()
+    """Evidence; empty for facts of the source, the launch or the device."""
+    where: str = ""
+    """`flip.cu:31`, where the number belongs to one line."""
+
+
+Lookup = Callable[[str], Named]
+"""Raises ValueProblem for an unknown name."""
+
+
+class Result(NamedTuple):
+    """An expression with its value."""
+
+    text: str
+    """With labels and values, and the result where there is one to tell."""
+    value: Value
+    names: tuple[Named, ...]
+    is_comparison: bool = False
+    is_true: bool = True
+    alone: str = ""
+    """Of arithmetic: the result without how it was computed."""
+
+
+def evaluate(node: Node, lookup: Lookup) -> Result:
+    """Raises ValueProblem."""
+    names = tuple(_names(node, lookup))
+    if node.kind in COMPARISONS:
+        left, right = (_value(part, lookup) for part in node.parts)
+        true = _holds(node.kind, *values.alike(left, right))
+        text = _shown(_with_percent(node, left, right), lookup)
+        return Result(text, left, names, is_comparison=True, is_true=true)
+    value = _value(node, lookup)
+    if node.kind in ("name", "number"):
+        return Result(_shown(node, lookup), value, names)
+    # The result is the part of the sentence; how it came about is an aside.
+    alone = values.value_text(value)
+    return Result(f"{alone} ({_shown(node, lookup)})", value, names, alone=alone)
+
+
+def _with_percent(node: Node, left: Value, right: Value) -> Node:
+    """`{l2_busy > 80}` compares with 80 %, and says so."""
+    parts = [
+        Node("number", f"{part.text} %")
+        if part.kind == "number" and mine.is_bare and other.is_percent
+        else part
+        for part, mine, other in zip(node.parts, (left, right), (right, left))
+    ]
+    return node._replace(parts=tuple(parts))
+
+
+def constants_of(node: Node) -> Iterator[float]:
+    """Numbers that are written out; those with a unit in bytes, seconds and so on."""
+    if node.kind == "number":
+        yield _number(node.text)
+    for part in node.parts:
+        yield from constants_of(part)
+
+
+def has_influence(node: Node, lookup: Lookup) -> bool:
+    """Whether the result depends on what its names stand for: `x * 0 + 12` and `82 * x / x` tell
+    nothing of x. Found by trying other values; equal values are changed alike, since a report has
+    many a number under several names."""
+    outcomes = {_outcome(node, _varied(lookup, salt)) for salt in range(4)}
+    return len(outcomes) > 1
+
+
+def _varied(lookup: Lookup, salt: int) -> Lookup:
+    def varied(name: str) -> Named:
+        named = lookup(name)
+        number = named.value.number
+        factor = Random(f"{number} {salt}").uniform(0.1, 10.0)
+        return named._replace(value=named.value._replace(number=(number or 1.0) * factor))
+
+    return varied
+
+
+def _outcome(node: Node, lookup: Lookup) -> str:
+    """Nine digits, so that rounding is no difference. Of a comparison: how far it is from equal."""
+    try:
+        numbers = [_value(part, lookup).number for part in _sides(node)]
+    except ValueProblem as problem:
+        return str(problem)
+    if len(numbers) == 1:
+        return f"{numbers[0]:.9g}"
+    return f"{numbers[0] / numbers[1]:.9g}" if numbers[1] else f"{numbers[0]:.9g} to 0"
+
+
+def _sides(node: Node) -> tuple[Node, ...]:
+    return node.parts if node.kind in COMPARISONS else (node,)
+
+
+# --- evaluation
+
+
+def _names(node: Node, lookup: Lookup) -> Iterator[Named]:
+    if node.kind == "name":
+        yield lookup(node.text)
+    if not (node.kind == "call" and node.text == "sizeof"):
+        for part in node.parts:
+            yield from _names(part, lookup)
+
+
+_OPERATIONS: Mapping[str, Callable[[Value, Value], Value]] = {
+    "+": values.add,
+    "-": lambda one, other: values.add(one, other, -1),
+    "*": values.multiply,
+    "/": values.divide,
+    "**": values.power,
+}
+
+
+def _value(node: Node, lookup: Lookup) -> Value:
+    if node.kind == "number":
+        return _literal(node.text)
+    if node.kind == "name":
+        return lookup(node.text).value
+    if node.kind == "call" and node.text == "sizeof":
+        return _size(node.parts)
+    parts = [_value(part, lookup) for part in node.parts]
+    return _called(node.text, parts) if node.kind == "call" else _computed(node.kind, parts)
+
+
+def _computed(kind: str, parts: list[Value]) -> Value:
+    if kind == "()":
+        return parts[0]
+    if kind == "negative":
+        return parts[0]._replace(number=-parts[0].number)
+    if kind == "<<":
+        return values.multiply(parts[0], values.power(values.bare(2), parts[1]))
+    operation = _OPERATIONS.get(kind)
+    if operation is None:
+        raise ValueProblem("a comparison stands alone, it has no value")
+    return operation(*parts)
+
+
+def _size(parts: tuple[Node, ...]) -> Value:
+    size = _SIZES.get(parts[0].text)
+    if size is None or len(parts) > 1:
+        raise ValueProblem(f"the size of `{parts[0].text}` is not known; give it in B")
+    return values.value_of(size, "byte")
+
+
+_FUNCTIONS: Mapping[str, Callable[[float], float]] = {
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "sqrt": math.sqrt,
+    "log2": math.log2,
+}
+
+
+def _called(name: str, parts: list[Value]) -> Value:
+    if name in ("min", "max"):
+        return _extreme(name, parts)
+    if name == "abs" and len(parts) == 1:
+        return parts[0]._replace(number=abs(parts[0].number))
+    function = _FUNCTIONS.get(name)
+    if function is None or len(parts) != 1:
+        raise ValueProblem(f"there is no function `{name}`; there are min, max, ceil and sizeof")
+    if parts[0].has_dimension or parts[0].is_percent:
+        # Rounded up to whole seconds or to all of 100 %, the result would say something else.
+        raise ValueProblem(f"{name} takes a plain number, not {values.unit_name(parts[0])}")
+    try:
+        return parts[0]._replace(number=float(function(parts[0].number)))
+    except ValueError:
+        raise ValueProblem(f"{name} of that has no value") from None
+
+
+def _extreme(name: str, parts: list[Value]) -> Value:
+    found = parts[0]
+    for other in parts[1:]:
+        one, two = values.same_things(found, other)
+        found = one if (one.number <= two.number) == (name == "min") else two
+    return found
+
+
+def _number(text: str) -> float:
+    digits = text.partition(" ")[0].replace(",", "").replace("_", "")
+    try:
+        return float(int(digits, 16)) if digits[:2].lower() == "0x" else float(digits)
+    except OverflowError:
+        raise ValueProblem("it is too large") from None
+
+
+def _literal(text: str) -> Value:
+    number, _, unit = text.partition(" ")
+    if not unit:
+        return values.bare(_number(number))
+    if unit in BINARY:
+        return values.value_of(_number(number) * BINARY[unit], "byte")
+    return values.value_of(_number(number), UNITS.get(unit, unit))
+
+
+def _holds(operator: str, left: Value, right: Value) -> bool:
+    """Equal and about: relative to the larger, since what was printed is rounded."""
+    a, b = left.number, right.number
+    difference = abs(a - b) / max(abs(a), abs(b), 1e-300)
+    if operator == "~":
+        return difference <= ABOUT
+    if operator in ("==", "!="):
+        return (difference <= _EQUAL) == (operator == "==")
+    if operator in (">=", "<="):
+        return difference <= _EQUAL or (a > b if operator == ">=" else a < b)
+    return a > b if operator == ">" else a < b
+
+
+# --- as text
+
+
+def _shown(node: Node, lookup: Lookup) -> str:
+    if node.kind == "number":
+        return _shown_number(node.text)
+    if node.kind == "name":
+        named = lookup(node.text)
+        return f"{named.label} {named.shown}"
+    if node.kind == "call" and node.text == "sizeof":
+        return f"sizeof({node.parts[0].text})"
+    return _joined(node, [_shown(part, lookup) for part in node.parts])
+
+
+def _joined(node: Node, parts: list[str]) -> str:
+    if node.kind == "call":
+        return f"{node.text}({', '.join(parts)})"
+    if node.kind == "()":
+        return f"({parts[0]})"
+    if node.kind == "negative":
+        return f"-{parts[0]}"
+    return f"{parts[0]} {_SHOWN.get(node.kind, node.kind)} {parts[1]}"
+
+
+def _shown_number(text: str) -> str:
+    """`4 B` as it stands, long ones with separators."""
+    number, _, unit = text.partition(" ")
+    value = _number(number)
+    digits = f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else number
+    return f"{digits}%" if unit == "%" else f"{digits} {unit}".rstrip()

@@ -1,0 +1,178 @@
+"""Numbers and comparisons that are written as words: in a text by reference they are mistakes.
+
+What may hold digits: code spans from the source, `file.cu:31` and `line 31` where there is such a
+line, and names (`L2`, `FP64`, `sm_90`, `float4`, those of the source).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from keet.prose import number_words as words_for
+from keet.prose.quoted_code import is_code, is_known_name, source_of
+
+HOW = "write it as {name} or as an expression, {dram_bytes / (N * 4 B)}"
+HOW_TO_COMPARE = "write the comparison as an expression, {name_1 > 2 * name_2}"
+
+_CODE = re.compile(r"`([^`]*)`")
+_NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)\w+)*", re.ASCII)
+_GREEK = re.compile(r"(?<!\w)(?:[\u0370-\u03ff]|μs)(?!\w)")
+_TAG = re.compile(
+    r"</?(?:b|i|u|s|em|strong|sub|sup|span|code|mark|small|br|p|wbr)\b[^<>]{0,80}>", re.I
+)
+_MARKUP = re.compile(r"[*~]+|(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])")
+_LINK = re.compile(r"\w://|\bwww\.|\]\s?\(|<[a-z]+ [^<>]*=|\]\s?\[|\bjavascript:", re.I)
+_COMPLEXITY = re.compile(r"\bO\([^(){}]{1,30}\)")
+_PICTURE = re.compile(r"[\U0001f000-\U0001faff⚀-⚅]")
+_COUNTED_PLACE = re.compile(
+    r"\bplace\s+(?:sectors?|bytes?|cycles?|requests?|samples?|times|[kMG]?B)\b"
+)
+_CHOSEN = re.compile(
+    r"(?<![\w.,])(\d+(?:\.\d+)?)(?![\d.,]*\d)"
+    r"(?!\s?(?:%|x\b|times\b|per ?cent|[num]?s\b|[kKMGT]i?B\b|[KMG]?[Hh]z\b))"
+)
+"""A number without a unit of time, rate or share: a size that a proposal may choose."""
+
+
+class Allowed(NamedTuple):
+    """What a text may quote."""
+
+    code: str = ""
+    """The source and suggested edits as they are: a code span from it is no claim."""
+    literals: frozenset[float] = frozenset()
+    """Numbers of the source, the launch and the hardware."""
+    is_proposal: bool = False
+    """The text says what to do, or what is expected: it compares nothing that was measured, and may
+    choose sizes that the source or the suggested code has."""
+    names: frozenset[str] = frozenset()
+    """Other names with digits: kernels, devices."""
+    lines: Mapping[str, int] | None = None
+    """Number of lines of each source file, by the file's name without folders; None: not known."""
+
+
+def free_number(words: str, allowed: Allowed, *, compares: bool) -> str | None:
+    """What is wrong with a sentence, references given as `{}`. `compares`: by an expression."""
+    is_measured = not allowed.is_proposal and bool(words_for.MEASURED.search(_CODE.sub("", words)))
+    for match in _CODE.finditer(words):
+        span = _decoded(match[1])
+        quoted = is_code(span, allowed.code, allowed.literals, is_measured=is_measured)
+        if not quoted or _strange(span):
+            return f"`{match[1][:40]}` is not in the source; {HOW}"
+    plain = _as_read(_CODE.sub(" code ", words))
+    return _unreadable(plain) or _stated(plain, allowed) or _compared(plain, allowed, compares)
+
+
+def _as_read(text: str) -> str:
+    """As a reader sees it: without markup."""
+    return _MARKUP.sub("", _TAG.sub("", _decoded(text)))
+
+
+def _decoded(text: str) -> str:
+    """Without characters of no width, and with digits as digits."""
+    if not text.isascii() or "&" in text:
+        text = unicodedata.normalize("NFKC", html.unescape(_COMPLEXITY.sub(" ", text)))
+        text = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Mn", "Me", "Co"))
+    return text
+
+
+def _unreadable(plain: str) -> str | None:
+    """What a check of words could not see through."""
+    if re.search(r"[{}]", plain.replace("{}", "")):
+        return "a brace is not closed; a reference is one name or expression in braces"
+    if _LINK.search(plain):
+        return "it has a link; texts have none"
+    if "\\" in plain:
+        return "it has a backslash; write plain text, and code in backticks"
+    found = _strange(plain)
+    if found or (len(re.findall(r"[^\W\d_]+", plain)) > 5 and not words_for.ENGLISH.search(plain)):
+        return f"`{found or plain[:20]}` is not plain English text; {HOW}"
+    return None
+
+
+def _strange(plain: str) -> str | None:
+    """A number or a letter that is not of the Latin alphabet. Single Greek letters are symbols."""
+    if plain.isascii():
+        return None
+    for char in _GREEK.sub(" ", plain):
+        if not char.isascii() and _is_strange(char):
+            return char
+    return None
+
+
+def _is_strange(char: str) -> bool:
+    if unicodedata.numeric(char, None) is not None or _PICTURE.match(char):
+        return True
+    return char.isalpha() and not unicodedata.name(char, "").startswith("LATIN")
+
+
+def _stated(plain: str, allowed: Allowed) -> str | None:
+    plain, problem = _without_places(_without_names(plain, allowed.names), allowed.lines)
+    if problem is not None:
+        return problem
+    plain = words_for.SIZED.sub(" sized ", plain)
+    if allowed.is_proposal and not words_for.SPEED.search(plain):
+        plain = words_for.COUNT.sub(" some ", plain)
+        plain = _CHOSEN.sub(lambda match: _chosen(match, allowed), plain)
+    source = source_of(allowed.code)
+    unnamed = _NAME.sub(lambda match: _unnamed(match[0], source.words), plain)
+    for text in (unnamed, unnamed.replace("_", " "), unnamed.replace("_", "")):
+        for pattern in (words_for.RATIO, words_for.COUNT):
+            if found := pattern.search(text):
+                return f"`{found[0].strip()}` is a number outside of braces; {HOW}"
+    for match in _NAME.finditer(plain):
+        if not is_known_name(match[0], source):
+            return f"`{match[0][:20]}` is not a name of the source; {HOW}"
+    if found := re.search(r"\d[^\s]{0,19}", _NAME.sub(" ", plain)):
+        return f"`{found[0]}` is a number outside of braces; {HOW}"
+    return None
+
+
+def _unnamed(name: str, words: frozenset[str]) -> str:
+    """A name of the source is no number word, unless it is an ordinary word, too."""
+    return " name " if name in words and re.search(r"[\d_]", name) else name
+
+
+def _without_names(plain: str, names: frozenset[str]) -> str:
+    for name in names:
+        # The name of a kernel or a device may be anything, also a claim.
+        if not (words_for.RATIO.search(name) or words_for.MEASURED.search(name)):
+            plain = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", " name ", plain)
+    return plain
+
+
+def _without_places(plain: str, lines: Mapping[str, int] | None) -> tuple[str, str | None]:
+    for match in words_for.PLACE.finditer(plain):
+        file = (match["file"] or "").rpartition("/")[2]
+        numbers = re.findall(r"\d+", match["lines"] or f"{match['line']} {match['more']}")
+        if not _exists(file, max(int(n[:9]) for n in numbers), lines):
+            return plain, f"there is no {match[0]} in the source"
+    plain = words_for.PLACE.sub(" place ", plain)
+    for file in lines or ():
+        plain = re.sub(rf"(?<![\w./]){re.escape(file)}(?!\w)", " file ", plain)
+    if found := _COUNTED_PLACE.search(plain):
+        return plain, f"`{found[0]}` counts with the number of a line; {HOW}"
+    return plain, None
+
+
+def _exists(file: str, line: int, lines: Mapping[str, int] | None) -> bool:
+    if lines is None:
+        return not file or bool(words_for.SOURCE_FILE.search(file))
+    last = lines.get(file, 0) if file else max(lines.values(), default=0)
+    return 0 < line <= last
+
+
+def _chosen(match: re.Match[str], allowed: Allowed) -> str:
+    return " some " if float(match[1]) in allowed.literals else match[0]
+
+
+def _compared(plain: str, allowed: Allowed, compares: bool) -> str | None:  # noqa: FBT001
+    if compares or allowed.is_proposal:
+        return None
+    found = words_for.COMPARED.search(words_for.NO_COMPARISON.sub(" ", plain))
+    if found and words_for.MEASURED.search(plain):
+        return f"`{found[0]}` compares amounts; {HOW_TO_COMPARE}"
+    return None

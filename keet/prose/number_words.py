@@ -1,0 +1,104 @@
+"""Words that state or compare amounts, and names with digits that do not."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = "two|three|four|five|six|seven|eight|nine"
+_TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
+_TENS = "twenty|thirty|fou?rty|fifty|sixty|seventy|eighty|ninety"
+_COUNTED = rf"(?:{_UNITS}|{_TEENS})"
+_TERMS = r"(?![- ](?:dimensional|stage|phase|pass|level|step|sided))"
+COUNT = re.compile(
+    rf"\b(?:(?:{_TENS})\w*(?:-\w+)?|{_COUNTED}{_TERMS}(?:-\w+)?)\b"
+    r"(?! (?:times|percent|per cent|thirds|fifths|tenths)\b)",
+    re.IGNORECASE,
+)
+"""`two`, `thirty-one`: a proposal may count with them. A two-pass algorithm is a term."""
+RATIO = re.compile(
+    r"\b(?:"
+    rf"(?:{_COUNTED}|{_TENS}|many|several) times|"
+    r"hundred\w*|thousand\w*|(?:m|b|tr)illion\w*|dozen\w*|twice|thrice|per ?cents?|"
+    r"percentages?|"
+    r"per ?mille?|percentiles?|quartiles?|deciles?|"
+    rf"(?:{_COUNTED}|{_TENS}|hundred|thousand|many|several|\w+-)fold|"
+    r"doubl(?:es|ed|ing)(?![- ]buffer)|double (?:the|that|of|its|as|speed|throughput|performance)|"
+    r"trebl\w+|tripl\w+|quadrupl\w+|quintupl\w+|sextupl\w+|halv(?:es|ed|e|ing)|"
+    r"(?<!first )(?<!second )(?<!upper )(?<!lower )(?<!left )(?<!right )(?<!other )(?<!each )"
+    r"half(?![- ](?:precision|warps?|floats?|type))|"
+    r"quarters?|thirds|fifths|sixths|eighths|ninths|tenths|\w+(?:ieth|dth|nth)s|"
+    r"(?:one|a|an|by|last)[ -](?:third|fifth|tenth)(?= of\b|[^\w ]|$)|"
+    r"(?:third|fifth|tenth) of (?:the|all|its)|"
+    r"(?:twent|thirt|fort|fift|sixt|sevent|eight|ninet)ie(?:s|th)|"
+    r"(?:single|double|triple|two|three)[- ]digits?|"
+    r"every (?:other|second|third|fourth|fifth|tenth)|(?:one|once) (?:in|out of) (?:every|an?)|"
+    r"orders? of magnitude|\d+x)\b|"
+    r"[%‰‱]",
+    re.IGNORECASE,
+)
+"""Numbers that no list of things has."""
+ENGLISH = re.compile(
+    r"\b(?:the|a|an|is|are|of|at|in|on|to|and|by|for|with|it|that|this|each|not|be|from|its|which|has|have|but|"
+    r"only|than|while|because|every|both|into|instead|where|when|how|there|one)\b",
+    re.IGNORECASE,
+)
+COMPARED = re.compile(
+    r"\b(?:\w{3,}er|more|less|worse|fewer) than\b|\bexceed\w*|\boutweigh\w*|\bsurpass\w*|"
+    r"\boutnumber\w*|\bdwarf\w*|\boutstrip\w*|\boutpac\w*|\beclips\w*|\bovershadow\w*|\brivals\b|"
+    r"\b(?:on|at) (?:a )?par with\b|\blags? behind\b|\btrails? behind\b|\bahead of\b|"
+    r"\bas (?:much|many|busy|high|large|long|often|low|little|few)(?: \w+)? as\b|"
+    r"\b(?:is|are|was|were|stays?|remains?|runs?|sits?)(?: \w+){0,2} "
+    r"(?:busier|higher|lower|larger|smaller|greater|"
+    r"(?:more|less) (?:busy|loaded|used|utili[sz]ed))\b|"
+    r"\b(?:above|below|under|over|beyond) (?:that|those|its|the)\b[^.{}]{0,20}\{\}|"
+    r"\bequals\b|\bequal to\b|\bthe same as\b|\bthe same (?:number|amount|share) of\b",
+    re.IGNORECASE,
+)
+NO_COMPARISON = re.compile(
+    r"\b(?:rather|other|further|later|earlier|either|whether|no (?:more|fewer|less)) than\b", re.I
+)
+MEASURED = re.compile(
+    r"\{\}|\b(?:DRAM|L1|L2|HBM|LSU|FMA|ALU|XU|FP16|FP32|FP64|tensor|issue slots?|hit rate|"
+    r"occupancy|stall\w*|samples?|sectors?|wavefronts?|traffic|bandwidth|throughput|registers?|latency|"
+    r"cycles?|instructions?|bytes?|utili[sz]ation|busy|busier|time|duration|conflicts?|loads|stores|"
+    r"requests?)\b",
+    re.IGNORECASE,
+)
+"""Amounts of which a report tells: comparing these is a claim about numbers."""
+SPEED = re.compile(
+    r"\bspeed-?ups?\b|\b(?:fast|quick|slow)(?:er)?\b|\bspeed\b|\bperformance\b|\brun ?-?times?\b",
+    re.IGNORECASE,
+)
+"""How much faster is keet's to forecast."""
+
+# --- names with digits
+
+KNOWN_NAME = re.compile(
+    r"L[0-3]|L1D|(?:FP|BF|TF|INT|UINT|F|S|U|B)(?:4|8|16|19|32|64|128)|E[45]M[23]|HBM[23]?e?|"
+    r"P[0-7]|[AH]100|H200|H20|H800|B[123]00|GB[123]00|GH200|V100|P100|A10|A30|A40|L4|L40S?|T4|"
+    r"(?:sm_?|SM|compute_)(?:5[023]|6[012]|7[025]|8[0679]|9[0]|10[013]|110|12[01])[af]?|"
+    r"(?:float|double|half|u?int|u?long|u?short|u?char|bool|__half|longlong)[1-4]|"
+    r"u?int(?:8|16|32|64|128)(?:_t)?|b?float(?:8|16|32|64)|nv_bfloat16|bfloat16|bfloat162|"
+    r"O[0-3]|log2f?|log10f?|log1pf?|exp2f?|exp10f?|expm1f?|atan2f?|ex2|lg2|x86|sha256|"
+    r"F2F|F2I|I2F|I2I|F2FP|I2FP|R2P|P2R|S2R|S2UR|R2UR|CS2R|B2R|I2IP|IADD3|LOP3|LEA3|UIADD3|ULOP3|"
+    r"FADD2|FFMA2|HADD2|HMUL2|HFMA2|HMNMX2|HSETP2|HSET2|VIADD3|IMAD3",
+    re.ASCII,
+)
+WIDTHS = frozenset({"8", "16", "32", "64", "128", "256", "884", "1688", "16816", "16832"})
+"""Behind a dot of an instruction: `LDG.E.128`, `HMMA.16816.F32`."""
+SIZED = re.compile(
+    r"(?<![\w.])(?:(?:4|8|16|32|64|128|256)[- ]bit\b|(?:1|2|4|8|16|32|64|128)-byte(?= (?:aligned|"
+    r"alignment|sectors?|lines?|cache lines?|loads?|stores?|words?|elements?|vectors?|"
+    r"access(?:es)?|transactions?|segments?|boundar\w+))|[1-4]-?D\b)",
+    re.IGNORECASE,
+)
+"""Terms: 128-bit loads, 32-byte sectors, a 2-D grid."""
+PLACE = re.compile(
+    r"(?<![\w./+-])(?P<file>[\w./+-]*\w\.[A-Za-z]\w{0,9}):(?P<line>\d+)"
+    r"(?P<more>(?:\s?[-–]\s?:?\d+\b(?![.,]?\d))?(?:(?:, ?| and | or ):\d+)*)|"
+    r"\blines?\s+(?P<lines>\d+"
+    r"(?:(?:\s?[-–]\s?|, (?:and )?| (?:and|to|or|through) )(?:line )?\d+\b(?![.,]\d))*)",
+    re.IGNORECASE,
+)
+LISTED = re.compile(r"\s*\(?(\d{1,2})[.)]\s")
+SOURCE_FILE = re.compile(r"\.(?:cuh?|h|hh|hpp|cpp|cxx|cc|c|inl|inc|py|ptx|sass|f90)$", re.I)

@@ -1,0 +1,93 @@
+"""Code spans: quotes of the source, which are no claims, and those that only look like it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from keet.prose.number_words import COUNT, KNOWN_NAME, RATIO, WIDTHS
+
+_NOT_CODE = re.compile(
+    r'"""[\s\S]*?(?:"""|\Z)|//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"'
+    r"|#(?!\s*(?:define|pragma|if|ifdef|ifndef|else|elif|endif|include|undef|error|line)\b)[^\n]*"
+)
+"""Comments and strings: anybody may have written anything there."""
+_TOKEN = re.compile(r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d(?:[eE][-+]\d|[\w.])*|\S", re.ASCII)
+
+
+_PERCENT = re.compile(r"\d\s*%(?!\s*[\w(])")
+"""`82 %`: the remainder of a division has something behind it."""
+
+
+_PLAIN_NUMBER = re.compile(r"[-+]?[\d,]+(?:\.\d+)?")
+_ASSIGNED = re.compile(r"(?<![=<>!])=\s*\d")
+"""`n = 32`: a value that the source does not give it."""
+
+
+class Source(NamedTuple):
+    """Code as tokens."""
+
+    text: str
+    """One token per line, so that what is looked for does not begin or end inside of one."""
+    words: frozenset[str]
+
+
+@lru_cache(maxsize=8)
+def source_of(code: str) -> Source:
+    tokens = _TOKEN.findall(_NOT_CODE.sub(" ", code))
+    return Source(_joined(tokens), frozenset(tokens))
+
+
+def _joined(tokens: Sequence[str]) -> str:
+    return "\n".join(["", *tokens, ""])
+
+
+def is_code(span: str, code: str, literals: frozenset[float], *, is_measured: bool) -> bool:
+    """It is in the source, or it has no other numbers than the source and the suggested edits.
+
+    `is_measured`: the sentence speaks of amounts that a report tells, so that a plain number of the
+    source would be read as one.
+    """
+    source, tokens = source_of(code), _TOKEN.findall(span)
+    numbers = {_number(token) for token in tokens if token[0].isdigit()}
+    is_plain = bool(_PLAIN_NUMBER.fullmatch(span.strip()))
+    if _joined(tokens) in source.text and not (is_plain and is_measured):
+        return True
+    if _PERCENT.search(span) or _ASSIGNED.search(span) or _in_words(span):
+        return False
+    # New code of known names: `COLS * (COLS + 1) / 2`.
+    return not numbers or (
+        not source.words.isdisjoint(tokens) and not is_plain and numbers <= literals
+    )
+
+
+def _in_words(span: str) -> bool:
+    """`thirty percent`. `%` is the remainder in code, and `half` is a type."""
+    plain = re.sub(r"\bhalf\b|%", " ", span)
+    return bool(COUNT.search(plain) or RATIO.search(plain))
+
+
+def _number(token: str) -> float:
+    try:
+        if token[:2].lower() == "0x":
+            return float(int(token.rstrip("uUlL"), 16))
+        return float(token.rstrip("uUlLfF").replace("'", ""))
+    except (ValueError, OverflowError):
+        return float("nan")
+
+
+def is_known_name(name: str, source: Source) -> bool:
+    """A name without digits, of the source, or one that everybody knows: `L2`, `LDG.E.128`."""
+    if name in source.words or not re.search(r"\d", name):
+        return True
+    if KNOWN_NAME.fullmatch(name):
+        return True
+    first, *rest = re.split(r"[._]+|::", name.strip("._:"))
+    return _is_known_part(first) and all(_is_known_part(p) or p in WIDTHS for p in rest)
+
+
+def _is_known_part(part: str) -> bool:
+    upper = part.upper()
+    return part.isalpha() or bool(KNOWN_NAME.fullmatch(part) or KNOWN_NAME.fullmatch(upper))

@@ -1,0 +1,231 @@
+"""Reads a model's text: resolves its references, and finds numbers that are not references.
+
+A sentence has a problem where a reference cannot be resolved, a comparison is false, or words and
+digits outside of references state or compare amounts. The problem tells how to write it instead.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from keet.prose.expressions import (
+    Named,
+    Node,
+    Result,
+    constants_of,
+    evaluate,
+    has_influence,
+    parse,
+)
+from keet.prose.free_numbers import Allowed, free_number
+from keet.prose.names import Names
+from keet.prose.number_words import LISTED, PLACE
+from keet.prose.text import SPAN, Prose, Reference, Sentence, sentences_of
+from keet.prose.values import ValueProblem
+
+_LINKING = re.compile(
+    r"[\s(:=,]*(?:(?:is|are|was|at|of|only|just|about|reaches|reached|stands)\b[\s(:=,]*){0,3}",
+    re.I,
+)
+"""What may stand between a label and its number."""
+_EQUATING = re.compile(r"\s*(?:=|:|\b(?:is|are|was)\b)\s*(?:(?:only|just|about)\s+)?", re.I)
+"""The same for labels of one word, which sentences use for other things: `threads at {x}`."""
+_NEAR = 160
+"""Characters before a reference in which its label is looked for: longer than any label."""
+_MOST_REFERENCES = 400
+"""Of one text. More are not looked up: an answer has a few dozen."""
+_LONGEST = 3_000
+"""Characters of a sentence."""
+_MOST_SENTENCES = 1_000
+NOT_MEASURED = "not measured"
+"""Printed behind a number that the author wrote into braces: a count of the code, for example."""
+
+
+def read_prose(text: str, names: Names, allowed: Allowed) -> Prose:
+    reader = _Reader(names, allowed)
+    return Prose(tuple(reader.sentence(piece, end) for piece, end in sentences_of(text)))
+
+
+class _Read(NamedTuple):
+    part: str | Reference
+    problem: str | None = None
+    result: Result | None = None
+
+    @property
+    def words(self) -> str:
+        return self.part if isinstance(self.part, str) else "{}"
+
+
+class _Reader:
+    """Reads the sentences of one text in their order."""
+
+    def __init__(self, names: Names, allowed: Allowed) -> None:
+        self._names, self._allowed = names, allowed
+        self._references = self._item = self._sentences = 0
+
+    def sentence(self, text: str, end: str) -> Sentence:
+        self._sentences += 1
+        if len(text) > _LONGEST or self._sentences > _MOST_SENTENCES:
+            return Sentence((text,), "the text is too long; write a few short sentences", end)
+        read = list(self._parts(text))
+        words = self._without_item("".join(each.words for each in read))
+        compares = any(each.result and each.result.is_comparison for each in read)
+        problems = [each.problem for each in read if each.problem]
+        if not problems:
+            problems = [free_number(words, self._allowed, compares=compares) or ""]
+        return Sentence(tuple(each.part for each in read), problems[0] or None, end)
+
+    def _without_item(self, words: str) -> str:
+        """The number of a list item is none of the text where items are counted from one."""
+        match = LISTED.match(words)
+        if match is None or int(match[1]) not in (1, self._item + 1):
+            return words
+        self._item = int(match[1])
+        return words[match.end() :]
+
+    def _parts(self, text: str) -> Iterator[_Read]:
+        place = 0
+        for match in SPAN.finditer(text):
+            if match[2] is None:
+                continue
+            if match.start() > place:
+                yield _Read(text[place : match.start()])
+            read = self._reference(match[2], text, match.span())
+            yield read
+            place = match.end() + _repeated_unit(read, text[match.end() : match.end() + _UNIT])
+        if place < len(text):
+            yield _Read(text[place:])
+
+    def _reference(self, part: str, text: str, span: tuple[int, int]) -> _Read:
+        self._references += 1
+        if self._references > _MOST_REFERENCES:
+            return _Read(f"{{{part}}}", "the text has too many references")
+        try:
+            node = parse(part)
+            result = evaluate(node, self._names.lookup)
+            problem = self._wrong(part, node, result)
+        except ValueProblem as found:
+            return _Read(f"{{{part}}}", f"{{{part}}}: {found}")
+        if problem is not None:
+            return _Read(f"{{{part}}}", problem)
+        said = _label_before(text[max(0, span[0] - _NEAR) : span[0]], self._names)
+        if node.kind == "name" and said is not None:
+            problem = _wrong_label(part, said, result.names[0], self._names)
+        ids = tuple(dict.fromkeys(i for named in result.names for i in named.ids))
+        after = text[span[1] : span[1] + _NEAR]
+        shown = _printed(node, result, said, after, text)
+        return _Read(Reference(shown, ids, part, result.alone), problem, result)
+
+    def _wrong(self, part: str, node: Node, result: Result) -> str | None:
+        """Raises ValueProblem."""
+        if result.is_comparison and not result.is_true:
+            return f"{{{part}}} is false: {result.text} does not hold"
+        if not result.names:
+            return self._wrong_count(part, node, result)
+        if node.kind == "name":
+            return None
+        if not has_influence(node, self._names.lookup):
+            return f"{{{part}}}: it does not depend on what its names stand for"
+        strange = [
+            n for n in constants_of(node) if not (self._names.has_literal(n) or _is_plain(n))
+        ]
+        if strange and not result.is_comparison:
+            return f"{{{part}}}: {strange[0]:g} is not a number of the source or the launch"
+        return None
+
+    def _wrong_count(self, part: str, node: Node, result: Result) -> str | None:
+        """Numbers without a name: bytes and counts of the source, or small ones."""
+        is_bytes = dict(result.value.dimensions) == {"byte": 1}
+        if result.is_comparison or not (result.value.is_bare or is_bytes):
+            return f"{{{part}}}: it names no evidence"
+        known = self._names.has_literal
+        if node.kind == "number":
+            fits = known(result.value.number) or _is_small(result.value.number)
+        else:
+            fits = all(known(n) or _is_plain(n) for n in constants_of(node))
+        if fits:
+            return None
+        return f"{{{part}}}: {part} is not a number of the source or the launch"
+
+
+def _is_small(number: float) -> bool:
+    return 0 < number <= 16 and number.is_integer()
+
+
+def _is_plain(number: float) -> bool:
+    """Factors: small counts, powers of two and of ten."""
+    if _is_small(number):
+        return True
+    return number > 0 and (math.frexp(number)[0] == 0.5 or f"{number:e}".startswith("1.000000e"))
+
+
+_UNIT = 14
+"""Characters in which a repeated unit may stand."""
+
+
+def _repeated_unit(read: _Read, after: str) -> int:
+    """Length of a unit that the author wrote behind a reference which is printed with one."""
+    if read.result is None or read.result.is_comparison:
+        return 0
+    shown = read.result.names[0].shown if read.result.names else ""
+    unit = shown.rpartition(" ")[2] if " " in shown else ""
+    pattern = rf"\s{re.escape(unit)}\b" if unit.isalpha() and len(unit) > 3 else r"(?!)"
+    if read.result.value.is_percent:
+        pattern = r"\s?%|\s(?:percent|per cent)\b"
+    match = re.match(pattern, after)
+    return match.end() if match else 0
+
+
+def _printed(node: Node, result: Result, said: str | None, after: str, text: str) -> str:
+    """A single name with its label, unless exactly that label stands next to it."""
+    if node.kind == "number":
+        return f"{result.text} ({NOT_MEASURED})"
+    if node.kind != "name":
+        return result.text
+    (named,) = result.names
+    label = named.label.lower()
+    follows = re.match(rf"\s{re.escape(label)}(?!\w)", after.lower())
+    aside = [] if said == label or follows else [named.label]
+    if named.where and not _names_place(text, named.where):
+        aside.append(named.where)
+    if not aside:
+        return named.shown
+    # The value is the part of the sentence; what it is of stands behind it. `({name})` is an aside
+    # already.
+    is_aside = after.startswith(")") and f"({{{node.text}}})" in text
+    return ", ".join([named.shown, *aside]) if is_aside else f"{named.shown} ({', '.join(aside)})"
+
+
+def _names_place(text: str, where: str) -> bool:
+    """It is the one place of the sentence."""
+    found = {match[0] for match in PLACE.finditer(SPAN.sub(" ", text))}
+    return found == {where}
+
+
+def _label_before(before: str, names: Names) -> str | None:
+    """A label that ends right before a reference, apart from linking words."""
+    lowered = before.lower()
+    for label in names.labels_by_length:
+        at = lowered.rfind(label)
+        links = _LINKING if " " in label else _EQUATING
+        if at >= 0 and links.fullmatch(lowered, at + len(label)) and _begins(lowered, at):
+            return label
+    return None
+
+
+def _begins(text: str, at: int) -> bool:
+    """A word begins there: `threads` is not in `subthreads`."""
+    return at == 0 or not (text[at - 1].isalnum() or text[at - 1] in "_-")
+
+
+def _wrong_label(part: str, label: str, found: Named, names: Names) -> str | None:
+    """The sentence calls a number by the label of another one: `L2 hit rate is {l2_busy}`. It may
+    use a part of the label, or another label of the same measured number."""
+    mine = found.label.lower()
+    slugs = {each.partition("#")[0] for each in found.ids}
+    if label in mine or mine in label or slugs & names.labels[label]:
+        return None
+    return f"{{{part}}} is {found.label}, not {label}"

@@ -1,0 +1,146 @@
+"""A text that was read: sentences of words and references, each with what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Reference(NamedTuple):
+    """A number that keet printed, or an expression over such that it computed."""
+
+    text: str
+    """`82.0% (L2 hit rate)`, `32,768 (DRAM bytes read 537 MB / (N 4,096 × 4 B))`."""
+    ids: tuple[str, ...]
+    """Evidence; empty for facts of the source, the launch or the device."""
+    written: str
+    """As in the text, without braces."""
+    result: str = ""
+    """Of arithmetic, the result alone: `32,768`. Where a text is to be short, how it was computed
+    can be told beside it."""
+
+
+class Sentence(NamedTuple):
+    parts: tuple[str | Reference, ...]
+    problem: str | None = None
+    """Why keet cannot vouch for its numbers: it is printed as unchecked."""
+    ends: str = " "
+    """What follows: a space, or the end of a line or paragraph."""
+
+    @property
+    def text(self) -> str:
+        return "".join(part if isinstance(part, str) else part.text for part in self.parts)
+
+    @property
+    def written(self) -> str:
+        """As the author wrote it."""
+        return "".join(
+            part if isinstance(part, str) else f"{{{part.written}}}" for part in self.parts
+        )
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Reference))
+
+
+class Prose(NamedTuple):
+    """A text sentence by sentence."""
+
+    sentences: tuple[Sentence, ...] = ()
+
+    def __str__(self) -> str:
+        """As people read it, unchecked sentences marked."""
+        told = "".join(f"{marked(each)}{each.ends}" for each in self.sentences)
+        return re.sub(r"\n{3,}", "\n\n", told).strip()
+
+    def __bool__(self) -> bool:
+        return any(each.text.strip() for each in self.sentences)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Evidence, in the order of the text. What an unchecked sentence names counts too."""
+        found = (i for each in self.sentences for ref in each.references for i in ref.ids)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def problems(self) -> tuple[Sentence, ...]:
+        return tuple(each for each in self.sentences if each.problem)
+
+    @property
+    def checked(self) -> Prose:
+        """Without unchecked sentences."""
+        return Prose(tuple(each for each in self.sentences if not each.problem))
+
+    @property
+    def numbers(self) -> int:
+        """References that stand in checked sentences."""
+        return sum(len(each.references) for each in self.sentences if not each.problem)
+
+    def replaced(self, at: int, other: Prose) -> Prose:
+        """With another text in place of one sentence."""
+        end = self.sentences[at].ends
+        new = [each._replace(ends=" ") for each in other.sentences[:-1]]
+        last = [each._replace(ends=end) for each in other.sentences[-1:]]
+        return Prose((*self.sentences[:at], *new, *last, *self.sentences[at + 1 :]))
+
+
+UNCHECKED = "[unchecked]"
+
+
+def marked(sentence: Sentence) -> str:
+    return f"{UNCHECKED} {sentence.text}" if sentence.problem else sentence.text
+
+
+def sentences_of(text: str) -> Iterator[tuple[str, str]]:
+    """Each sentence with what ends it. Braces and code spans are never cut."""
+    for paragraph, end in _paragraphs(text):
+        flat = " ".join(paragraph.split())
+        pieces = list(_cut(flat))
+        for place, piece in enumerate(pieces):
+            yield piece, " " if place + 1 < len(pieces) else end
+
+
+_ITEM = r"\s*(?:[-*+•]|\d+[.)])\s"
+SPAN = re.compile(r"`([^`]*)`|\{{1,2}([^{}]*)\}{1,2}")
+"""Code, whose braces are no references; or a reference, also in double braces."""
+
+
+def _paragraphs(text: str) -> Iterator[tuple[str, str]]:
+    """Paragraphs and list items, each with what ends it. Code does not go beyond a paragraph."""
+    for paragraph in re.split(r"\n\s*\n", text.strip()):
+        for part in _items(paragraph):
+            if part.strip():
+                yield part, "\n" if re.match(_ITEM, part) else "\n\n"
+
+
+def _items(paragraph: str) -> Iterator[str]:
+    begin = 0
+    for match in re.finditer(rf"\n(?={_ITEM})", _hidden(paragraph)):
+        yield paragraph[begin : match.start()]
+        begin = match.end()
+    yield paragraph[begin:]
+
+
+def _hidden(text: str) -> str:
+    """With code and references blotted out, characters in their places."""
+    return SPAN.sub(lambda match: "_" * len(match[0]), text)
+
+
+_END = re.compile(r"(?<=[.!?])(?:['\")\]*_]*)\s+(?=[^\s])")
+_ABBREVIATED = re.compile(
+    r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.$|^\(?\d{1,2}\.$", re.I
+)
+"""A number at the beginning is that of a list."""
+
+
+def _cut(text: str) -> Iterator[str]:
+    hidden = _hidden(text)
+    begin = 0
+    for match in _END.finditer(hidden):
+        if _ABBREVIATED.search(hidden[max(begin, match.start() - 12) : match.start()]):
+            continue
+        yield text[begin : match.end()].strip()
+        begin = match.end()
+    if text[begin:].strip():
+        yield text[begin:].strip()

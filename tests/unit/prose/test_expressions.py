@@ -1,0 +1,153 @@
+"""Expressions over names: grammar, units, comparisons, and what depends on its names."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.prose.expressions import constants_of, evaluate, has_influence, parse
+from keet.prose.values import ValueProblem, value_text
+from tests.unit.prose.prose_names import names
+
+LOOKUP = names().lookup
+
+
+def value(text: str) -> str:
+    return value_text(evaluate(parse(text), LOOKUP).value)
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("2 + 3 * 4", "14"), ("(2 + 3) * 4", "20"), ("2 * 3 ** 2", "18"), ("-2 ** 2", "-4"),
+        ("2 ** 3 ** 2", "512"), ("20 - 3 - 2", "15"), ("64 / 4 / 2", "8"), ("1 << 4 + 1", "32"),
+        ("- - 3", "3"), ("1,024 * 2", "2,048"), ("1_000", "1,000"), ("0x10 + 1", "17"), ("1.5e3", "1,500"),
+        ("min(16,128)", "16"), ("max(2, 3, 1)", "3"), ("ceil(7 / 2)", "4"), ("floor(7 / 2)", "3"),
+        ("abs(3 - 7)", "4"), ("log2(8)", "3"), ("sqrt(16)", "4"), ("sizeof(float4) * 2", "32 B"),
+        ("N * N * 4 B", "268.4 MB"), ("N * sizeof(float)", "32.77 kB"), ("4 KiB", "4.10 kB"),
+        ("dram_bytes / (N * 4 B)", "8,921"), ("dram_bytes / duration", "286.5 GB/s"),
+        ("cycles / duration", "1.98 GHz"), ("sectors / requests", "32.01 sector/request"),
+        ("sectors * bytes_per_sector", "268.5 MB"), ("2 * ipc", "0.360 inst/cycle"),
+        ("1 - l2_hit_rate_pct", "10.8%"), ("100 % - l2_hit_rate_pct", "10.8%"), ("2 * dram_busy", "23.0%"),
+        ("dram_busy / l2_busy", "0.138"), ("dram_busy * dram_bytes", "33.62 MB"), ("duration / 2", "510.2 us"),
+        ("duration × 2 ÷ 4", "510.2 us"), ("SIZE / 4 B", "1,024"), ("min(90, l2_busy)", "83.1%"),
+    ],
+)  # fmt: skip
+def test_values(text: str, result: str) -> None:
+    assert value(text) == result
+
+
+@pytest.mark.parametrize(
+    ("text", "is_true"),
+    [
+        ("l2_busy > dram_busy", True), ("l2_busy > 2 * dram_busy", True), ("dram_busy > l2_busy", False),
+        ("l2_busy > 80", True), ("l2_busy > 80 %", True), ("l2_busy > 84", False), ("l2_busy < 0.9", False),
+        ("l2_busy ~ crossbar_busy", True), ("l2_busy ≈ dram_busy", False), ("l2_busy != crossbar_busy", False),
+        ("l2_busy == crossbar_busy", True), ("l2_busy ≥ crossbar_busy", True), ("l2_busy <= 80", False),
+        ("conflicts == 0", True), ("conflicts > 0", False), ("duration > 1 ms", True), ("duration < 1000 us", False),
+        ("dram_bytes > 300 MB", False), ("-dram_busy > -l2_busy", True), ("sectors > 8 * requests", True),
+    ],
+)  # fmt: skip
+def test_comparisons(text: str, is_true: bool) -> None:
+    result = evaluate(parse(text), LOOKUP)
+    assert result.is_comparison
+    assert result.is_true is is_true
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("l2_busy", "L2 busy 83.1%"),
+        ("l2_busy > 80", "L2 busy 83.1% > 80%"),
+        ("dram_bytes / (N * 4 B)", "8,921 (DRAM Bytes Read 292.3 MB / (`N` 8,192 × 4 B))"),
+        ("sizeof(float) * 1000000", "4 MB (sizeof(float) × 1,000,000)"),
+        ("l2_busy >= -dram_busy", "L2 busy 83.1% ≥ -DRAM busy 11.5%"),
+    ],
+)
+def test_it_is_printed_with_labels_and_values(text: str, shown: str) -> None:
+    assert evaluate(parse(text), LOOKUP).text == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "ends too early"), ("2 +", "ends too early"), ("(2", "closing bracket"), ("2 3", "not expected"),
+        ("l2_bussy", "there is no `l2_bussy`; close: l2_busy"), ("duration + dram_bytes", "different units"),
+        ("l2_busy + sectors", "different units"), ("sectors + requests", "different units"), ("dram_bytes + 4", "4 B"),
+        ("duration / 0", "divides by zero"), ("1 / (2 - 2)", "divides by zero"), ("duration ** 2", "plain numbers"),
+        ("ceil(l2_busy)", "plain number, not %"), ("ceil(duration)", "plain number"), ("sqrt(0 - 1)", "no value"),
+        ("log2(0)", "no value"), ("sizeof(thing)", "not known"), ("sizeof(int, 4)", "not known"), ("sin(1)", "no function"),
+        ("1 < 2 < 3", "not expected"), ("(1 < 2) + 1", "closing bracket"), ("10 ** 400", "too large"), ("1e999", "too large"),
+        ("0x" + "f" * 290, "too large"), ("9" * 200, "too large"), ("a" * 301, "too long"), ("1+" * 140 + "1", "too long"),
+        ("(" * 40 + "1" + ")" * 40, "nested too deeply"), ("-" * 90 + "1", "nested too deeply"), ("min(" * 40, "nested too deeply"),
+        ("2 ** " * 40 + "2", "nested too deeply"), ("٣ + 1", "cannot be read"), ("l2_busy；", "cannot be read"),
+        ("x\u200b", "cannot be read"), ("l2_busy = 3", "cannot be read"), ("'a'", "cannot be read"), ("l2_busy 3", "not expected"),
+        ("__import__('os')", "cannot be read"), ("(1,024)", "closing bracket"),
+    ],
+)  # fmt: skip
+def test_problems(text: str, problem: str) -> None:
+    with pytest.raises(ValueProblem) as raised:
+        evaluate(parse(text), LOOKUP)
+    assert problem in str(raised.value)
+
+
+@given(st.text(alphabet="l2_busy dram_bytes N()+-*/%<>=~,.0123456789eExB#@:²½ ", max_size=80))
+def test_any_text_has_a_value_or_a_problem(text: str) -> None:
+    with contextlib.suppress(ValueProblem):
+        assert evaluate(parse(text), LOOKUP).text
+
+
+TREES = st.recursive(
+    st.sampled_from(["l2_busy", "dram_busy", "sectors", "N", "3", "0", "0.5", "32"]),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda p: f"({p[0]} {p[1]} {p[2]})"),
+        inner.map(lambda text: f"-{text}"),
+    ),
+    max_leaves=8,
+)
+
+
+@given(TREES)
+def test_it_agrees_with_python(text: str) -> None:
+    """Names as fractions and plain numbers; bare numbers beside shares are left out of the sums."""
+    plain = {"l2_busy": 0.831, "dram_busy": 0.115, "sectors": 67_130_318.0, "N": 8192.0}
+    try:
+        found = evaluate(parse(text), lambda name: LOOKUP(name)._replace(value=_plain(plain[name])))
+    except ValueProblem:
+        return
+    assert found.value.number == pytest.approx(eval(text, {}, plain), rel=1e-9, abs=1e-9)
+
+
+def _plain(number: float):
+    from keet.prose.values import bare
+
+    return bare(number)
+
+
+@pytest.mark.parametrize(
+    ("text", "influence"),
+    [
+        ("l2_busy", True), ("2 * l2_busy", True), ("dram_bytes / (N * 4 B)", True), ("l2_busy / dram_busy", True),
+        ("conflicts == 0", True), ("1 - l2_busy", True), ("max(16, sectors)", True), ("l2_busy > 80", True),
+        ("ceil(sectors / 32)", True), ("N * 4 B", True), ("l2_busy ~ 2 * dram_busy", True),
+        ("l2_busy * 0 + 12", False), ("82 + 0 * l2_busy", False), ("82 * l2_busy / l2_busy", False),
+        ("l2_busy - l2_busy", False), ("82 * l2_busy / crossbar_busy", False), ("N * 0 + 12", False),
+        ("31 * ceil(sectors / 1e20)", False), ("l2_busy > 0.5 * l2_busy", False), ("l2_busy - l2_busy == 0", False),
+        ("sectors ** 0 * 82", False), ("12", False), ("conflicts * 0", False), ("min(3, sectors + 9)", False),
+    ],
+)  # fmt: skip
+def test_influence(text: str, influence: bool) -> None:
+    assert has_influence(parse(text), LOOKUP) is influence
+
+
+@given(TREES, st.sampled_from(["l2_busy", "sectors"]), st.integers(2, 99))
+def test_what_is_multiplied_by_zero_has_no_influence(text: str, name: str, number: int) -> None:
+    for laundered in (f"{number} + 0 * ({name} * {number})", f"{number} * ({name} / {name})"):
+        assert not has_influence(parse(laundered), LOOKUP)
+
+
+def test_constants_are_found() -> None:
+    assert list(constants_of(parse("2 * (l2_busy + 4 B) / 0x10"))) == [2, 4, 16]

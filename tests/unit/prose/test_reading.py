@@ -1,0 +1,191 @@
+"""Texts by reference: what keet prints, what it refuses, and that it reads anything in time."""
+
+from __future__ import annotations
+
+import re
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.prose.free_numbers import Allowed
+from keet.prose.names import Names
+from keet.prose.reading import read_prose
+from keet.prose.text import SPAN, Prose
+from tests.unit.prose.prose_names import ALLOWED, names
+
+NAMES = names()
+PROPOSAL = ALLOWED._replace(is_proposal=True)
+
+
+def read(text: str, allowed: Allowed = ALLOWED) -> Prose:
+    return read_prose(text, NAMES, allowed)
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("L2 is at {l2_busy}.", "L2 is at 83.1% (L2 busy)."),
+        ("The L2 hit rate is {l2_hit_rate_pct}.", "The L2 hit rate is 89.2%."),
+        ("An {l2_hit_rate_pct} L2 hit rate.", "An 89.2% L2 hit rate."),
+        ("L2 Hit Rate apart, it shows {l2_hit_rate_pct}.", "L2 Hit Rate apart, it shows 89.2% (L2 Hit Rate)."),
+        ("L2 busy and idle: {l2_busy}.", "L2 busy and idle: 83.1% (L2 busy)."),
+        ("{l2_busy}% of it.", "83.1% (L2 busy) of it."),
+        ("{l2_busy} percent of it.", "83.1% (L2 busy) of it."),
+        ("{{l2_busy}} of it.", "83.1% (L2 busy) of it."),
+        ("Each thread reads {2} rows.", "Each thread reads 2 (not measured) rows."),
+        ("It stores {N * 4 B}.", "It stores 32.77 kB (`N` 8,192 × 4 B)."),
+        ("A row has {8192 * 4 B}.", "A row has 32.77 kB (8,192 × 4 B)."),
+        ("{l2_busy > 2 * dram_busy}, so it is L2.", "L2 busy 83.1% > 2 × DRAM busy 11.5%, so it is L2."),
+        ("At flip.cu:5 are {samples_share@flip.cu:5}.", "At flip.cu:5 are 61.0% (Samples)."),
+        ("At flip.cu:4 are {samples_share@flip.cu:5}.", "At flip.cu:4 are 61.0% (Samples, flip.cu:5)."),
+        ("flip.cu:5, not flip.cu:3: {samples_share@flip.cu:5}.", "flip.cu:5, not flip.cu:3: 61.0% (Samples, flip.cu:5)."),
+        ("1. The first.\n2. The second.", "1. The first.\n2. The second."),
+    ],
+)  # fmt: skip
+def test_it_is_printed(text: str, printed: str) -> None:
+    assert str(read(text)) == printed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "One thread per row.", "The first loop and the second one.", "L2, FP64, sm_90, float4 and LDG.E.128 are names.",
+        "It uses `out[x * n + 7]` of the source.", "The parameter x82 and `x82` are in the source.", "See flip.cu:3-5 and lines 2 to 4.",
+        "The H200 (NVIDIA H200) has HBM3e.", "Use 128-bit loads of 32-byte sectors in a 2-D grid.", "The work is O(n²) in µs.",
+        "It is a two-pass, double-buffered kernel in half precision.", "The non-zeros are zero-initialised.", "It waits rather than works.",
+        "The second half of the loop is cheap.", "Every warp stores a row.", "With σ and Δ it is naïve.", "It would need fewer sectors.",
+        "`i % n` picks the lane.", "The MIO queue is full, says CUDA.", "No shared memory is used.", "It has x, y and z.",
+    ],
+)  # fmt: skip
+def test_ordinary_sentences_stand(text: str) -> None:
+    assert [each.problem for each in read(text).problems] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("L2 is at 82.", "`82.` is a number outside of braces; write it as {name}"),
+        ("L2 is twice as busy.", "`twice` is a number"),
+        ("The L2 hit rate is {l2_busy}.", "{l2_busy} is L2 busy, not l2 hit rate"),
+        ("The registers per thread are {l2_busy}.", "{l2_busy} is L2 busy, not registers per thread"),
+        ("{dram_busy > l2_busy}.", "{dram_busy > l2_busy} is false: DRAM busy 11.5% > L2 busy 83.1% does not hold"),
+        ("DRAM is busier than L2.", "write the comparison as an expression"),
+        ("L2 is at {l2_busyy}.", "close: l2_busy"),
+        ("L2 is at {12 + 0 * l2_busy}.", "does not depend on"),
+        ("L2 is at {l2_busy - 3.7}.", "3.7 is not a number of the source"),
+        ("L2 is at {82}.", "82 is not a number of the source"),
+        ("L2 is at {32 %}.", "names no evidence"),
+        ("{12 == 12}.", "names no evidence"),
+        ("L2 is at {l2_busy.", "a brace is not closed"),
+        ("See flip.cu:7.", "there is no flip.cu:7 in the source"),
+        ("See other.cu:3.", "there is no other.cu:3"),
+        ("See line 7.", "there is no line 7"),
+        ("L2 reaches `82`.", "not in the source"),
+        ("A comment says `99 %`.", "not in the source"),
+        ("A comment says `dram = 97.31`.", "not in the source"),
+        ("The tile is `TILE 3`.", "not in the source"),
+        ("L2 is at x83.", "`x83` is not a name of the source"),
+        ("Read [this](there).", "link"),
+        ("It is оptimal.", "not plain English"),
+        ("2. The second.", "`2.` is a number"),
+        ("{l2_busy}. " * 401, "too many references"),
+        ("a " * 2000, "too long"),
+        ("a. " * 1100, "too long"),
+    ],
+)  # fmt: skip
+def test_problems(text: str, problem: str) -> None:
+    assert problem in (read(text).problems[0].problem or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "stands"),
+    [
+        ("Use a tile of 32 by 32 and two barriers.", True),
+        ("Use `float tile[32][7]`.", True),
+        ("Use a tile of 33.", False),
+        ("Use it, and L2 becomes busier than DRAM.", True),
+        ("It gets 32 times faster.", False),
+        ("Expect a speed-up of about three.", False),
+        ("It takes 32 us.", False),
+        ("It halves the time.", False),
+    ],
+)
+def test_proposals_choose_sizes_and_promise_nothing(text: str, stands: bool) -> None:
+    assert bool(read(text, PROPOSAL).problems) is not stands
+
+
+@pytest.mark.parametrize("name", ["DRAM runs at 99", "score 99 %", "L2 at 3x"])
+def test_the_name_of_a_kernel_is_no_way_to_claim(name: str) -> None:
+    assert read(f"Here {name}.", ALLOWED._replace(names=frozenset({name}))).problems
+
+
+def test_without_known_lines_a_place_has_to_look_like_one() -> None:
+    anywhere = ALLOWED._replace(lines=None)
+    assert not read("See flip.cu:700 and kernel.py:3.", anywhere).problems
+    assert read("L2 reaches hit.rate:82.", anywhere).problems
+
+
+def test_ids_are_those_of_the_evidence() -> None:
+    assert read("{l2_busy > dram_busy}, {l2_busy}, {N}.").ids == ("l2_busy#0", "dram_busy#0")
+
+
+# --- any text
+
+WORDS = [
+    "L2", "is", "at", "the", "{l2_busy}", "{dram_bytes / (N * 4 B)}", "{82}", "{", "}", "`", "`out[x * n + 7]`", "82", "٣",
+    "²", "½", "x82", "x83", "flip.cu:5", "flip.cu:99", "line", "3", "%", "twice", "two", ".", ". ", "\n\n", "\n1. ", "1) ", "{7}",
+    "\u200b", "&#56;", "**", "_", "sm_90", "FP64", "128-bit", "NVIDIA H200", "一", "LDS.128", "-", ":", "0x1F", "1e9", "Ⅻ", "\\frac",
+]  # fmt: skip
+MIXED = st.lists(st.sampled_from(WORDS), max_size=14).flatmap(
+    lambda words: st.sampled_from([" ", ""]).map(lambda glue: glue.join(words))
+)
+
+
+@given(st.one_of(MIXED, st.text(max_size=200)), st.booleans())
+def test_any_text_can_be_read(text: str, is_proposal: bool) -> None:
+    prose = read(text, ALLOWED._replace(is_proposal=is_proposal))
+    assert str(prose) is not None
+    written = "".join(each.written for each in prose.sentences)
+    assert len(re.sub(r"[\s{}%]|percent", "", written)) <= len(re.sub(r"[\s{}%]|percent", "", text))
+
+
+KNOWN = re.compile(
+    r"flip\.cu:[1-6](?!\d)|\blines?\s+[1-6]\b(?!\d)|x82|L2|FP64|sm_90|128-bit|NVIDIA H200|LDS\.128|^\s*1[.)]\s|O\([^)]*\)"
+)
+
+
+@given(MIXED)
+def test_a_sentence_without_a_problem_has_no_free_digits(text: str) -> None:
+    for each in read(text).sentences:
+        if each.problem is None:
+            bare = "".join(part for part in each.parts if isinstance(part, str))
+            bare = KNOWN.sub("", SPAN.sub("", bare))
+            assert not [c for c in bare if unicodedata.numeric(c, None) is not None], bare
+
+
+LONG = 200_000
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "{l2_busy} ", "{a} ", "{l2_busy > dram_busy}, ", "{", "}", "`", "`a` ", "a-", "a.", "a/", "1", "1,", "-", "_", "*", "a ", "a",
+        "\n", "\n ", "\n- a", "1. a\n", ". ", ".)", "flip.cu:5, ", "flip.cu:5-", "lines 3, ", "the same ", "two ", "x82 ", "&#56;", "½",
+        "&", "<b", "<b>", "is more ", "\\", "[](", "O(", "no more ", "é", "é ", "a_1.", "most a ", "I ", "hit rate is ", "0x",
+    ],
+)  # fmt: skip
+def test_long_texts_are_read_in_time(unit: str) -> None:
+    text = unit * (LONG // len(unit))
+    begin = time.process_time()
+    read_prose(text, names(), ALLOWED)
+    assert time.process_time() - begin < 1
+
+
+def test_unknown_names_are_looked_up_once_each() -> None:
+    asked: list[str] = []
+    some = Names([], find=asked.append)
+    read_prose("{a} {a} {b}. {a + b}.", some, ALLOWED)
+    assert asked == ["a", "b"]
