@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +13,7 @@ from keet.analysis.candidates.candidate import Basis
 from keet.analysis.candidates.reuse import between_launches
 from keet.analysis.findings import Confidence, Finding
 from keet.analysis.forecast import certainty, chance, expected_gain, forecast, possible_gain
-from keet.analysis.ledger import Book
+from keet.analysis.ledger import OF_RUN, Book, scope_in
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import WHOLE_SM, Effect, TimeModel
 from keet.analysis.view import View
@@ -57,16 +57,17 @@ class Diagnosis(NamedTuple):
 def diagnose(
     launch: Launch,
     beside: Sequence[Launch] = (),
-    numbers: Iterator[int] | None = None,
     *,
+    report_scope: str = "",
     reads_code: bool = True,
     together: Together | None = None,
 ) -> Diagnosis:
-    """`beside`: the other launches of the report. `together`: what all show, if known already."""
-    view = View(launch, numbers, reads_code=reads_code)
+    """`beside`: the other launches of the report. `together`: what all show, if known already.
+    `report_scope`: see `scope_in`."""
+    view = View(launch, report_scope, reads_code=reads_code)
     model = TimeModel(view)
     if together is None and beside:
-        together = look_together([*beside, launch], view.ledger)
+        together = look_together([*beside, launch], Book(scope_in(report_scope, OF_RUN)))
     ranked = ranked_candidates(view, model, together)
     measured = frozenset(e.metric for e in view.ledger if not e.derived_from and not e.line)
     account = account_of(view, model)

@@ -76,6 +76,9 @@ class Finding:
     here: str = ""
     """The first place as part of a sentence: ` at file.cu:7`."""
 
+    origin: Literal["keet", "model"] = "keet"
+    """`model`: a model claimed it, and keet computed its forecast."""
+
     advice: Advice | None = None
     """`None` until the evidence was looked at; the catalog's remedy is given then."""
 
@@ -88,7 +91,7 @@ class Finding:
     @property
     def label(self) -> str:
         """What people call it."""
-        return BETWEEN_LAUNCHES.get(self.variant) or findings()[self.id].label
+        return _LABELS.get(self.variant) or findings()[self.id].label
 
     @property
     def title(self) -> str:
@@ -101,6 +104,11 @@ BETWEEN_LAUNCHES = {
 }
 """Variants of redundant traffic that no line of a single kernel is the place of: each launch may
 touch every byte once."""
+
+
+REDUNDANT_WORK = "redundant_work"
+"""Variant of a cause that a model claims: work of any kind whose results are known already."""
+_LABELS = {**BETWEEN_LAUNCHES, REDUNDANT_WORK: "redundant work"}
 
 
 class Skipped(NamedTuple):

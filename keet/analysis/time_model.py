@@ -50,7 +50,7 @@ _WITHIN = {"long_scoreboard": -0.4, "short_scoreboard": 0.1, "mio_throttle": 0.3
 """What of it moves where L1 alone is busy. Judgement."""
 _FULL = 0.995
 """Above, rounding of counters decides."""
-_SKEW_FROM, _SKEW_TO = 1.1, 1.45
+SKEW_FROM, SKEW_TO = 1.1, 1.45
 """Busiest over average L2 slice: from where on one line, and not uneven spreading, is meant."""
 _LEAST_TIME = 0.005
 
@@ -146,16 +146,23 @@ class TimeModel:
 
     def time(self, effect: Effect) -> float:
         """After the fix, over the time today."""
-        longest = _factor(effect.longest_sm)
-        after = {**self._loads_after(effect.units, longest), **effect.moved}
-        load = max(after.values(), default=self.pressure)
-        kept = ((self.waiting.get(state, 0.0), _factor(k)) for state, k in effect.waits.items())
-        waits = 1 - sum(share * (1 - factor) for share, factor in kept)
-        every = _factor(waits) * _factor(effect.every_wait) * longest
-        exposed = self.exposed * every
+        load = max(self.loads_after(effect).values(), default=self.pressure)
+        exposed = self.exposed_after(effect)
         power = parameter("sharpness")
         active = math.pow(load**power + exposed**power, 1 / power)
         return max(self.fixed + (1 - self.fixed) * active, effect.least, _LEAST_TIME)
+
+    def exposed_after(self, effect: Effect) -> float:
+        """Waiting that nothing covers after the fix, as `exposed` today."""
+        kept = ((self.waiting.get(state, 0.0), _factor(k)) for state, k in effect.waits.items())
+        waits = 1 - sum(share * (1 - factor) for share, factor in kept)
+        every = _factor(waits) * _factor(effect.every_wait) * _factor(effect.longest_sm)
+        return float(self.exposed * every)
+
+    def loads_after(self, effect: Effect) -> dict[str, float]:
+        """By unit, as `loads` today."""
+        left = self._loads_after(effect.units, _factor(effect.longest_sm))
+        return {**left, **effect.moved}
 
     def _loads_after(self, units: Mapping[str, float], longest: float) -> dict[str, float]:
         """By unit. Most effects name few units, and most leave the longest SM as it is."""
@@ -293,7 +300,7 @@ one line, 0.5 to 0.6 where slices differ for another reason. Judgement."""
 def _is_skewed(most: Evidence, usual: Evidence) -> float:
     """0 to 1: how sure it is that one line, and not uneven spreading, is meant."""
     skew = float(most.value) / float(usual.value) if usual.value > 0 else 0.0
-    return min(1.0, max(0.0, (skew - _SKEW_FROM) / (_SKEW_TO - _SKEW_FROM)))
+    return min(1.0, max(0.0, (skew - SKEW_FROM) / (SKEW_TO - SKEW_FROM)))
 
 
 _HOST_FILLS = "lts__d_sectors_fill_sysmem.{}.pct_of_peak_sustained_elapsed"

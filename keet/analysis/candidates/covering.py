@@ -65,7 +65,7 @@ def occupancy(view: View, model: TimeModel) -> Iterator[Candidate]:
     yield Candidate(
         limiter.finding,
         f"Occupancy is limited to {possible:.0f} by {limiter.what}{used}.",
-        Effect(waits=_covered(model, times)),
+        Effect(waits=covered_waits(model, times)),
         tuple(e for e in (possible, issue) if e is not None),
         lambda: _limit_places(view, limiter),
         "assumed",
@@ -82,13 +82,13 @@ def short_blocks(view: View, model: TimeModel) -> Iterator[Candidate]:
         return
     # Uneven SMs hold few warps for another reason.
     even = model.balance.evenness if model.balance.longest else 1.0
-    times = even * _USUAL * float(possible.value) / float(reached.value)
+    times = even * USUAL * float(possible.value) / float(reached.value)
     yield Candidate(
         "occupancy_limited_block",
         f"An SM holds {reached:.0f} of its warps on average, where {possible:.0f} fit, although "
         f"there are blocks enough (waves per SM {waves:.1f}): a warp ends after {each:.0f} "
         "instructions, about as fast as new blocks start.",
-        Effect(waits=_covered(model, min(max(times, 1.0), parameter("most_occupancy")))),
+        Effect(waits=covered_waits(model, min(max(times, 1.0), parameter("most_occupancy")))),
         (reached, possible, waves, each),
         view.launch_places,
         "assumed",
@@ -97,11 +97,11 @@ def short_blocks(view: View, model: TimeModel) -> Iterator[Candidate]:
 
 _SHORT_LIVED = 256.0
 """Instructions per warp up to which starting a block is a notable part of its life. Judgement."""
-_USUAL = 0.85
+USUAL = 0.85
 """Achieved over theoretical occupancy of kernels with blocks enough. Seen in the casebook."""
 
 
-def _covered(model: TimeModel, times: float) -> dict[str, float]:
+def covered_waits(model: TimeModel, times: float) -> dict[str, float]:
     """Waits with `times` as much in flight: barriers are covered by other blocks only."""
     full = kept_waits(model, HIDEABLE, 1 - 1 / times)
     return full | kept_waits(model, ("barrier",), (1 - 1 / times) * parameter("indirect"))

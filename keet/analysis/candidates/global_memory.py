@@ -55,7 +55,7 @@ def uncoalesced(view: View, model: TimeModel) -> Iterator[Candidate]:
 
 def _fewer_sectors(view: View, kept: float) -> dict[str, float]:
     """What units keep of their work, if global accesses keep this part of their sectors."""
-    part = _global_part(view)
+    part = global_part(view)
     within = 1 - (1 - kept) * part
     # L1 may serve the rest of a sector to a later access: L2 and DRAM see nothing of it.
     behind = max(kept, _needed_of(view, 32 * (view.value("l2_l1_sectors") or 0.0)) or kept)
@@ -69,7 +69,7 @@ def _fewer_sectors(view: View, kept: float) -> dict[str, float]:
     }
 
 
-def _global_part(view: View) -> float:
+def global_part(view: View) -> float:
     """Of L1's work, that of global memory, 0 to 1."""
     world = sum(view.value(i) or 0.0 for i in ("global_load_sectors", "global_store_sectors"))
     local = sum(view.value(i) or 0.0 for i in ("local_load_sectors", "local_store_sectors"))
@@ -80,8 +80,12 @@ def _global_part(view: View) -> float:
 def _plain_sectors(view: View) -> tuple[Evidence, Evidence] | None:
     kinds = view.by_address("memory_type")
     plain = {address for address, kind in kinds.items() if kind == GLOBAL}
-    sectors = view.sum_over("src_l2_sectors_global", plain, "of global loads and stores")
-    ideal = view.sum_over("src_l2_sectors_global_ideal", plain, "of them at the least")
+    sectors = view.sum_over(
+        "load_store_sectors", "src_l2_sectors_global", plain, "of global loads and stores"
+    )
+    ideal = view.sum_over(
+        "load_store_sectors_ideal", "src_l2_sectors_global_ideal", plain, "of them at the least"
+    )
     if not kinds:  # exports and older reports: atomics can't be told apart
         sectors = view.get("src_l2_sectors_global")
         ideal = view.get("src_l2_sectors_global_ideal")

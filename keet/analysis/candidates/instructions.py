@@ -21,6 +21,8 @@ from keet.units import Quantity
 
 _COMPUTE = ("issue", "FMA", "ALU", "FP64", "XU", "FP16", "LSU", "ADU", "L1")
 OVERHEAD = ("address", "control", "conversion")
+TENSOR_IDLE = 0.05
+"""Share of their peak up to which tensor cores count as unused. Judgement."""
 
 
 def divergence(view: View, model: TimeModel) -> Iterator[Candidate]:
@@ -152,7 +154,7 @@ def tensor_cores(view: View, model: TimeModel) -> Iterator[Candidate]:
     """Halves that are multiplied as floats, in a kernel that reuses them from shared memory."""
     del model
     busy, tensor = view.ceilings.reached("FMA"), view.ceilings.share("tensor")
-    if busy is None or tensor is None or tensor > 0.05 or view.capability < (7, 0):
+    if busy is None or tensor is None or tensor > TENSOR_IDLE or view.capability < (7, 0):
         return
     matrix = part_of(view, "FFMA") >= 0.5 and part_of(view, "LDS") > 0.02
     if not matrix or not _has_halves(view):

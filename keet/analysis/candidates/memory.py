@@ -47,14 +47,14 @@ def bank_conflicts(view: View, model: TimeModel) -> Iterator[Candidate]:
         Effect(
             {"L1": 1 - of_l1},
             kept_waits(model, MIO_WAITS, wasted),
-            least=_other_waits(model),
+            least=other_waits(model),
         ),
         (share, conflicts, fronts),
         lambda: view.column_places("excess wavefronts", "src_shared_wavefronts_excess"),
     )
 
 
-def _other_waits(model: TimeModel) -> float:
+def other_waits(model: TimeModel) -> float:
     """Time that warps wait for other than shared memory: half of it may be queueing behind it."""
     related = model.waiting_for(*MIO_WAITS, "lg_throttle", "barrier")
     issued = model.view.ceilings.share("issue") or 0.0
@@ -85,7 +85,7 @@ def shared_atomics(view: View, model: TimeModel) -> Iterator[Candidate]:
         f"{share:.0f} of the {fronts}s of atomics on shared memory are repeats: threads of a warp "
         "update the same address.",
         Effect(
-            {"L1": max(1 - of_l1, 1 - parameter("most_removed"))}, waits, least=_other_waits(model)
+            {"L1": max(1 - of_l1, 1 - parameter("most_removed"))}, waits, least=other_waits(model)
         ),
         (share, conflicts, fronts),
         lambda: view.column_places("excess wavefronts", "src_shared_wavefronts_excess"),

@@ -30,7 +30,7 @@ from keet.units import Quantity
 
 def launch_cost(view: View, model: TimeModel) -> Iterator[Candidate]:
     """Starting and draining a grid, and the gap to the next: what one long kernel pays once."""
-    duration, short = view.get("duration"), _shortness(view, model)
+    duration, short = view.get("duration"), shortness(view, model)
     each = instructions_per_warp(view)
     if duration is None or not short or (each is not None and each.value < _NOTHING):
         return
@@ -61,7 +61,7 @@ def _start_ns(view: View, model: TimeModel) -> float:
     return max(parameter("least_kernel_ns"), measured)
 
 
-def _shortness(view: View, model: TimeModel) -> float:
+def shortness(view: View, model: TimeModel) -> float:
     """1: launching takes as large a part of the time as in a short kernel, or a larger one.
 
     It fades out to 0 for half of that part, so that nothing is a limit.
@@ -159,7 +159,7 @@ def small_grid(view: View, model: TimeModel) -> Iterator[Candidate]:
         view.launch_places,
         basis,
         # A kernel that is over at once mostly waits for the first data: more blocks do so, too.
-        likelihood=(1 - parameter("indirect") * _shortness(view, model))
+        likelihood=(1 - parameter("indirect") * shortness(view, model))
         * _can_be_split(view, shape),
     )
 
@@ -206,13 +206,13 @@ def uneven(view: View, model: TimeModel) -> Iterator[Candidate]:
         "load_imbalance",
         f"Blocks take unequal time: the average SM is active for {even:.2f} of the cycles of the "
         "longest one.",
-        Effect(longest_sm=max(rest, 1 / MOST), every_wait=_resident(view) ** (1 - rest)),
+        Effect(longest_sm=max(rest, 1 / MOST), every_wait=resident(view) ** (1 - rest)),
         (even, *((shape.waves,) if shape and shape.waves else ())),
         view.sampled_places,
     )
 
 
-def _resident(view: View) -> float:
+def resident(view: View) -> float:
     """Warps on an SM over those that fit: an SM is active while a single long block is left."""
     reached, possible, waves = (
         view.value(each)

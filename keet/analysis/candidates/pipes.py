@@ -19,6 +19,8 @@ _NEEDED = ("FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
 needed is what the other causes ask."""
 
 
+NEAR_BUSIEST = 0.9
+"""Of the largest load: below, a unit does not set the pace. Judgement."""
 _OWN_CAUSE = {"XU": "sfu_bound"}
 """Pipes whose work has a name of its own."""
 
@@ -28,8 +30,8 @@ def saturated(view: View, model: TimeModel) -> Iterator[Candidate]:
     loads = {u: load for u, load in model.loads.items() if u not in (*DEVICE_WIDE, *_NEEDED)}
     name = max(loads, key=lambda unit: loads[unit], default="")
     ceiling = view.ceilings.get(name)
-    # Another unit may be a little busier: the cause fades out towards 0.9 of the largest load.
-    sure = _above(0.9, loads[name], model) if ceiling else 0.0
+    # Another unit may be a little busier: the cause fades out.
+    sure = _above(NEAR_BUSIEST, loads[name], model) if ceiling else 0.0
     if ceiling is None or not sure:
         return
     reloads = name in ("L1", "LSU") and _reloads(view)

@@ -37,7 +37,6 @@ def double_precision(view: View, model: TimeModel) -> Iterator[Candidate]:
         yield from _double_work(view, model)
         return
     slipped = converted >= parameter("promoted") * doubles and not _asks_for_double(view)
-    removed = min(parameter("most_removed"), parameter("per_double") * (doubles + converted))
     shown = view.ledger.derived(
         "fp64_share",
         Quantity(100 * (doubles + converted), "%"),
@@ -46,23 +45,31 @@ def double_precision(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
     busy = view.ceilings.reached("FP64")
     pipe = f"; the FP64 pipe is busy for {busy:.0f} of the time" if busy is not None else ""
+    yield Candidate(
+        "fp64_promotion" if slipped else "low_precision_possible",
+        f"{shown:.0f} of the executed instructions compute in double precision or convert to and "
+        f"from it{pipe}.",
+        in_single_precision(view, model, slipped=slipped),
+        tuple(e for e in (shown, busy, executed) if e is not None),
+        view.sampled_places,
+        "assumed",
+    )
+
+
+def in_single_precision(view: View, model: TimeModel, *, slipped: bool) -> Effect:
+    """What is left where FP32 does the work of FP64. `slipped`: by accident, so that what goes with
+    the doubles (conversions, longer code) goes too."""
+    doubles, converted = part_of(view, *_DOUBLES), part_of(view, "F2F")
+    removed = min(parameter("most_removed"), parameter("per_double") * (doubles + converted))
     waits = removed if slipped else doubles * parameter("indirect")
     units = _without_doubles(view, removed)
     if not slipped:  # what is exchanged in shared memory is double, too
         units |= dict.fromkeys(("L1", "LSU"), 1 - min(parameter("indirect"), doubles))
     other = 1 - model.waiting_for(*MEMORY_WAITS)
-    yield Candidate(
-        "fp64_promotion" if slipped else "low_precision_possible",
-        f"{shown:.0f} of the executed instructions compute in double precision or convert to and "
-        f"from it{pipe}.",
-        Effect(
-            units,
-            every_wait=(1 - waits * other) * _faster(view, model),
-            moved=_to_single(view, model, removed),
-        ),
-        tuple(e for e in (shown, busy, executed) if e is not None),
-        view.sampled_places,
-        "assumed",
+    return Effect(
+        units,
+        every_wait=(1 - waits * other) * _faster(view, model),
+        moved=_to_single(view, model, removed),
     )
 
 

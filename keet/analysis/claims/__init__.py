@@ -1,0 +1,33 @@
+"""A model's structured claims on a launch, computed with keet's own time model.
+
+A model that reads the source knows what counters cannot say: how many bytes are needed, which work
+is redundant, which precision suffices. It states that as a `WorkClaim`; keet checks it against the
+account and computes floor, next limiter and forecast.
+"""
+
+from __future__ import annotations
+
+from keet.analysis.claims.claim import (
+    KINDS,
+    Contradiction,
+    Evaluated,
+    Kind,
+    RankedCause,
+    WorkClaim,
+)
+from keet.analysis.claims.directions import check_cause
+from keet.analysis.claims.evaluation import evaluate_claim, evaluate_claims
+from keet.analysis.claims.ranking import rank_with_claims
+
+__all__ = [
+    "KINDS",
+    "Contradiction",
+    "Evaluated",
+    "Kind",
+    "RankedCause",
+    "WorkClaim",
+    "check_cause",
+    "evaluate_claim",
+    "evaluate_claims",
+    "rank_with_claims",
+]

@@ -1,0 +1,264 @@
+"""What a claim would gain, by keet's time model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from keet.analysis.account import Account
+from keet.analysis.candidates import MAKERS, Candidate
+from keet.analysis.ceilings import spoken_unit
+from keet.analysis.claims.claim import KINDS, Evaluated, WorkClaim
+from keet.analysis.claims.directions import check_cause
+from keet.analysis.claims.draft import Draft, Refusal
+from keet.analysis.claims.fewer_instructions import instruction_claim
+from keet.analysis.claims.moved_bytes import byte_claim
+from keet.analysis.claims.spread import (
+    launch_claim,
+    parallelism_claim,
+    precision_claim,
+    redundant_claim,
+    waiting_claim,
+)
+from keet.analysis.diagnosis import FITTED_ON
+from keet.analysis.findings import REDUNDANT_WORK, Place
+from keet.analysis.forecast import certainty, chance, expected_gain, forecast, possible_gain
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import HOT_LINE, Effect, TimeModel, attainable
+from keet.analysis.view import View
+from keet.catalog import findings, stalls
+from keet.evidence import Evidence
+from keet.units import Quantity
+
+_BY_KIND: Mapping[str, Callable[[WorkClaim, View, TimeModel], Draft | Refusal]] = {
+    "bytes": byte_claim,
+    "instructions": instruction_claim,
+    "precision": precision_claim,
+    "waiting": waiting_claim,
+    "redundant": redundant_claim,
+    "parallelism": parallelism_claim,
+    "launches": launch_claim,
+}
+
+
+def evaluate_claim(claim: WorkClaim, view: View, model: TimeModel, account: Account) -> Evaluated:
+    """Floor, next limiter and forecast. A claim is supported if
+
+    - the report does not show that its finding is absent (`check_cause`),
+    - the work or waiting that it names was measured, and is more than what it says is needed,
+    - the needed amount is not surely too small (less than a byte per warp, or than what is stored),
+    - by the time model, the launch gains enough to matter if the claim is true.
+
+    What bounds a false claim: all other units keep their work and other waits stay, so that a gain
+    is never more than what the launch's next limiter allows; no share counts for more than keet
+    expects of any fix. A bare share counts half (in logarithms) as far as it goes beyond keet's own
+    candidate for the finding, and so does an amount of bytes below those that the kernel stores or
+    is shown to read once.
+    """
+    problem = _form_problem(claim)
+    if problem is not None:
+        return Evaluated(claim, supported=False, reason=problem)
+    contradiction = check_cause(claim.finding, view, model, account)
+    if contradiction is not None:
+        return Evaluated(
+            claim,
+            supported=False,
+            reason=contradiction.reason,
+            evidence=contradiction.evidence,
+        )
+    made = _leaning(claim, view, model) if _leans(claim) else _made(claim, view, model)
+    if isinstance(made, Refusal):
+        return Evaluated(claim, supported=False, reason=made.reason, evidence=made.evidence)
+    return _computed(claim, made, model, account)
+
+
+def evaluate_claims(
+    claims: Sequence[WorkClaim], view: View, model: TimeModel, account: Account
+) -> Evaluated:
+    """Several amounts of one cause: bytes that leave DRAM leave L2 as well, and a barrier that goes
+    takes its shared-memory accesses along. What is refused alone has no part in it."""
+    each = [evaluate_claim(claim, view, model, account) for claim in claims]
+    each.sort(key=lambda found: (found.supported, found.expected), reverse=True)
+    usable = [found for found in each if _effect(found) is not None]
+    if len(usable) < 2 or not each[0].supported:
+        return each[0]
+    first = usable[0]
+    candidates = [found.candidate for found in usable if found.candidate is not None]
+    together = candidates[0]._replace(
+        effect=_together([effect for found in usable if (effect := _effect(found)) is not None]),
+        text=" ".join(dict.fromkeys(each.text for each in candidates)),
+        evidence=tuple(dict.fromkeys(piece for each in candidates for piece in each.evidence)),
+        likelihood=min(each.likelihood for each in candidates),
+    )
+    made = _Made(together, all(found.is_backed for found in usable))
+    found = _computed(first.claim, made, model, account)
+    return found._replace(floor=first.floor) if found.expected >= first.expected else first
+
+
+def _effect(found: Evaluated) -> Effect | None:
+    effect = found.candidate.effect if found.candidate else None
+    return effect if isinstance(effect, Effect) else None
+
+
+def _together(effects: Sequence[Effect]) -> Effect:
+    """What is left of each when all are done; one effect is not counted twice."""
+    units = {name for effect in effects for name in effect.units}
+    waits = {name for effect in effects for name in effect.waits}
+    return Effect(
+        {name: min(effect.units.get(name, 1.0) for effect in effects) for name in units},
+        {name: min(effect.waits.get(name, 1.0) for effect in effects) for name in waits},
+        min(effect.every_wait for effect in effects),
+        min(effect.longest_sm for effect in effects),
+        min(effect.least for effect in effects),
+        {name: load for effect in effects for name, load in effect.moved.items()},
+    )
+
+
+def _form_problem(claim: WorkClaim) -> str | None:
+    """What makes a claim none at all."""
+    if claim.finding not in findings():
+        return f"{claim.finding!r} is not a finding of keet."
+    if claim.finding not in KINDS:
+        return "A roofline is no work that could be removed."
+    known = (*KINDS[claim.finding], "cause")
+    if claim.kind not in known:
+        return f"{claim.finding} is claimed as {', '.join(known)}; not as {claim.kind!r}."
+    if claim.needed is not None and claim.removed is not None:
+        return "A claim has a needed amount or a removed share, not both."
+    return None
+
+
+def _leans(claim: WorkClaim) -> bool:
+    """Without an amount of its own, a claim is what keet's own candidate says."""
+    without = claim.needed is None and claim.removed is None
+    return claim.kind == "cause" or (without and claim.kind != "precision")
+
+
+class _Made(NamedTuple):
+    """A claim as a candidate."""
+
+    candidate: Candidate
+    is_backed: bool
+    unit: str | None = None
+    kept: float = 1.0
+    """Of the unit's work."""
+
+
+def _leaning(claim: WorkClaim, view: View, model: TimeModel) -> _Made | Refusal:
+    own = own_candidate(claim.finding, view, model)
+    if own is None:
+        return Refusal("The claim has no amount, and the report shows nothing of this cause.")
+    return _Made(own._replace(places=lambda: _places(claim, own.places())), is_backed=True)
+
+
+def own_candidate(finding: str, view: View, model: TimeModel) -> Candidate | None:
+    """keet's own: that which gains most, also where it is not worth a finding."""
+    made = [each for maker in MAKERS for each in maker(view, model) if each.id == finding]
+    return max(made, key=lambda each: possible_gain(each, model), default=None)
+
+
+def _made(claim: WorkClaim, view: View, model: TimeModel) -> _Made | Refusal:
+    draft = _BY_KIND[claim.kind](claim, view, model)
+    if isinstance(draft, Refusal):
+        return draft
+    is_computed = claim.removed is None or claim.is_derived
+    is_backed = is_computed and not draft.is_doubted
+    candidate = Candidate(
+        claim.finding,
+        draft.text,
+        draft.effect,
+        draft.evidence,
+        lambda: _places(claim, ()),
+        "assumed",
+        variant=REDUNDANT_WORK if claim.kind == "redundant" else "",
+        likelihood=1.0 if is_backed else parameter("indirect"),
+    )
+    own = None if is_backed else own_candidate(claim.finding, view, model)
+    if own is not None:
+        candidate, is_backed = _beside_own(candidate, own, model)
+    return _Made(candidate, is_backed, draft.unit, draft.kept)
+
+
+def _beside_own(candidate: Candidate, own: Candidate, model: TimeModel) -> tuple[Candidate, bool]:
+    """Doubt only what goes beyond keet's own candidate, and whether nothing does."""
+    possible, known = possible_gain(candidate, model), possible_gain(own, model)
+    expected = math.log(expected_gain(own, min(known, possible)))
+    beyond = max(0.0, math.log(possible / known)) * parameter("indirect")
+    plain = math.log(possible) * chance(candidate._replace(likelihood=1.0), possible)
+    likelihood = min(1.0, (expected + beyond) / plain) if plain else candidate.likelihood
+    return candidate._replace(likelihood=likelihood), known >= possible
+
+
+def _places(claim: WorkClaim, own: tuple[Place, ...]) -> tuple[Place, ...]:
+    """The model's line, then keet's."""
+    if claim.place is None:
+        return own
+    rest = [each for each in own if (each.file, each.line) != claim.place[:2]]
+    return (claim.place, *rest)
+
+
+def _computed(claim: WorkClaim, made: _Made, model: TimeModel, account: Account) -> Evaluated:
+    candidate, view = made.candidate, model.view
+    possible = possible_gain(candidate, model)
+    after = limiter_after(model, candidate.effect)
+    is_worth = possible >= parameter("worth")
+    sure = certainty(
+        candidate.basis, account.unknown_while_active, is_familiar=view.capability == FITTED_ON
+    )
+    return Evaluated(
+        claim,
+        supported=is_worth,
+        reason=candidate.text if is_worth else _too_little(made, view, after),
+        candidate=candidate,
+        possible=possible,
+        expected=expected_gain(candidate, possible) if is_worth else 1.0,
+        forecast=forecast(candidate, model, possible, sure) if is_worth else None,
+        evidence=candidate.evidence,
+        floor=_floor(made, model),
+        next_limiter=after,
+        is_backed=made.is_backed,
+    )
+
+
+def _too_little(made: _Made, view: View, after: str | None) -> str:
+    reached = view.ceilings.reached(made.unit) if made.unit else None
+    busy = f" {reached.label}: {reached:.0f}." if reached is not None else ""
+    pace = f": the pace is then set by {after}" if after else ""
+    return f"It would save too little time to matter{pace}.{busy}"
+
+
+def _floor(made: _Made, model: TimeModel) -> Evidence | None:
+    """Over all SMs, at the rate that good kernels reach."""
+    duration = model.view.get("duration")
+    if made.unit is None or duration is None or made.unit not in model.loads:
+        return None
+    share = model.view.ceilings.share(made.unit)
+    of_time = model.loads[made.unit] if share is None else share / attainable(made.unit)
+    amount = Quantity(float(duration.value) * of_time * made.kept, duration.unit)
+    name = f"claimed.floor.{made.unit}.{made.kept:.4g}"
+    label = f"time that {spoken_unit(made.unit)} needs for the rest of its work"
+    return model.view.ledger.derived(name, amount, label, duration)
+
+
+# --- what sets the pace afterwards
+
+
+def limiter_after(model: TimeModel, effect: Effect | float) -> str | None:
+    """As in a sentence; None where the gain is no matter of units and waiting."""
+    if not isinstance(effect, Effect):
+        return None
+    loads, exposed = model.loads_after(effect), model.exposed_after(effect)
+    unit = max(loads, key=lambda name: loads[name], default=None)
+    load = loads[unit] if unit else 0.0
+    if model.fixed > (1 - model.fixed) * max(load, exposed):
+        return "starting and draining the grid"
+    if unit is not None and load >= exposed:
+        return "one slice of L2" if unit == HOT_LINE else spoken_unit(unit)
+    return _longest_wait(model, effect)
+
+
+def _longest_wait(model: TimeModel, effect: Effect) -> str:
+    left = {s: share * effect.waits.get(s, 1.0) for s, share in model.waiting.items()}
+    state = max(left, key=lambda name: left[name], default="")
+    return f"waiting for {stalls()[state].waits_for}" if state in stalls() else "waiting"
