@@ -1,0 +1,234 @@
+"""Run nvcc on sources in a temporary folder, within limits."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from keet.agent.edits.code_text import is_cuda
+from keet.agent.edits.compiler_output import flags_asked_for, needs_own_arch
+from keet.agent.edits.patches import encoded
+from keet.agent.edits.unified_diff import diff_names, plain_path
+
+_MOST_OUTPUT = 4_000_000
+_MOST_MEMORY = 16 << 30
+_LARGEST_FILE = 256 << 20
+_MOST_FOLDERS = 40
+_MOST_RETRIES = 4
+_NEWER = "-std=c++20"
+_TOOLKIT = re.compile(r"^/usr/(?:include|lib)|/cuda(?:-[\d.]+)?/|/include/(?:c\+\+|crt)/|/nvidia/")
+"""Headers of compilers and libraries: those of this machine are used."""
+
+
+def find_nvcc() -> str | None:
+    """Path of nvcc: on PATH, in $CUDA_HOME or $CUDA_PATH, or in /usr/local/cuda."""
+    if found := shutil.which("nvcc"):
+        return found
+    homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    places = [Path(home) / "bin" / "nvcc" for home in homes if home]
+    return next((str(place) for place in places if os.access(place, os.X_OK)), None)
+
+
+class CompilerJob(NamedTuple):
+    nvcc: str
+    files: Mapping[str, str]
+    main: str
+    flags: tuple[str, ...]
+    arch: str
+    include: tuple[str, ...]
+    timeout: float
+
+
+class CompilerOutput(NamedTuple):
+    code: int | None
+    """None: it ran out of time."""
+    text: str
+    folder: str
+
+
+def own_files(files: Mapping[str, str]) -> dict[str, str]:
+    return {path: text for path, text in files.items() if not _TOOLKIT.search(plain_path(path))}
+
+
+def folders_on_disk(files: Mapping[str, str]) -> list[str]:
+    """Folders of the sources, where the file is there with the same text: a report can name any
+    folder, and headers of a folder can show up in messages."""
+    found = (str(Path(path).parent) for path, text in files.items() if _is_on_disk(path, text))
+    return list(dict.fromkeys(found))[:_MOST_FOLDERS]
+
+
+def _is_on_disk(path: str, text: str) -> bool:
+    if not is_cuda(path) or not text.strip() or not Path(path).is_absolute():
+        return False
+    with suppress(OSError, ValueError):
+        file = Path(path)
+        if file.is_file() and file.stat().st_size <= 4 * len(text) + 16:
+            return file.read_bytes().replace(b"\r\n", b"\n") == encoded(text).replace(
+                b"\r\n", b"\n"
+            )
+    return False
+
+
+def architecture(nvcc: str, compute_capability: str | None) -> tuple[str | None, str]:
+    """`sm_90` of "9.0", or the nearest that this nvcc has and why; None and why not."""
+    known = _architectures(nvcc)
+    if not known:
+        return None, "nvcc does not run on this machine"
+    digits = re.fullmatch(r"(\d{1,3})\.(\d)", compute_capability or "")
+    if digits is None:
+        return f"sm_{max(known)}", "compiled for the newest architecture: the report names none"
+    wanted = int(digits[1] + digits[2])
+    if wanted in known:
+        return f"sm_{wanted}", ""
+    same = [arch for arch in known if arch // 10 == wanted // 10 and arch < wanted]
+    newer = [arch for arch in known if arch > wanted]
+    nearest = max(same) if same else min(newer) if newer else max(known)
+    return f"sm_{nearest}", f"compiled for sm_{nearest}: this nvcc does not have sm_{wanted}"
+
+
+@functools.cache
+def _architectures(nvcc: str) -> tuple[int, ...]:
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(
+            [nvcc, "--list-gpu-code"], capture_output=True, text=True, timeout=30, check=False
+        )
+        return tuple(sorted({int(arch) for arch in re.findall(r"\bsm_(\d+)\b", done.stdout)}))
+    return ()
+
+
+def run_once(job: CompilerJob) -> tuple[CompilerJob, CompilerOutput]:
+    return job, _run(job)
+
+
+def run_with_missing_flags(job: CompilerJob) -> tuple[CompilerJob, CompilerOutput]:
+    """Again with what nvcc asks for, and with a newer C++: the build's flags are often unknown."""
+    output = _run(job)
+    told = job, output
+    for _ in range(_MOST_RETRIES):
+        better = _improved(job, output.text) if output.code else job
+        if better == job:
+            break
+        job, output = better, _run(better)
+        if output.code == 0 or _NEWER not in job.flags:  # else the errors of the usual C++ say more
+            told = job, output
+    return told
+
+
+def _improved(job: CompilerJob, output: str) -> CompilerJob:
+    """The same job where there is nothing more to try."""
+    if asked := [flag for flag in flags_asked_for(output) if flag not in job.flags]:
+        return job._replace(flags=(*job.flags, *asked))
+    if needs_own_arch(output) and job.arch in ("sm_90", "sm_100", "sm_120"):
+        return job._replace(arch=job.arch + "a")
+    if not any("std=" in flag for flag in job.flags) and _maybe_newer(output):
+        return job._replace(flags=(*job.flags, _NEWER))
+    return job
+
+
+def _maybe_newer(output: str) -> bool:
+    """A header that is not there is not there in any C++."""
+    return "No such file or directory" not in output and "cannot open source file" not in output
+
+
+def _run(job: CompilerJob) -> CompilerOutput:
+    with tempfile.TemporaryDirectory(prefix="keet-compile-") as name:
+        folder = Path(name).resolve()
+        tree = folder / "tree"
+        try:
+            main = _write(job, tree)
+            code = _limited(_command(job, tree, main, folder / "out.o"), tree, folder, job.timeout)
+        except (OSError, ValueError) as problem:
+            return CompilerOutput(1, f"nvcc error   : {problem}", str(tree))
+        return CompilerOutput(code, _text(folder / "messages"), str(tree))
+
+
+def _write(job: CompilerJob, tree: Path) -> Path:
+    """The sources, as they lie to each other; the path of the main one."""
+    own = own_files(job.files) | {job.main: job.files[job.main]}
+    _, names = diff_names(list(own))
+    for path, text in own.items():
+        place = tree / names[path]
+        if ".." in place.parts or not place.is_relative_to(tree):
+            raise ValueError("a path leaves the folder")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(encoded(text))
+    return tree / names[job.main]
+
+
+def _command(job: CompilerJob, tree: Path, main: Path, out: Path) -> list[str]:
+    inside = sorted({parent for file in tree.rglob("*") for parent in _up_to(file, tree)})
+    folders = [*map(str, inside[:_MOST_FOLDERS]), *job.include]
+    return [
+        *(job.nvcc, "-c", "-x", "cu", "-Xptxas", "-v", "-w"),
+        *("-gencode", f"arch={job.arch.replace('sm_', 'compute_')},code={job.arch}"),
+        *job.flags,
+        *(option for folder in folders for option in ("-I", folder)),
+        *("-o", str(out), str(main)),
+    ]
+
+
+def _up_to(file: Path, tree: Path) -> list[Path]:
+    return [parent for parent in file.parents if parent.is_relative_to(tree)]
+
+
+def _limited(command: Sequence[str], tree: Path, folder: Path, timeout: float) -> int | None:
+    """The exit code; None when the time is over. nvcc starts other programs: all of them end."""
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "LC_ALL": "C",
+    }
+    with (folder / "messages").open("wb") as messages:
+        process = subprocess.Popen(
+            command,
+            cwd=tree,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=messages,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        _limit(process.pid)
+        try:
+            return process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            return None
+        except BaseException:
+            _end(process)
+            raise
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError, AttributeError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+
+
+def _limit(pid: int) -> None:
+    """Of memory and file sizes, for it and what it starts. Only Linux can do that from outside."""
+    with suppress(ImportError, AttributeError, OSError, ValueError):
+        import resource
+
+        for kind, most in (
+            (resource.RLIMIT_AS, _MOST_MEMORY),
+            (resource.RLIMIT_FSIZE, _LARGEST_FILE),
+            (resource.RLIMIT_CORE, 0),
+        ):
+            resource.prlimit(pid, kind, (most, most))
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(_MOST_OUTPUT).decode("utf-8", "replace")

@@ -1,0 +1,119 @@
+"""A model's edits made into diffs that apply, and compiled where that is possible."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from keet.agent.answers import SaidChange, SaidEdit
+from keet.agent.edits.comments import without_figures
+from keet.agent.edits.compiling import BuildOptions, Builds, Comparison, compile_edit, find_nvcc
+from keet.agent.edits.patches import (
+    Change,
+    Misfit,
+    Patch,
+    git_apply_check,
+    parse_diff,
+    place_changes,
+)
+from keet.agent.source.build_facts import build_facts
+from keet.agent.source.listing import own_files
+from keet.profile import Launch
+
+_PROVED_FLAG = re.compile(r"\((-[\w=-]+), part of")
+"""`-ftz=true` in a fact about the build."""
+_NOT_COMPILED = Comparison("not checked", "not compiled: --no-compile was given")
+
+
+class PlacedEdit(NamedTuple):
+    """One edit, as far as it could be placed and compiled."""
+
+    patch: Patch | None
+    problem: str | None
+    """Why there is no patch: told to the model, and to the reader if it stays so."""
+    build: Comparison
+
+    @property
+    def fault(self) -> str | None:
+        """What the model should correct."""
+        if self.problem:
+            return self.problem
+        if self.build.outcome == "fails":
+            return "it does not compile: " + "; ".join(map(str, self.build.errors))
+        return None
+
+
+class EditPlacer:
+    """Places and compiles the edits of one launch. The original is compiled once."""
+
+    def __init__(self, launch: Launch, *, compiles: bool, include: Sequence[str] = ()) -> None:
+        """`include`: folders for headers that the report does not hold."""
+        self._launch = launch
+        self._files: Mapping[str, str] = {
+            path: launch.source_files[path] or "" for path in own_files(launch)
+        }
+        self._compiles = compiles
+        self._builds: Builds = {}
+        self._include = tuple(include)
+
+    @property
+    def can_compile(self) -> bool:
+        is_cuda = any(path.endswith((".cu", ".cuh", ".cpp", ".h")) for path in self._files)
+        return self._compiles and is_cuda and find_nvcc() is not None
+
+    def place(self, changes: Sequence[SaidChange]) -> PlacedEdit:
+        unchecked = Comparison("not checked", "")
+        if not self._files:
+            return PlacedEdit(None, "the report has no source to change", unchecked)
+        wanted = [self._cleaned(change) for said in changes for change in _changes(said)]
+        if not wanted:
+            return PlacedEdit(None, "it has no changes with old and new lines", unchecked)
+        patch = place_changes(self._files, wanted)
+        if isinstance(patch, Misfit):
+            return PlacedEdit(None, patch.message, unchecked)
+        problem = git_apply_check(patch, self._files)
+        if problem:
+            return PlacedEdit(None, f"it does not apply: {problem}", unchecked)
+        return PlacedEdit(patch, None, self._compiled(patch))
+
+    def _cleaned(self, change: Change) -> Change:
+        return change._replace(new=without_figures(change.new, "\n".join(self._files.values())))
+
+    def _compiled(self, patch: Patch) -> Comparison:
+        if not self._compiles:
+            return _NOT_COMPILED
+        launch = self._launch
+        options = BuildOptions(
+            flags=compile_flags(launch),
+            include=self._include,
+            compute_capability=launch.device.compute_capability,
+        )
+        name = launch.name.mangled or launch.name.function
+        return compile_edit(self._files, patch, name, options, self._builds)
+
+
+def compile_flags(launch: Launch) -> tuple[str, ...]:
+    """Options that the report proves, as far as they change the code."""
+    return tuple(flag for fact in build_facts(launch) for flag in _PROVED_FLAG.findall(fact))
+
+
+def _changes(said: SaidChange) -> list[Change]:
+    if said.diff.strip():
+        return parse_diff(said.diff, said.file, said.line)
+    if not said.old.strip() and not said.new.strip():
+        return []
+    return [Change(said.file, said.old, said.new, said.line)]
+
+
+def sketch_of(said: SaidEdit) -> str:
+    """What the model wrote, for a reader who wants to place it by hand."""
+    sketch = "\n".join(_sketched(change) for change in said.changes).strip("\n")
+    return without_figures(sketch, "")
+
+
+def _sketched(change: SaidChange) -> str:
+    if change.diff:
+        return change.diff
+    old = [f"-{line}" for line in change.old.splitlines()]
+    return "\n".join([*old, *(f"+{line}" for line in change.new.splitlines())])

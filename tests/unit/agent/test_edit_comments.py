@@ -1,0 +1,39 @@
+"""Comments of suggested code explain it; figures in them are nobody's."""
+
+from __future__ import annotations
+
+import pytest
+
+from keet.agent.edits.comments import without_figures
+from tests.unit.agent.conversations import READING, change, conclusion, edit, talk
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["// 2x faster", "/* twice\n as fast */", "// DRAM at 99 %", "# halves the run time",
+     "// saves 3 ms", "// three times the throughput", "// ５０ percent less"],
+)  # fmt: skip
+def test_figures_go(comment: str) -> None:
+    assert without_figures(f"x = y;  {comment}\nz;", "") == "x = y;\nz;"
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["z = 1;  // 4 banks", "#pragma unroll 4", "#define A 2", "// the stores have to follow",
+     "a = b / c;  // of row 17", "x = y;", "# one tile of 128 by 128"],
+)  # fmt: skip
+def test_words_and_sizes_stay(code: str) -> None:
+    assert without_figures(code, "") == code
+
+
+def test_comments_of_the_source_are_not_taken_away() -> None:
+    assert without_figures("x;  // 2x faster", "y;  // 2x faster\n") == "x;  // 2x faster"
+
+
+@pytest.mark.parametrize("old", [change()["old"], "no such line;"])
+def test_neither_diff_nor_sketch_has_figures(old: str) -> None:
+    boasting = change(old=old, new="from_item[0] = 1;  // 3x faster")
+    said = conclusion(edits=[edit(boasting)])
+    (found,) = talk(READING, said, {"corrections": []}).statement.edits
+    assert "from_item[0] = 1;" in found.diff + found.sketch
+    assert "faster" not in found.diff + found.sketch

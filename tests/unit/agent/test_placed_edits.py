@@ -1,0 +1,141 @@
+"""Edits of a model: placed in the source, compiled, sent back once, replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keet.agent.edits import placed
+from keet.agent.edits.compiling import Comparison, CompileError
+from tests.unit.agent.conversations import (
+    LINE,
+    OTHER,
+    READING,
+    Talk,
+    change,
+    conclusion,
+    corrections,
+    edit,
+    talk,
+)
+
+MISFIT = change(old="from_item[j] = item_tile[j][item][k];", new="x = y;")
+NOT_COMPILED = "not compiled: --no-compile was given"
+
+
+def edited(*replies: Any, edits: Any, compiles: bool = False) -> Talk:
+    return talk(READING, conclusion(edits=edits), *replies, compiles=compiles)
+
+
+def test_an_edit_becomes_a_diff_that_applies() -> None:
+    (found,) = edited(edits=[edit(change())]).statement.edits
+    assert found.problem is None
+    assert found.places == ("slow.cu:43",)
+    assert f"-            {LINE}\n+            {OTHER}\n" in found.diff
+    assert found.diff.startswith("--- a/slow.cu\n+++ b/slow.cu\n@@ ")
+    assert (found.build, found.build_text) == ("not checked", NOT_COMPILED)
+    assert found.sketch == ""
+
+
+def test_a_misfit_goes_back_once_and_is_replaced() -> None:
+    done = edited(corrections([change()]), edits=[edit(MISFIT)])
+    prompt = done.chat.requests[2].messages[-1].text
+    assert "1. edit 1: Spread the columns over the banks." in prompt
+    (found,) = done.statement.edits
+    assert found.problem is None
+    assert OTHER in found.diff
+    assert done.statement.sent_back == 1
+
+
+def test_an_edit_that_fits_nowhere_is_a_sketch() -> None:
+    done = edited(corrections([MISFIT]), edits=[edit(MISFIT)])
+    assert len(done.chat.requests) == 3
+    (found,) = done.statement.edits
+    assert found.diff == ""
+    assert found.problem
+    assert found.sketch == "-from_item[j] = item_tile[j][item][k];\n+x = y;"
+
+
+def test_advice_without_changes_is_not_sent_back() -> None:
+    done = edited(edits=[edit()])
+    assert len(done.chat.requests) == 2
+    (found,) = done.statement.edits
+    assert str(found.what) == "Spread the columns over the banks."
+    assert (found.diff, found.sketch) == ("", "")
+
+
+def test_only_the_faulty_edit_is_replaced() -> None:
+    done = edited(corrections([change(line=43)]), edits=[edit(change()), edit(MISFIT)])
+    first, second = done.statement.edits
+    assert first.diff
+    assert second.diff == first.diff
+    assert "edit 2:" in done.chat.requests[2].messages[-1].text
+
+
+# --- compiled
+
+
+class Compiler:
+    """Fails for code that has `bad` in it."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def __call__(self, files: Any, patch: Any, *_: Any, **__: Any) -> Comparison:
+        self.seen.append(patch.diff)
+        if "bad" in patch.diff:
+            error = CompileError("slow.cu", 43, 'identifier "bad" is undefined')
+            return Comparison("fails", str(error), errors=(error,))
+        return Comparison("compiles", "registers 128 → 96")
+
+
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    found = Compiler()
+    monkeypatch.setattr(placed, "find_nvcc", lambda: "/bin/true")
+    monkeypatch.setattr(placed, "compile_edit", found)
+    return found
+
+
+BAD = change(new="from_item[0] = bad;")
+
+
+def test_a_compile_error_goes_back_and_the_edit_is_replaced(compiler: Compiler) -> None:
+    done = edited(corrections([change()]), edits=[edit(BAD)], compiles=True)
+    prompt = done.chat.requests[2].messages[-1].text
+    assert "it does not compile: " in prompt
+    assert 'identifier "bad" is undefined' in prompt
+    (found,) = done.statement.edits
+    assert (found.build, found.build_text) == ("compiles", "registers 128 → 96")
+    assert "bad" not in found.diff
+
+
+def test_an_edit_that_still_fails_is_told_so(compiler: Compiler) -> None:
+    done = edited(corrections([BAD]), edits=[edit(BAD)], compiles=True)
+    assert len(compiler.seen) == 2  # once each: no third try
+    (found,) = done.statement.edits
+    assert found.build == "fails"
+    assert "bad" in found.build_text
+
+
+def test_a_correction_that_fits_nowhere_does_not_replace_a_diff(compiler: Compiler) -> None:
+    (found,) = edited(corrections([MISFIT]), edits=[edit(BAD)], compiles=True).statement.edits
+    assert "bad" in found.diff
+    assert found.build == "fails"
+
+
+def test_nothing_is_compiled_where_that_is_turned_off(compiler: Compiler) -> None:
+    (found,) = edited(edits=[edit(BAD)]).statement.edits
+    assert not compiler.seen
+    assert found.build == "not checked"
+
+
+def test_without_source_there_is_nothing_to_change() -> None:
+    report = "tests/data/reports/tour_nolines.ncu-rep"
+    done = talk(
+        conclusion(summary="It waits.", edits=[edit(change())]), {"corrections": []}, sample=report
+    )
+    (found,) = done.statement.edits
+    assert found.problem == "the report has no source to change"
+    assert found.sketch
