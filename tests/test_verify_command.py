@@ -134,3 +134,19 @@ def test_a_text_too_long_is_refused(keet: Keet, tmp_path: Path) -> None:
     result = keet("verify", text, "--report", REPORT)
     assert result.code == 2
     assert "split it" in result.err
+
+
+def test_a_comparison_is_checked_by_itself(keet: Keet, tmp_path: Path) -> None:
+    """Both numbers are right, and what the sentence says of them is not."""
+    text = tmp_path / "review.txt"
+    text.write_text("In launch 0, DRAM (5.9 %) is busier than L2 (76.6 %).\n")
+    result = keet("verify", text, "--report", REPORT, "--format", "json")
+    document = json.loads(result.out)
+    DOCUMENTS["verify"].model_validate(document)
+    assert result.code == 1
+    assert [check["verdict"] for check in document["checks"]] == ["confirmed", "confirmed"]
+    (relation,) = document["relations"]
+    assert (relation["text"], relation["verdict"]) == ("busier than", "contradicted")
+    assert document["summary"]["relations"] == {"confirmed": 0, "contradicted": 1, "not_found": 0}
+    shown = keet("verify", text, "--report", REPORT).out
+    assert "1 comparison: 0 confirmed, 1 contradicted, 0 not checked" in shown

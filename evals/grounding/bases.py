@@ -18,18 +18,6 @@ _EACH = 2
 _NUMERAL = re.compile(r"(?P<numeral>\d[\d,]*(?:\.\d+)?)(?P<unit>.*)")
 
 
-class Said(NamedTuple):
-    """A sentence to check."""
-
-    text: str
-    cited: tuple[str, ...] = ()
-    """Evidence that is cited for it as a whole."""
-    both: bool = False
-    """It is about `slow` and `fast`, as reports 0 and 1."""
-    about_id: bool = False
-    """Only its id is wrong."""
-
-
 class Base(NamedTuple):
     """A true sentence: what stands before its number, the number, and what stands behind it."""
 
@@ -40,9 +28,6 @@ class Base(NamedTuple):
     unit: str
     """With the blank before it."""
     after: str
-    """`{id}` stands for what is cited."""
-    cited: tuple[str, ...] = ()
-    """Evidence for other numbers of the sentence."""
     metric: str | None = None
     """Id of the catalog."""
 
@@ -50,18 +35,13 @@ class Base(NamedTuple):
     def text(self) -> str:
         return self.saying(self.numeral + self.unit)
 
-    @property
-    def said(self) -> Said:
-        return Said(self.text, self.cited)
-
-    def saying(self, said: str, *, cited: str | None = None, before: str | None = None) -> str:
-        start = self.before if before is None else before
-        return start + said + self.after.replace("{id}", cited or self.piece.id)
+    def saying(self, said: str, *, before: str | None = None) -> str:
+        return (self.before if before is None else before) + said + self.after
 
 
 def bases_of(material: Material, turn: int) -> list[Base]:
     """`turn`: the number of the sample, by which metrics take turns."""
-    return [*_labelled(material, turn), *_own(material), *_placed(material, turn)]
+    return [*_labelled(material, turn), *_own(material), *_placed(material)]
 
 
 def _labelled(material: Material, turn: int) -> Iterator[Base]:
@@ -69,7 +49,7 @@ def _labelled(material: Material, turn: int) -> Iterator[Base]:
     telling = [name for name in order if _tells(material.asked.get(name))]
     for name in telling[:_EACH]:
         piece = material.asked[name]
-        base = _base(material.name, piece, f"{piece.label} is ", " [{id}].")
+        base = _base(material.name, piece, f"{piece.label} is ", ".")
         yield from [base._replace(metric=name)] if base else []
 
 
@@ -78,12 +58,10 @@ def _tells(piece: Evidence | None) -> bool:
     return piece is not None and 0 < piece.value != 100
 
 
-def _placed(material: Material, turn: int) -> Iterator[Base]:
-    """Where the id stands matters to a check: right behind the number, or at the end."""
+def _placed(material: Material) -> Iterator[Base]:
     shares = [piece for piece in material.places if 1 < piece.value < 99]
-    after = (" of the samples [{id}].", " [{id}] of the samples.")[turn % 2]
     for piece in shares[:1]:
-        base = _base(material.name, piece, f"{piece.line} has ", after)
+        base = _base(material.name, piece, f"{piece.line} has ", " of the samples.")
         yield from [base] if base else []
 
 
@@ -92,13 +70,12 @@ def _own(material: Material) -> Iterator[Base]:
     for finding in material.told.findings[:1]:
         text = finding.text
         checked = check_grounding(text, material.pieces.values(), launch=material.told.launch)
-        ids = tuple(found for entry in checked.verified for found in entry.evidence[:1])
         for number, found in checked.verified[:1]:
             parts = _parts(text[number.start : number.end])
             if parts and found:
                 piece = material.pieces[found[0]]
-                ends = text[: number.start], *parts, " [{id}]" + text[number.end :]
-                yield Base(material.name, piece, *ends, cited=ids)
+                ends = text[: number.start], *parts, text[number.end :]
+                yield Base(material.name, piece, *ends)
 
 
 def _base(sample: str, piece: Evidence, before: str, after: str) -> Base | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import count
 
 from keet.comparison.difference import Difference, compare_explanations
 from keet.comparison.known import knowledge_of
@@ -40,15 +39,11 @@ class Material:
 
     def __init__(self, sample: Sample) -> None:
         self.sample = sample
-        numbers = count(1)
-        self.slow, self.fast = (
-            _explained(sample, variant, numbers) for variant in ("slow", "fast")
-        )
+        self.slow, self.fast = (_explained(sample, variant) for variant in ("slow", "fast"))
         self.told, self.told_after = self._of_kernel(self.slow), self._of_kernel(self.fast)
         self.asked = _looked_up(self.told)
         self.asked_after = _looked_up(self.told_after)
         self.places = _places(self.told)
-        self._numbers = numbers
 
     @property
     def name(self) -> str:
@@ -61,17 +56,12 @@ class Material:
 
     @cached_property
     def difference(self) -> Difference:
-        return compare_explanations(self.slow, self.fast, self._numbers)
+        return compare_explanations(self.slow, self.fast)
 
     @cached_property
     def pieces(self) -> dict[str, Evidence]:
         """All that may be cited of `slow`."""
         return {piece.id: piece for piece in self.told.evidence}
-
-    @property
-    def both(self) -> tuple[Evidence, ...]:
-        """All that may be cited of `slow` and `fast`."""
-        return self.told.evidence + self.told_after.evidence
 
     def _of_kernel(self, explanation: Explanation) -> LaunchExplanation:
         for each in explanation.launches:
@@ -80,9 +70,9 @@ class Material:
         raise NotAvailable(f"{self.name} has no launch of {self.sample.kernel}; make samples")
 
 
-def _explained(sample: Sample, variant: str, numbers: count[int]) -> Explanation:
+def _explained(sample: Sample, variant: str) -> Explanation:
     profile = read_profile(sample.report(variant))
-    return explain(profile, profile.launches, _TOP, numbers)
+    return explain(profile, profile.launches, _TOP, report_scope=variant)
 
 
 def _looked_up(told: LaunchExplanation) -> dict[str, Evidence]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from evals.grounding.bases import Base, Said, bases_of
+from evals.grounding.bases import Base, bases_of
 from evals.grounding.material import Material
 from keet.evidence import Evidence
 from keet.verification.matching import same_kind
@@ -23,8 +23,8 @@ class Mutant(NamedTuple):
     """A false sentence, and the true one that it was."""
 
     kind: str
-    true: Said
-    false: Said
+    true: str
+    false: str
 
 
 def mutants_of(material: Material, turn: int) -> Iterator[Mutant]:
@@ -32,9 +32,7 @@ def mutants_of(material: Material, turn: int) -> Iterator[Mutant]:
         for kind, mutate in MUTATIONS.items():
             text = mutate(base, material, random.Random(f"{kind} {base.text}"))
             if text is not None:
-                false = base.said._replace(text=text, about_id=mutate is _another_id)
-                yield Mutant(kind, base.said, false)
-    yield from _two_sided(material, turn)
+                yield Mutant(kind, base.text, text)
 
 
 # --- digits
@@ -181,18 +179,11 @@ def _of_another_metric(base: Base, material: Material, draw: random.Random) -> s
 
 
 def _another_name(base: Base, material: Material, draw: random.Random) -> str | None:
-    """The number and its id are right; what they are said to be is not."""
+    """The number is right; what it is said to be is not."""
     others = _others(base, material)
     if base.metric is None or not others:
         return None
     return base.saying(base.numeral + base.unit, before=f"{draw.choice(others).label} is ")
-
-
-def _another_id(base: Base, material: Material, draw: random.Random) -> str | None:
-    others = _others(base, material)
-    if base.metric is None or not others:
-        return None
-    return base.saying(base.numeral + base.unit, cited=draw.choice(others).id)
 
 
 def _of_the_other_variant(base: Base, material: Material, *_: object) -> str | None:
@@ -210,40 +201,13 @@ def _another_line(base: Base, material: Material, draw: random.Random) -> str | 
     return base.saying(base.numeral + base.unit, before=f"{draw.choice(others).line} has ")
 
 
-# --- two reports
-
-
-def _two_sided(material: Material, turn: int) -> Iterator[Mutant]:
-    both = [(material.asked[name], material.asked_after.get(name)) for name in material.asked]
-    sides = [(one, other) for one, other in both if other and _differs(one.value, other.value)]
-    for before, after in sides[turn % len(sides) :][:1] if sides else []:
-        first, second = f"{before} [{before.id}]", f"{after} [{after.id}]"
-        went, report = f"{before.label} went from", f"In report 0, {before.label} is"
-        yield Mutant(
-            "before and after swapped",
-            Said(f"{went} {first} to {second}.", both=True),
-            Said(f"{went} {second} to {first}.", both=True),
-        )
-        yield Mutant(
-            "value of the other report",
-            Said(f"{report} {first}.", both=True),
-            Said(f"{report} {second}.", both=True),
-        )
-
-
 # --- what nobody measured
 
 _INVENTED = ("Tail latency overhead", "Cache pollution", "Scheduler contention", "Warp idle ratio")
 
 
 def _invented(base: Base, _: Material, draw: random.Random) -> str | None:
-    """A name and a number from nowhere, with an id that there is."""
-    if base.metric is None:
-        return None
-    return f"{draw.choice(_INVENTED)} is {draw.uniform(20, 90):.2f} % [{base.piece.id}]."
-
-
-def _invented_uncited(base: Base, _: Material, draw: random.Random) -> str | None:
+    """A name and a number from nowhere."""
     if base.metric is None:
         return None
     return f"{draw.choice(_INVENTED)} is {draw.uniform(20, 90):.2f} %."
@@ -255,14 +219,14 @@ def _promise(base: Base, material: Material, draw: random.Random) -> str | None:
     if base.metric is None or not findings:
         return None
     beyond = findings[0].forecast.high * draw.uniform(1.5, 3)
-    return f"With that mended the kernel runs {beyond:.1f}x faster [{base.piece.id}]."
+    return f"With that mended the kernel runs {beyond:.1f}x faster."
 
 
 def _promise_in_words(base: Base, material: Material, draw: random.Random) -> str | None:
     if base.metric is None or not material.told.findings:
         return None
     much = draw.choice(("ten times faster", "at twice the speed", "in half the time"))
-    return f"With that mended the kernel runs {much} [{base.piece.id}]."
+    return f"With that mended the kernel runs {much}."
 
 
 MUTATIONS: Mapping[str, Mutation] = {
@@ -281,11 +245,9 @@ MUTATIONS: Mapping[str, Mutation] = {
     "false bound (more than, less than)": _false_bound,
     "value of another metric": _of_another_metric,
     "name of another metric": _another_name,
-    "id of other evidence": _another_id,
     "value of another variant": _of_the_other_variant,
     "another source line": _another_line,
-    "invented, with an id": _invented,
-    "invented, without": _invented_uncited,
+    "invented": _invented,
     "promise beyond the forecast": _promise,
     "promise in words": _promise_in_words,
 }

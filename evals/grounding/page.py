@@ -23,7 +23,8 @@ True sentences with numbers, each made false in as many ways as it can be. Caugh
 confirmed (`keet verify`). Only mutants count whose true sentence the check lets pass: to refuse
 everything is no catch. Intervals draw whole samples; where all are caught, the open end is what so
 many samples leave possible. `own` asks whether a number is evidence at all, not of what: keet's own
-sentences are built from the evidence that they name, a model's are not."""
+sentences are built from the evidence that they name. A model's numbers are printed by keet, from
+the names that the model writes: see evals/false_sentences.py."""
 
 
 def parts_of(
@@ -59,9 +60,8 @@ def _answer(checked: Sequence[Checked], caught: Sequence[Caught]) -> str:
     own = [each for each in checked if each.checker == "own"]
     return (
         f"{sum(c.verified for c in own):,} of {sum(c.numbers for c in own):,} numbers in keet's "
-        f"own sentences are measured. False sentences that slip through: "
-        f"{_slipped(caught, 'held')} where a model's words are held, "
-        f"{_slipped(caught, 'verify')} in `keet verify`."
+        f"own sentences are measured. False sentences that slip through `keet verify`: "
+        f"{_slipped(caught, 'verify')}."
     )
 
 

@@ -27,12 +27,7 @@ class Trial(NamedTuple):
 
     @property
     def scored(self) -> bool:
-        asked = self.on_false.outcome is not Outcome.NOT_ASKED
-        return asked and self.let_pass
-
-    @property
-    def let_pass(self) -> bool:
-        """The true sentence; one without a number that was seen says nothing."""
+        """The true sentence was let pass; one without a number that was seen says nothing."""
         return self.on_true.outcome is Outcome.PASSED and not self.on_true.why
 
     @property
@@ -41,8 +36,6 @@ class Trial(NamedTuple):
 
     @property
     def why(self) -> str:
-        if self.on_false.outcome is Outcome.NOT_ASKED:
-            return f"unscored: {self.on_false.why}"
         if not self.scored:
             return f"unscored: the true sentence was {self.on_true.outcome}: {self.on_true.why}"
         return f"{self.on_false.outcome}: {self.on_false.why or 'every number was taken for true'}"
@@ -85,7 +78,7 @@ def _trials(material: Material, checker: str, mutants: Sequence[Mutant]) -> list
     judged = judge(material, [*truths, *(mutant.false for mutant in mutants)])
     on_true, on_false = dict(zip(truths, judged)), judged[len(truths) :]
     return [
-        Trial(material.name, m.kind, checker, m.true.text, m.false.text, on_true[m.true], found)
+        Trial(material.name, m.kind, checker, m.true, m.false, on_true[m.true], found)
         for m, found in zip(mutants, on_false)
     ]
 
@@ -120,19 +113,15 @@ def accepted(trials: Sequence[Trial]) -> list[Accepted]:
 
 
 def _accepted(checker: str, trials: Sequence[Trial]) -> Accepted:
-    once = list({(t.sample, t.true): t for t in trials if _asked(t)}.values())
+    once = list({(t.sample, t.true): t for t in trials}.values())
     outcomes = [trial.on_true.outcome for trial in once]
     return Accepted(
         checker,
         len(once),
-        share(by_sample(once, lambda trial: trial.let_pass)),
+        share(by_sample(once, lambda trial: trial.scored)),
         outcomes.count(Outcome.REFUTED),
         outcomes.count(Outcome.DOUBTED),
     )
-
-
-def _asked(trial: Trial) -> bool:
-    return trial.on_true.outcome is not Outcome.NOT_ASKED
 
 
 def by_sample(trials: Sequence[Trial], hit: Callable[[Trial], bool]) -> list[list[float]]:

@@ -53,12 +53,10 @@ def bar_values(
     return {
         "own numbers verified": sum(c.verified for c in own) / sum(c.numbers for c in own),
         "keet's numbers refuted by verify": sum(len(c.wrong) for c in printed) / numbers,
-        "held: caught": _caught_in_all(caught, "held"),
         "verify: caught": _caught_in_all(caught, "verify"),
-        "held: kinds caught in full": float(_full(caught, "held")),
-        "held: true sentences let pass": _passed(accepts, "held"),
+        "verify: true sentences let pass": _passed(accepts, "verify"),
         "unscored": float(len(unscored)),
-        "mutants": float(sum(each.mutants for each in caught if each.checker == "held")),
+        "mutants": float(sum(each.mutants for each in caught if each.checker == "verify")),
     }
 
 
@@ -69,10 +67,6 @@ def _passed(accepts: Sequence[Accepted], checker: str) -> float:
 def _caught_in_all(caught: Sequence[Caught], checker: str) -> float:
     mine = [each for each in caught if each.checker == checker]
     return sum(c.refuted + c.doubted for c in mine) / sum(c.mutants for c in mine)
-
-
-def _full(caught: Sequence[Caught], checker: str) -> int:
-    return sum(not each.example for each in caught if each.checker == checker and each.mutants)
 
 
 def result_of(grounded: Grounded) -> Result:

@@ -1,10 +1,11 @@
 """Check the numbers of a text, whoever wrote it, against a report.
 
-Each number is held to what its clause says that it is: a metric by any of its names, in the launch
-that the text speaks of, or a source line's share of the samples. A number about the run of the
-program is held to the table of the run, where there is one. What keet itself computes (forecasts,
-shares, rows of its tables) is computed again. For a text that compares two reports, name both.
-Exit code 1 where one is wrong."""
+Each number is compared with what its clause says that it is: a metric by any of its names, in the
+launch that the text speaks of, or a source line's share of the samples. A number about the run of
+the program is compared with the table of the run, where there is one. What keet itself computes
+(forecasts, shares, rows of its tables) is computed again. Comparisons ("exceeds", "more than
+twice", "is the highest stall") are checked too, each by itself. For a text that compares two
+reports, name both. Exit code 1 where a number or a comparison is wrong."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ examples:
   your-model < prompt.txt | keet verify - --report report.ncu-rep
   keet verify answer.txt --report r.ncu-rep --format json | jq '.checks[].verdict'
 
-exit codes: 0 no number is contradicted; 1 one is; 2 wrong usage; 4 the report can't be read
+exit codes: 0 nothing is contradicted; 1 a number or a comparison is; 2 wrong usage;
+4 the report can't be read
 """
 
 
@@ -81,8 +83,8 @@ def run(args: Namespace) -> int:
         from keet.render.verify import verify_view
 
         out.show(lambda _: verify_view(profiles[-1], found))
-    verdicts = {check.verdict for checked in found for check in checked.checks}
-    return 1 if Verdict.CONTRADICTED in verdicts else 0
+    wrong = any(Verdict.CONTRADICTED in checked.verdicts for checked in found)
+    return 1 if wrong else 0
 
 
 def _reports(args: Namespace) -> list[Path]:

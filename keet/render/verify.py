@@ -1,4 +1,4 @@
-"""`keet verify` on a terminal: the sentences that hold numbers, and what is wrong with them."""
+"""`keet verify` on a terminal: sentences with numbers or comparisons, and what is wrong in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from keet.profile import Profile
-from keet.verification.checked import Check, CheckedSentence, Verdict
+from keet.verification.checked import Check, CheckedSentence, RelationCheck, Verdict
 
 _MARKS = {
     Verdict.CONFIRMED: ("ok", "green"),
@@ -30,65 +30,87 @@ _NEXT = {
 
 
 def verify_view(profile: Profile, found: Sequence[CheckedSentence]) -> Group:
-    """Sentences without numbers are left out: there is nothing to check in them."""
-    with_numbers = [checked for checked in found if checked.checks]
-    parts: list[RenderableType] = [_sentence(checked) for checked in with_numbers]
+    """Sentences without anything to check are left out."""
+    parts: list[RenderableType] = [_sentence(checked) for checked in found if checked.verdicts]
     if parts:
         parts.append("")
     counts = Counter(check.verdict for checked in found for check in checked.checks)
-    parts.append(_summary(counts))
+    related = Counter(each.verdict for checked in found for each in checked.relations)
+    parts.append(_summary(counts, related))
     report = profile.provenance.snapshot or profile.provenance.path
     parts += [
         Text(line.format(report=report), style="dim")
         for verdict, line in _NEXT.items()
-        if counts[verdict]
+        if counts[verdict] or related[verdict]
     ]
     return Group(*parts)
 
 
 def _sentence(checked: CheckedSentence) -> Table:
     """A mark, and beside it the sentence with what is to be said of its numbers below."""
-    verdicts = {check.verdict for check in checked.checks}
-    mark, style = _MARKS[next(verdict for verdict in _WORST if verdict in verdicts)]
+    mark, style = _MARKS[next(verdict for verdict in _WORST if verdict in checked.verdicts)]
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(width=5, no_wrap=True)
     table.add_column(overflow="fold")
     table.add_row(Text(mark, style=style), _marked(checked))
-    for note in _notes(checked.checks):
+    for note in _notes(checked):
         table.add_row("", Padding(note, (0, 0, 0, 2)))
     return table
 
 
 def _marked(checked: CheckedSentence) -> Text:
-    """The sentence on one line, its numbers in the colour of their verdict."""
+    """The sentence on one line, numbers and comparisons in the colour of their verdict."""
     sentence, text, position = checked.sentence, Text(), 0
-    for check in sorted(checked.checks, key=lambda check: check.number.start):
-        start, end = check.number.start - sentence.start, check.number.end - sentence.start
-        text.append(_flat(sentence.text[position:start]))
-        text.append(_flat(sentence.text[start:end]), style=_MARKS[check.verdict][1])
-        position = end
+    for start, end, verdict in sorted(_spans(checked)):
+        if start >= position:
+            text.append(_flat(sentence.text[position:start]))
+            text.append(_flat(sentence.text[start:end]), style=_MARKS[verdict][1])
+            position = end
     text.append(_flat(sentence.text[position:]))
     return text
+
+
+def _spans(checked: CheckedSentence) -> Iterator[tuple[int, int, Verdict]]:
+    """In the sentence. A number inside a comparison has the colour of the comparison."""
+    by = checked.sentence.start
+    for each in checked.relations:
+        yield each.start - by, each.end - by, each.verdict
+    for check in checked.checks:
+        if not _belongs(check, checked.relations):
+            yield check.number.start - by, check.number.end - by, check.verdict
+
+
+def _belongs(check: Check, relations: Sequence[RelationCheck]) -> bool:
+    """`ten times higher than`: the comparison says it all."""
+    return any(each.start <= check.number.start < each.end for each in relations)
 
 
 def _flat(text: str) -> str:
     return re.sub(r"\s+", " ", text)
 
 
-def _notes(checks: Sequence[Check]) -> Iterator[Text]:
-    for check in checks:
-        if check.verdict is not Verdict.CONFIRMED:
-            style = _MARKS[check.verdict][1]
-            yield Text.assemble((_flat(check.number.text), style), f": {check.reason}")
+def _notes(checked: CheckedSentence) -> Iterator[Text]:
+    numbers = [c for c in checked.checks if not _belongs(c, checked.relations)]
+    said = [(check.number.text, check.verdict, check.reason) for check in numbers]
+    said += [(each.text, each.verdict, each.reason) for each in checked.relations]
+    for words, verdict, reason in said:
+        if verdict is not Verdict.CONFIRMED:
+            yield Text.assemble((_flat(words), _MARKS[verdict][1]), f": {reason}")
 
 
-def _summary(counts: Counter[Verdict]) -> Text:
-    total = sum(counts.values())
-    if not total:
+def _summary(numbers: Counter[Verdict], relations: Counter[Verdict]) -> Text:
+    if not numbers and not relations:
         return Text("the text holds no number to check")
+    told = [_counted(numbers, "number", "not found")] if numbers else []
+    told += [_counted(relations, "comparison", "not checked")] if relations else []
+    return Text("\n".join(told), "bold")
+
+
+def _counted(counts: Counter[Verdict], noun: str, unknown: str) -> str:
+    total = counts.total()
     words = [
         f"{counts[Verdict.CONFIRMED]:,} confirmed",
         f"{counts[Verdict.CONTRADICTED]:,} contradicted",
-        f"{counts[Verdict.NOT_FOUND]:,} not found",
+        f"{counts[Verdict.NOT_FOUND]:,} {unknown}",
     ]
-    return Text(f"{total:,} {'number' if total == 1 else 'numbers'}: {', '.join(words)}", "bold")
+    return f"{total:,} {noun}{'s' * (total != 1)}: {', '.join(words)}"

@@ -1,4 +1,4 @@
-"""`keet verify --format json`: every number of the text with its verdict."""
+"""`keet verify --format json`: every number and comparison of the text with its verdict."""
 
 from __future__ import annotations
 
@@ -19,12 +19,21 @@ from keet.render.documents import (
 from keet.render.to_documents import quantity_document, report_document
 from keet.verification.checked import Check, CheckedSentence, Verdict
 
+_Verdict = Literal["confirmed", "contradicted", "not_found"]
+
+
+class RelationSummary(Document):
+    confirmed: int
+    contradicted: int
+    not_found: int = Field(description="keet does not know what is compared, or does not have it")
+
 
 class VerifySummary(Document):
     numbers: int
     confirmed: int
     contradicted: int
     not_found: int
+    relations: RelationSummary
 
 
 class NumberCheck(Document):
@@ -34,13 +43,24 @@ class NumberCheck(Document):
     value: float | None = Field(description="in `unit`; null for a shape such as 64x256")
     unit: str = Field(description="in keet's spelling; empty where the text has none")
     sentence: str
-    verdict: Literal["confirmed", "contradicted", "not_found"]
+    verdict: _Verdict
     reason: str
     label: str | None = Field(description="what it was held against")
     metric: str | None = Field(description="ncu's name of that; null for what keet computed")
     measured: QuantityDocument | None
     launch: int | None
     line: str | None = Field(description="file.cu:31, where it is of a source line")
+
+
+class RelationDocument(Document):
+    """What the text says of two quantities: `exceeds`, `is the highest`."""
+
+    text: str
+    start: int = Field(description="where in the text, in characters")
+    end: int
+    sentence: str
+    verdict: _Verdict
+    reason: str
 
 
 class VerifyDocument(Document):
@@ -55,28 +75,49 @@ class VerifyDocument(Document):
     text: str = Field(description="the file that was checked; -: standard input")
     summary: VerifySummary
     checks: list[NumberCheck]
+    relations: list[RelationDocument]
 
 
 def verify_document(
     profiles: Sequence[Profile], name: str, sentences: Iterable[CheckedSentence]
 ) -> VerifyDocument:
     """`profiles`: one, or two that the text compares."""
-    checks = list(_checks(sentences))
+    sentences = list(sentences)
+    checks, relations = list(_checks(sentences)), list(_relations(sentences))
     counts = Counter(check.verdict for check in checks)
+    related = Counter(each.verdict for each in relations)
     return VerifyDocument(
         report=report_document(profiles[-1]),
         before=report_document(profiles[0]) if len(profiles) > 1 else None,
         text=name,
         summary=VerifySummary(
-            numbers=len(checks), **{verdict.value: counts[verdict.value] for verdict in Verdict}
+            numbers=len(checks),
+            **{verdict.value: counts[verdict.value] for verdict in Verdict},
+            relations=RelationSummary(
+                **{verdict.value: related[verdict.value] for verdict in Verdict}
+            ),
         ),
         checks=checks,
+        relations=relations,
     )
 
 
 def _checks(sentences: Iterable[CheckedSentence]) -> Iterator[NumberCheck]:
-    for sentence, checks in sentences:
-        yield from (_check(check, sentence.text) for check in checks)
+    for each in sentences:
+        yield from (_check(check, each.sentence.text) for check in each.checks)
+
+
+def _relations(sentences: Iterable[CheckedSentence]) -> Iterator[RelationDocument]:
+    for each in sentences:
+        for found in each.relations:
+            yield RelationDocument(
+                text=found.text,
+                start=found.start,
+                end=found.end,
+                sentence=each.sentence.text,
+                verdict=found.verdict.value,
+                reason=found.reason,
+            )
 
 
 def _check(check: Check, sentence: str) -> NumberCheck:

@@ -16,14 +16,17 @@ from typing import NamedTuple, Protocol, TypeVar
 from keet.catalog import metric_with_id, unit_of
 from keet.profile import Launch
 from keet.profile.names import file_name
+from keet.verification.capacities import capacity
+from keet.verification.context_terms import terms_in
+from keet.verification.launch_names import LaunchName, find_launches
 from keet.verification.lexicon import (
+    DRAM_TRAFFIC,
     L1_ELAPSED,
     NCU_NAME,
     ROOFLINE,
     STALL_SHARE,
     TIME_SHARE,
     Term,
-    find_terms,
 )
 from keet.verification.matching import fits
 from keet.verification.numbers import SaidNumber
@@ -37,9 +40,10 @@ _FIRM = 90
 """Beyond, a number that differs may be another thing's."""
 _TIGHT = re.compile(
     r"(?:[`*]*\s+(?:of|for|in)\s+(?:the\s+)?(?:kernel\s+|launch\s+)?[^\s,;()]+)?"
-    r"(?:['’s`*_:=|\s]|\b(?:is|was|are|were|of|at|to|only|about|just|reaches|reached|equals|stands"
-    r"|has|shows|reads|value)\b)*"
+    r"(?:['’s`*_:=|(\s]|\b(?:is|was|are|were|of|at|to|only|about|just|reaches|reached|equals|stands"
+    r"|has|shows|reads|value|averages?|amounts?)\b)*"
 )
+_TIGHT_BEHIND = re.compile(r"\s+(?:(?:are|is|were|was)\s+)?")
 _PARTS = (
     (re.compile(r"\b(?:while|whereas|but|although|versus|vs|than|against|compared)\b"), 30),
     (re.compile(r"\band\b"), 12),
@@ -49,14 +53,18 @@ _PARTS = (
 )
 _CAUSE = re.compile(r"\b(?:lost|due|owed) to\s+\Z|\b(?:caused by|because of)\s+\Z")
 """Before a name that says why, not what."""
-_LISTED = re.compile(r"\s*(?:,|/|,?\s*\b(?:and|or)\b)\s*(?:the\s+|its\s+|for\s+|in\s+)?")
+_LISTED = re.compile(
+    r"\s*(?:,|/|,?\s*\b(?:and|or|against|versus|vs|compared\s+(?:to|with))\b\.?"
+    r"|\b(?:is|are|was|were)\s+(?:\w+\s+){0,3}(?:than|of|twice|half)\b|\b(?:exceed|outnumber)s?\b)"
+    r"\s*(?:the\s+|its\s+|for\s+|in\s+)?"
+)
+"""Between the items of a list; `L2 is busier than DRAM` is one for the numbers behind it."""
 _APPOSED = re.compile(r"[\s,(]*(?:i\.\s?e\.|that is|in other words|=|equal to|meaning)[\s,]*|\s*\(")
 _PLACE = re.compile(r"(?P<file>[\w./\\-]*\w\.[A-Za-z]\w*):(?P<line>\d+)|\b[Ll]ine\s(?P<only>\d+)")
 _NO_LINE = re.compile(r"\bno source line\b|(?<![\w+])0x(?P<at>[0-9a-f]{4,6})\b")
 _ROW_HEAD = re.compile(r"\s*-?\d[\d.,]*\s?%?(?:\s{2,}[\d.,]+)*\s{2,}")
 _NEXT_CELL = re.compile(r"(?<!\s)[^\S\n]{2,}(?!\n)")
 """Between columns of a laid-out row."""
-_LAUNCH = re.compile(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
 
 
 class Spanned(Protocol):
@@ -86,14 +94,6 @@ class Place(NamedTuple):
 NO_LINE = 0
 
 
-class LaunchName(NamedTuple):
-    """Launches that a sentence speaks of: several where one kernel ran several times."""
-
-    start: int
-    end: int
-    launches: tuple[Launch, ...]
-
-
 class Claim(NamedTuple):
     """A number, and what its sentence says that it is."""
 
@@ -118,11 +118,14 @@ def bind(
     files that look like words (`cmath`)."""
     text = sentence.text
     places = find_places(text, files)
-    terms = [term for term in find_terms(text) if not _inside(term, places)]
+    terms = [term for term in terms_in(text) if not _inside(term, places)]
     names = find_launches(text, launches)
     terms = [term for term in terms if not _inside(term, names)]
     leading = row_place(text, places)
-    chosen = _assign(text, numbers, terms)
+    free = [number for number in numbers if capacity(text, number) is None]
+    chosen = _assign(text, free, terms)
+    if not places:  # of a line, the share is one of the samples
+        chosen = _with_stalls(text, free, terms, chosen)
     listed_places, listed_names = in_order(text, numbers, places), in_order(text, numbers, names)
     return [
         Claim(
@@ -166,38 +169,6 @@ def wordlike_files(launches: Iterable[Launch]) -> set[str]:
     return {name for name in map(file_name, files) if name.isidentifier()}
 
 
-def find_launches(text: str, launches: Sequence[Launch]) -> list[LaunchName]:
-    """Launches by number, and by the name of their kernel."""
-    by_number: dict[int, tuple[Launch, ...]] = {}
-    for launch in launches:  # those of two reports have the same numbers
-        by_number[launch.id] = (*by_number.get(launch.id, ()), launch)
-    found = [
-        LaunchName(m.start(), m.end(), by_number[number])
-        for m in _LAUNCH.finditer(text)
-        if (number := int(m[1] or m[2])) in by_number
-    ]
-    for name, owners in _kernels(launches).items():
-        found += [
-            LaunchName(m.start(), m.end(), owners)
-            for m in re.finditer(rf"(?<![\w:]){re.escape(name)}(?!\w)", text)
-            if not any(other.start <= m.start() < other.end for other in found)
-        ]
-    return sorted(found, key=lambda name: name.start)
-
-
-def _kernels(launches: Iterable[Launch]) -> dict[str, tuple[Launch, ...]]:
-    """Names to launches, the longest first: `transpose_tiles` is part of others."""
-    owners: dict[str, tuple[Launch, ...]] = {}
-    for launch in launches:
-        name = launch.name
-        bare = name.short.split("<")[0]
-        for form in {name.short, name.full, name.function, name.mangled, bare}:
-            # A kernel called `add` or `kernel` is a word like any other.
-            if len(form) > 3 and (not form.isalpha() or len(form) > 7):
-                owners[form] = (*owners.get(form, ()), launch)
-    return dict(sorted(owners.items(), key=lambda item: -len(item[0])))
-
-
 def _inside(term: Term, spans: Iterable[Place | LaunchName]) -> bool:
     return any(span.start <= term.start < span.end for span in spans)
 
@@ -236,6 +207,22 @@ def _assign(
         if number not in listed and _in_reach(text, number, term) and _fits(text, number, term)
     ]
     return _with_appositions(text, amounts, _closest_first(bonds, chosen))
+
+
+def _with_stalls(
+    text: str,
+    numbers: Sequence[SaidNumber],
+    terms: Sequence[Term],
+    chosen: dict[SaidNumber, _Bond],
+) -> dict[SaidNumber, _Bond]:
+    """`Wait accounts for 17 % of the samples`: the share is that of the stall."""
+    stalled = [term for term in terms if term.readings[0].startswith(STALL_SHARE)]
+    for number, bond in chosen.items():
+        if stalled and number.unit == "%" and "samples_total" in bond.term.readings:
+            near = min(stalled, key=lambda term: _cost(text, number, term, numbers))
+            surely = near._replace(entry=near.entry._replace(weak=False))
+            chosen[number] = _Bond(_cost(text, number, near, numbers), number, surely)
+    return chosen
 
 
 def _with_appositions(
@@ -353,7 +340,8 @@ def _misfit(text: str, number: SaidNumber, terms: Sequence[Term]) -> Term | None
 def _is_tight(text: str, number: SaidNumber, term: Term) -> bool:
     """`The hit rate is only 89.9`, `89.9 hit rate`: nothing else can be meant."""
     if term.start >= number.start:
-        return text[number.end : term.start].isspace() or term.start < number.end
+        between = text[number.end : term.start]
+        return term.start < number.end or bool(_TIGHT_BEHIND.fullmatch(between))
     return leads_to(text[term.end : number.start])
 
 
@@ -384,6 +372,8 @@ def _units(term: Term) -> set[str]:
     for reading in term.readings:
         if reading in (TIME_SHARE, L1_ELAPSED) or reading.startswith((STALL_SHARE, ROOFLINE)):
             units.add("%")
+        elif reading == DRAM_TRAFFIC:
+            units.add("byte")
         elif reading.startswith(NCU_NAME):
             units.add(unit_of(reading.removeprefix(NCU_NAME)))
         else:

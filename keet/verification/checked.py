@@ -27,6 +27,24 @@ class Check(NamedTuple):
     reason: str
 
 
+class RelationCheck(NamedTuple):
+    """What the text says of two quantities (`exceeds`), and whether it is so."""
+
+    text: str
+    start: int
+    """In the whole text."""
+    end: int
+    verdict: Verdict
+    reason: str
+
+
 class CheckedSentence(NamedTuple):
     sentence: Sentence
     checks: tuple[Check, ...]
+    relations: tuple[RelationCheck, ...] = ()
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Of its numbers and of its relations."""
+        numbers = [check.verdict for check in self.checks]
+        return numbers + [relation.verdict for relation in self.relations]

@@ -8,8 +8,9 @@ from typing import Literal, NamedTuple
 
 from keet.profile import Launch
 from keet.units import Quantity
-from keet.verification.binding import Claim, LaunchName, find_launches
-from keet.verification.lexicon import find_terms
+from keet.verification.binding import Claim
+from keet.verification.context_terms import terms_in
+from keet.verification.launch_names import LaunchName, find_launches
 from keet.verification.matching import agrees, is_near, same_kind
 from keet.verification.readings import Facts, Reading
 
@@ -76,7 +77,7 @@ def _pairs(
     text: str, facts: Facts, subjects: Sequence[Launch], *, directed: bool
 ) -> Iterator[_Pair]:
     """Two launches under one metric, then two metrics of one launch."""
-    terms = [term for term in find_terms(text) if not term.entry.weak]
+    terms = [term for term in terms_in(text) if not term.entry.weak]
     ids = [reading for term in terms for reading in term.readings]
     if _SPEED.search(text) or not ids:
         ids = ["duration", *ids]

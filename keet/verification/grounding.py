@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import permutations
 from typing import TYPE_CHECKING, NamedTuple
 
-from keet.evidence import CITED, Evidence
+from keet.evidence import Evidence
 from keet.profile import Launch
 from keet.units import Quantity
 from keet.verification.matching import Amount, agrees, amounts, fits, is_any, is_near, same_kind
@@ -45,7 +45,7 @@ class Verified(NamedTuple):
 
 
 class Stray(NamedTuple):
-    """A number (or a cited id) that nothing bears out."""
+    """A number that nothing bears out."""
 
     text: str
     start: int
@@ -72,15 +72,12 @@ def check_grounding(
 ) -> Grounding:
     """Verify the numbers of `text`.
 
-    A number with an id right behind it (`76.6 % [E3]`) is held to that. `launch` lends its shapes
-    and names. Whether a number is said of the right thing is not asked here: what keet builds needs
-    no such guess, and for texts by a model `holding` asks.
+    `launch` lends its shapes and names. Whether a number is said of the right thing is not asked
+    here: what keet builds needs no such guess.
     """
     pieces = {piece.id: piece for piece in evidence}
     checker = _Checker(text, pieces, launch)
     verified, stray = checker.check()
-    stray += checker.unknown_citations()
-    stray.sort(key=lambda entry: entry.start)
     return Grounding(len(checker.numbers), tuple(verified), tuple(stray))
 
 
@@ -120,35 +117,14 @@ class _Checker:
                 stray.append(Stray(number.text, number.start, self._reason(number)))
         return verified, stray
 
-    def unknown_citations(self) -> list[Stray]:
-        return [
-            Stray(match[0], match.start(), f"there is no evidence {match[0]}")
-            for match in CITED.finditer(self._text)
-            if match[0] not in self._pieces and self._pieces
-        ]
-
     def _sentence(self, number: SaidNumber) -> Sentence:
         from keet.verification.sentences import Sentence
 
         around = (s for s in self._sentences if s.start <= number.start < s.end)
         return next(around, Sentence(self._text, 0))
 
-    def _allowed(self, number: SaidNumber) -> list[Evidence]:
-        """What is cited right behind the number, or everything where nothing is."""
-        if not self._cites:
-            return list(self._pieces.values())
-        rest = self._text[number.end : self._sentence(number).end]
-        following = min((n.start for n in self.numbers if n.start > number.start), default=None)
-        behind = rest if following is None else rest[: max(0, following - number.end)]
-        cited = [self._pieces[found] for found in CITED.findall(behind) if found in self._pieces]
-        return cited or list(self._pieces.values())
-
-    @cached_property
-    def _cites(self) -> bool:
-        return CITED.search(self._text) is not None
-
     def _direct(self, number: SaidNumber) -> Verified | None:
-        allowed = self._allowed(number)
+        allowed = list(self._pieces.values())
         # Most evidence is of another kind, which its unit alone tells, or of another size.
         readings = {unit: [*amounts(number, unit)] for unit in {p.unit for p in allowed}}
         sizes = {unit: _sizes(known, number) for unit, known in readings.items() if known}
@@ -189,8 +165,8 @@ class _Checker:
         return all(size in values for size in shape)
 
     def _computed(self, number: SaidNumber, shown: set[str]) -> Verified | None:
-        """Of two pieces that the reader can see: printed, cited or named in the text."""
-        visible = [p for p in self._allowed(number) if p.id in shown or self._mentions(p)]
+        """Of two pieces that the reader can see: printed or named in the text."""
+        visible = [p for p in self._pieces.values() if p.id in shown or self._mentions(p)]
         words = self._sentence(number).text
         for first, second in permutations(visible, 2):
             for quantity in _results(first, second, number, words):
@@ -199,22 +175,17 @@ class _Checker:
         return None
 
     def _mentions(self, piece: Evidence) -> bool:
-        cited = re.search(rf"\b{re.escape(piece.id)}\b", self._text)
-        return bool(cited) or piece.label.lower() in self._text.lower()
+        return piece.label.lower() in self._text.lower()
 
     def _reason(self, number: SaidNumber) -> str:
         if number.shape:
             return "no grid or block of that shape"
-        pieces = self._pieces.values()
-        elsewhere = [p for p in pieces if self._is(number, p, [*amounts(number, p.unit)])]
-        if elsewhere:
-            return f"that is {elsewhere[0].id} ({elsewhere[0].label}), which is not cited here"
         near = self._nearest(number)
         return f"{near.label} is {near}" if near else "nothing in the evidence has that unit"
 
     def _nearest(self, number: SaidNumber) -> Evidence | None:
         """What the writer may have meant: the closest value of that kind."""
-        alike = [p for p in self._allowed(number) if fits(number, p.unit, lenient=True)]
+        alike = [p for p in self._pieces.values() if fits(number, p.unit, lenient=True)]
         return min(alike, key=lambda p: _distance(number.value, p.value), default=None)
 
 

@@ -39,6 +39,22 @@ _FILLERS = frozenset(
     )
 )
 """Words that name nothing."""
+_OPPOSITES = tuple(
+    frozenset(words_of(pair))
+    for pair in (
+        "load store",
+        "read written",
+        "read write",
+        "l1 l2",
+        "long short",
+        "achieved theoretical",
+        "static dynamic",
+        "shared global local",
+        "active elapsed",
+        "hit miss",
+    )
+)
+"""Of names that are alike but for one word."""
 _BARS = re.compile(r"[\u2500-\u259f·●→|*`_]+")
 _SEPARATOR = re.compile(r"[,;:()\[\]]|\s{2,}|\n(?=\d)")
 _ALONE_BEFORE = re.compile(r"(?:^|\s{2}|[│|])\s*\Z")
@@ -90,8 +106,16 @@ class Surroundings(NamedTuple):
         if known.scope == "cell":
             return known.words == self.cell
         near = self.window if known.scope == "window" else self.sentence
+        if _names_opposite(known.words, near):
+            return False
         found = len(known.words & near)
         return found >= min(2, len(known.words)) and found >= known.covered * len(known.words)
+
+
+def _names_opposite(words: frozenset[str], near: frozenset[str]) -> bool:
+    """`shared load bank conflicts` are not those of stores, most words being the same."""
+    missing = words - near
+    return any(bool(pair & missing) and bool((pair - words) & near) for pair in _OPPOSITES)
 
 
 @lru_cache(maxsize=512)

@@ -16,6 +16,8 @@ L1_ELAPSED = "l1_over_elapsed"
 """L1's share of its peak over the elapsed cycles, where ncu has that over the active ones alone."""
 ROOFLINE = "roofline:"
 """Before the id of a ceiling of `keet roofline`: the share of its peak."""
+DRAM_TRAFFIC = "dram_traffic"
+"""Bytes read from DRAM and written to it."""
 NCU_NAME = "ncu:"
 """Before a metric name of ncu's own, which the catalog need not know."""
 
@@ -50,7 +52,7 @@ _AFTER_PART = re.compile(
 )
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
     """What some words name; the flags are those of synonyms.toml."""
 
     readings: tuple[str, ...]
@@ -68,7 +70,7 @@ class Term(NamedTuple):
 
     start: int
     end: int
-    entry: _Entry
+    entry: Entry
     words: int
 
     @property
@@ -118,7 +120,7 @@ def words_of(phrase: str) -> tuple[str, ...]:
 def _at(text: str, tokens: list[_Token], index: int) -> Term | None:
     token = tokens[index]
     if "__" in token.word and token.word[0].isalpha():
-        return Term(token.start, token.end, _Entry((NCU_NAME + token.word,)), 1)
+        return Term(token.start, token.end, Entry((NCU_NAME + token.word,)), 1)
     for count in range(min(_longest(), _run(text, tokens, index)), 0, -1):
         entry = _entries().get(tuple(t.word for t in tokens[index : index + count]))
         end = tokens[index + count - 1].end
@@ -129,7 +131,7 @@ def _at(text: str, tokens: list[_Token], index: int) -> Term | None:
     return None
 
 
-def _is_meant(entry: _Entry, before: str, behind: str) -> bool:
+def _is_meant(entry: Entry, before: str, behind: str) -> bool:
     """Whether the words around let a short name stand for itself."""
     if _AVERAGE.search(before) and _FOR_EACH.match(behind):
         return False
@@ -168,15 +170,15 @@ def _coordinated(
 
 
 @cache
-def _entries() -> Mapping[tuple[str, ...], _Entry]:
+def _entries() -> Mapping[tuple[str, ...], Entry]:
     """Words to what they name; a synonym of the catalog goes before a label."""
     labels: dict[tuple[str, ...], list[str]] = {}
     for phrase, reading in (*_catalog_phrases(), *_unit_phrases()):
         labels.setdefault(phrase, []).append(reading)
-    entries = {phrase: _Entry(tuple(readings)) for phrase, readings in labels.items()}
+    entries = {phrase: Entry(tuple(readings)) for phrase, readings in labels.items()}
     entries |= dict(_stall_phrases())
     for synonym in synonyms().values():
-        entry = _Entry(synonym.metrics, *synonym[3:])
+        entry = Entry(synonym.metrics, *synonym[3:])
         entries |= {words_of(phrase): entry for phrase in synonym.phrases}
     return entries
 
@@ -199,11 +201,11 @@ def _unit_phrases() -> Iterator[tuple[tuple[str, ...], str]]:
                 yield label, spec.id
 
 
-def _stall_phrases() -> Iterator[tuple[tuple[str, ...], _Entry]]:
+def _stall_phrases() -> Iterator[tuple[tuple[str, ...], Entry]]:
     for reason, stall in stalls().items():
         counted = (f"stall_{reason}", f"samples_{reason}")
         known = tuple(reading for reading in counted if reading in metrics())
-        entry = _Entry((STALL_SHARE + reason, *known))
+        entry = Entry((STALL_SHARE + reason, *known))
         label = words_of(stall.label)
         forms = [("stall", *label), (*label, "stall"), ("stalled", "on", *label)]
         if len(label) > 1:

@@ -89,23 +89,31 @@ def amounts(number: SaidNumber, unit: str, *, lenient: bool = False) -> Iterator
         yield from _bare(number, unit, lenient=lenient)
     elif number.unit == "%" and unit in _PLAIN:
         yield number.value / 100, number.half / 100
-    elif unit in _PLAIN and (number.unit in _UNITLESS or (_is_count(number.unit) and not lenient)):
+    elif unit in _PLAIN and (number.unit in _UNITLESS or (is_count(number.unit) and not lenient)):
         yield number.value, number.half  # a ratio to which the text gives its noun
-    elif same_kind(number.unit, unit):
+    elif same_kind(number.unit, unit) and not (lenient and _of_another(number.unit, unit)):
         factor = 10.0 ** (parse_unit(number.unit).power - parse_unit(unit).power)
         yield number.value * factor, number.half * factor
 
 
 @lru_cache(maxsize=1024)
-def _is_count(unit: str) -> bool:
+def is_count(unit: str) -> bool:
+    """Whether numbers of that unit say something without it."""
     return parse_unit(unit).kind.split("/")[0] not in _NEED_A_UNIT
 
 
 def _bare(number: SaidNumber, unit: str, *, lenient: bool) -> Iterator[Amount]:
-    if _is_count(unit) or (lenient and unit == "%"):
+    if is_count(unit) or (lenient and unit == "%"):
         yield number.value, number.half
     if lenient and unit == "%" and 0 < number.value <= 1:
         yield number.value * 100, number.half * 100
+
+
+@lru_cache(maxsize=4096)
+def _of_another(said: str, measured: str) -> bool:
+    """`49 kB per thread` for what is 49 kB per block."""
+    parts, of = (set(parse_unit(unit).kind.split("/")[1:]) & _WHOSE for unit in (said, measured))
+    return bool(parts - of and of - parts)
 
 
 @lru_cache(maxsize=4096)

@@ -86,15 +86,19 @@ _HEDGE = re.compile(
 )
 _ABOVE = re.compile(
     r"(?:\b(?:over|above|more than|greater than|at least|exceed(?:s|ed|ing)?|beyond|higher than"
-    r"|longer than)\s+(?:the\s+)?|(?:>=?|≥)\s?)\Z",
+    r"|longer than|between|(?:no|not) (?:less|fewer) than)\s+(?:the\s+)?|(?:>=?|≥)\s?)\Z",
     re.IGNORECASE,
 )
 _BELOW = re.compile(
-    r"(?:\b(?:under|below|less than|fewer than|at most|up to|no more than|lower than|only up to"
-    r"|shorter than)\s+(?:the\s+)?|(?:<=?|≤)\s?)\Z",
+    r"(?:\b(?:under|below|(?<!no )(?<!not )(?:less|fewer) than|at most|up to|(?:no|not) more than"
+    r"|lower than|only up to"
+    r"|shorter than)\s+(?:the\s+)?|(?:<=?|≤)\s?|\bbetween\s+[\d.,]+\s?\S{0,5}\s+and\s+)\Z",
     re.IGNORECASE,
 )
-_JOINED = re.compile(r"\s*(?:,\s*(?:and|or)?|and|or|to|of|-|–|/|vs\.?|versus)\s*\Z")
+_JOINED = re.compile(
+    r"\s*(?:,\s*(?:and|or)?|and|or|to|(?:out )?of(?: the| its)?|-|–|/|vs\.?|versus)\s*\Z"
+)
+_SCALED = re.compile(r"\d\s?(?:thousand|million|billion|trillion)\Z")
 _UNIT_BEFORE = re.compile(r"[|\t]\s*(\S{1,16})\s*[|\t]\s*\Z|\s{2,}(\S{1,16})\s{2,}\Z")
 
 
@@ -219,8 +223,15 @@ def _said(text: str, match: re.Match[str], written: str, end: int, power: int) -
         half=float(half),
         unit=unit,
         binary=written[:2] in ("KB", "MB", "GB") and "/s" not in written,
-        bound="above" if _ABOVE.search(before) else "below" if _BELOW.search(before) else None,
+        bound=bound_before(before),
     )
+
+
+def bound_before(before: str) -> Bound | None:
+    """What the words right before a number make of it; `between 20 and 30 %` are two bounds."""
+    if _BELOW.search(before):  # before the other: `no more than` ends with `more than`
+        return "below"
+    return "above" if _ABOVE.search(before) else None
 
 
 def _base(written: str) -> tuple[str, Decimal]:
@@ -237,7 +248,8 @@ def _with_shared_units(text: str, numbers: list[SaidNumber]) -> list[SaidNumber]
     for index in range(len(shared) - 2, -1, -1):
         this, after = shared[index], shared[index + 1]
         between = text[this.end : after.start]
-        if not this.unit and not this.shape and after.unit and _JOINED.fullmatch(between):
+        lends = after.unit or _SCALED.search(after.text)
+        if not this.unit and not this.shape and lends and _JOINED.fullmatch(between):
             shared[index] = _in_unit_of(this, after)
     return [_with_unit_before(text, number) for number in shared]
 

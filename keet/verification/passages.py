@@ -26,12 +26,21 @@ _SAYS_NOTHING = re.compile(
     """,
     re.VERBOSE | re.MULTILINE,
 )
+_ID = r"[^\[\],\s#]{1,120}#[\w.]{1,40}"
+_CITATION = re.compile(rf"\[{_ID}(?:,\s?{_ID}){{0,20}}\]")
+"""Ids of evidence, as keet and models cite them: `[l2_hit_rate_pct#0]`."""
 _LEAST = 8
 """Letters of a line of code that must stand in a text for it to be a quotation."""
 _SHORTEST = 4
 """A line of fewer letters stands in many texts by chance."""
 _REACH = 600
 """Characters behind a place in which its code is looked for."""
+
+
+def without_citations(text: str) -> str:
+    """The text, of the same length, with blanks for ids of evidence: their words are no names of
+    what stands beside them."""
+    return _CITATION.sub(lambda found: _blank(found[0]), text)
 
 
 def without_asides(text: str) -> str:

@@ -14,7 +14,14 @@ from keet.catalog import metric_named, metric_with_id, stalls
 from keet.profile import Absent, Launch
 from keet.units import Quantity, format_number
 from keet.verification.binding import NO_LINE, Place
-from keet.verification.lexicon import L1_ELAPSED, NCU_NAME, ROOFLINE, STALL_SHARE, TIME_SHARE
+from keet.verification.lexicon import (
+    DRAM_TRAFFIC,
+    L1_ELAPSED,
+    NCU_NAME,
+    ROOFLINE,
+    STALL_SHARE,
+    TIME_SHARE,
+)
 
 _SHARED = {
     "excess wavefront": "wavefronts_shared_excess",
@@ -84,6 +91,8 @@ class Facts:
             yield from self._time_share(launch)
         elif reading_id == L1_ELAPSED:
             yield from _l1_over_elapsed(launch)
+        elif reading_id == DRAM_TRAFFIC:
+            yield from _dram_traffic(launch)
         elif reading_id.startswith(STALL_SHARE):
             yield from _stall_shares(launch, reading_id.removeprefix(STALL_SHARE))
         elif reading_id.startswith(ROOFLINE):
@@ -216,6 +225,13 @@ def _l1_over_elapsed(launch: Launch) -> Iterator[Reading]:
     if busy and active and elapsed and elapsed.value:
         share = Quantity(busy.value * active.value / elapsed.value, "%")
         yield Reading("L1/TEX Cache Throughput (elapsed)", share, None, launch.id)
+
+
+def _dram_traffic(launch: Launch) -> Iterator[Reading]:
+    read, written = launch.get("dram_bytes_read"), launch.get("dram_bytes_written")
+    if read and written:
+        both = Quantity(read.value + written.value, "byte")
+        yield Reading("DRAM Bytes Read and Written", both, None, launch.id)
 
 
 def _roofline_share(launch: Launch, ceiling_id: str) -> Iterator[Reading]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from keet.profile import Profile
-from keet.verification.checked import Check, CheckedSentence, Verdict
+from keet.verification.checked import Check, CheckedSentence, RelationCheck, Verdict
 from keet.verification.matching import agrees
 from keet.verification.numbers import SaidNumber
 from keet.verification.readings import Reading
@@ -107,7 +107,9 @@ class _Checker:
         named = self._named(each.sentence.text)
         checks = tuple(self._check(check, each.sentence, named) for check in each.checks)
         self._topic = named[0].subject if named else self._topic
-        return each._replace(checks=checks)
+        about_run = any(new is not old for new, old in zip(checks, each.checks))
+        relations = tuple(map(_unjudged, each.relations)) if about_run else each.relations
+        return each._replace(checks=checks, relations=relations)
 
     def _named(self, text: str) -> list[_Named]:
         """Kernels and launches of the run that a sentence names; `#0 (relax)` is the launch."""
@@ -170,6 +172,12 @@ class _Checker:
         if any(each.start > start for each in named[:1]):
             found += self._run.of(*kinds)
         return found
+
+
+def _unjudged(relation: RelationCheck) -> RelationCheck:
+    """It was checked against times under replay, and the sentence is about the run."""
+    reason = "not checked: the sentence is about the run"
+    return relation._replace(verdict=Verdict.NOT_FOUND, reason=reason)
 
 
 def _contradicted(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from keet.units import Quantity
-from keet.verification.checked import Check, CheckedSentence, Verdict
+from keet.verification.checked import Check, CheckedSentence, RelationCheck, Verdict
 from keet.verification.matching import agrees, same_kind
 from keet.verification.readings import Reading
 
@@ -20,7 +20,8 @@ def shares(checks: list[Check], text: str) -> list[Check]:
 def _as_share(check: Check, known: Sequence[Reading], text: str) -> Check:
     number = check.number
     behind = re.match(r"\s*(?:of\b|\))", text[number.end :])
-    if check.verdict is not Verdict.NOT_FOUND or number.unit != "%" or not behind:
+    apposed = re.search(r"\bof\b.*,\s*(?:or\s+|i\.e\.\s+)?\Z", text[: number.start])
+    if check.verdict is not Verdict.NOT_FOUND or number.unit != "%" or not (behind or apposed):
         return check
     for part in known:
         for whole in known:
@@ -39,6 +40,33 @@ def _share(part: Reading, whole: Reading) -> Reading | None:
     return Reading(f"{part.label} over {whole.label}", value, None, part.launch)
 
 
+def with_factors(
+    checks: Sequence[Check], relations: Sequence[RelationCheck]
+) -> tuple[list[Check], list[RelationCheck]]:
+    """The factor of a relation (`36 times as much as`) and the relation have one verdict."""
+    related = [_of_number(relation, checks) for relation in relations]
+    return [_of_relation(check, related) for check in checks], related
+
+
+def _of_relation(check: Check, relations: Sequence[RelationCheck]) -> Check:
+    """`36 times as much as`: the 36 is as right as the relation that it belongs to."""
+    for each in relations:
+        inside = each.start <= check.number.start < each.end
+        if inside and each.verdict is not Verdict.NOT_FOUND:
+            return Check(check.number, each.verdict, None, each.reason)
+    return check
+
+
+def _of_number(relation: RelationCheck, checks: Sequence[Check]) -> RelationCheck:
+    """`looks up 1.6 times the sectors of`: what keet computes too is no less right for that."""
+    for check in checks:
+        inside = relation.start <= check.number.start < relation.end
+        known = check.verdict is Verdict.CONFIRMED and relation.verdict is Verdict.NOT_FOUND
+        if inside and known and check.number.unit == "x":
+            return relation._replace(verdict=Verdict.CONFIRMED, reason=check.reason)
+    return relation
+
+
 _COMPARES = re.compile(r"\d\S*(?: \S+)? (?:→|->)|\bbefore\b.*\bafter\b", re.DOTALL)
 _OTHER_SIDE = "one side of a comparison: name both reports (--report BEFORE --report AFTER)"
 
@@ -47,7 +75,14 @@ def unknown_sides(checked: CheckedSentence) -> CheckedSentence:
     """`16 → 26`: one report has one side of a change, and the other is not wrong for that."""
     if not _COMPARES.search(checked.sentence.text):
         return checked
-    return checked._replace(checks=tuple(map(_unknown_side, checked.checks)))
+    relations = tuple(
+        each._replace(verdict=Verdict.NOT_FOUND, reason=_OTHER_SIDE)
+        if each.verdict is Verdict.CONTRADICTED
+        else each
+        for each in checked.relations
+    )
+    checks = tuple(map(_unknown_side, checked.checks))
+    return checked._replace(checks=checks, relations=relations)
 
 
 def _unknown_side(check: Check) -> Check:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from keet.profile import Launch
 from keet.profile.names import file_name
-from keet.verification.binding import Claim, LaunchName, Place, find_launches
+from keet.verification.binding import Claim, Place
 from keet.verification.comparing import is_object
 from keet.verification.known import RowKey
+from keet.verification.launch_names import LaunchName, find_launches
 from keet.verification.sentences import Sentence
 
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")

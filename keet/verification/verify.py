@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from keet.catalog import metric_named, metric_with_id
 from keet.profile import Launch
+from keet.units import Quantity
 from keet.verification.binding import (
     Claim,
     bind,
@@ -20,6 +21,7 @@ from keet.verification.binding import (
     row_place,
     wordlike_files,
 )
+from keet.verification.capacities import capacity, with_capacity_units
 from keet.verification.checked import Check, CheckedSentence, Verdict
 from keet.verification.comparing import compared
 from keet.verification.known import Knowledge, surroundings
@@ -27,10 +29,12 @@ from keet.verification.lexicon import NCU_NAME, STALL_SHARE, TIME_SHARE, Term
 from keet.verification.matching import agrees, fits
 from keet.verification.mistakes import explain_mistake, same_value
 from keet.verification.numbers import SaidNumber, find_numbers
-from keet.verification.passages import without_asides, without_quotes
+from keet.verification.passages import without_asides, without_citations, without_quotes
+from keet.verification.qualifiers import qualified
 from keet.verification.readings import Facts, Reading, with_sum
+from keet.verification.relation_check import RelationChecker
 from keet.verification.sentences import Sentence, sentences
-from keet.verification.shares import shares, unknown_sides
+from keet.verification.shares import shares, unknown_sides, with_factors
 from keet.verification.spelled import spelled_numbers
 from keet.verification.topics import Topics
 
@@ -44,6 +48,8 @@ NOT_MEASURED = re.compile(
 """Words of what might be, or of what a GPU can do: no claim about what this launch did."""
 _OF_PEAK = re.compile(r"\bof\s+(?:(?:its|the|their)\s+)?(?:\w+\s+)?peak\b", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
+_BOUND_SLACK = 0.02
+"""Of a bound, as `over 60 %` is said of 59.7 % too."""
 _ALLOCATED = ("shared_memory", "device_")
 """Sizes that people give in units of 1024 bytes and call KB."""
 _TOGETHER = re.compile(
@@ -51,8 +57,6 @@ _TOGETHER = re.compile(
 )
 
 
-_LOADS = re.compile(r"\b(?:loads?|loading|reads?|reading)\b", re.IGNORECASE)
-_STORES = re.compile(r"\b(?:stores?|storing|writes?|writing)\b", re.IGNORECASE)
 _NO_WHOLE = (
     "time",
     "sample",
@@ -84,9 +88,16 @@ def verify_text(
     numbers that keet itself computes. `both_sides`: all that the text compares is there, so that a
     number before or behind an arrow can be wrong.
     """
-    verifier = _Verifier(text, launches, everything or launches, known or Knowledge())
-    found = [verifier.sentence(sentence) for sentence in verifier.sentences()]
+    plain = without_citations(text)
+    verifier = _Verifier(plain, launches, everything or launches, known or Knowledge())
+    checked = (verifier.sentence(sentence) for sentence in verifier.sentences())
+    found = [_as_written(each, text) for each in checked]
     return found if both_sides else list(map(unknown_sides, found))
+
+
+def _as_written(checked: CheckedSentence, text: str) -> CheckedSentence:
+    start, end = checked.sentence.start, checked.sentence.end
+    return checked._replace(sentence=Sentence(text[start:end], start))
 
 
 class _Verifier:
@@ -102,6 +113,7 @@ class _Verifier:
         self._everything = tuple(everything)
         self._computed = known
         self._facts = Facts(everything)
+        self._relations = RelationChecker(self._facts)
         self._files = wordlike_files(everything)
         self._unquoted = without_quotes(text, everything, self._files)
         plain = without_asides(self._unquoted)
@@ -120,13 +132,18 @@ class _Verifier:
             n._replace(start=n.start - sentence.start, end=n.end - sentence.start)
             for n in self._numbers_of(sentence)
         ]
+        here = with_capacity_units(sentence.text, here)
         claims = bind(sentence, here, self._everything, self._files)
         places = find_places(sentence.text, self._files)
         self._topics.rows(sentence, row_place(sentence.text, places))
         found = shares([self._check(claim, claims) for claim in claims], sentence.text)
+        related = self._relations.check(sentence, claims, self._spoken_of)
+        found, related = with_factors(found, related)
         checks = tuple(self._in_text(check, sentence) for check in found)
         self._topics.leave(sentence)
-        return CheckedSentence(sentence, checks)
+        by = sentence.start
+        moved = (each._replace(start=each.start + by, end=each.end + by) for each in related)
+        return CheckedSentence(sentence, checks, tuple(moved))
 
     def _without_files(self, text: str) -> str:
         """A line of `cmath` is a place too, no number."""
@@ -158,6 +175,8 @@ class _Verifier:
         """By the names in the text, then by what keet computes."""
         if claim.number.shape:
             return self._shape(claim)
+        if said := capacity(claim.sentence.text, claim.number):
+            return Check(claim.number, Verdict.CONFIRMED, None, said)
         found = self._by_names(claim, claims)
         if found.verdict is Verdict.CONFIRMED or self._computed.is_empty:
             return found
@@ -198,7 +217,7 @@ class _Verifier:
 
     def _readings(self, claim: Claim) -> Iterator[Reading]:
         """What the claim's name stands for, in units that fit, the likeliest first."""
-        ids = _of_direction(claim)
+        ids = qualified(claim.term.readings if claim.term else (), _clause(claim))
         if claim.number.unit == "ns" and not (ids or claim.place or claim.misfit):
             ids = ("duration",)  # a time with no name: what else has a launch to tell
         missing = claim.term is not None and claim.term.entry.complement
@@ -297,7 +316,9 @@ def _names(launches: Sequence[Launch]) -> list[str]:
 
 
 def _agrees(number: SaidNumber, reading: Reading) -> bool:
-    if agrees(number, reading.quantity, lenient=True):
+    if number.bound:  # `less than 4` is wrong for 4.4, which 4 would be right for
+        number = number._replace(half=min(number.half, _BOUND_SLACK * abs(number.value)))
+    if agrees(number, _as_rounded(number, reading.quantity), lenient=True):
         return True
     # ncu prints a ratio of 0.04 as `%  0.04`, the unit in a column of its own.
     if number.unit == "%" and number.text[-1:].isdigit() and reading.quantity.unit in ("", "x"):
@@ -309,6 +330,14 @@ def _agrees(number: SaidNumber, reading: Reading) -> bool:
     scale = {"K": 1.024, "M": 1.024**2, "G": 1.024**3}[_prefix(number.text)]
     binary = number._replace(value=number.value * scale, half=number.half * scale)
     return agrees(binary, reading.quantity)
+
+
+def _as_rounded(number: SaidNumber, quantity: Quantity) -> Quantity:
+    """38.547 is printed as 38.55, which people round to 38.6."""
+    value = quantity.value
+    printed = Quantity(float(f"{value:.4g}"), quantity.unit)
+    is_finer = number.half and 10 * abs(printed.value - value) <= number.half
+    return printed if is_finer and not agrees(number, quantity, lenient=True) else quantity
 
 
 def _prefix(text: str) -> str:
@@ -331,17 +360,6 @@ def _clause(claim: Claim) -> str:
     if claim.term and claim.term.end <= number.start:
         start = min(start, claim.term.start)
     return text[start:end]
-
-
-def _of_direction(claim: Claim) -> tuple[str, ...]:
-    """The claim's readings: of loads where the clause speaks of loads, or of stores."""
-    ids = claim.term.readings if claim.term else ()
-    clause = _clause(claim)
-    loads, stores = _LOADS.search(clause), _STORES.search(clause)
-    if bool(loads) == bool(stores):
-        return ids
-    other = "_store" if loads else "_load"
-    return tuple(reading for reading in ids if other not in reading) or ids
 
 
 def _might_be(claim: Claim) -> bool:

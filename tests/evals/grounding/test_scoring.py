@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from evals.grounding.bases import Said, bases_of
-from evals.grounding.checkers import CHECKERS, Judged, Outcome, held, own, verified
+from evals.grounding.bases import bases_of
+from evals.grounding.checkers import CHECKERS, Judged, Outcome, own, verified
 from evals.grounding.material import Material
 from evals.grounding.mutations import MUTATIONS, Mutant, mutants_of
 from evals.grounding.scoring import Trial, accepted, caught_by_kind
@@ -26,12 +26,11 @@ def mutants(material: Material) -> list[Mutant]:
 
 
 def test_every_kind_has_mutants(mutants: list[Mutant]) -> None:
-    two_sided = {"before and after swapped", "value of the other report"}
-    assert {mutant.kind for mutant in mutants} == {*MUTATIONS, *two_sided}
+    assert {mutant.kind for mutant in mutants} == {*MUTATIONS}
 
 
 def test_mutants_are_not_the_true_sentence(mutants: list[Mutant]) -> None:
-    assert all(mutant.false.text != mutant.true.text for mutant in mutants)
+    assert all(mutant.false != mutant.true for mutant in mutants)
 
 
 def test_mutants_are_the_same_in_every_run(material: Material) -> None:
@@ -48,10 +47,10 @@ def test_changed_digits_are_no_rounding_of_the_value(material: Material, kind: s
     for turn in range(7):
         bases = {base.text: base for base in bases_of(material, turn)}
         for mutant in mutants_of(material, turn):
-            base = bases.get(mutant.true.text)
+            base = bases.get(mutant.true)
             if mutant.kind != kind or base is None or base.unit.strip() != "%":
                 continue
-            said = re.match(r"[\d,.]+", mutant.false.text[len(base.before) :])
+            said = re.match(r"[\d,.]+", mutant.false[len(base.before) :])
             assert said is not None
             digits = len(said[0].partition(".")[2])
             assert abs(float(said[0]) - base.piece.value) > 0.5 * 10**-digits
@@ -64,9 +63,8 @@ def test_changed_digits_are_no_rounding_of_the_value(material: Material, kind: s
 
 def test_checks_let_truth_pass_and_refute_what_is_false(material: Material) -> None:
     piece = material.asked["dram_bytes_read"]
-    true = Said(f"DRAM Bytes Read is {piece} [{piece.id}].")
-    false = Said(f"DRAM Bytes Read is 9.1 GB [{piece.id}].")
-    for check in (held, verified, own):
+    true, false = f"DRAM Bytes Read is {piece}.", "DRAM Bytes Read is 9.1 GB."
+    for check in (verified, own):
         passed, caught = check(material, [true, false])
         assert passed == Judged(Outcome.PASSED, "")
         assert caught.outcome is Outcome.REFUTED
@@ -76,19 +74,11 @@ def test_checks_let_truth_pass_and_refute_what_is_false(material: Material) -> N
 def test_each_sentence_gets_its_own_verdict(material: Material) -> None:
     """`keet verify` is asked about all of them at once."""
     duration = material.asked["duration"]
-    said = [Said("It is fast."), Said(f"Duration is {duration}."), Said("Duration is 9.99 s.")]
+    said = ["It is fast.", f"Duration is {duration}.", "Duration is 9.99 s."]
     outcomes = [(judged.outcome, judged.why) for judged in verified(material, [*said, said[0]])]
     assert outcomes[0] == outcomes[3] == (Outcome.PASSED, "no number was seen")
     assert outcomes[1] == (Outcome.PASSED, "")
     assert outcomes[2][0] is Outcome.REFUTED
-
-
-def test_verify_is_not_asked_what_it_cannot_know(material: Material) -> None:
-    both, of_id = Said("From 1 us to 2 us.", both=True), Said("It is 1 us [E9].", about_id=True)
-    assert [judged.outcome for judged in verified(material, [both, of_id])] == [
-        Outcome.NOT_ASKED,
-        Outcome.NOT_ASKED,
-    ]
 
 
 # --- counting
@@ -96,11 +86,10 @@ def test_verify_is_not_asked_what_it_cannot_know(material: Material) -> None:
 PASSED = Judged(Outcome.PASSED, "")
 REFUTED = Judged(Outcome.REFUTED, "it is 3")
 DOUBTED = Judged(Outcome.DOUBTED, "no name")
-NOT_ASKED = Judged(Outcome.NOT_ASKED, "two reports")
 
 
 def a_trial(on_true: Judged, on_false: Judged, sample: str = "a", true: str = "t") -> Trial:
-    return Trial(sample, "kind", "held", true, "f", on_true, on_false)
+    return Trial(sample, "kind", "verify", true, "f", on_true, on_false)
 
 
 def test_catches_are_counted_and_unscored_is_apart() -> None:
@@ -111,21 +100,19 @@ def test_catches_are_counted_and_unscored_is_apart() -> None:
         a_trial(REFUTED, REFUTED),  # refuses the truth as well: no catch
         a_trial(DOUBTED, REFUTED),
         a_trial(Judged(Outcome.PASSED, "no number was seen"), REFUTED),
-        a_trial(PASSED, NOT_ASKED),
     ]
-    found = next(each for each in caught_by_kind(trials) if each.checker == "held")
-    assert (found.mutants, found.unscored, found.refuted, found.doubted) == (3, 4, 1, 1)
+    found = next(each for each in caught_by_kind(trials) if each.checker == "verify")
+    assert (found.mutants, found.unscored, found.refuted, found.doubted) == (3, 3, 1, 1)
     assert found.caught is not None
     assert found.caught.mean == pytest.approx(2 / 3)
     assert found.example == trials[2]
-    assert all(each.caught is None for each in caught_by_kind(trials) if each.checker != "held")
+    assert all(each.caught is None for each in caught_by_kind(trials) if each.checker != "verify")
 
 
 def test_a_trial_says_why() -> None:
     assert a_trial(PASSED, REFUTED).why == "refuted: it is 3"
     assert a_trial(PASSED, PASSED).why == "passed: every number was taken for true"
     assert a_trial(DOUBTED, REFUTED).why == "unscored: the true sentence was doubted: no name"
-    assert a_trial(PASSED, NOT_ASKED).why == "unscored: two reports"
 
 
 def test_true_sentences_count_once() -> None:
