@@ -8,21 +8,31 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from keet.units import Number, Quantity
 
-CITED = re.compile(r"\bE\d+\b")
-"""An id in a text."""
 MEASURED_SPEEDUPS = ("time before over time after", "time after over time before")
 """Labels of what two reports show: such a factor is no forecast."""
+
+
+@lru_cache(maxsize=4096)  # bounded, as names with an address in them never end
+def slug_of(name: str) -> str:
+    """A name as ids have it: `left.DRAM` is `left_dram`. A minus sign is kept as a word, and a
+    letter comes first."""
+    plain = re.sub(r"(?<![A-Za-z0-9])-(?=[0-9])", "minus ", name)
+    slug = re.sub(r"[^A-Za-z0-9_]+", "_", plain).strip("_").lower()
+    return slug if slug[:1].isalpha() else f"n_{slug}"
 
 
 class Evidence(NamedTuple):
     """One number of one launch."""
 
     id: str
-    """`E3`: what a text cites."""
+    """What a text cites: the metric, the source line if it belongs to one, and behind `#` the
+    launch: `l2_hit_rate_pct#0`, `samples_share@flip.cu:31#0`. Of several launches: `#run`. Where
+    several reports are looked at, the launch has the report before it: `#before.3`, `#1.3`."""
     metric: str
     """ncu's name of the metric, or a name of keet's own for what is computed."""
     value: Number
@@ -33,6 +43,11 @@ class Evidence(NamedTuple):
     """`file.cu:31`, where the number belongs to one source line."""
     derived_from: tuple[str, ...] | None = None
     """Ids of the evidence that it was computed from."""
+
+    @property
+    def slug(self) -> str:
+        """The id without the launch."""
+        return self.id.partition("#")[0]
 
     def __str__(self) -> str:
         return str(Quantity(self.value, self.unit))

@@ -114,7 +114,7 @@ def _finished(view: View, draft: _Draft, within: str) -> Part:
     share = view.ledger.derived(
         f"account.{part_id}",
         Quantity(100 * draft.share, "%"),
-        f"of the time: {draft.label}",
+        f"{draft.label}, share of the time",
         *sources,
     )
     duration = view.get("duration")

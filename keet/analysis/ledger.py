@@ -1,34 +1,56 @@
-"""Numbers that may be said, each with an id to cite: of one launch, or computed from others."""
+"""Numbers that may be said, each with an id to cite: of one launch, or computed from others.
+
+An id names what the number is and where it was measured: `l2_hit_rate_pct#0` is a metric of launch
+0, `samples_share@flip.cu:31#0` belongs to one source line of it. It does not depend on the order
+in which numbers are looked up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import count
 from math import isfinite
 
-from keet.catalog import metric_with_id
-from keet.evidence import Evidence
+from keet.catalog import metric_named, metric_with_id, metrics
+from keet.evidence import Evidence, slug_of
 from keet.profile import Launch, Metric
 from keet.units import Number, Quantity
+
+OF_RUN = "run"
+"""Scope of what several launches of a report show together."""
+
+
+def scope_in(report_scope: str, part: object) -> str:
+    """The part of an id behind `#`: `3` for launch 3, `before.3` where `report_scope` tells the
+    report from another one that is looked at."""
+    return f"{report_scope}.{part}" if report_scope else str(part)
 
 
 class Book:
     """Numbers that were computed. The same one asked for twice has one id."""
 
-    def __init__(self, numbers: Iterator[int] | None = None) -> None:
-        """`numbers`: of the ids, where several books share them."""
-        self.numbers = numbers or count(1)
+    def __init__(self, scope: str = OF_RUN) -> None:
+        """`scope`: what all numbers of the book belong to, as ids say it behind `#`."""
+        self.scope = scope
         self._entries: dict[tuple[str, str | None], Evidence] = {}
+        self._ids: set[str] = set()
 
     def derived(
         self, name: str, quantity: Quantity, label: str, *sources: Evidence, line: str | None = None
     ) -> Evidence:
         """A number that keet computed from others, or summed over the code of a line."""
-        ids = tuple([source.id for source in sources]) or None
-        return self._add(name, quantity.value, quantity.unit, label, line, ids)
+        found = self._entries.get((name, line))
+        if found is None:
+            ids = tuple([source.id for source in sources]) or None
+            slug = _slug_of_computed(name)
+            found = self._add(slug, name, quantity.value, quantity.unit, label, line, ids)
+        return found
 
     def _add(  # noqa: PLR0913, PLR0917 - what evidence is made of
         self,
+        slug: str,
         metric: str,
         value: Number,
         unit: str,
@@ -36,13 +58,23 @@ class Book:
         line: str | None = None,
         derived_from: tuple[str, ...] | None = None,
     ) -> Evidence:
-        key = (metric, line)
-        found = self._entries.get(key)
-        if found is None:
-            number = f"E{next(self.numbers)}"
-            found = Evidence(number, metric, value, unit, label, line, derived_from)
-            self._entries[key] = found
+        name = self._unused(slug if line is None else f"{slug}@{_plain_line(line)}")
+        entry = Evidence(name, metric, value, unit, label, line, derived_from)
+        self._ids.add(name)
+        self._entries[metric, line] = entry
+        return entry
+
+    def _unused(self, name: str) -> str:
+        """Names are chosen so that no two are alike; should two be, ids still differ."""
+        found = f"{name}#{self.scope}"
+        if found in self._ids:
+            others = (f"{name}_{number}#{self.scope}" for number in count(2))
+            found = next(other for other in others if other not in self._ids)
         return found
+
+    def by_slug(self) -> Mapping[str, Evidence]:
+        """What was entered so far, by its id without the part behind `#`."""
+        return {piece.slug: piece for piece in self}
 
     def __iter__(self) -> Iterator[Evidence]:
         return iter(self._entries.values())
@@ -51,8 +83,8 @@ class Book:
 class Ledger(Book):
     """The evidence of one launch: what was measured, and what follows from it."""
 
-    def __init__(self, launch: Launch, numbers: Iterator[int] | None = None) -> None:
-        super().__init__(numbers)
+    def __init__(self, launch: Launch, report_scope: str = "") -> None:
+        super().__init__(scope_in(report_scope, launch.id))
         self.launch = launch
         self._measured: dict[str, Evidence | None] = {}
         self._named: dict[str, Evidence | None] = {}
@@ -61,32 +93,71 @@ class Ledger(Book):
         """A metric of the catalog; None where the report has no value for it."""
         if metric_id not in self._measured:
             found = self.launch.find(metric_id)
-            self._measured[metric_id] = self._enter(found, metric_with_id(metric_id).label)
+            label = metric_with_id(metric_id).label
+            self._measured[metric_id] = self._enter(found, metric_id, label)
         return self._measured[metric_id]
 
     def named(self, name: str, label: str) -> Evidence | None:
         """A metric under ncu's own name, for what the catalog has no id for."""
         if name not in self._named:
-            self._named[name] = self._enter(self.launch.metric(name), label)
+            found = self.launch.metric(name)
+            self._named[name] = self._enter(found, self._slug_of(name), label) if found else None
         return self._named[name]
 
-    def _enter(self, found: Metric | None, label: str) -> Evidence | None:
+    def look_up(self, slug: str) -> Evidence | None:
+        """What was entered under this slug; else the metric of the catalog that it names."""
+        entered = self.named_evidence(slug)
+        return entered if entered or slug not in metrics() else self.measured(slug)
+
+    def named_evidence(self, slug: str) -> Evidence | None:
+        """What was entered already under this slug."""
+        return next((piece for piece in self if piece.slug == slug), None)
+
+    def _slug_of(self, name: str) -> str:
+        """A report may have a metric under two of ncu's names: then `find` decides which of them
+        the id of the catalog stands for."""
+        metric_id, is_preferred = _catalog_id(name)
+        if metric_id is None or is_preferred:
+            return metric_id or slug_of(name)
+        found = self.launch.find(metric_id)
+        return metric_id if found and found.name == name else slug_of(name)
+
+    def _enter(self, found: Metric | None, slug: str, label: str) -> Evidence | None:
         """Neither texts nor NaN nor infinite numbers are evidence."""
         value = found.value if found else None
         if found is None or value is None or isinstance(value, str) or not isfinite(value):
             return None
-        return self._add(found.name, value, found.unit, label)
+        known = self._entries.get((found.name, None))
+        return known or self._add(slug, found.name, value, found.unit, label)
 
     def adopt(self, piece: Evidence) -> Evidence:
-        """Evidence of another launch, or of several, that is cited here: under an id of its own
-        where this launch uses the same one for something else."""
-        known = next((own for own in self if own.id == piece.id), None)
-        if known is not None and known != piece:
-            name = f"{piece.metric} (of several launches)"
-            return self._add(name, piece.value, piece.unit, piece.label, piece.line)
-        self._entries.setdefault((f"{piece.id} {piece.metric}", piece.line), piece)
+        """Evidence of several launches that is cited here: its id tells it from the launch's."""
+        self._entries.setdefault((piece.id, piece.line), piece)
         return piece
 
     def known(self, name: str) -> Evidence | None:
         """What was entered already under this name."""
         return self._entries.get((name, None))
+
+
+# --- slugs: cached, as every launch has the same names
+
+
+@lru_cache(maxsize=4096)
+def _slug_of_computed(name: str) -> str:
+    """Never the id of a metric of the catalog."""
+    slug = slug_of(name)
+    return f"{slug}_computed" if slug in metrics() else slug
+
+
+@lru_cache(maxsize=4096)
+def _catalog_id(name: str) -> tuple[str | None, bool]:
+    """Of ncu's name for a metric, and whether the catalog prefers that name."""
+    spec = metric_named(name)
+    return (spec.id, spec.names[0] == name) if spec else (None, False)
+
+
+def _plain_line(line: str) -> str:
+    """`flip.cu:31` as it stands; a file's name may have anything else in it. Two lines, as in
+    `a.cu:3 → b.cu:5`, are `a.cu:3..b.cu:5`: names stay whole words, which can be redacted."""
+    return re.sub(r"[^\w.:+-]+", "_", re.sub(r" (?:→ |\()", "..", line)).strip("_")

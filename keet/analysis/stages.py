@@ -80,7 +80,7 @@ def _over_elapsed(ledger: Ledger, unit: HardwareUnit, busy: Evidence) -> Evidenc
         return None
     share = Quantity(busy.value * min(1.0, active.value / elapsed.value), "%")
     label = f"{unit.label.partition(' (')[0]} busy, of peak, over elapsed cycles"
-    return ledger.derived(f"{busy.metric}_elapsed", share, label, busy, active, elapsed)
+    return ledger.derived(f"{busy.slug}_elapsed", share, label, busy, active, elapsed)
 
 
 # --- the busiest stage of a unit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -61,13 +61,12 @@ CodeState = Literal["analysed", "not_needed", "absent", "off"]
 class View:
     """What a check may ask of a launch. `None` is: the report does not say."""
 
-    def __init__(
-        self, launch: Launch, numbers: Iterator[int] | None = None, *, reads_code: bool = False
-    ) -> None:
-        """`reads_code`: whether the machine code may be analysed, which can take a second."""
+    def __init__(self, launch: Launch, report_scope: str = "", *, reads_code: bool = False) -> None:
+        """`report_scope`: see `scope_in`. `reads_code`: whether the machine code may be analysed,
+        which can take a second."""
         self.launch = launch
         self._reads_code = reads_code
-        self.ledger = Ledger(launch, numbers)
+        self.ledger = Ledger(launch, report_scope)
         self._texts: dict[str, Sequence[str]] = {}
         self._columns: dict[str, Mapping[int, float]] = {}
         self._located: dict[int, Location | None] = {}
@@ -325,15 +324,17 @@ class View:
 
         return streaming(self.launch, self.code)
 
-    def sum_over(self, metric_id: str, addresses: Collection[int], of: str) -> Evidence | None:
+    def sum_over(
+        self, name: str, metric_id: str, addresses: Collection[int], of: str
+    ) -> Evidence | None:
         """The part of an instanced metric that belongs to these instructions."""
         source = self.get(metric_id)
         if source is None or not addresses:
             return None
         column = self.by_address(source.metric)
         total = sum(column.get(address, 0.0) for address in addresses)
-        name, label = f"{source.metric} ({of})", f"{source.label} {of}"
-        return self.ledger.derived(name, Quantity(total, source.unit), label, source)
+        amount, label = Quantity(total, source.unit), f"{source.label} {of}"
+        return self.ledger.derived(name, amount, label, source)
 
     def by_address(self, name: str) -> Mapping[int, float]:
         """A metric's values by instruction."""

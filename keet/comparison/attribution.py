@@ -219,7 +219,7 @@ def _line(sides: BothSides, change: LineChange, saved: float) -> Attribution:
         )
         for side, ns in (("before", change.before_ns), ("after", change.after_ns))
     )
-    share = sides.percent(f"share of {where}", "of the difference", change.fell, saved)
+    share = sides.percent("share", "of the difference", change.fell, saved, line=where)
     place = (change.before, change.after)
     text = f"{where} {before} → {after}"
     code = "} (end of the function)" if change.code == "}" else change.code

@@ -283,12 +283,14 @@ class BothSides:
         name = f"{self.name} {side}: {what}"
         return self.book.derived(name, amount, f"{label}, {side}", *sources)
 
-    def percent(self, what: str, label: str, part: float, whole: float) -> Evidence | None:
+    def percent(
+        self, what: str, label: str, part: float, whole: float, line: str | None = None
+    ) -> Evidence | None:
         """A share of what was saved or lost."""
         if not whole:
             return None
         share = Quantity(100 * part / whole, "%")
-        return self.book.derived(f"{self.name}: {what}", share, label)
+        return self.book.derived(f"{self.name}: {what}", share, label, line=line)
 
 
 def _busy_share(unit: str) -> Share:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import count
+from collections.abc import Callable, Sequence
 
-from keet.analysis.ledger import Book
+from keet.analysis.ledger import Book, Ledger
 from keet.comparison.account import account_changes
 from keet.comparison.attribution import attribute
 from keet.comparison.basis import (
@@ -57,6 +56,8 @@ _NO_TIMES = Reason(
     "--metrics gpu__time_duration.sum",
 )
 _NOTHING = Outcome((), (), (), ())
+_SIDES = ("before", "after")
+"""In the ids of evidence."""
 
 
 Explained = Callable[[Launch], LaunchExplanation | None]
@@ -68,44 +69,43 @@ def compare(
     after: Side,
     *,
     guess: bool = False,
-    numbers: Iterator[int] | None = None,
+    scope: str = "diff",
     explained: Explained = lambda _: None,
 ) -> Difference:
     """`guess`: pair what is alone in its place, even where nothing else speaks for it; what was
-    paired so is told."""
-    comparer = _Comparer(before, after, numbers or count(1), explained)
+    paired so is told. `scope`: of the ids of what is computed from both sides."""
+    comparer = _Comparer(before, after, scope, explained)
     return comparer.run(guess=guess)
 
 
 def compare_explanations(
     before: Explanation,
     after: Explanation,
-    numbers: Iterator[int] | None = None,
     *,
+    scope: str = "diff",
     guess: bool = False,
 ) -> Difference:
     """Of reports that are explained already: their evidence keeps its ids."""
+    if before.report_scope == after.report_scope and before.profile is not after.profile:
+        raise ValueError("evidence of two reports needs different ids: explain with report_scope")
     known = {id(each.launch): each for told in (before, after) for each in told.launches}
     sides = (
         Side((Run(told.profile, tuple(each.launch for each in told.launches)),))
         for told in (before, after)
     )
     found = compare(
-        *sides, guess=guess, numbers=numbers, explained=lambda launch: known.get(id(launch))
+        *sides, guess=guess, scope=scope, explained=lambda launch: known.get(id(launch))
     )
     return naming_keet_diff(found)
 
 
 class _Comparer:
-    def __init__(
-        self, before: Side, after: Side, numbers: Iterator[int], explained: Explained
-    ) -> None:
+    def __init__(self, before: Side, after: Side, scope: str, explained: Explained) -> None:
         self._before, self._after = before, after
-        self._numbers = numbers
         self._explained = explained
-        self._book = Book(numbers)
+        self._book = Book(scope)
         self._evidence = TimeEvidence(self._book)
-        self._ledgers: list[Book] = [self._book]
+        self._ledgers: list[Ledger] = []
         self._told: dict[int, LaunchExplanation] = {}
         """Launches that are looked into, by their identity."""
 
@@ -253,8 +253,8 @@ class _Comparer:
 
     def _all_evidence(self) -> tuple[Evidence, ...]:
         # What several launches show together is in the ledger of each.
-        evidence = {each.id: each for ledger in self._ledgers for each in ledger}
-        return tuple(sorted(evidence.values(), key=lambda each: int(each.id[1:])))
+        evidence = {each.id: each for book in (*self._ledgers, self._book) for each in book}
+        return tuple(evidence.values())
 
     def _pair(
         self,
@@ -371,7 +371,9 @@ class _Comparer:
         for which, side in enumerate(self._sides):
             launches = [launch for pairing in pairings for launch in pairing.typical[which]]
             unknown = [launch for launch in launches if self._explained(launch) is None]
-            fresh = explain(side.first.profile, unknown, _FINDINGS, self._numbers).launches
+            fresh = explain(
+                side.first.profile, unknown, _FINDINGS, report_scope=_SIDES[which]
+            ).launches
             self._told |= {id(told.launch): told for told in fresh}
             for launch in launches:
                 told = self._explained(launch) or self._told[id(launch)]

@@ -105,7 +105,7 @@ def rest_of(view: View, leading: Sequence[Part]) -> Evidence | None:
     left = 100 - sum(float(share.value) for share in shares)
     if left < _PRINTED:
         return None
-    label = f"of the time: {_OTHER}"
+    label = f"{_OTHER}, share of the time"
     return view.ledger.derived("account.rest", Quantity(left, "%"), label, *shares)
 
 
@@ -159,7 +159,7 @@ def _row(view: View, parts: Sequence[Part], within: str, other: str, depth: int)
     if len(parts) == 1:
         return AccountRow(_short(parts[0].label), parts[0].share, parts[0].us, depth)
     name = f"account.{within}rest_{len(parts)}"
-    share = _sum(view, name, [part.share for part in parts], f"of the time: {other}")
+    share = _sum(view, name, [part.share for part in parts], f"{other}, share of the time")
     times = [part.us for part in parts if part.us]
     us = _sum(view, f"{name}.us", times, other) if times else None
     return AccountRow(other, share, us, depth)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account
@@ -12,7 +11,7 @@ from keet.analysis.ceilings import Ceiling
 from keet.analysis.coverage import Coverage, Gap, find_coverage
 from keet.analysis.diagnosis import Together, diagnose, look_together
 from keet.analysis.findings import Finding, Skipped
-from keet.analysis.ledger import Book
+from keet.analysis.ledger import OF_RUN, Book, scope_in
 from keet.analysis.sampling import partial_sampling
 from keet.analysis.view import View
 from keet.catalog import findings
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from keet.explanation.in_run import InRun, ReplayDiffers
     from keet.explanation.statement import Authorship, Statement
     from keet.explanation.whole_run import WholeRun
-    from keet.verification.grounding import Grounding
 
 
 class LaunchExplanation(NamedTuple):
@@ -73,7 +71,6 @@ class Explanation(NamedTuple):
     profile: Profile
     launches: tuple[LaunchExplanation, ...]
     """As they were chosen; by the GPU time that they stand for where the run is known."""
-    grounding: Grounded
     author: Authorship | None = None
     """The model that had a part in it."""
     reads_code: bool = True
@@ -84,6 +81,8 @@ class Explanation(NamedTuple):
     """What launches of the report show together, what would save most first."""
     build_hint: str | None = None
     """What to compile with, so that another report has source lines."""
+    report_scope: str = ""
+    """What evidence ids have before the launch; empty where no other report is looked at."""
 
     @property
     def capture_hints(self) -> CaptureHints:
@@ -95,11 +94,11 @@ def explain(
     profile: Profile,
     launches: Sequence[Launch],
     top: int,
-    numbers: Iterator[int] | None = None,
     *,
+    report_scope: str = "",
     sass: bool = True,
 ) -> Explanation:
-    """`numbers`: of evidence ids, where they are to be unique over launches and reports.
+    """`report_scope`: in evidence ids, where they must differ from those of other reports.
 
     `sass`: analyse the machine code of the longest launches too.
     """
@@ -108,10 +107,10 @@ def explain(
     read = profile.with_code(launches) if sass else []
     if read:  # one child for all of them, instead of one after the other
         profile.prefetch_code(read)
-    together = look_together(profile.launches, Book(numbers))
+    together = look_together(profile.launches, Book(scope_in(report_scope, OF_RUN)))
     with_code = {launch.id for launch in read}
     told = tuple(
-        _explain(launch, coverage, top, numbers, together, reads_code=launch.id in with_code)
+        _explain(launch, coverage, top, report_scope, together, reads_code=launch.id in with_code)
         for launch in launches
     )
     run = None
@@ -120,35 +119,36 @@ def explain(
         from keet.explanation.whole_run import whole_run
 
         told = with_run(told, profile)
-        run = whole_run(profile, told, Book(numbers))
+        run = whole_run(profile, told, Book(scope_in(report_scope, OF_RUN)))
     return Explanation(
         profile,
         told,
-        Grounded(told, run),
         reads_code=sass,
         whole_run=run,
         across=together.found,
         build_hint=coverage.build_hint,
+        report_scope=report_scope,
     )
 
 
 def with_first(explanation: Explanation, top: int) -> Explanation:
     """With so many findings per launch."""
     told = tuple(each._replace(findings=each.findings[:top]) for each in explanation.launches)
-    grounded = Grounded(told, explanation.whole_run)
-    return explanation._replace(launches=told, grounding=grounded)
+    return explanation._replace(launches=told)
 
 
 def _explain(  # noqa: PLR0913 - what all launches of a report share, and one of them
     launch: Launch,
     coverage: Coverage,
     top: int,
-    numbers: Iterator[int] | None,
+    report_scope: str,
     together: Together,
     *,
     reads_code: bool,
 ) -> LaunchExplanation:
-    diagnosis = diagnose(launch, numbers=numbers, reads_code=reads_code, together=together)
+    diagnosis = diagnose(
+        launch, report_scope=report_scope, reads_code=reads_code, together=together
+    )
     view, found = diagnosis.view, diagnosis.findings[:top]
     return LaunchExplanation(
         launch,
@@ -232,44 +232,7 @@ def _skipped(gap: Gap, coverage: Coverage) -> Skipped:
     return Skipped(gap.label, f"not collected: {gap.gives}", remedy)
 
 
-# --- grounding
-
-
-class Grounded:
-    """The numbers of all texts, and those that no evidence bears out.
-
-    Checked when it is asked for: a batch keeps the texts of each launch, and not this.
-    """
-
-    def __init__(self, told: Sequence[LaunchExplanation], run: WholeRun | None = None) -> None:
-        self._told = told
-        self._run = run
-
-    @cached_property
-    def _checked(self) -> list[Grounding]:
-        """Every sentence against the evidence of its own launch, or of the run."""
-        from keet.verification.grounding import check_grounding
-
-        return [
-            *(self._run.checked() if self._run else ()),
-            *(
-                check_grounding(text, each.evidence, launch=each.launch)
-                for each in self._told
-                for text in texts_of(each)
-            ),
-        ]
-
-    @property
-    def numbers(self) -> int:
-        return sum(result.numbers for result in self._checked)
-
-    @property
-    def verified(self) -> int:
-        return sum(len(result.verified) for result in self._checked)
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        return tuple(f"{s.text}: {s.reason}" for each in self._checked for s in each.stray)
+# --- texts
 
 
 def texts_of(each: LaunchExplanation) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from keet.analysis.ceilings import Ceiling, spoken_unit
 from keet.analysis.diagnosis import Diagnosis
@@ -13,6 +13,8 @@ from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.explanation.busy_units import leading_units, nearest_units
 from keet.units import Quantity
+
+By = Literal["keet", "model, computed by keet"]
 
 
 class Verdict(NamedTuple):
@@ -27,6 +29,8 @@ class Verdict(NamedTuple):
     """`at_dram_roofline` or `at_compute_roofline`, where no cause is left but the work itself."""
     not_judged: bool = False
     """Nothing was measured that says where the time goes."""
+    by: By = "keet"
+    """Whose cause the headline names."""
 
 
 def verdict_of(diagnosis: Diagnosis) -> Verdict:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.findings import Finding, Forecast
-from keet.analysis.ledger import Book
+from keet.analysis.ledger import OF_RUN, Book, scope_in
 from keet.analysis.library import library_of
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation
@@ -32,7 +31,6 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.analysis.across_launches import CrossLaunch
     from keet.explanation.whole_run import KernelRow, WholeRun
-    from keet.verification.grounding import Grounding
 
 _WORTH = 1.05
 """Times faster, as a whole, from which the gain is said."""
@@ -122,24 +120,11 @@ class Program(NamedTuple):
             name, (), launches, took, part, None, None, None, gain, None, run_row, tuple(rows)
         )
 
-    def checked(self) -> Iterator[Grounding]:
-        """Without the sentences of the run, which are checked with it."""
-        from keet.verification.grounding import check_grounding
-
-        for text in self.said:
-            yield check_grounding(text, self.book)
-        for found in self.across:
-            yield check_grounding(found.text, found.evidence)
-
     @property
     def evidence(self) -> Mapping[str, Evidence]:
         """By id, of all sentences and rows."""
         found = (piece for each in self.across for piece in each.evidence)
         return {piece.id: piece for piece in (*self.book, *found)}
-
-    def stray(self) -> tuple[str, ...]:
-        """Numbers without evidence, and why."""
-        return tuple(f"{s.text}: {s.reason}" for each in self.checked() for s in each.stray)
 
 
 def program_of(explanation: Explanation) -> Program | None:
@@ -150,25 +135,13 @@ def program_of(explanation: Explanation) -> Program | None:
     return _Maker(explanation).program()
 
 
-def counted_numbers(explanation: Explanation, program: Program | None) -> tuple[int, int]:
-    """Numbers in the texts without a model, and how many of them have evidence."""
-    checked = list(program.checked()) if program else []
-    own = explanation.grounding
-    return (
-        own.numbers + sum(each.numbers for each in checked),
-        own.verified + sum(len(each.verified) for each in checked),
-    )
-
-
 class _Maker:
     def __init__(self, explanation: Explanation) -> None:
         self._run = explanation.whole_run
         self._told = explanation.launches
         told = {each.launch.id for each in self._told}
         self._across = tuple(x for x in explanation.across if told.intersection(x.launches))
-        # Both kinds of evidence are printed under one heading: their ids must differ.
-        taken = (int(piece.id[1:]) for found in self._across for piece in found.evidence)
-        self._book = Book(count(1 + max(taken, default=0)))
+        self._book = Book(scope_in(explanation.report_scope, OF_RUN))
         by_launch = {each.launch.id: each for each in self._told}
         same = identical_launches(each.launch for each in self._told)
         groups = [

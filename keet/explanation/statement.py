@@ -1,55 +1,78 @@
-"""What a model said of one launch, after it was held to the evidence."""
+"""What a model said about a launch, after keet resolved its references and computed its claims."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from keet.prose.text import Prose, Reference, Sentence
+
 if TYPE_CHECKING:
+    from keet.analysis.claims import Evaluated
     from keet.evidence import Evidence
     from keet.explanation.analyst import Explanation
 
-_CITED = re.compile(r"\bE\d+\b")
 Judgement = Literal["confirmed", "refuted", "inconclusive"]
 
 
 class Hypothesis(NamedTuple):
     """Stated from the source before a number was seen, and judged by the numbers afterwards."""
 
-    text: str
+    text: Prose
     finding: str | None
     """An id of the vocabulary, where it is one."""
     judgement: Judgement
-    reason: str
-    evidence: tuple[str, ...]
+    reason: Prose
 
 
 class Cause(NamedTuple):
-    """Why the code behaves as measured: what counters can't say."""
+    """Why the code behaves as measured, or what is wrong with a finding of the analyst."""
 
     finding: str
-    """An id of the vocabulary; one that the analyst did not raise has no forecast."""
-    text: str
-    evidence: tuple[str, ...]
+    """An id of the vocabulary."""
+    text: Prose
+    because: tuple[Reference, ...]
+    """Measured facts and comparisons that hold."""
+    where: str | None = None
+    """`slow.cu:31`"""
+    problem: str | None = None
+    """Why it stays the model's opinion: a fact that does not hold, or what the report shows against
+    it. None: nothing in the report speaks against it."""
+    claim: Evaluated | None = None
+    """What keet computed from the amounts that the model claimed; None: it claimed none."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Evidence that it rests on."""
+        named = (i for reference in self.because for i in reference.ids)
+        return tuple(dict.fromkeys((*self.text.ids, *named)))
 
 
 class Edit(NamedTuple):
-    """A change to the code, small enough to be judged by reading it."""
+    """A change to the code."""
 
     finding: str | None
-    file: str | None
-    line: int | None
-    what: str
-    code: str
-    """A diff or a sketch, as the model wrote it: not checked, not compiled."""
-    risk: str
-    check: str
+    what: Prose
+    diff: str
+    """Unified diff that applies to the source, or empty."""
+    places: tuple[str, ...]
+    """`slow.cu:31-34`, where the diff changes the source."""
+    sketch: str
+    """What the model wrote, where no diff could be made of it."""
+    problem: str | None
+    """Why there is no diff."""
+    build: Literal["compiles", "fails", "not checked"]
+    build_text: str
+    """Resources before and after, the first error, or why it was not compiled."""
+    risk: Prose
+    check: Prose
     """How to see that it worked."""
+    instead_of: int | None = None
+    """Number of the edit that it is an alternative to, from 1."""
 
 
-class Dropped(NamedTuple):
-    """A claim that the evidence does not bear out; it is shown as such, not as fact."""
+class Unchecked(NamedTuple):
+    """A sentence whose numbers keet cannot vouch for: printed with a mark."""
 
     where: str
     """`causes[0].text`"""
@@ -58,32 +81,65 @@ class Dropped(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """One launch, as a model explains it. The analyst's findings and forecasts stand beside it."""
+    """One launch, as a model explains it."""
 
-    purpose: str
-    mapping: str
+    summary: Prose
+    """What limits the kernel and why, in one or two sentences."""
+    purpose: Prose
+    mapping: Prose
     """How the work is laid out over threads, warps and blocks."""
     hypotheses: tuple[Hypothesis, ...]
-    summary: str
     causes: tuple[Cause, ...]
+    """The most important first."""
+    objections: tuple[Cause, ...]
+    """Against findings of the analyst."""
     edits: tuple[Edit, ...]
-    dropped: tuple[Dropped, ...]
-    numbers: int
-    """In its texts, those of what was dropped not counted: all of them are verified."""
-    objections: tuple[Cause, ...] = ()
-    """What it holds against the analyst's findings, places or remedies."""
+    leads: bool = False
+    """Whether one of its causes is the headline: a claim that keet computed."""
+    analyst_headline: str = ""
+    """What the analyst alone says, where the model leads."""
+    sent_back: int = 0
+    """Sentences that were returned for correction."""
 
     @property
-    def cited(self) -> Iterator[str]:
-        """Ids in the order of the page: causes stand under the findings, before the rest."""
-        for cause in (*self.causes, *self.objections):
-            yield from (*_CITED.findall(cause.text), *cause.evidence)
-        for text in (self.summary, self.purpose, self.mapping):
-            yield from _CITED.findall(text)
-        for guess in self.hypotheses:
-            yield from (*_CITED.findall(f"{guess.text} {guess.reason}"), *guess.evidence)
-        for edit in self.edits:
-            yield from _CITED.findall(f"{edit.what} {edit.risk} {edit.check}")
+    def texts(self) -> Iterator[tuple[str, Prose]]:
+        """With their places in the answer, in the order of the page."""
+        yield "summary", self.summary
+        for kind, causes in (("causes", self.causes), ("objections", self.objections)):
+            for i, cause in enumerate(causes):
+                yield f"{kind}[{i}].text", cause.text
+        for i, edit in enumerate(self.edits):
+            yield f"edits[{i}].what", edit.what
+            yield f"edits[{i}].risk", edit.risk
+            yield f"edits[{i}].check", edit.check
+        for i, guess in enumerate(self.hypotheses):
+            yield f"hypotheses[{i}].text", guess.text
+            yield f"hypotheses[{i}].reason", guess.reason
+        yield "purpose", self.purpose
+        yield "mapping", self.mapping
+
+    @property
+    def unchecked(self) -> tuple[Unchecked, ...]:
+        return tuple(
+            unchecked(where, sentence) for where, text in self.texts for sentence in text.problems
+        )
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Evidence in the order of the page."""
+        causes = [i for cause in (*self.causes, *self.objections) for i in cause.ids]
+        told = [i for _, text in self.texts for i in text.ids]
+        return tuple(dict.fromkeys((*causes, *told)))
+
+    @property
+    def numbers(self) -> int:
+        """References in checked sentences, all printed by keet."""
+        causes = sum(len(cause.because) for cause in (*self.causes, *self.objections))
+        return causes + sum(text.numbers for _, text in self.texts)
+
+
+def unchecked(where: str, sentence: Sentence) -> Unchecked:
+    return Unchecked(where, sentence.text, sentence.problem or "")
 
 
 class Usage(NamedTuple):
@@ -112,16 +168,18 @@ class Authorship(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A question about reports, answered by a model and held to the evidence."""
+    """A question about reports, answered by a model."""
 
     question: str
-    text: str
+    text: Prose
     evidence: tuple[Evidence, ...]
-    """What the answer cites."""
-    dropped: tuple[Dropped, ...]
-    numbers: int
+    """What the answer refers to."""
     explanations: tuple[Explanation, ...]
     """The reports that were asked about."""
     author: Authorship
     followups: tuple[str, ...]
     """Commands to go on with."""
+
+    @property
+    def unchecked(self) -> tuple[Unchecked, ...]:
+        return tuple(unchecked("answer", each) for each in self.text.problems)

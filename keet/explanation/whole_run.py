@@ -21,7 +21,6 @@ from keet.explanation.run_texts import (
 from keet.profile import KernelRun, Launch, Profile, RunPositions, RunTable, Workload
 from keet.profile.run_table import RECORDER_NAMES, SkippedKernel
 from keet.units import Quantity
-from keet.verification.grounding import Grounding, check_grounding
 
 if TYPE_CHECKING:
     from keet.explanation.analyst import LaunchExplanation
@@ -93,10 +92,6 @@ class WholeRun(NamedTuple):
     ranges: str | None = None
     """`ranges`: what the report holds that consists of several kernels. The table does not tell
     which of its kernels these are."""
-
-    def checked(self) -> Iterator[Grounding]:
-        for text, launch in self.said:
-            yield check_grounding(text, self.book, launch=launch)
 
 
 def whole_run(

@@ -109,7 +109,7 @@ class _Rows:
             size = self._code.counted(
                 "distinct_bytes",
                 Quantity(sum(size or 0 for size in sizes), "byte"),
-                f"distinct bytes read, {'at most' if is_bound else 'an estimate'}",
+                f"distinct bytes read ({'at most' if is_bound else 'estimated'})",
             )
             told.append(f"all loads together read {most} {self._say(size)} distinct")
         read = self._code.ledger.measured("dram_bytes_read")
@@ -150,7 +150,7 @@ class _Rows:
         if reuse.distinct_bytes_at_most is None:
             return [f"distinct bytes unknown ({_why_unknown(reuse)})"]
         is_bound = reuse.basis == "bound"
-        label = f"distinct bytes read, {'at most' if is_bound else 'an estimate'}"
+        label = f"distinct bytes read ({'at most' if is_bound else 'estimated'})"
         size = self._bytes(reuse, "distinct_bytes", reuse.distinct_bytes_at_most, label)
         told = f"{'at most' if is_bound else 'about'} {self._say(size)} distinct"
         if not is_bound:
@@ -203,7 +203,7 @@ class _Rows:
     def _dimensions(
         self, found: Sequence[tuple[str, int, str]], suffix: str, position: int | None
     ) -> str:
-        """`ctaid.y (12 block [E3])`, for each."""
+        """`ctaid.y (12 block {shared_along_ctaid_y#0})`, for each."""
         told = []
         for name, extent, unit in found:
             label = f"{unit}s along {name} that use the same addresses"

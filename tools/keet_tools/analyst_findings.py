@@ -9,14 +9,12 @@ from keet.analysis.findings import Finding, Place
 from keet.explanation.account_rows import account_rows
 from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text
-from keet.explanation.notes import Note
 from keet.units import Quantity
-from keet.verification.matching import agrees
-from keet.verification.numbers import find_numbers
 from keet_tools.case import Answer, Case
 from keet_tools.telling import Telling, one_page, place_name, quote_prose, shorten
 
-_SIZE = 3
+FINDINGS = 3
+"""Per page."""
 _TEXT = 300
 _HEADLINE = 400
 ACCOUNT = "where the time goes"
@@ -31,7 +29,7 @@ def analyst_findings(
     each = case.launch(launch, report)
     say = Telling()
     parts: list[Finding | str] = [*each.findings, *_others(each, say)]
-    shown, more = one_page(parts, page, _SIZE) if parts else ([], "")
+    shown, more = one_page(parts, page, FINDINGS) if parts else ([], "")
     rows = [part if isinstance(part, str) else _row(case, each, part, say) for part in shown]
     return say.answer(
         _unlike(each, say), _replay(each, say), say.headline(each, _HEADLINE), *rows, more
@@ -43,7 +41,7 @@ def _unlike(each: LaunchExplanation, say: Telling) -> str:
     found = each.in_run
     if found is None or found.unlike is None:
         return ""
-    return say.with_ids(found.unlike, found.evidence, each.launch)
+    return say.with_names(found.unlike, found.evidence)
 
 
 def _replay(each: LaunchExplanation, say: Telling) -> str:
@@ -53,10 +51,10 @@ def _replay(each: LaunchExplanation, say: Telling) -> str:
         return ""
     pieces = (replay.replay, replay.plain, replay.factor)
     reasons = [
-        f"Likely {reason.id}: {say.with_ids(reason.text, reason.evidence, each.launch)}."
+        f"Likely {reason.id}: {say.with_names(reason.text, reason.evidence)}."
         for reason in replay.likely_reasons
     ]
-    return " ".join([say.with_ids(replay.text, pieces, each.launch), *reasons])
+    return " ".join([say.with_names(replay.text, pieces), *reasons])
 
 
 def _row(case: Case, each: LaunchExplanation, finding: Finding, say: Telling) -> str:
@@ -65,7 +63,7 @@ def _row(case: Case, each: LaunchExplanation, finding: Finding, say: Telling) ->
     forecast = f"{forecast_text(finding)}{' under replay' if each.replay else ''}"
     return (
         f"- {finding.id} ({finding.confidence}), forecast `{forecast}`: "
-        f"{say.with_ids(shorten(finding.text, _TEXT), finding.evidence, each.launch)}{where} "
+        f"{say.with_names(shorten(finding.text, _TEXT), finding.evidence)}{where} "
         f"Remedy: {shorten(_action(case, finding), _TEXT)}"
     )
 
@@ -101,29 +99,13 @@ def account_lines(each: LaunchExplanation, say: Telling) -> Iterator[str]:
     parts = [f"{text} ({', '.join(inner)})" if inner else text for text, inner in told]
     if parts:
         yield f"- {ACCOUNT}: {'; '.join(parts)}"
-    yield from (f"- {note_text(note, each, say)}" for note in each.notes)
-
-
-def note_text(note: Note, each: LaunchExplanation, say: Telling) -> str:
-    """With the id behind each number. Equal numbers are told apart by their order, which is that
-    of the evidence."""
-    text, left = note.text, list(note.evidence)
-    told: list[str] = []
-    end = 0
-    for number in find_numbers(text, (each.launch.kernel,)):
-        fitting = (n for n, p in enumerate(left) if agrees(number, Quantity(p.value, p.unit)))
-        place = next(fitting, None)
-        if place is not None:
-            told += [text[end : number.end], f" [{left[place].id}]"]
-            end, left = number.end, left[place + 1 :]
-    say.keep(note.evidence)
-    return "".join((*told, text[end:]))
+    yield from (f"- {say.with_names(note.text, note.evidence)}" for note in each.notes)
 
 
 def _others(each: LaunchExplanation, say: Telling) -> Iterator[str]:
     yield from account_lines(each, say)
     if each.healthy:
-        notes = [say.with_ids(note.text, note.evidence, each.launch) for note in each.healthy]
+        notes = [say.with_names(note.text, note.evidence) for note in each.healthy]
         yield f"- healthy: {shorten('; '.join(notes), 400)}"
     if each.skipped:
         reasons = "; ".join(f"{skip.check}: {skip.reason}" for skip in each.skipped)

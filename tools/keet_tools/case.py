@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.comparison.difference import Difference, compare_explanations
@@ -13,7 +13,7 @@ from keet.profile import Absent
 if TYPE_CHECKING:
     from keet.analysis.sass import MachineCode
 
-MAX_CHARACTERS = 2000
+MAX_CHARACTERS = 3000
 
 
 class Answer(NamedTuple):
@@ -29,13 +29,21 @@ class Abstention(Exception):
     """Raised inside a tool where it can't answer; the message is for the model."""
 
 
+def scope_of(report: int) -> str:
+    """What evidence ids say of a report, by its number: nothing of the first."""
+    return str(report) if report else ""
+
+
 class Case:
-    """Explained reports. Evidence ids are unique within a case: their ledgers share a count."""
+    """Explained reports. Evidence ids are unique within a case: the reports were explained with
+    different scopes (see `scope_of`)."""
 
     def __init__(
         self, explanations: Sequence[Explanation], *, focus: int = 0, show_source: bool = True
     ) -> None:
         self.explanations = tuple(explanations)
+        if len({each.report_scope for each in explanations}) < len(explanations):
+            raise ValueError("reports of one case need different scopes; see scope_of")
         self.focus = focus
         """Position of the launch, within the first report, that a tool means by default."""
         self.show_source = show_source
@@ -80,16 +88,30 @@ class Case:
         """Of two reports, or of a launch of each; computed once."""
         key = (before, after, *launches)
         if key not in self._differences:
-            numbers = self.launch(launches[0], before).view.ledger.numbers
-            sides = [self._some(*each) for each in zip((before, after), launches, strict=True)]
+            chosen = list(zip((before, after), launches, strict=True))
+            sides = [self._some(*each) for each in chosen]
             self._differences[key] = compare_explanations(
-                sides[0], sides[1], numbers, guess=None not in launches
+                *sides, scope=_scope_between(chosen), guess=None not in launches
             )
         return self._differences[key]
 
     def _some(self, report: int, launch: int | None) -> Explanation:
         told = self.report(report)
         return told if launch is None else told._replace(launches=(self.launch(launch, report),))
+
+    def with_short_names(self, text: str) -> str:
+        """Without the launch in names of the one in focus: `{duration#0}` is `{duration}` then."""
+        return text.replace(f"#{self.launch().view.ledger.scope}}}", "}")
+
+    def find(self, name: str) -> Evidence | None:
+        """Evidence by its name, with or without the launch; looked up in the report if need be."""
+        slug, _, scope = name.partition("#")
+        for told in self.explanations:
+            for each in told.launches:
+                ledger = each.view.ledger
+                if ledger.scope == (scope or self.launch().view.ledger.scope):
+                    return ledger.look_up(slug)
+        return next((piece for piece in self.evidence() if name in (piece.id, piece.slug)), None)
 
     def evidence(self) -> Iterator[Evidence]:
         """All that was handed out so far."""
@@ -102,3 +124,9 @@ class Case:
         for difference in self._differences.values():
             found |= {piece.id: piece for piece in difference.evidence}
         yield from found.values()
+
+
+def _scope_between(chosen: Iterable[tuple[int, int | None]]) -> str:
+    """`0-1` for two reports, `0.3-1.5` for a launch of each."""
+    sides = (f"{report}" if launch is None else f"{report}.{launch}" for report, launch in chosen)
+    return "-".join(sides)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from keet.analysis.ceilings import Ceiling
 from keet.analysis.roofline import SEEN, Roofline, find_roofline, stage_name
-from keet_tools.analyst_findings import note_text
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.telling import Telling, one_page, shorten
 
@@ -29,7 +28,9 @@ def check_roofline(case: Case, launch: int | None = None, report: int = 0, page:
         rows.append(f"{_row(found, link, say)} ({link.source})")
     idle = ", ".join(ceiling.name for ceiling in ranked if busy and ceiling not in busy)
     notes = [f"idle: {idle}"] if idle else []
-    notes += [note_text(note, each, say) for note in each.notes if note.id in _OF_MEMORY]
+    notes += [
+        say.with_names(note.text, note.evidence) for note in each.notes if note.id in _OF_MEMORY
+    ]
     notes += [shorten(note, 160) for note in found.notes[:2]]
     return say.answer(_reading(found), *rows, *_unknown(found), *notes, more)
 

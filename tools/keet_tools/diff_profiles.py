@@ -19,12 +19,11 @@ from keet.comparison.telling import (
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
 from keet.units import Quantity
-from keet.verification.grounding import check_grounding
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.telling import Telling, one_page, quote, shorten
 
-_SIZE = 9
-_REASONS, _KERNELS, _ATTRIBUTIONS = 3, 6, 7
+_SIZE = 6
+_REASONS, _KERNELS, _ATTRIBUTIONS = 3, 6, 6
 _MOST = 14
 _SAID = ("account.", "left.", "l2_slice_skew")
 """Begin the names of numbers that a verdict may say besides the shares of peak."""
@@ -78,23 +77,29 @@ def _reasons(difference: Difference) -> Iterator[str]:
 
 def _kernels(difference: Difference, say: Telling) -> Iterator[str]:
     """All kernels, where there are several, or where the times need a word."""
+    evidence = _between(difference.evidence)
     for about in filter(None, (basis_text(difference), span_text(difference))):
-        yield _cited(about, difference.evidence, say)
+        yield say.with_names(about, evidence)
     if difference.rows == 1 and not difference.no_total:
         return
-    yield f"total {_cited(headline(difference), difference.evidence, say)}"
+    yield f"total {say.with_names(headline(difference), evidence)}"
     if rest := not_profiled_text(difference):
-        yield f"- {_cited(rest, difference.evidence, say)}"
+        yield f"- {say.with_names(rest, evidence)}"
     if difference.rows == 1:
         return
     for pair in sorted(difference.pairs, key=_weight, reverse=True)[:_KERNELS]:
-        words = _cited(pair_headline(pair), difference.evidence, say)
+        words = say.with_names(pair_headline(pair), evidence)
         yield f"- {quote(pair.kernel, 80)} {words}"
 
 
+def _between(evidence: Iterable[Evidence]) -> list[Evidence]:
+    """Computed from both sides, not of a launch of one."""
+    return [piece for piece in evidence if "-" in piece.id.partition("#")[2]]
+
+
 def _told(pair: PairDifference, say: Telling, *, show_source: bool) -> Iterator[str]:
-    evidence = tuple(pair.evidence)
-    yield f"{quote(pair.kernel, 80)} {_cited(pair_headline(pair), evidence, say)}"
+    words = say.with_names(pair_headline(pair), _between(pair.evidence))
+    yield f"{quote(pair.kernel, 80)} {words}"
     for each in pair.attribution[:_ATTRIBUTIONS]:
         yield _attribution(each if show_source else each._replace(code=""), say)
     for side, launches in zip(("before", "after"), pair.weighed, strict=True):
@@ -107,22 +112,15 @@ def _verdict(each: LaunchExplanation, say: Telling) -> str:
     """It cites units, parts of the account, and what is left to gain."""
     computed = (piece for piece in each.evidence if piece.metric.startswith(_SAID))
     numbers = (*(ceiling.reached for ceiling in each.ceilings), *computed)
-    return _cited(shorten(each.verdict.headline, 160), numbers, say)
+    return say.with_names(shorten(each.verdict.headline, 160), numbers)
 
 
 def _attribution(each: Attribution, say: Telling) -> str:
     share = f"{say(each.share)} of the difference: " if each.share else ""
     code = f" {quote(each.code, 80)}" if each.code else ""
-    numbers = _cited(each.what.removeprefix(each.where), each.evidence, say)
+    numbers = say.with_names(each.what.removeprefix(each.where), each.evidence)
     place = f"{quote(each.where)} " if each.where else ""
     return f"- {each.kind}: {share}{place}{numbers.strip()}{code}"
-
-
-def _cited(text: str, evidence: Iterable[Evidence], say: Telling) -> str:
-    """With the id behind each number; what else is known goes unsaid."""
-    numbers = check_grounding(text, evidence).verified
-    said = {i for number in numbers for i in number.evidence[:1]}
-    return say.with_ids(text, [piece for piece in evidence if piece.id in said], None)
 
 
 def _findings(pair: PairDifference) -> str:

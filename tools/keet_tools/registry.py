@@ -18,7 +18,6 @@ from keet_tools.instruction_mix import instruction_mix
 from keet_tools.list_launches import list_launches
 from keet_tools.lookup_metric import lookup_metric
 from keet_tools.memory_access import memory_access
-from keet_tools.nvidia_rules import nvidia_rules
 from keet_tools.occupancy_what_if import occupancy_what_if
 from keet_tools.read_sass import read_sass
 from keet_tools.read_source import read_source
@@ -41,11 +40,14 @@ _FUNCTIONS: tuple[Callable[..., Answer], ...] = (
     occupancy_what_if,
     read_source,
     read_sass,
-    nvidia_rules,
     diff_profiles,
 )
 _NEEDS_SOURCE = frozenset({"read_source", "read_sass"})
 _NEEDS_REPORTS = frozenset({"diff_profiles"})
+_NEEDS_LAUNCHES = frozenset(
+    {"list_launches", "analyst_findings", "stall_reasons", "check_roofline"}
+)
+"""Of one launch, all that they tell is told ahead."""
 _JSON_TYPES = {int: "integer", str: "string"}
 _NOTHING = {"", "none", "null", "default"}
 """What models write for an argument that they leave out."""
@@ -101,6 +103,7 @@ def offered(case: Case) -> tuple[Tool, ...]:
     """The tools that make sense for a case, without the arguments that can have but one value."""
     single = len(case.explanations) < 2
     hidden = (set() if case.show_source else _NEEDS_SOURCE) | (_NEEDS_REPORTS if single else set())
+    hidden |= _NEEDS_LAUNCHES if _is_one_launch(case) else set()
     useless = ({"report"} if single else set()) | ({"launch"} if _is_one_launch(case) else set())
     return tuple(_without(tool, useless) for tool in TOOLS.values() if tool.name not in hidden)
 

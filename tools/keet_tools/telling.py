@@ -1,17 +1,15 @@
-"""How tools put numbers and strangers' words: each number with its id, each quotation inert."""
+"""How tools give numbers and quotations: each number with its name, each quotation inert."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from keet.errors import one_line
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
-from keet.profile import Launch
-from keet.verification.grounding import check_grounding
 from keet_tools.case import MAX_CHARACTERS, Abstention, Answer
 
 Item = TypeVar("Item")
@@ -26,36 +24,93 @@ class Telling:
         self._said: dict[str, Evidence] = {}
 
     def __call__(self, evidence: Evidence, spec: str = "") -> str:
-        """`76.6% [E3]`."""
+        """`76.6% {l2_hit_rate_pct#0}`: the value, and the name to refer to it by."""
         self._said[evidence.id] = evidence
         shown = format(evidence, spec or (".1f" if evidence.unit in ("%", "x") else ""))
         if evidence.unit == "x":
             shown = shown.replace(" x", "x")
-        return f"{shown} [{evidence.id}]"
+        return f"{shown} {{{evidence.id}}}"
 
-    def with_ids(self, text: str, evidence: Iterable[Evidence], launch: Launch | None) -> str:
-        """A text that has its numbers already, with the id behind each: `60% [E13] of the ...`"""
-        pieces = {piece.id: piece for piece in evidence}
-        self._said |= pieces
-        grounding = check_grounding(text, pieces.values(), launch=launch)
-        for number, ids in reversed(grounding.verified):
-            if ids:
-                text = f"{text[: number.end]} [{ids[0]}]{text[number.end :]}"
-        return text
-
-    def keep(self, evidence: Iterable[Evidence]) -> None:
-        """Evidence of a text that has its ids already."""
-        self._said |= {piece.id: piece for piece in evidence}
+    def with_names(self, text: str, evidence: Iterable[Evidence]) -> str:
+        """A text of keet's with the name behind each number: `83% {l2_busy#0} of peak`."""
+        forms = _by_number(evidence)
+        named: list[str] = []
+        used: set[str] = set()
+        place = 0
+        for match in _NUMBER.finditer(text):
+            after = text[match.end() :]
+            fitting = [form for form in forms.get(match[0], ()) if form.fits(match[0], after)]
+            if not fitting or text.count("`", 0, match.start()) % 2:  # code is quoted as it stands
+                continue
+            around = _clause(text[: match.start()], after)
+            # Of equal numbers, each is named once as long as there are others.
+            fresh = [form for form in fitting if form.piece.id not in used] or fitting
+            best = max(fresh, key=lambda form: form.likeness(around))
+            used.add(best.piece.id)
+            self._said[best.piece.id] = best.piece
+            end = match.end() + best.length_in(after)
+            named.append(f"{text[place:end]} {{{best.piece.id}}}")
+            place = end
+        return "".join([*named, text[place:]])
 
     def headline(self, each: LaunchExplanation, limit: int) -> str:
         units = [ceiling.reached for ceiling in each.ceilings]
         left = [piece for piece in each.view.ledger if piece.metric.startswith("left.")]
-        return self.with_ids(shorten(each.verdict.headline, limit), [*left, *units], each.launch)
+        return self.with_names(shorten(each.verdict.headline, limit), [*left, *units])
 
     def answer(self, *lines: str) -> Answer:
         return Answer(
             _bounded([one_line(line) for line in lines if line]), tuple(self._said.values())
         )
+
+
+class _Form(NamedTuple):
+    """How a text may write a number."""
+
+    piece: Evidence
+    unit: str
+    """With what separates it from the digits: ` us`, `%`."""
+
+    def fits(self, digits: str, after: str) -> bool:
+        """Followed by its unit; many digits are unmistakable without."""
+        return bool(self.length_in(after)) or not self.unit.strip() or len(digits) >= _UNMISTAKABLE
+
+    def length_in(self, after: str) -> int:
+        """Characters of the unit behind the digits; a plain number may be a factor: `1.2x`."""
+        unit = "x" if not self.unit and re.match(r"x\b", after) else self.unit
+        rest = re.match(rf"{re.escape(unit)}(?:es|s)?(?!\w)", after) if unit else None
+        return len(rest[0]) if rest else 0
+
+    def likeness(self, around: str) -> int:
+        words = set(re.findall(r"[a-z]\w+", around.lower()))
+        return len(
+            words & set(re.findall(r"[a-z]\w+", f"{self.piece.label} {self.piece.line}".lower()))
+        )
+
+
+def _clause(before: str, after: str) -> str:
+    """What says what the number between is: up to the next numbers and semicolons."""
+    left = re.split(r"\d;|;|\d ", before[-_AROUND:])[-1]
+    right = re.split(r";|(?<!\w)\d", after[:_AROUND])[0]
+    return f"{left} {right}"
+
+
+_NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?!\d)")
+_AROUND = 60
+"""Characters in which a text says what its number is."""
+_UNMISTAKABLE = 6
+
+
+def _by_number(evidence: Iterable[Evidence]) -> dict[str, list[_Form]]:
+    """By its digits, rounded as texts may round it."""
+    found: dict[str, list[_Form]] = {}
+    for piece in {piece.id: piece for piece in evidence}.values():
+        for shown in {format(piece, spec) for spec in ("", ".0f", ".1f", ".2f")}:
+            digits = _NUMBER.match(shown)
+            if digits:
+                unit = shown[digits.end() :].replace(" x", "x")
+                found.setdefault(digits[0], []).append(_Form(piece, unit))
+    return found
 
 
 def _bounded(lines: list[str]) -> str:

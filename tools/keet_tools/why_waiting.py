@@ -174,11 +174,11 @@ class _Rows:
     def _trips(self, chains: LoopChains, header: int) -> Iterator[str]:
         if not self._machine.program.executed:
             return
-        label = "share of executed instructions that a loop makes, inner loops left out"
+        label = "instructions in the loop"
         share = self._number(header, "share", 100 * chains.share, "%", label)
         yield f"{share} of executed instructions"
         if chains.trips is not None:
-            label = "iterations per entry into the loop, average over warps"
+            label = "iterations of the loop"
             yield f"{self._number(header, 'trips', chains.trips, 'iteration', label)} on average"
 
     def _recurrence(self, chains: LoopChains, header: int) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
-from keet.corpus.insights.book import Book, pieces_of
+from keet.corpus.insights.book import Book, numbered, pieces_of
 from keet.corpus.insights.changes import Changed, change_insight, find_changes
 from keet.corpus.insights.clusters import find_clusters
 from keet.corpus.insights.extent import extent_of, kernel_batches
@@ -129,7 +129,7 @@ def _sweep_insights(store: Source, measured: Sequence[Measured]) -> list[Insight
 
 
 def _sweep_insight(measured: Measured) -> Insight:
-    book = Book()
+    book = Book(numbered(measured.points))
     told = SweepTeller(SweepFacts(measured, book)).told()
     return Insight("", "sweep", told.title, told.text, told.adds, book.facts, sweep=measured.sweep)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain, count
+from types import MappingProxyType
 
 from keet.catalog import metrics
 from keet.corpus.insights.points import Point
 from keet.corpus.insights.records import Fact
-from keet.evidence import Evidence
+from keet.evidence import Evidence, slug_of
 from keet.units import Quantity
 
 _OWN = {
@@ -25,10 +27,17 @@ class Said(Evidence):
         return str(Quantity(self.value, self.unit).to_base())
 
 
-class Book:
-    """Numbers and where they stand; ids are `E1`, `E2`, ..."""
+_WHOLE = "set"
+"""In ids, for what belongs to no single point."""
 
-    def __init__(self) -> None:
+
+class Book:
+    """Numbers and where they stand. Ids say what a number is and which point it belongs to:
+    `duration_us#2`, `slowest_to_best#set`."""
+
+    def __init__(self, points: Mapping[str, Point] = MappingProxyType({})) -> None:
+        """`points`: by the names that ids have for them."""
+        self._points = {(point.path, point.launch): name for name, point in points.items()}
         self._facts: dict[str, Fact] = {}
         self._ids: dict[Fact, str] = {}
 
@@ -42,34 +51,55 @@ class Book:
         if value is None:
             return None
         label, unit = _meaning(column)
-        return self._enter(Fact(column, label, value, unit, point.path, point.launch, ()))
+        return self._of_point(point, column, Fact(column, label, value, unit, *_where(point)))
 
     def time(self, point: Point) -> Evidence:
         label, unit = _OWN["duration_us"]
         value = point.duration_us
-        return self._enter(Fact("duration_us", label, value, unit, point.path, point.launch, ()))
+        fact = Fact("duration_us", label, value, unit, *_where(point))
+        return self._of_point(point, "duration_us", fact)
 
     def share(self, point: Point, unit_name: str, value: float) -> Evidence:
         """Of a hardware unit: the explanation's JSON has it."""
         column = f"explanation.ceilings.{unit_name}"
         label = f"{unit_name} share of peak"
-        return self._enter(Fact(column, label, value, "%", point.path, point.launch, ()))
+        return self._of_point(point, label, Fact(column, label, value, "%", *_where(point)))
 
     def knob(self, point: Point, name: str, value: float) -> Evidence:
-        return self._enter(Fact("knob", name, value, "", point.path, point.launch, ()))
+        return self._of_point(point, name, Fact("knob", name, value, "", *_where(point)))
 
     def computed(self, label: str, value: float, unit: str, *parts: Evidence) -> Evidence:
         made_of = tuple(part.id for part in parts)
-        return self._enter(Fact("computed", label, value, unit, None, None, made_of))
+        points = {part.id.partition("#")[2] for part in parts}
+        where = points.pop() if len(points) == 1 else _WHOLE
+        fact = Fact("computed", label, value, unit, None, None, made_of)
+        return self._enter(f"{slug_of(label)}#{where}", fact)
 
     def times(self, label: str, over: Evidence, under: Evidence) -> Evidence:
         return self.computed(label, over.value / under.value, "x", over, under)
 
-    def _enter(self, fact: Fact) -> Evidence:
+    def _of_point(self, point: Point, name: str, fact: Fact) -> Evidence:
+        where = self._points[point.path, point.launch]
+        return self._enter(f"{slug_of(name)}#{where}", fact)
+
+    def _enter(self, name: str, fact: Fact) -> Evidence:
         if fact not in self._ids:
-            self._ids[fact] = f"E{len(self._facts) + 1}"
+            slug, _, where = name.partition("#")
+            others = (f"{slug}_{number}#{where}" for number in count(2))
+            unused = (each for each in chain([name], others) if each not in self._facts)
+            self._ids[fact] = next(unused)
             self._facts[self._ids[fact]] = fact
         return _piece(self._ids[fact], fact)
+
+
+def numbered(points: Iterable[Point]) -> dict[str, Point]:
+    """Named by their position, from 0 on, as the lists of a document have them."""
+    return {str(number): point for number, point in enumerate(points)}
+
+
+def _where(point: Point) -> tuple[str, int, tuple[()]]:
+    """The last fields of a fact that is a cell of the store."""
+    return point.path, point.launch, ()
 
 
 def _meaning(column: str) -> tuple[str, str]:

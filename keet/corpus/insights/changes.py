@@ -8,7 +8,7 @@ from statistics import median
 from typing import NamedTuple
 
 from keet.corpus.insights import noise
-from keet.corpus.insights.book import Book
+from keet.corpus.insights.book import Book, numbered
 from keet.corpus.insights.describe import amount, joined, spoken
 from keet.corpus.insights.moved import moved_between
 from keet.corpus.insights.other_series import alike
@@ -95,7 +95,8 @@ def _deviation(*sides: Sequence[float]) -> float:
 
 
 def change_insight(store: Source, changed: Changed) -> Insight:
-    book, (history, found) = Book(), changed
+    history, found = changed
+    book = Book(numbered(history))
     last, first = with_metrics(store, [history[found.after], history[found.after + 1]])
     before, after = _typical(store, history[: found.after + 1], history[found.after + 1 :])
     change = Change(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from keet.corpus.insights import noise
-from keet.corpus.insights.book import Book
+from keet.corpus.insights.book import Book, numbered
 from keet.corpus.insights.describe import amount, joined, plural
 from keet.corpus.insights.moved import moved_between
 from keet.corpus.insights.points import Point, Source, literals, point_at
@@ -98,7 +98,7 @@ def _excess(group: Sequence[_Found]) -> float:
 
 
 def _insight(store: Source, group: Sequence[_Found]) -> Insight:
-    first, book = group[0], Book()
+    first = group[0]
     usual = _median_launch(store, first)
     points = [point_at(store, found.sha256, found.launch) for found in group[:_SHOWN]]
     entries = tuple(
@@ -122,6 +122,7 @@ def _insight(store: Source, group: Sequence[_Found]) -> Insight:
         launches=entries,
         found=len(group),
     )
+    book = Book(numbered(points) | {"usual": usual})
     return _told(outliers, usual, points, book)
 
 

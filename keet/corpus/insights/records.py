@@ -191,18 +191,19 @@ class Change(NamedTuple):
     """What of driver, CUDA and ncu changed there too."""
 
 
-class Dropped(NamedTuple):
-    """A sentence of a model that the facts do not bear out."""
+class Unchecked(NamedTuple):
+    """A sentence of a model with a number or comparison that is no reference to a fact."""
 
     text: str
     reason: str
 
 
 class Written(NamedTuple):
-    """What a model wrote of one insight, held to its facts."""
+    """What a model wrote of one insight, its numbers printed from the facts."""
 
     text: str
-    dropped: tuple[Dropped, ...]
+    """Unchecked sentences are marked in it."""
+    unchecked: tuple[Unchecked, ...]
 
 
 class Insight(NamedTuple):

@@ -1,11 +1,11 @@
-"""A model's sentences about an insight: what is no fact of it does not stand."""
+"""A model's sentences about an insight: numbers are printed from its facts."""
 
 from __future__ import annotations
 
 import pytest
 
 from keet.corpus.insights.records import Insight
-from keet.corpus.insights.summaries import hold, told
+from keet.corpus.insights.summaries import read_summary, told
 from tests.insights_sets import insights_of, launch, make_set
 
 
@@ -42,22 +42,25 @@ def test_it_is_told_which_point_each_fact_is_of(sweep: Insight) -> None:
     assert "T_1.ncu-rep" not in text
 
 
-def test_what_the_facts_bear_out_stands(sweep: Insight) -> None:
-    knob, time = fact(sweep, "T", 4), fact(sweep, "Duration", 100)
-    text = f"At T = 4 [{knob}] the launch takes 100 us [{time}]. Look at the tile next."
-    written = hold(sweep, text)
-    assert written.text == text
-    assert written.dropped == ()
+def test_references_are_printed_with_their_point(sweep: Insight) -> None:
+    time = fact(sweep, "Duration", 100)
+    written = read_summary(sweep, f"The best takes {{{time}}}. Look at the tile next.")
+    assert written.text == "The best takes 100 us (Duration at T 4). Look at the tile next."
+    assert written.unchecked == ()
+
+
+def test_a_true_comparison_stands_and_a_false_one_does_not(sweep: Insight) -> None:
+    fast, slow = fact(sweep, "Duration", 100), fact(sweep, "Duration", 200)
+    assert not read_summary(sweep, f"It pays: {{{fast} < {slow}}}.").unchecked
+    assert read_summary(sweep, f"It costs: {{{fast} > {slow}}}.").unchecked
 
 
 @pytest.mark.parametrize(
     "sentence",
     [
-        "It takes 120 us [{time}].",
-        "It takes 100 us.",
-        "It takes 100 us [E99].",
-        "At T = 1 [{one}] it takes 100 us [{time}].",
-        "L2 is at 91% [{dram}] of peak.",
+        "It takes 120 us.",
+        "It takes {nothing}.",
+        "L2 share of peak at T 4 is {dram}.",
         "Doubling T would make it 1.5x faster.",
         "A larger tile halves the time.",
         "It takes a hundred and twenty microseconds.",
@@ -65,13 +68,10 @@ def test_what_the_facts_bear_out_stands(sweep: Insight) -> None:
         "See https://example.com/120 for more.",
     ],
 )
-def test_what_they_do_not_is_dropped_and_shown(sweep: Insight, sentence: str) -> None:
-    filled = sentence.format(
-        time=fact(sweep, "Duration", 100),
-        one=fact(sweep, "T", 1),
-        dram=fact(sweep, "DRAM share of peak", 91),
-    )
-    written = hold(sweep, f"{filled} The tile decides.")
-    assert written.text == "The tile decides."
-    assert [entry.text for entry in written.dropped] == [filled]
-    assert all(entry.reason for entry in written.dropped)
+def test_other_numbers_are_marked(sweep: Insight, sentence: str) -> None:
+    filled = sentence.replace("dram", fact(sweep, "DRAM share of peak", 91))
+    written = read_summary(sweep, f"{filled} The tile decides.")
+    assert written.text.startswith("[unchecked] ")
+    assert written.text.endswith("The tile decides.")
+    assert all(entry.reason for entry in written.unchecked)
+    assert len(written.unchecked) == 1

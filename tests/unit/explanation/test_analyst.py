@@ -8,6 +8,7 @@ import pytest
 from keet.explanation.analyst import explain
 from keet.ingest.stored import StoredLaunch
 from keet.profile import Device, KernelName, Launch, Profile, Provenance, RawMetric, Workload
+from keet.verification.own_texts import Grounded
 
 
 def profile_with(**metrics: float) -> Profile:
@@ -39,7 +40,7 @@ def test_every_number_of_an_explanation_has_evidence(
     """Whatever the report lacks, each launch has an account that adds up and a first sentence."""
     profile = profile_of(name)
     told = explain(profile, profile.launches, 5, sass=False)
-    assert told.grounding.dropped == ()
+    assert Grounded(told).unchecked == ()
     assert {each.launch.id for each in told.launches} == {each.id for each in profile.launches}
     for each in told.launches:
         assert each.verdict.headline

@@ -17,6 +17,7 @@ from keet.explanation.program import Program, program_of
 from keet.profile import Launch, Profile, RunTable
 from keet.profile.identical import identical_launches, median, representative
 from keet.profile.run_table import KernelRun
+from keet.verification.own_texts import Grounded
 from tests.many_launches import DURATION, copied, repeated
 
 PIPELINE = "pipeline_before.ncu-repz"
@@ -31,7 +32,7 @@ def explained(profile: Profile) -> Explanation:
 def program(explanation: Explanation) -> Program:
     found = program_of(explanation)
     assert found is not None
-    for grounding in found.checked():
+    for grounding in Grounded(explanation, found).checked:
         assert grounding.holds, grounding.stray
     return found
 

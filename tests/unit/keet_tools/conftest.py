@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from itertools import count
 from pathlib import Path
 
 import pytest
-from keet_tools.case import Case
+from keet_tools.case import Case, scope_of
 
 from keet.explanation.analyst import Explanation, explain
 from keet.ingest import read_profile
 from tests.conftest import REPORTS, TESTS
 
 SAMPLES = TESTS.parent / "kernels_samples"
-_APART = 3000
-"""Evidence ids are unique within a case: each of its reports counts from another number. The
-numbers do not depend on which tests ran before, as a longer id could cut an answer short."""
 
 
 @cache
 def explained(path: Path, place: int) -> Explanation:
     profile = read_profile(path)
-    return explain(profile, profile.launches, 5, count(1 + place * _APART))
+    return explain(profile, profile.launches, 5, report_scope=scope_of(place))
 
 
 def sample(name: str) -> Path:

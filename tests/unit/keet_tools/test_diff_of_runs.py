@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import count
 
-from keet_tools.case import Case
+from keet_tools.case import Case, scope_of
 from keet_tools.registry import call_tool
 
 from keet.explanation.analyst import explain
@@ -33,22 +32,27 @@ def _ran(name: str, launches: int, ns: float) -> Profile:
 
 
 def _told(*profiles: Profile) -> str:
-    numbers = count(1)
-    case = Case([explain(p, p.launches, 5, numbers) for p in profiles])
+    explained = (
+        explain(profile, profile.launches, 5, report_scope=scope_of(number))
+        for number, profile in enumerate(profiles)
+    )
+    case = Case(list(explained))
     return call_tool(case, "diff_profiles", {}).text
 
 
 def test_times_of_runs_are_cited() -> None:
     text = _told(_ran("ring_steps/slow", 300, 6.9e5), _ran("ring_steps/fast", 1, 4.3e4))
-    assert re.search(r"300 \[E\d+\] launches|300 launches \[E\d+\]", text)
+    assert re.search(r"300 (launches )?\{pair_0_launches_before#0-1\}", text)
     assert re.search(
-        r"total 5\.52x \[E\d+\] faster in total: GPU time 790 us \[E\d+\] → 143 us", text
+        r"total 5\.52x \{all_kernels_speedup#0-1\} faster in total: GPU time 790 us "
+        r"\{all_kernels_time_before#0-1\} → 143 us",
+        text,
     )
-    assert re.search(r"kernels that were not profiled: 100 us \[E\d+\] before", text)
-    assert re.search(r"`advance` 16\.0x \[E\d+\] faster: 690 us", text)
+    assert "100 us {kernels_not_profiled_time_before#0-1} before" in text
+    assert "`advance` 16.0x {pair_0_speedup#0-1} faster: 690 us" in text
 
 
 def test_a_missing_total_is_said_to_the_model() -> None:
     text = _told(_read("row_layers/slow"), _read("row_layers/fast"))
     assert "total No total can be given: kernels were fused or split" in text
-    assert re.search(r"1\.67x \[E\d+\] faster per launch", text)
+    assert "1.67x {pair_0_speedup#0-1} faster per launch" in text

@@ -20,7 +20,7 @@ def told(tools: Any) -> str:
 
 
 def test_the_schemas_are_short() -> None:
-    assert len(TOOLS) == 15
+    assert len(TOOLS) == 14
     assert len(told(TOOLS.values())) <= 4500
 
 
@@ -42,14 +42,25 @@ def names(tools: tuple[Tool, ...]) -> set[str]:
     return {tool.name for tool in tools}
 
 
+TOLD_AHEAD = {"list_launches", "analyst_findings", "stall_reasons", "check_roofline"}
+"""Of a single launch, the opening request holds all that these tell."""
+
+
 def test_one_report_has_nothing_to_compare(case_of: Make) -> None:
-    one, two = case_of("matrix_flip/slow"), case_of("matrix_flip/slow", "matrix_flip/fast")
+    one, two = case_of("tour_full.ncu-rep"), case_of("tour_full.ncu-rep", "matrix_flip/fast")
     assert names(offered(two)) == set(TOOLS)
     assert names(offered(one)) == set(TOOLS) - {"diff_profiles"}
 
 
+def test_what_was_told_ahead_is_not_offered_but_answered(case_of: Make) -> None:
+    one, two = case_of("matrix_flip/slow"), case_of("matrix_flip/slow", "matrix_flip/fast")
+    assert names(offered(one)) == set(TOOLS) - TOLD_AHEAD - {"diff_profiles"}
+    assert names(offered(two)) == set(TOOLS) - TOLD_AHEAD
+    assert not any(call_tool(one, name, {}).abstained for name in TOLD_AHEAD)
+
+
 def test_source_is_not_offered_where_it_is_not_shown(case_of: Make) -> None:
-    case = case_of("matrix_flip/slow", "matrix_flip/fast", show_source=False)
+    case = case_of("tour_full.ncu-rep", "matrix_flip/fast", show_source=False)
     assert names(offered(case)) == set(TOOLS) - {"read_source", "read_sass"}
     for name in ("read_source", "read_sass"):
         assert call_tool(case, name, {}).abstained
