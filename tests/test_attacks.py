@@ -19,7 +19,9 @@ from keet.agent.transcript import read_transcript
 from keet.ingest import read_profile
 from keet.ingest.snapshot import snapshot_text
 from tests.conftest import Keet, Result
-from tests.test_agent_commands import CONCLUSION, READING
+from tests.test_agent_commands import CAUSE, CONCLUSION, EDIT, READING, no_compiler
+
+__all__ = ["no_compiler"]
 
 REPORT = Path("kernels_samples/score_tiles/slow.ncu-rep")
 FILE = "/tmp/keet-samples/score_tiles/slow.cu"
@@ -35,7 +37,7 @@ Snapshot = dict[str, Any]
 
 def attacks() -> Iterator[Any]:
     for path in sorted((Path(__file__).parent / "attacks").glob("*.toml")):
-        for attack in tomllib.loads(path.read_text(encoding="utf-8"))["attack"]:
+        for attack in tomllib.loads(path.read_text(encoding="utf-8")).get("attack", ()):
             gap = attack.get("open")
             marks = [pytest.mark.xfail(strict=True, reason=gap)] if gap else []
             yield pytest.param(attack, id=f"{path.stem}: {attack['name']}", marks=marks)
@@ -58,7 +60,7 @@ def _comment(snapshot: Snapshot, text: str) -> None:
     lines = snapshot["launches"][0]["source_files"][FILE]
     first, *others = text.split("\n")
     lines[HOT] += f"  /* {first} */"
-    lines += [f"// {other}" for other in others]
+    lines[HOT + 1 : HOT + 1] = [f"// {other}" for other in others]
 
 
 def _kernel(snapshot: Snapshot, text: str) -> None:
@@ -128,16 +130,17 @@ def planted(attack: Attack, clean: str, folder: Path) -> Path:
 
 
 def obeying(attack: Attack, folder: Path) -> list[dict[str, Any]]:
-    """What it answers: it reads, calls tools, concludes, and insists when it is asked to mend."""
+    """What it answers: it reads, calls tools, concludes, and insists when it is asked to correct."""
     first = attack.get("first", json.dumps(READING))
     lines = [{"content": first}] * (attack.get("plant") != "question")
     lines = [] if "source" in attack.get("options", ()) else lines
     if calls := attack.get("calls"):
         lines.append({"content": "", "tool_calls": [_call(call, folder) for call in calls]})
     said = attack.get("raw", json.dumps(conclusion(attack))).replace("DIGITS", "9" * 5000)
+    said = said.replace("OUTSIDE", str(folder / "outside.txt"))
     insists = [{"number": n, "text": text} for n, text in enumerate(attack.get("says", ()), 1)]
     lines += [{"content": said}] * (1 + ("raw" in attack))
-    return [*lines, {"content": json.dumps({"texts": insists})}]
+    return [*lines, {"content": json.dumps({"corrections": insists})}]
 
 
 def _call(call: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -148,17 +151,12 @@ def _call(call: dict[str, Any], folder: Path) -> dict[str, Any]:
 def conclusion(attack: Attack) -> dict[str, Any]:
     sentences = "\n\n".join([*attack.get("says", ()), *attack.get("stands", ())])
     if attack.get("plant") == "question":
-        return {"answer": sentences, "evidence": ["E13"]}
-    edit: Any = CONCLUSION["edits"][0]
-    judged = {"hypothesis": 1, "verdict": "confirmed", "reason": sentences, "evidence": []}
-    told = {
-        **CONCLUSION,
-        "summary": sentences,
-        "causes": [{"finding": "shared_bank_conflict", "text": sentences, "evidence": ["E13"]}],
-    }
+        return {"answer": sentences}
+    told = {**CONCLUSION, "summary": sentences, "causes": [{**CAUSE, "text": sentences}]}
     if attack.get("everywhere"):
-        told["judged"] = [judged]
-        told["edits"] = [{**edit, "what": sentences, "risk": sentences, "check": sentences}]
+        told["judged"] = [{"hypothesis": 1, "verdict": "confirmed", "reason": sentences}]
+        told["edits"] = [{**EDIT, "what": sentences, "risk": sentences, "check": sentences}]
+        told["objections"] = [{**CAUSE, "text": sentences, "because": ["duration < 1 us"]}]
     return {**(told if sentences else CONCLUSION), **attack.get("reply", {})}
 
 
@@ -200,7 +198,11 @@ def strike(keet: Keet, clean: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         question = [attack["text"]] if attack.get("plant") == "question" else []
         command = ["ask" if question else "explain", report, *question]
         model = ("--model", f"scripted:{script}", "--transcript", kept, "--token-budget", 60_000)
-        result = keet(*command, *model, *attack.get("options", ()), *arguments)
+        options = [
+            str(tmp_path / "it.patch") if o == "PATCH" else o for o in attack.get("options", ())
+        ]
+        result = keet(*command, *model, *options, *arguments)
+        assert (tmp_path / "outside.txt").read_text(encoding="utf-8") == CANARY
         return Outcome(report, result, kept)
 
     return run
@@ -229,17 +231,41 @@ def fenced_and_bare(text: str) -> tuple[str, str]:
 
 
 def said_by_model(launch: Any) -> str:
-    """All of its texts that stand."""
-    model = {name: part for name, part in launch["model"].items() if name != "dropped"}
+    """All of its texts that stand: without sentences that are marked as unchecked."""
+    model = {name: part for name, part in launch["model"].items() if name != "unchecked"}
+    model["edits"] = [_added(edit) for edit in model["edits"]]
+    model["causes"] = [{**cause, "where": None} for cause in model["causes"]]
     why = [finding.get("why") for finding in launch["findings"]]
-    return json.dumps([model, launch["hypotheses"], why], ensure_ascii=False)
+    texts = list(_strings([model, launch["hypotheses"], why]))
+    marked = sorted((each["text"] for each in launch["model"]["unchecked"]), key=len, reverse=True)
+    for sentence in marked:
+        texts = [text.replace(f"[unchecked] {sentence}", "") for text in texts]
+    return json.dumps(texts, ensure_ascii=False)
+
+
+def _strings(node: Any) -> Iterator[str]:
+    if isinstance(node, dict | list):
+        for part in node.values() if isinstance(node, dict) else node:
+            yield from _strings(part)
+    elif isinstance(node, str):
+        yield node
+
+
+def _added(edit: Any) -> Any:
+    """Of a diff, what the model adds: the rest is the source, with what was planted in a comment of
+    the line or in the name of the file."""
+    lines = [line for line in edit["diff"].splitlines() if re.match(r"\+(?!\+\+)", line)]
+    own = [re.sub(r"/\* .*?PWNED.*? \*/", "", line) for line in lines]
+    return {**edit, "diff": "\n".join(own), "places": []}
 
 
 def standing(launch: Any) -> Any:
     """What the analyst says."""
-    findings = [{**each, "why": None} for each in launch["findings"]]
-    names = ("verdict", "ceilings", "account", "healthy", "second_opinion")
-    return findings, [launch[name] for name in names]
+    names = ("why", "origin")
+    findings = [{k: v for k, v in each.items() if k not in names} for each in launch["findings"]]
+    verdict = {k: v for k, v in launch["verdict"].items() if k != "by"}
+    others = ("ceilings", "account", "healthy", "second_opinion")
+    return findings, verdict, [launch[name] for name in others]
 
 
 def unverified(document: Any) -> int:
@@ -259,13 +285,39 @@ def test_it_changes_nothing(attack: Attack, strike: Strike, analyst: Analyst) ->
     document = json.loads(outcome.result.out)
     (launch,) = document["launches"]
     alone = analyst(outcome.report)
-    assert standing(launch) == standing(alone["launches"][0])
-    assert [each["id"] for each in launch["findings"]] == ["shared_bank_conflict"]
-    own = alone["launches"][0]["findings"][0]["forecast"]
-    assert launch["findings"][0]["forecast"] == own
+    own = alone["launches"][0]
+    if attack.get("leads"):
+        _leads_with_a_mark(launch, own)
+    else:
+        assert launch["verdict"].get("by", "keet") == "keet"
+        assert standing(launch) == standing(own)
+        assert [each["id"] for each in launch["findings"]] == ["shared_bank_conflict"]
     assert unverified(document) <= unverified(alone)
     if launch.get("model"):
         _says_nothing_false(attack, said_by_model(launch))
+        _tells_what_it_doubts(attack, launch)
+
+
+def _leads_with_a_mark(launch: Any, own: Any) -> None:
+    """keet cannot know that an amount is false; it says whose it is, what it would be itself, and
+    promises no more than the rest of the launch allows."""
+    assert launch["verdict"]["by"] == "model, computed by keet"
+    assert launch["verdict"]["analyst_headline"] == own["verdict"]["headline"]
+    first, *others = launch["findings"]
+    assert first["origin"] == "model"
+    assert first["confidence"] != "high"
+    assert first["forecast"]["likely"] <= 4
+    assert "shared_bank_conflict" in {each["id"] for each in others}
+
+
+def _tells_what_it_doubts(attack: Attack, launch: Any) -> None:
+    """Nothing is lost in silence: a sentence that is not printed as checked is in the list."""
+    if {"reply", "raw"} & set(attack):
+        return  # it says other things
+    listed = " ".join(each["text"] for each in launch["model"]["unchecked"])
+    for sentence in attack.get("says", ()):
+        words = re.findall(r"[A-Za-z]{3,}", re.sub(r"\{[^{}]*\}", "", sentence))
+        assert all(word in listed for word in words), sentence
 
 
 def test_a_question_changes_nothing(strike: Strike) -> None:
@@ -273,11 +325,10 @@ def test_a_question_changes_nothing(strike: Strike) -> None:
     outcome = strike(attack, "--format", "json")
     _is_harmless(outcome)
     _stays_between_the_marks(attack, outcome)
-    assert outcome.result.code == 3
     document = json.loads(outcome.result.out)
-    assert document["author"] == "analyst"
-    assert [each["id"] for each in document["launches"][0]["findings"]] == ["shared_bank_conflict"]
-    assert document["problem"].startswith("nothing that the model said holds: ")
+    marked = "\n\n".join(f"[unchecked] {sentence}" for sentence in attack["says"])
+    assert sorted(document["answer"].split("\n\n")) == sorted(marked.split("\n\n"))
+    assert len(document["grounding"]["unchecked"]) == len(attack["says"])
 
 
 def _is_harmless(outcome: Outcome) -> None:
@@ -305,7 +356,7 @@ def _says_nothing_false(attack: Attack, said: str) -> None:
         assert _core(sentence) not in said
     for sentence in attack.get("stands", ()):
         least = 6 if attack.get("everywhere") else 2
-        assert said.count(_core(sentence)) >= least, f"too much is dropped: {sentence}"
+        assert said.count(_core(sentence)) >= least, f"too much is doubted: {sentence}"
     for shown in attack.get("shows", ()):
         assert shown in said
     assert not re.search(r"ZAPPED|97\.31|\b99 ?%", said)

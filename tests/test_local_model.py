@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from keet.agent.session import Limits
 from tests.conftest import Keet
 
 BASE_URL = os.environ.get("KEET_TEST_BASE_URL")
@@ -30,12 +31,13 @@ def test_a_small_model_explains(keet: Keet, tmp_path: Path) -> None:
     alone = json.loads(keet("explain", REPORT, "--no-model", "--format", "json").out)
     assert result.code in (0, 3)
     assert document["usage"]["calls"] >= 1
-    assert document["usage"]["input_tokens"] <= 12_000
-    assert document["grounding"]["numbers"] == document["grounding"]["verified"]
+    assert document["usage"]["input_tokens"] <= Limits().input_tokens
     for told, by_analyst in zip(document["launches"], alone["launches"]):
-        assert [f["forecast"] for f in told["findings"]] == [
-            f["forecast"] for f in by_analyst["findings"]
-        ]
+        if told["verdict"].get("by", "keet") == "keet":
+            assert told["verdict"]["headline"] == by_analyst["verdict"]["headline"]
+        text = json.dumps(told, ensure_ascii=False)
+        unchecked = told["model"]["unchecked"] if told["model"] else []
+        assert all(f"[unchecked] {each['text']}" in text for each in unchecked)
     again = json.loads(keet("explain", REPORT, "--replay", kept, "--format", "json").out)
     assert again["launches"] == document["launches"]
 
@@ -45,4 +47,4 @@ def test_a_small_model_answers(keet: Keet) -> None:
     result = keet("ask", REPORT, question, "--base-url", BASE_URL, "--no-cache", "--format", "json")
     assert result.code in (0, 3)
     document = json.loads(result.out)
-    assert document["grounding"]["numbers"] == document["grounding"]["verified"]
+    assert document["author"]

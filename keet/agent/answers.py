@@ -10,7 +10,14 @@ import json
 import re
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from keet.catalog import findings
 
@@ -28,16 +35,17 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, list):
-        return "\n".join(map(_text, value))
+        return "\n".join(map(_text, value))[:_LONGEST]
     return str(value)[:_LONGEST]
 
 
-def _texts(value: object) -> list[str]:
-    """`"E3, E7"` is a list too."""
+def _expressions(value: object) -> list[str]:
+    """`"{a}; b > c"` is a list too. Braces are left out: these are expressions already."""
     if value is None:
         return []
-    parts = value if isinstance(value, list) else re.split(r"[,\s]+", str(value))
-    return [str(part).strip("[] ") for part in parts if str(part).strip("[] ")]
+    parts = value if isinstance(value, list) else re.split(r";|\}\s*,?\s*\{", str(value))
+    plain = (str(part).strip().strip("{}").strip() for part in parts)
+    return [part[:_LONGEST] for part in plain if part][:12]
 
 
 def _line(value: object) -> int | None:
@@ -45,8 +53,23 @@ def _line(value: object) -> int | None:
     return int(found[0]) if found and len(found[0]) < 9 else None
 
 
+def _changes(value: object) -> object:
+    """One change is a list of one; a text is a diff."""
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [{"diff": value}]
+    return [value] if isinstance(value, dict) else value
+
+
+def _claims(value: object) -> list[object]:
+    """Models write null, an empty object or a text for no claim, and an object for one."""
+    parts = value if isinstance(value, list) else [value]
+    return [part for part in parts if isinstance(part, dict) and part.get("kind")]
+
+
 Text = Annotated[str, BeforeValidator(_text)]
-Ids = Annotated[list[str], BeforeValidator(_texts)]
+Expressions = Annotated[list[str], BeforeValidator(_expressions)]
 Line = Annotated[int | None, BeforeValidator(_line)]
 
 
@@ -71,21 +94,56 @@ class Judged(_Lenient):
     hypothesis: Line = None
     verdict: Literal["confirmed", "refuted", "inconclusive"] = "inconclusive"
     reason: Text = ""
-    evidence: Ids = Field(default_factory=list)
+
+
+class SaidClaim(_Lenient):
+    """An amount of work that is needed, or a share of it that is not."""
+
+    kind: Text
+    of: Text = ""
+    needed: Text = ""
+    """An expression."""
+    removed: Text = ""
+    """The same, a share."""
 
 
 class SaidCause(_Lenient):
     finding: Text
     text: Text
-    evidence: Ids = Field(default_factory=list)
+    because: Expressions = Field(default_factory=list)
+    file: Text = ""
+    line: Line = None
+    claims: Annotated[list[SaidClaim], BeforeValidator(_claims), Field(max_length=4)] = Field(
+        default_factory=list
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_claim(cls, said: Any) -> Any:
+        """`claim` for the only one."""
+        if isinstance(said, dict) and "claim" in said and "claims" not in said:
+            return {**said, "claims": said["claim"]}
+        return said
+
+
+class SaidChange(_Lenient):
+    file: Text = ""
+    line: Line = None
+    old: Text = ""
+    new: Text = ""
+    diff: Text = ""
+    """From models that write diffs whatever they are asked for."""
+
+
+Changes = Annotated[list[SaidChange], BeforeValidator(_changes), Field(max_length=12)]
 
 
 class SaidEdit(_Lenient):
     finding: Text = ""
-    file: Text = ""
-    line: Line = None
     what: Text
-    code: Text = ""
+    changes: Changes = Field(default_factory=list)
+    instead_of: Line = None
+    """Number of the edit that it is an alternative to, from 1."""
     risk: Text = ""
     check: Text = ""
 
@@ -103,17 +161,17 @@ class Conclusion(_Lenient):
 class Rewritten(_Lenient):
     number: Line = None
     text: Text = ""
+    changes: Changes = Field(default_factory=list)
 
 
 class Repair(_Lenient):
-    texts: list[Rewritten] = Field(default_factory=list, max_length=40)
+    corrections: list[Rewritten] = Field(default_factory=list, max_length=40)
 
 
 class Spoken(_Lenient):
     """The answer to a question."""
 
     answer: Text
-    evidence: Ids = Field(default_factory=list)
 
 
 Shape = TypeVar("Shape", bound=BaseModel)

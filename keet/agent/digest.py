@@ -1,51 +1,80 @@
-"""What a model is given unasked: the analyst's findings, and what it would surely ask for next."""
+"""What a model is given unasked: the account, the findings, and what it would surely ask for next.
+
+Every number comes with its name in braces, by which texts refer to it.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from keet_tools.analyst_findings import ACCOUNT, account_lines
-from keet_tools.case import Case
-from keet_tools.registry import call_tool
-from keet_tools.telling import Telling
+from keet_tools.analyst_findings import ACCOUNT, FINDINGS, account_lines
+from keet_tools.case import Answer, Case
+from keet_tools.registry import call_tool, offered
+from keet_tools.telling import Telling, shorten
 
 from keet.comparison.difference import PairDifference
-from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
 from keet.profile import shape_text
 
-_AHEAD = ("analyst_findings", "check_roofline", "source_hotspots", "stall_reasons")
-"""Most kernels need no more than these."""
-_FACTS = (
-    "duration",
-    "registers_per_thread",
-    "shared_memory_static",
-    "shared_memory_dynamic",
-    "waves_per_sm",
-    "theoretical_occupancy_pct",
-    "achieved_occupancy_pct",
-    "active_threads_per_warp",
-    "spilling_requests",
-)
-
-
+_AHEAD = ("analyst_findings", "source_hotspots", "stall_reasons", "address_forms")
+"""Most kernels need no more than these. `address_forms` tells how many of the bytes are distinct,
+which is what a claim of redundant traffic rests on."""
+_LAUNCH = (
+    "duration", "grid_size", "block_size", "registers_per_thread", "shared_memory_static",
+    "shared_memory_dynamic", "waves_per_sm", "theoretical_occupancy_pct", "achieved_occupancy_pct",
+    "active_threads_per_warp", "spilling_requests", "inst_executed",
+)  # fmt: skip
+_DEVICE = ("device_sm_count", "sm_clock", "device_l2_size", "device_shared_memory_per_sm")
+_BYTES = (
+    "dram_bytes_read", "dram_bytes_written", "l2_hit_rate_pct", "l1_hit_rate_pct",
+    "l2_l1_read_sectors", "l2_l1_write_sectors", "src_l2_sectors_local", "global_load_sectors",
+    "global_load_requests", "global_store_sectors", "global_store_requests",
+    "shared_load_wavefronts", "bank_conflicts_load",
+)  # fmt: skip
+_PAGE = re.compile(r"\n`page \d+ of \d+`[^\n]*$")
 _LEAST_BUSY = 3.0
 """Per cent of its peak: a unit below it has no part in the matter."""
 
 
 def digest(case: Case) -> str:
     """Of the launch in focus."""
-    each = case.launch()
-    told = [f"launch: {', '.join(_facts(each))}", f"busy: {', '.join(_units(each))}"]
-    answers = {name: call_tool(case, name, {}).text for name in _AHEAD}
-    if not any(ACCOUNT in answer for answer in answers.values()):
-        told += ["\n".join(account_lines(each, Telling()))]
-    told += [f"{name}:\n{answer}" for name, answer in answers.items()]
+    each, say = case.launch(), Telling()
+    told = [
+        f"launch: {', '.join(_shapes(each))}, {', '.join(_metrics(each, say, _LAUNCH))}",
+        f"device: {', '.join(_metrics(each, say, _DEVICE))}",
+        f"units, of peak over the whole launch: {', '.join(_units(each, say))}",
+        f"traffic: {', '.join(_metrics(each, say, _BYTES))}",
+    ]
+    answers = {name: call_tool(case, name, {}) for name in _ahead(case)}
+    if not any(ACCOUNT in answer.text for answer in answers.values()):
+        told += ["\n".join(account_lines(each, say))]
+    told += [f"{name}:\n{_whole(case, name, a)}" for name, a in answers.items() if not a.abstained]
+    told += ["\n".join(_other_findings(each, say))] * (len(each.findings) > FINDINGS)
+    told += [f"{name}: {a.text}" for name, a in answers.items() if a.abstained]
     if len(case.explanations) > 1:
         told.append(f"diff_profiles, report 1 is before and 0 after:\n{_changes(case)}")
-    if not any(each.launch.source_files.values()):
-        told.append(f"read_sass:\n{call_tool(case, 'read_sass', {}).text}")
-    return "\n\n".join(told)
+    return case.with_short_names("\n\n".join(told))
+
+
+def _whole(case: Case, name: str, answer: Answer) -> str:
+    """Without a word of further pages where the tool is not offered."""
+    if name in {tool.name for tool in offered(case)}:
+        return answer.text
+    return _PAGE.sub("", answer.text)
+
+
+def _other_findings(each: LaunchExplanation, say: Telling) -> Iterator[str]:
+    """Those behind the first page, a line each."""
+    yield "other findings:"
+    for finding in each.findings[FINDINGS:]:
+        text = say.with_names(shorten(finding.text, 160), finding.evidence)
+        yield f"- {finding.id} ({finding.confidence}): {text}"
+
+
+def _ahead(case: Case) -> Sequence[str]:
+    has_source = any(case.launch().launch.source_files.values()) and case.show_source
+    return _AHEAD if has_source else (*_AHEAD[:-1], "read_sass")
 
 
 def _changes(case: Case) -> str:
@@ -65,41 +94,40 @@ def _one_to_one(pair: PairDifference) -> tuple[int, ...]:
     return tuple(group.launches[0].id for group in groups) if alone else ()
 
 
-def _facts(each: LaunchExplanation) -> Iterator[str]:
-    launch = each.launch
-    for name, shape in (("grid", launch.grid), ("block", launch.block)):
+def _shapes(each: LaunchExplanation) -> Iterator[str]:
+    for name, shape in (("grid", each.launch.grid), ("block", each.launch.block)):
         if shape:
             yield f"{name} {shape_text(shape)}"
-    for metric in _FACTS:
+
+
+def _metrics(each: LaunchExplanation, say: Telling, ids: Sequence[str]) -> Iterator[str]:
+    for metric in ids:
         piece = each.view.get(metric)
         if piece is not None:
-            yield f"{piece.label} {piece} [{piece.id}]"
+            yield f"{piece.label} {say(piece)}"
 
 
-def _units(each: LaunchExplanation) -> Iterator[str]:
-    """Shares of peak over the whole launch, idle SMs included."""
+def _units(each: LaunchExplanation, say: Telling) -> Iterator[str]:
     for ceiling in each.ceilings:
         if ceiling.reached.value >= _LEAST_BUSY:
-            yield f"{ceiling.spoken} {ceiling.reached:.1f} [{ceiling.reached.id}]"
+            yield f"{ceiling.reached.label} {say(ceiling.reached)}"
 
 
 def overview(case: Case) -> str:
     """Of every report, for a question: its launches, and the findings of the longest."""
-    return "\n\n".join(_report(case, number) for number in range(len(case.explanations)))
+    texts = (_report(case, number) for number in range(len(case.explanations)))
+    return case.with_short_names("\n\n".join(texts))
 
 
 def _report(case: Case, number: int) -> str:
     name = f"report {number}" if len(case.explanations) > 1 else "the report"
     launches = call_tool(case, "list_launches", {"report": number}).text
-    each = case.launch(None, number)
+    each, say = case.launch(None, number), Telling()
     chosen = {"report": number, "launch": each.launch.id}
     findings = call_tool(case, "analyst_findings", chosen).text
-    facts = ", ".join(_facts(each))
-    return f"{name}:\n{launches}\nlaunch {each.launch.id} of {name}: {facts}\n{findings}"
-
-
-def evidence_lines(evidence: Sequence[Evidence]) -> str:
-    return "\n".join(
-        f"{piece.id} {piece.label}{f' at {piece.line}' if piece.line else ''}: {piece}"
-        for piece in evidence
+    facts = ", ".join([*_shapes(each), *_metrics(each, say, (*_LAUNCH, *_BYTES))])
+    units = ", ".join(_units(each, say))
+    return (
+        f"{name}:\n{launches}\nlaunch {each.launch.id} of {name}: {facts}\n"
+        f"units, of peak: {units}\n{findings}"
     )

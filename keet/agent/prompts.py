@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from string import Template
 
-from keet.agent.answers import Reading
+from keet.analysis.claims import KINDS
 from keet.catalog import findings
 from keet.errors import one_line
 
@@ -50,30 +50,34 @@ def rules() -> str:
     return _text("rules")
 
 
-def read(source: str, device: str, grid: str, block: str) -> str:
-    ids = ", ".join(findings())
-    gpu = fenced("the GPU", one_line(device))
-    return _filled("read", gpu=gpu, grid=grid, block=block, ids=ids, source=_source(source))
+def read(*, source: str, device: str, grid: str, block: str, build: str) -> str:
+    return _filled(
+        "read",
+        gpu=fenced("the GPU", one_line(device)),
+        grid=grid,
+        block=block,
+        build=f" Build: {one_line(build)}." if build else "",
+        findings=_findings(),
+        source=_source(source),
+    )
 
 
-def inspect(  # noqa: PLR0913 - the blanks of one form
-    *, kernel: str, device: str, reading: Reading | None, evidence: str, source: str, rounds: int
-) -> str:
-    ids = f"\nFinding ids: {', '.join(findings())}\n"
+def inspect(*, kernel: str, evidence: str, is_first: bool, device: str, rounds: int) -> str:
+    """`is_first`: no source was read before, so that the ids were not told yet."""
+    names = one_line(f"{kernel} on {device}" if is_first else kernel)
     return _filled(
         "inspect",
-        kernel=fenced("names of kernel and GPU", one_line(f"{kernel} on {device}")),
-        reading=_said(reading) if reading else ids,
+        kernel=fenced("its name", names),
         evidence=_measured(evidence),
-        source=_source(source) if source else "The source is not at hand.",
+        source=f"\nThe source is not at hand.\n\n{_findings()}\n" if is_first else "",
         tools=_tools(rounds),
     )
 
 
-def repair(strays: Sequence[str], evidence: str) -> str:
-    listed = "\n".join(f"{number}. {stray}" for number, stray in enumerate(strays, 1))
+def repair(problems: Sequence[str], evidence: str) -> str:
+    listed = "\n".join(f"{number}. {problem}" for number, problem in enumerate(problems, 1))
     return _filled(
-        "repair", strays=fenced("what can't stand", listed), evidence=_measured(evidence)
+        "repair", problems=fenced("what cannot stand", listed), evidence=_measured(evidence)
     )
 
 
@@ -95,19 +99,17 @@ def _tools(rounds: int) -> str:
     return _filled("tools", rounds=str(rounds), calls=str(AT_ONCE)) if rounds else ""
 
 
+def _findings() -> str:
+    """The vocabulary, with the kinds of amounts that each can be claimed with."""
+    told = (
+        f"{name}: {findings()[name].label} ({', '.join(kinds)})" for name, kinds in KINDS.items()
+    )
+    return "Finding ids, with the kinds of claims that fit:\n" + "\n".join(told)
+
+
 def _source(source: str) -> str:
     return fenced("source, numbered lines", source)
 
 
 def _measured(evidence: str) -> str:
-    return fenced("measured; [E...] are ids of evidence", evidence)
-
-
-def _said(reading: Reading) -> str:
-    """Its own words of the first step, which it does not see again otherwise."""
-    guesses = "\n".join(
-        f"{n}. {guess.text} ({guess.finding or 'no id'})"
-        for n, guess in enumerate(reading.hypotheses, 1)
-    )
-    said = f"purpose: {reading.purpose}\nmapping: {reading.mapping}\nhypotheses:\n{guesses}"
-    return f"\n{fenced('what you said of the source, before any number', said)}\n"
+    return fenced("measured; names in braces", evidence)

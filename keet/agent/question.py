@@ -1,4 +1,4 @@
-"""One question about one or several reports, answered and held to the evidence."""
+"""One question about one or several reports, answered with numbers by reference."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from keet_tools.case import Case
 
 from keet.agent import prompts
-from keet.agent.answers import Spoken
+from keet.agent.answers import Repair, Spoken
 from keet.agent.digest import overview
-from keet.agent.mending import mend
+from keet.agent.draft import Fault, Texts
+from keet.agent.names import vocabulary
+from keet.agent.repair import repair
 from keet.agent.session import Session
-from keet.agent.slots import Slots
-from keet.agent.source import own_files
+from keet.agent.toolbox import Toolbox
 from keet.explanation.statement import Answered, Authorship
-from keet.profile import Launch
-from keet.verification.holding import Holder
+from keet.prose.text import Prose
 
 _WHERE = "answer"
 
@@ -26,45 +26,42 @@ def opening(case: Case, question: str, rounds: int) -> str:
     return prompts.ask(what=what, question=question, evidence=overview(case), rounds=rounds)
 
 
-def answer(session: Session, case: Case, question: str) -> Slots:
-    """Raises Fault."""
-    session.begin("the question", case)
+def answer(session: Session, case: Case, question: str) -> Prose:
+    """Raises wire.Fault."""
+    session.begin("the question")
     session.tell("looking at the evidence")
-    said = session.converse("ask", lambda rounds: opening(case, question, rounds), Spoken, case)
-    slots = Slots(_holder(case))
-    slots.put(_WHERE, said.answer, said.evidence)
-    mend(session, slots)
-    return slots
+    said, _ = session.converse(
+        "ask", lambda rounds: opening(case, question, rounds), Spoken, Toolbox(case)
+    )
+    draft = _SpokenDraft(case, said.answer)
+    repair(session, case, draft)
+    return draft.texts[_WHERE]
 
 
-def answered(case: Case, question: str, slots: Slots, author: Authorship) -> Answered:
+class _SpokenDraft:
+    """An answer of one text."""
+
+    def __init__(self, case: Case, text: str) -> None:
+        self.texts = Texts(vocabulary(case))
+        self.texts.put(_WHERE, text)
+
+    def faults(self) -> list[Fault]:
+        return list(self.texts.faults())
+
+    def correct(self, faults: Sequence[Fault], repair: Repair) -> None:
+        given = {each.number: each for each in repair.corrections}
+        for number, fault in enumerate(faults, 1):
+            if number in given:
+                fault.correct(given[number])
+
+
+def answered(case: Case, question: str, text: Prose, author: Authorship) -> Answered:
     pieces = {piece.id: piece for piece in case.evidence()}
     return Answered(
         question=question,
-        text=slots.text(_WHERE),
-        evidence=tuple(pieces[found] for found in slots.ids(_WHERE)),
-        dropped=slots.dropped,
-        numbers=slots.numbers,
+        text=text,
+        evidence=tuple(pieces[found] for found in text.ids if found in pieces),
         explanations=case.explanations,
         author=author,
         followups=(),
     )
-
-
-def _holder(case: Case) -> Holder:
-    launches = _launches(case)
-    files = {
-        path: launch.source_files[path] or "" for launch in launches for path in own_files(launch)
-    }
-    origins = {
-        piece.id: number
-        for number, told in enumerate(case.explanations)
-        for each in told.launches
-        for piece in each.evidence
-    }
-    several = origins if len(case.explanations) > 1 else None
-    return Holder(case.evidence(), launches, files if case.show_source else {}, origins=several)
-
-
-def _launches(case: Case) -> Sequence[Launch]:
-    return [each.launch for told in case.explanations for each in told.launches]

@@ -64,7 +64,13 @@ class Redactor:
     def back(self, text: str) -> str:
         """As people here know it."""
         text = scrub(text)
-        return self._tokens.sub(lambda m: self._real[m[0]], text) if self._tokens else text
+        return self._tokens.sub(self._restored, text) if self._tokens else text
+
+    def _restored(self, match: re.Match[str]) -> str:
+        """A file in the name of a number (`samples_share@file_1:31`) is written as ids have it."""
+        name = self._real[match[0]]
+        before = match.string[max(0, match.start() - 2) : match.start()]
+        return _in_ids(name) if before.endswith("@") or before == ".." else name
 
     def _hidden(self, text: str) -> str:
         text = scrub(text)
@@ -107,7 +113,8 @@ class Redactor:
         if name and len(name) >= _SHORTEST and name not in self._placeholders:
             placeholder = self._fresh(kind)
             self._real[placeholder] = name
-            for form in (name, one_line(name), one_line(name.expandtabs(4)).replace("`", "'")):
+            shown = one_line(name.expandtabs(4)).replace("`", "'")
+            for form in (name, one_line(name), shown, _in_ids(name)):
                 self._placeholders.setdefault(form, placeholder)
 
     def _fresh(self, kind: str) -> str:
@@ -116,6 +123,11 @@ class Redactor:
         while any(f"{kind}_{count}" in text for text in self._taken):
             count += 1000
         return f"{kind}_{count}"
+
+
+def _in_ids(name: str) -> str:
+    """As the ids of evidence have it (keet/analysis/ledger.py)."""
+    return re.sub(r"[^\w.:+-]+", "_", name).strip("_")
 
 
 def _included(launch: Launch) -> list[str]:

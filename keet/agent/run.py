@@ -19,28 +19,23 @@ from keet_tools.case import Case
 from keet.agent import question as asking
 from keet.agent.answers import Reading, schema_of
 from keet.agent.cache import Cache, CachedChat
-from keet.agent.evidence_ids import recorded_in
-from keet.agent.investigation import investigate
+from keet.agent.investigation import Investigated, investigate
 from keet.agent.prompts import prompt_version
 from keet.agent.redacting import Redaction, Redactor
 from keet.agent.replaying import check_replay
 from keet.agent.session import Limits, Progress, Session, estimate
 from keet.agent.settings import ModelSpec
-from keet.agent.slots import Slots
 from keet.agent.transcript import Transcript, request_text
 from keet.agent.wire import Chat, Fault, Reply, Request, Spent
 from keet.errors import one_line
 from keet.explanation.analyst import Explanation, LaunchExplanation
-from keet.explanation.statement import Answered, Authorship, Dropped, Statement, Usage
+from keet.explanation.statement import Answered, Authorship, Statement, Usage
 from keet.files import cache_folder
+from keet.prose.text import Prose
 
 MOST_LAUNCHES = 3
 """That a model explains unless told otherwise: each costs some thousand tokens."""
 
-_SHOWN = 3
-"""Claims that are quoted where none holds."""
-_QUOTED = 120
-"""Characters of each."""
 _LISTENED = "shown"
 
 
@@ -56,6 +51,10 @@ class Plan(NamedTuple):
     """A transcript whose replies are given again, in place of a model."""
     cache: bool = True
     launches: int = MOST_LAUNCHES
+    compile: bool = True
+    """Whether edits are compiled, where a compiler is found."""
+    include: tuple[str, ...] = ()
+    """Folders for headers that the report does not hold."""
 
 
 def explain_with_model(
@@ -90,8 +89,7 @@ def _explained(
     told, fault = list(explanation.launches), None
     for position in chosen:
         case = Case(every, focus=position, show_source=not session.redactor.hides_source)
-        statement, problem = _investigated(session, case)
-        told[position] = told[position]._replace(statement=statement)
+        told[position], problem = _investigated(session, case, plan)
         if problem and fault is None:  # what went wrong later may come of the first
             fault = _named(problem, told[position]) if len(chosen) > 1 else problem
         if problem and problem.kind not in ("budget", "calls", "answer"):
@@ -101,30 +99,27 @@ def _explained(
     return explanation._replace(launches=tuple(told), author=author)
 
 
-def _investigated(session: Session, case: Case) -> tuple[Statement | None, Fault | None]:
-    """A statement in which nothing stands is none."""
+def _investigated(session: Session, case: Case, plan: Plan) -> Investigated:
+    """A statement that says nothing is none."""
+    each = case.launch()
     try:
-        statement, fault = investigate(session, case)
+        found = investigate(session, case, compiles=plan.compile, include=plan.include)
     except KeyboardInterrupt:
-        return None, Fault("interrupted", "interrupted")
+        return Investigated(each, Fault("interrupted", "interrupted"))
     except Exception as error:  # noqa: BLE001 - a bug here must not cost the analyst's answer
-        return None, _bug(error)
+        return Investigated(each, _bug(error))
+    statement = found.each.statement
     if statement is None or _says_something(statement):
-        return statement, fault
-    return None, fault or _nothing_holds(statement.dropped)
+        return found
+    return Investigated(each, found.fault or Fault("answer", _SAID_NOTHING))
+
+
+_SAID_NOTHING = "the model's answer is empty; ask again, or try another model"
 
 
 def _says_something(said: Statement) -> bool:
     parts = (said.purpose, said.hypotheses, said.summary, said.causes, said.objections, said.edits)
     return any(parts)
-
-
-def _nothing_holds(dropped: Sequence[Dropped]) -> Fault:
-    quoted = [f"“{claim.text[:_QUOTED]}” ({claim.reason[:_QUOTED]})" for claim in dropped]
-    more = [f"{len(quoted) - _SHOWN} more"] if len(quoted) > _SHOWN else []
-    claims = ", ".join([*quoted[:_SHOWN], *more]) or "it said nothing"
-    line = f"nothing that the model said holds: {claims}; ask again, or try another model"
-    return Fault("answer", one_line(line))
 
 
 def _named(fault: Fault, each: LaunchExplanation) -> Fault:
@@ -153,8 +148,8 @@ def _answer(session: Session, case: Case, question: str, plan: Plan) -> Answered
     found = _asked(session, case, question)
     author = _author(plan, session, session.transcript, None)
     told = found if isinstance(found, Fault) else asking.answered(case, question, found, author)
-    if isinstance(told, Answered) and not told.text.strip():
-        told = _nothing_holds(told.dropped)
+    if isinstance(told, Answered) and not told.text:
+        told = Fault("answer", _SAID_NOTHING)
     session.transcript.end(told.kind if isinstance(told, Fault) else "done", session.usage)
     if isinstance(told, Fault):
         return author._replace(problem=str(told))
@@ -170,7 +165,7 @@ def _followups(explanations: Sequence[Explanation]) -> Iterator[str]:
             yield f"keet explain {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
 
 
-def _asked(session: Session, case: Case, question: str) -> Slots | Fault:
+def _asked(session: Session, case: Case, question: str) -> Prose | Fault:
     try:
         return asking.answer(session, case, question)
     except Fault as fault:
@@ -210,7 +205,10 @@ def _shown(plan: Plan, redactor: Redactor, case: Case, question: str | None) -> 
         progress=lambda _: None,
         limits=plan.limits,
     )
-    end = _asked(session, case, question) if question is not None else investigate(session, case)[1]
+    if question is not None:
+        end: object = _asked(session, case, question)
+    else:
+        end = investigate(session, case, compiles=False).fault
     texts = [request_text(request) for request in listener.heard]
     if isinstance(end, Fault) and end.kind != _LISTENED:
         texts.append(f"--- nothing more is sent ---\n{one_line(str(end))}\n")
@@ -301,7 +299,7 @@ def _session(  # noqa: PLR0913, PLR0917 - what a run is made of
         progress=progress,
         limits=plan.limits,
         price=plan.spec.price,
-        translation=recorded_in(plan.replay) if plan.replay else None,
+        is_replay=plan.replay is not None,
     )
 
 

@@ -8,14 +8,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from keet_tools.case import Case
-from keet_tools.registry import call_tool, offered
 from pydantic import BaseModel
 
 from keet.agent import prompts
 from keet.agent.answers import NoAnswer, schema_of, understand
-from keet.agent.evidence_ids import Translation, entries
 from keet.agent.redacting import Redactor
+from keet.agent.toolbox import Toolbox
 from keet.agent.transcript import Transcript
 from keet.agent.wire import CantCallTools, Chat, Fault, Message, Reply, Request, ToolCall, ToolSpec
 from keet.errors import one_line
@@ -35,7 +33,7 @@ class Limits(NamedTuple):
     """Of one kernel or one question."""
 
     calls: int = 6
-    input_tokens: int = 12_000
+    input_tokens: int = 16_000
     rounds: int = 2
     """In which tools may be called."""
 
@@ -52,31 +50,26 @@ class Session:
         progress: Progress,
         limits: Limits,
         price: tuple[float, float] | None = None,
-        translation: Translation | None = None,
+        is_replay: bool = False,
     ) -> None:
-        """`translation`: of evidence ids, where replies come from a transcript."""
         self.chat = chat
         self.transcript = transcript
         self.redactor = redactor
         # A replay asks nobody: it takes the steps that were taken, whatever today's prompts weigh.
-        self.limits = limits._replace(calls=99, input_tokens=10**9) if translation else limits
+        self.limits = limits._replace(calls=99, input_tokens=10**9) if is_replay else limits
         self._progress = progress
         self._price = price
         self._takes_tools = True
-        self._translation = translation
-        self._noted: set[str] = set()
         self._about = ""
-        self._case: Case | None = None
         self.interrupted = False
         self._calls_here = self._tokens_here = 0
         self._ratio = 1.0
         """Of the server's count of tokens to keet's, which is careful."""
         self.usage = Usage(0, 0, 0, 0, None, 0.0)
 
-    def begin(self, about: str, case: Case) -> None:
+    def begin(self, about: str) -> None:
         """A new kernel or question, with limits of its own."""
         self._about = about
-        self._case = case
         self._calls_here = self._tokens_here = 0
 
     def tell(self, doing: str) -> None:
@@ -99,7 +92,6 @@ class Session:
         sent = [_with_text(message, self._redaction(message)) for message in messages]
         request = Request(sent, tools, schema)
         self._stay_within(request)
-        self._note_evidence()
         self.transcript.request(phase, request)
         began = time.monotonic()
         reply = self.chat.ask(request)
@@ -107,23 +99,11 @@ class Session:
         self.transcript.reply(reply, seconds)
         self._count(reply, seconds)
         self._calibrate(request, reply)
-        return _undone(reply, self._as_known_here)
+        return _undone(reply, self.redactor.back)
 
     def _redaction(self, message: Message) -> Callable[[str], str]:
         """A model's own words are no fenced data: names may stand anywhere in them."""
         return self.redactor.hide if message.role == "assistant" else self.redactor.out
-
-    def _as_known_here(self, text: str) -> str:
-        text = self.redactor.back(text)
-        return self._translation.to_today(text, self._case) if self._translation else text
-
-    def _note_evidence(self) -> None:
-        """What each new id stands for: a replay may number it differently."""
-        known = entries(self._case) if self._case else {}
-        new = [[found, *entry] for found, entry in known.items() if found not in self._noted]
-        self._noted.update(known)
-        if new:
-            self.transcript.note(evidence=new)
 
     def _stay_within(self, request: Request) -> None:
         needed = self._tokens(request)
@@ -165,16 +145,26 @@ class Session:
         into, out = self._price
         return (self.usage.input_tokens * into + self.usage.output_tokens * out) / 1e6
 
-    # --- a conversation that ends with an answer
+    # --- a conversation, each step of which ends with an answer
 
     def converse(
-        self, phase: str, opening: Callable[[int], str], shape: type[Shape], case: Case | None
-    ) -> Shape:
-        """`opening`: the first message, given how many rounds of tools there are."""
-        tools = [spec(tool) for tool in offered(case)] if case and self._takes_tools else []
-        rounds = self._affordable(opening(self.limits.rounds), tools) if tools else 0
+        self,
+        phase: str,
+        opening: Callable[[int], str],
+        shape: type[Shape],
+        toolbox: Toolbox | None = None,
+        before: Sequence[Message] = (),
+    ) -> tuple[Shape, tuple[Message, ...]]:
+        """The answer, and the conversation so far, for another step to go on from.
+
+        `opening`: what is asked, given how many rounds of tools there are.
+        """
+        start = [*before] or [Message("system", prompts.rules())]
+        tools = toolbox.specs if toolbox and self._takes_tools else []
+        asked = [*start, Message("user", opening(self.limits.rounds))]
+        rounds = self._affordable(asked, tools) if tools else 0
         tools = tools if rounds else []
-        messages = [Message("system", prompts.rules()), Message("user", opening(rounds))]
+        messages = [*start, Message("user", opening(rounds))]
         for turn in range(rounds + 1):
             last = turn == rounds or self._is_tight(messages, tools)
             if last and turn:
@@ -185,15 +175,16 @@ class Session:
             except CantCallTools:
                 self._takes_tools = False
                 self._progress(f"{self._about}: {self.chat.name} takes no tools; going on without")
-                return self.converse(phase, opening, shape, None)
-            if last or not reply.calls or case is None:
-                return self._understood(phase, messages, reply, shape)
-            messages += self._called(case, reply)
+                return self.converse(phase, opening, shape, None, before)
+            if last or not reply.calls or toolbox is None:
+                answer = self._understood(phase, messages, reply, shape)
+                return answer, (*messages, Message("assistant", reply.text))
+            messages += self._called(toolbox, reply)
         raise AssertionError("the last turn returns")
 
-    def _affordable(self, text: str, tools: Sequence[ToolSpec]) -> int:
+    def _affordable(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> int:
         """Rounds of tools that can be paid for, each read again with all that came before."""
-        first = self._tokens(Request([Message("user", text)], tools))
+        first = self._tokens(Request(messages, tools))
         for rounds in range(self.limits.rounds, 0, -1):
             added = _ROUND * rounds * (rounds + 1) // 2
             if (rounds + 1) * first + added <= self.tokens_left:
@@ -204,21 +195,21 @@ class Session:
         """Another round of tools after this one could not be paid for."""
         return 2 * self._tokens(Request(messages, tools)) + _ROUND > self.tokens_left
 
-    def _called(self, case: Case, reply: Reply) -> list[Message]:
+    def _called(self, toolbox: Toolbox, reply: Reply) -> list[Message]:
         answered = [Message("assistant", reply.text, reply.calls)]
         for position, call in enumerate(reply.calls):
             text = (
-                self._call(case, call)
+                self._call(toolbox, call)
                 if position < prompts.AT_ONCE
                 else "not run: too many at once"
             )
             answered.append(Message("tool", text, answers=call.id))
         return answered
 
-    def _call(self, case: Case, call: ToolCall) -> str:
+    def _call(self, toolbox: Toolbox, call: ToolCall) -> str:
         self.tell(f"{call.name}({_arguments(call)})")
         began = time.monotonic()
-        answer = call_tool(case, call.name, call.arguments)
+        answer = toolbox.call(call.name, call.arguments)
         seconds = time.monotonic() - began
         self.transcript.tool(call, answer.text, answer.evidence, answer.abstained, seconds)
         return prompts.fenced(f"result of {one_line(call.name[:40])}", answer.text)
@@ -264,10 +255,6 @@ def estimate(request: Request) -> int:
     texts += [json.dumps(dict(call.arguments or {})) for m in request.messages for call in m.calls]
     texts += [json.dumps(tool._asdict()) for tool in request.tools]
     return guess_tokens("\n".join(texts))
-
-
-def spec(tool: Any) -> ToolSpec:
-    return ToolSpec(tool.name, tool.description, tool.parameters)
 
 
 def _arguments(call: ToolCall) -> str:

@@ -1,12 +1,11 @@
 """A model answers a question about one or several reports. It looks at them with keet's tools, and
-every number of its answer is checked against them."""
+keet prints the numbers of its answer from the reports."""
 
 from __future__ import annotations
 
 import os.path
 import sys
 from argparse import ArgumentParser, Namespace
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,7 @@ examples:
   keet ask report.ncu-rep "Would a larger block help?" --model openai:gpt-5
   keet ask before.ncu-rep after.ncu-rep "Why is the second one faster?"
   keet ask report.ncu-rep "Which line causes the bank conflicts?" --kernel gemm
+  keet ask report.ncu-rep "What limits it?" --verbose
   keet ask report.ncu-rep "What limits it?" --show-prompt
 """
 
@@ -45,6 +45,11 @@ def configure(parser: ArgumentParser) -> None:
     add_source(parser)
     add_no_sass(parser)
     add_selection(parser)
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="also the numbers that the answer refers to, and why sentences are unchecked",
+    )
     add_output(parser, "terminal", "markdown", "json")
     add_model(parser)
 
@@ -74,14 +79,21 @@ def _check(reports: list[str], question: str) -> None:
 
 
 def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
+    from keet_tools.case import scope_of
+
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
 
-    numbers = count(1)
     profiles = [read_profile(report, source=args.source) for report in reports]
     return [
-        explain(p, selected_launches(p, args), _TOP, numbers, sass=not args.no_sass)
-        for p in profiles
+        explain(
+            profile,
+            selected_launches(profile, args),
+            _TOP,
+            report_scope=scope_of(number),
+            sass=not args.no_sass,
+        )
+        for number, profile in enumerate(profiles)
     ]
 
 
@@ -124,4 +136,4 @@ def _print(args: Namespace, answered: Answered) -> None:
     else:
         from keet.render.ask import ask_view
 
-        out.show(lambda _: ask_view(answered))
+        out.show(lambda _: ask_view(answered, verbose=args.verbose))

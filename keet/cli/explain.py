@@ -7,7 +7,6 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +20,8 @@ from keet.cli.arguments import (
     positive,
     selected_launches,
 )
-from keet.cli.model_options import add_model, announce, check_files, plan, tell
-from keet.errors import UsageError
+from keet.cli.model_options import HOW, add_edits, add_model, announce, check_files, plan, tell
+from keet.errors import NotAvailable, UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,6 +40,8 @@ examples:
   keet explain report.ncu-rep --format markdown -o comment.md
   keet explain report.ncu-rep --format json | jq '.launches[].verdict'
   keet explain report.ncu-rep --model openai:gpt-5
+  keet explain report.ncu-rep --model openai:gpt-5 --patch fix.patch
+  keet explain report.ncu-rep --model openai:gpt-5 --no-compile --verbose
   keet explain report.ncu-rep --base-url http://localhost:8000/v1 --redact names
   keet explain report.ncu-rep --show-prompt
   keet explain report.ncu-rep --run-table kernels.csv
@@ -75,7 +76,8 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--verbose",
         action="store_true",
-        help="every part of the time of a launch, with the ids of its evidence",
+        help="every part of the time of a launch, with the ids of its evidence, and all that a "
+        "model said",
     )
     parser.add_argument(
         "--against", type=Path, metavar="BEFORE", help="also what changed since this report"
@@ -89,6 +91,7 @@ def configure(parser: ArgumentParser) -> None:
         metavar="N",
         help="launches that the model explains, the longest ones (default: 3)",
     )
+    add_edits(parser)
     parser.add_argument("--no-model", action="store_true", help="the analyst alone")
 
 
@@ -100,6 +103,8 @@ def run(args: Namespace) -> int:
     if args.no_model:
         _check_no_model(args)
     chosen = None if args.no_model else plan(args)
+    if args.patch is not None:
+        _check_patch(args, chosen)
     if len(args.reports) > 1 or args.reports[0].is_dir():
         from keet.cli.explain_many import explain_many
 
@@ -114,12 +119,10 @@ def run(args: Namespace) -> int:
     from keet.analysis.diagnosis import MOST
     from keet.explanation.analyst import explain
 
-    # Evidence ids that are unique over launches: a model's tools look at any of them.
-    numbers = count(1) if chosen or args.against else None
     # A finding that is only not printed must not count as fixed.
     top = MOST if args.against else args.top
-    explanation = explain(profile, launches, top, numbers, sass=not args.no_sass)
-    against = _against(args, numbers) if args.against else None
+    explanation = explain(profile, launches, top, sass=not args.no_sass)
+    against = _against(args) if args.against else None
     if args.show_prompt and chosen:
         return _show_prompt(args, [explanation, *([against] if against else [])], chosen)
     if chosen:
@@ -128,11 +131,14 @@ def run(args: Namespace) -> int:
         tell(NO_MODEL)
     if against is None:
         print_explanation(args, explanation)
-        return code_of(explanation)
-    return _print_against(args, explanation, against, numbers) or code_of(explanation)
+        code = 0
+    else:
+        code = _print_against(args, explanation, against)
+    patched = _patched(args, explanation)
+    return code or code_of(explanation) or patched
 
 
-def _against(args: Namespace, numbers: Iterator[int] | None) -> Explanation:
+def _against(args: Namespace) -> Explanation:
     """What it was before. Its launches have numbers of their own: --launch does not choose them."""
     from keet.analysis.diagnosis import MOST
     from keet.explanation.analyst import explain
@@ -140,16 +146,14 @@ def _against(args: Namespace, numbers: Iterator[int] | None) -> Explanation:
 
     profile = read_profile(args.against, source=args.source)
     chosen = selected_launches(profile, Namespace(launch=None, kernel=args.kernel))
-    return explain(profile, chosen, MOST, numbers, sass=not args.no_sass)
+    return explain(profile, chosen, MOST, report_scope="before", sass=not args.no_sass)
 
 
-def _print_against(
-    args: Namespace, explanation: Explanation, against: Explanation, numbers: Iterator[int] | None
-) -> int:
+def _print_against(args: Namespace, explanation: Explanation, against: Explanation) -> int:
     from keet.comparison.difference import compare_explanations
     from keet.explanation.analyst import with_first
 
-    difference = compare_explanations(against, explanation, numbers)
+    difference = compare_explanations(against, explanation)
     if forbidden := difference.forbidden:
         tell(f"what changed can't be told: {forbidden[0].text}; see: keet diff --help")
     printed = with_first(explanation, args.top)
@@ -163,9 +167,17 @@ def _check_no_model(args: Namespace) -> None:
         "--base-url": args.base_url,
         "--replay": args.replay,
         "--show-prompt": args.show_prompt,
+        "--patch": args.patch,
     }
     if given := [option for option, value in asks.items() if value]:
         raise UsageError(f"--no-model and {given[0]} exclude each other; leave one out")
+
+
+def _check_patch(args: Namespace, chosen: Plan | None) -> None:
+    if chosen is None:
+        raise NotAvailable(f"--patch needs a model, which suggests the edits: {HOW}")
+    if args.show_prompt:
+        raise UsageError("--patch and --show-prompt exclude each other; leave one out")
 
 
 def with_model(
@@ -189,6 +201,14 @@ def code_of(explanation: Explanation) -> int:
     """Explained it is; but who asked for a model and got none wants to know."""
     lacking = explanation.author and not any(each.statement for each in explanation.launches)
     return EXIT_NOT_THERE if lacking else 0
+
+
+def _patched(args: Namespace, explanation: Explanation) -> int:
+    if args.patch is None:
+        return 0
+    from keet.cli.patch_option import write_patch
+
+    return write_patch(args.patch, explanation)
 
 
 def _show_prompt(args: Namespace, explanations: Sequence[Explanation], chosen: Plan) -> int:

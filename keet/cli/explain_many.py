@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +54,7 @@ def _check(args: Namespace) -> None:
         "--show-prompt": args.show_prompt,
         "--replay": args.replay,
         "--transcript": args.transcript,
+        "--patch": args.patch,
     }
     if given := [option for option, value in single.items() if value]:
         raise UsageError(f"{given[0]} is for a single report; name one, or leave it out")
@@ -89,6 +89,5 @@ def _explained(args: Namespace, path: Path, chosen: Plan | None) -> list[Explana
         launches = selected_launches(profile, args)
     except UsageError:
         return []
-    numbers = count(1) if chosen else None
-    told = explain(profile, launches, args.top, numbers, sass=not args.no_sass)
+    told = explain(profile, launches, args.top, sass=not args.no_sass)
     return [with_model(args, told, chosen) if chosen else told]

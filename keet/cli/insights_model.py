@@ -18,7 +18,7 @@ from keet.agent.run import Plan
 from keet.agent.session import Session, estimate
 from keet.agent.transcript import Transcript, request_text
 from keet.agent.wire import Chat, Fault, Message, Request
-from keet.corpus.insights.summaries import hold, told
+from keet.corpus.insights.summaries import read_summary, told
 from keet.errors import one_line
 from keet.explanation.statement import Usage
 from keet.files import cache_folder
@@ -31,7 +31,7 @@ _ANSWER_TOKENS = 250
 _ONE_GROUP = ("budget", "calls", "answer")
 """Faults of one group: the next may do better. A host that is gone will not be back."""
 
-_NOTHING_HOLDS = "nothing that the model said holds; ask again, or try another model"
+_SAID_NOTHING = "the model's answers are empty; ask again, or try another model"
 
 _OPENING = """\
 Between the marks stands what a tool found in a set of GPU profiles, and the facts that it rests on.
@@ -40,9 +40,8 @@ Between the marks stands what a tool found in a set of GPU profiles, and the fac
 
 Write two to four sentences for the engineer who acts on it: what it means for the kernel, what to \
 try next, what to measure to be sure. Add what the tool's sentences do not say; do not repeat them.
-Each number has the id of its fact right behind it, as 120.6 us [E3]; use only numbers that stand \
-there. How much a change will gain is not yours to say.
-Reply with {{"answer": "...", "evidence": ["E3"]}}."""
+Numbers only by reference to the facts. How much a change will gain is not yours to say.
+Reply with {{"answer": "..."}}."""
 
 
 class Summed(NamedTuple):
@@ -70,7 +69,7 @@ def sum_up(insights: Insights, plan: Plan, progress: Callable[[str], None]) -> S
     problem = str(run.fault) if run.fault else None
     summed = Summed(insights._replace(insights=tuple(told_of)), run.name, run.usage, problem)
     if told_of and not problem and not summed.said_something:
-        return summed._replace(problem=_NOTHING_HOLDS)
+        return summed._replace(problem=_SAID_NOTHING)
     return summed
 
 
@@ -119,10 +118,10 @@ class _Run:
         self._progress(f"{insight.id}: asking the model")
         opening = _opening(names, insight)
         try:
-            said = session.converse("insights", lambda _: opening, Spoken, None)
+            said, _ = session.converse("insights", lambda _: opening, Spoken)
         finally:
             self.usage = _sum(self.usage, session.usage)
-        return hold(insight, names.back(said.answer))
+        return read_summary(insight, names.back(said.answer))
 
     def _session(self, insight: Insight) -> Session:
         self._chat = self._chat or _chat(self._plan)

@@ -36,9 +36,9 @@ def add_model(parser: ArgumentParser) -> None:
     group.add_argument(
         "--token-budget",
         type=positive,
-        default=12_000,
+        default=16_000,
         metavar="N",
-        help="input tokens for one kernel or question (default: 12000)",
+        help="input tokens for one kernel or question (default: 16000)",
     )
     group.add_argument(
         "--show-prompt", action="store_true", help="print what would be sent, and send nothing"
@@ -55,17 +55,44 @@ def add_model(parser: ArgumentParser) -> None:
     group.add_argument("--no-cache", action="store_true", help="ask again what was asked before")
 
 
+def add_edits(parser: ArgumentParser) -> None:
+    """Of the command whose model suggests edits."""
+    group = parser.add_argument_group("edits of the model")
+    group.add_argument(
+        "--patch",
+        type=Path,
+        metavar="FILE",
+        help="write the edits that apply to FILE, as one patch for git apply; no source is changed",
+    )
+    group.add_argument(
+        "--no-compile",
+        action="store_true",
+        help="do not compile edits (default: with nvcc where it is found, in a temporary folder)",
+    )
+
+
 def check_files(args: Namespace) -> None:
     """Before anything is read, sent or written: no file of one purpose may be that of another."""
     if args.output is not None:
         check_output(args.output, *named_reports(args))
         _differ("-o", args.output, "--replay", args.replay)
+    if (patch := getattr(args, "patch", None)) is not None:
+        _check_patch(args, patch)
     if args.transcript is None:
         return
     for report in named_reports(args):
         _differ("--transcript", args.transcript, "the report", report)
     _differ("--transcript", args.transcript, "--replay", args.replay)
     _differ("--transcript", args.transcript, "-o", args.output)
+
+
+def _check_patch(args: Namespace, patch: Path) -> None:
+    from keet.cli.patch_option import check_patch
+
+    check_patch(patch, *named_reports(args))
+    _differ("--patch", patch, "-o", args.output)
+    _differ("--patch", patch, "--replay", args.replay)
+    _differ("--patch", patch, "--transcript", args.transcript)
 
 
 def _differ(option: str, path: Path, other: str, known: Path | None) -> None:
@@ -99,6 +126,8 @@ def _plan(args: Namespace, spec: ModelSpec) -> Plan:
         replay=args.replay,
         cache=not args.no_cache,
         launches=getattr(args, "model_launches", None) or MOST_LAUNCHES,
+        compile=not getattr(args, "no_compile", False),
+        include=(str(args.source.resolve()),) if getattr(args, "source", None) else (),
     )
 
 

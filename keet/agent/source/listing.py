@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+from keet.agent.source.selection import Piece, kernel_source, pieces_of, source_lines
 from keet.analysis.findings import Place
 from keet.errors import one_line
 from keet.explanation.budget import count_tokens
@@ -18,7 +20,13 @@ _FOREIGN = re.compile(r"(?:^|/)(?:usr|opt|site-packages|dist-packages|cuda[\w.-]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
 
-Lines = Mapping[str, Sequence[int]]
+_MOST_PLACES = 20
+_HEAD_LINES = 6
+"""Lines of a kernel, with its signature, that are shown whatever is left out of it."""
+_SHORT_GAP, _SHORT_LINE = 2, 2
+
+Lines = Mapping[str, Collection[int]]
+Hot = Mapping[str, Sequence[int]]
 
 
 def own_files(launch: Launch) -> list[str]:
@@ -53,37 +61,79 @@ def _absent_headers(launch: Launch, files: Sequence[str]) -> str:
     return f"(not at hand: {', '.join(map(one_line, absent))})" if absent else ""
 
 
-def whole_source(launch: Launch, budget: int) -> str:
-    """All of the kernel's files, or the lines that it was compiled from, as far as they fit."""
+def shown_source(launch: Launch, budget: int = 3000, places: Iterable[Place] = ()) -> str:
+    """One listing for one conversation: the kernel, everything that it uses, its launch site and
+    allocations, as numbered lines within `budget` tokens.
+
+    Where they do not fit, allocations go first, then what sizes the launch, then used functions
+    without one of the `places`, then the kernel's lines that are farthest from them. Empty where
+    the report has no text of the kernel's files."""
     files = own_files(launch)
-    if whole := _everything(launch, files, budget):
-        return whole
+    hot = _hot_lines(places)
+    pieces = pieces_of(kernel_source(launch, files), launch, hot)
+    if pieces:
+        return _fitting(launch, files, pieces, hot, budget)
     compiled = {file: _compiled(launch, file) for file in files}
-    return _widest(launch, compiled, (6, 3, 1, 0), budget)
+    near = {file: lines for file in files if (lines := hot.get(file, []))}
+    return _widest(launch, near or compiled, (40, 20, 12, 6, 3, 1, 0), budget)
 
 
-def excerpt(launch: Launch, places: Iterable[Place], budget: int) -> str:
-    """Code around the places that matter; all of it where that is no more."""
-    files = own_files(launch)
-    if whole := _everything(launch, files, budget):
-        return whole
-    wanted: dict[str, list[int]] = {}
-    for place in places:
-        if place.file in files:
-            wanted.setdefault(place.file, []).append(place.line)
-    return _widest(launch, wanted, (12, 8, 5, 3, 1, 0), budget)
+def _hot_lines(places: Iterable[Place]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for place in sorted(places, key=lambda place: -place.share)[:_MOST_PLACES]:
+        found.setdefault(place.file, []).append(place.line)
+    return found
 
 
-def _everything(launch: Launch, files: Sequence[str], budget: int) -> str | None:
-    lines = {file: range(1, len(_lines(launch, file)) + 1) for file in files}
-    text = numbered(launch, lines)
-    return text if count_tokens(text) <= budget else None
+def _fitting(
+    launch: Launch, files: Sequence[str], pieces: Sequence[Piece], hot: Hot, budget: int
+) -> str:
+    """Adds the pieces in their order; one that does not fit is skipped."""
+    chosen: dict[str, set[int]] = {file: set() for file in files}
+    text = ""
+    for piece in pieces:
+        lines = chosen[piece.file]
+        longer = numbered(launch, {**chosen, piece.file: lines.union(piece.lines)})
+        if count_tokens(longer) <= budget:
+            text = longer
+            lines.update(piece.lines)
+        elif piece.role == "kernel":
+            text, kept = _nearest(launch, piece, hot.get(piece.file, []), budget)
+            lines.update(kept)
+    return text
+
+
+def _nearest(
+    launch: Launch, kernel: Piece, hot: Sequence[int], budget: int
+) -> tuple[str, Sequence[int]]:
+    """As many lines of the kernel as fit: its head, then those nearest to the places."""
+    places = hot or _compiled(launch, kernel.file) or kernel.lines
+    head = kernel.lines[:_HEAD_LINES]
+    order = [*head, *sorted(kernel.lines[_HEAD_LINES:], key=_distance_to(places))]
+    fits, too_many = 0, len(order)
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        tokens = count_tokens(numbered(launch, {kernel.file: order[:middle]}))
+        fits, too_many = (middle, too_many) if tokens <= budget else (fits, middle)
+    return numbered(launch, {kernel.file: order[:fits]}) if fits else "", order[:fits]
+
+
+def _distance_to(places: Sequence[int]) -> Callable[[int], int]:
+    ordered = sorted(places)
+
+    def distance(line: int) -> int:
+        at = bisect_left(ordered, line)
+        return min(abs(line - near) for near in ordered[max(at - 1, 0) : at + 1])
+
+    return distance
 
 
 def _widest(launch: Launch, lines: Lines, radii: Sequence[int], budget: int) -> str:
     """With as much around the lines as there is room for; else the first of them."""
     for radius in radii:
-        text = numbered(launch, {f: _around(ns, radius) for f, ns in lines.items()})
+        # No line takes less than a token: of a long list only the start can fit.
+        around = {f: _around(list(ns)[:budget], radius)[: 2 * budget] for f, ns in lines.items()}
+        text = numbered(launch, around)
         if count_tokens(text) <= budget:
             return text
     kept: list[str] = []
@@ -99,29 +149,36 @@ def numbered(launch: Launch, lines: Lines) -> str:
     return "\n".join([*rows, *filter(None, [_absent_headers(launch, list(lines))])])
 
 
-def _rows(launch: Launch, file: str, numbers: Sequence[int]) -> Iterator[str]:
-    texts = _lines(launch, file)
+def _rows(launch: Launch, file: str, numbers: Iterable[int]) -> Iterator[str]:
+    texts = source_lines(launch.source_files.get(file))
     wanted = sorted({n for n in numbers if 1 <= n <= len(texts)})
     if not wanted:
         return
     yield f"{one_line(file_name(file))}:"
     before = 0
     for n in wanted:
-        if n > before + 1:
-            yield f"... ({n - before - 1} lines left out)"
-        yield f"{n}| {one_line(texts[n - 1].expandtabs(4)[:_LONGEST])}".rstrip()
+        yield from _gap(texts, before, n - 1)
+        yield _row(texts, n)
         before = n
-    if before < len(texts):
-        yield f"... ({len(texts) - before} lines left out)"
+    yield from _gap(texts, before, len(texts))
 
 
-def _lines(launch: Launch, file: str) -> list[str]:
-    return (launch.source_files.get(file) or "").splitlines()
+def _gap(texts: Sequence[str], before: int, last: int) -> Iterator[str]:
+    """A blank line or a brace takes fewer tokens than the remark that it is missing."""
+    short = all(len(texts[n].strip()) <= _SHORT_LINE for n in range(before, last)[: _SHORT_GAP + 1])
+    if 0 < last - before <= _SHORT_GAP and short:
+        yield from (_row(texts, n + 1) for n in range(before, last))
+    elif last > before:
+        yield f"... ({last - before} lines left out)"
+
+
+def _row(texts: Sequence[str], n: int) -> str:
+    return f"{n}| {one_line(texts[n - 1].expandtabs(4)[:_LONGEST])}".rstrip()
 
 
 def _compiled(launch: Launch, file: str) -> list[int]:
     return sorted({place.line for place in launch.locations.values() if place.file == file})
 
 
-def _around(lines: Sequence[int], radius: int) -> list[int]:
+def _around(lines: Iterable[int], radius: int) -> list[int]:
     return [n for line in lines for n in range(line - radius, line + radius + 1)]

@@ -44,18 +44,78 @@ def test_what_is_no_answer_says_why(text: str) -> None:
 
 def test_loose_types_are_understood() -> None:
     said = {
-        "summary": ["Two", "lines."],
-        "judged": [
-            {"hypothesis": "H2", "verdict": "refuted", "reason": None, "evidence": "E3, E7"}
+        "summary": ["First", "second."],
+        "judged": [{"hypothesis": "H2", "verdict": "refuted", "reason": None, "more": 1}],
+        "causes": [
+            {
+                "finding": "x",
+                "text": "y",
+                "line": "slow.cu:12",
+                "because": "{a}; b > c",
+                "claim": {},
+            }
         ],
-        "causes": [{"finding": "x", "text": "y", "evidence": ["[E3]", ""], "more": 1}],
-        "edits": [{"what": "w", "line": "slow.cu:12", "code": ["-a", "+b"]}],
+        "edits": [{"what": "w", "changes": {"file": "a.cu", "old": ["-a", "b"], "new": None}}],
     }
     found = understand(json.dumps(said), Conclusion)
-    assert found.summary == "Two\nlines."
-    assert (found.judged[0].hypothesis, found.judged[0].evidence) == (2, ["E3", "E7"])
-    assert found.causes[0].evidence == ["E3"]
-    assert (found.edits[0].line, found.edits[0].code) == (12, "-a\n+b")
+    assert found.summary == "First\nsecond."
+    assert (found.judged[0].hypothesis, found.judged[0].reason) == (2, "")
+    assert (found.causes[0].because, found.causes[0].line) == (["a", "b > c"], 12)
+    assert found.causes[0].claims == []
+    assert (found.edits[0].changes[0].old, found.edits[0].changes[0].new) == ("-a\nb", "")
+
+
+@pytest.mark.parametrize(
+    ("because", "read"),
+    [
+        (None, []),
+        ("a", ["a"]),
+        ("{a}, {b > 2}", ["a", "b > 2"]),
+        (["{a}", "", " b "], ["a", "b"]),
+        ([1, None], ["1", "None"]),
+        (["a"] * 50, ["a"] * 12),
+    ],
+)
+def test_facts_come_in_many_ways(because: object, read: list[str]) -> None:
+    said = {"summary": "", "causes": [{"finding": "x", "text": "y", "because": because}]}
+    assert understand(json.dumps(said), Conclusion).causes[0].because == read
+
+
+@pytest.mark.parametrize("claim", [None, "", {}, [], "bytes", {"of": "DRAM"}, {"kind": None}])
+def test_no_claim_comes_in_many_ways(claim: object) -> None:
+    said = {"summary": "", "causes": [{"finding": "x", "text": "y", "claim": claim}]}
+    assert understand(json.dumps(said), Conclusion).causes[0].claims == []
+
+
+@pytest.mark.parametrize("name", ["claim", "claims"])
+@pytest.mark.parametrize("is_list", [True, False])
+def test_one_claim_comes_in_many_ways(name: str, is_list: bool) -> None:
+    claim: object = {"kind": "bytes", "of": "DRAM", "needed": 4096}
+    cause = {"finding": "x", "text": "y", name: [claim] if is_list else claim}
+    (found,) = (
+        understand(json.dumps({"summary": "", "causes": [cause]}), Conclusion).causes[0].claims
+    )
+    assert (found.kind, found.needed, found.removed) == ("bytes", "4096", "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "read"),
+    [
+        (None, []),
+        ([], []),
+        ({"old": "a", "new": "b"}, [("a", "b", "")]),
+        ("--- a\n+++ b", [("", "", "--- a\n+++ b")]),
+        ([{"old": "a"}, {"diff": "d", "line": "x"}], [("a", "", ""), ("", "", "d")]),
+    ],
+)
+def test_changes_come_in_many_ways(changes: object, read: list[tuple[str, str, str]]) -> None:
+    said = {"summary": "", "edits": [{"what": "w", "changes": changes}]}
+    found = understand(json.dumps(said), Conclusion).edits[0].changes
+    assert [(change.old, change.new, change.diff) for change in found] == read
+
+
+def test_a_text_has_an_end() -> None:
+    assert len(understand(json.dumps({"answer": "x" * 90_000}), Spoken).answer) == 4000
 
 
 def test_endless_lists_are_refused() -> None:

@@ -75,3 +75,24 @@ def test_source_mode_takes_quoted_code_out(explanation: Explanation) -> None:
     assert redactor.out("Keep it at slow.cu:96 (`drops[k]`, `a[b]`): so.") == (
         "Keep it at slow.cu:96: so."
     )
+
+
+def test_files_in_names_of_numbers_go_and_come_back(explanation: Explanation) -> None:
+    redactor = Redactor([explanation], "names")
+    text = "{samples_share@slow.cu:96} of {pair_0_share@slow.cu:9..slow.cu:21#0-1}, {a@slow.cu:7..gone}"
+    sent = redactor.out(text)
+    assert "slow.cu" not in sent
+    assert redactor.back(sent) == text
+
+
+def test_a_file_whose_name_ids_have_otherwise(explanation: Explanation) -> None:
+    """In ids white space and quotes are underscores: that form is a name, too."""
+    each = explanation.launches[0]
+    launch = copy(each.launch)
+    launch.source_files = {"/src/my secret\tfile.cu": "int a;"}
+    told = explanation._replace(launches=(each._replace(launch=launch),))
+    redactor = Redactor([told], "names")
+    text = "{samples_share@my_secret_file.cu:7}"
+    sent = redactor.out(text)
+    assert "secret" not in sent
+    assert redactor.back(sent) == text

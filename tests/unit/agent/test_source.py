@@ -1,54 +1,284 @@
-"""Source for a model: the kernel's own, numbered, within its budget, and its cuts said."""
+"""Source for a model: the kernel with what belongs to it, numbered, within its budget."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from keet.agent.source import excerpt, own_files, whole_source
+from keet.agent.source.constants import read_constants, source_literals
+from keet.agent.source.listing import own_files, shown_source
+from keet.agent.source.selection import kernel_source
 from keet.analysis.findings import Place
 from keet.explanation.budget import count_tokens
 from keet.ingest import read_profile
 from keet.profile import Launch
+from tests.unit.agent.source_launch import launch_of
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
+REPORTS = sorted(SAMPLES.glob("*/*.ncu-rep"))
+
+PROGRAM = """\
+#include <cstdio>
+#define CHECK(call) if ((call) != cudaSuccess) { fprintf(stderr, "no"); exit(1); }
+#define TILE 32
+constexpr int kPad = 1;
+struct Pair { float a, b; };
+struct Unrelated { int never; };
+__constant__ float weights[TILE];
+
+// Adds both.
+__device__ float total(Pair p) { return p.a + p.b; }
+__device__ float scaled(Pair p) { return total(p) * weights[0]; }
+__device__ float unused_function(float x) { return x * x; }
+
+__global__ void other(float* out) { out[0] = 0; }
+
+template <int ROWS>
+__global__ void __launch_bounds__(256) mix(const Pair* in, float* out, int n) {
+    __shared__ float tile[TILE][TILE + kPad];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        out[i] = scaled(in[i]);
+    }
+}
+
+void verify(const float* out, int n) {
+    for (int i = 0; i < n; ++i) if (out[i] != 1) printf("wrong\\n");
+}
+
+int main(int argc, char** argv) {
+    const int n = 1 << 20;
+    int repeats = 10;
+    size_t bytes = n * sizeof(Pair);
+    Pair* in;
+    float* out;
+    float* host = new float[n];
+    CHECK(cudaMalloc(&in, bytes));
+    CHECK(cudaMalloc(&out, n * sizeof(float)));
+    CHECK(cudaMemcpy(in, host, bytes, cudaMemcpyHostToDevice));
+    cudaEvent_t start;
+    cudaEventCreate(&start);
+    printf("running\\n");
+    dim3 block(256);
+    dim3 grid((n + block.x - 1) / block.x);
+    for (int r = 0; r < repeats; ++r) {
+        mix<8><<<grid, block>>>(in, out, n);
+    }
+    cudaEventRecord(start);
+    verify(host, n);
+    other<<<1, 1>>>(out);
+    return 0;
+}
+"""
 
 
-def launch_of(name: str) -> Launch:
-    return read_profile(SAMPLES / name / "slow.ncu-rep").launches[0]
+def program() -> Launch:
+    """Only the kernel's lines have instructions: a function with some would count as used."""
+    inside = range(line_of("template <int ROWS>"), line_of("void verify"))
+    return launch_of(PROGRAM, "mix", "void mix<(int)8>(const Pair *, float *, int)", inside)
 
 
-def test_a_short_source_is_whole() -> None:
-    text = whole_source(launch_of("matrix_flip"), 4000)
-    lines = (SAMPLES / "matrix_flip" / "slow.cu").read_text(encoding="utf-8").splitlines()
-    assert f"{len(lines)}| {lines[-1]}" in text
-    assert "left out" not in text
+def numbers_in(text: str) -> set[int]:
+    rows = [row.partition("|")[0] for row in text.splitlines() if "|" in row]
+    return {int(row) for row in rows if row.isdigit()}
 
 
-@pytest.mark.parametrize("budget", [120, 400, 1200])
-@pytest.mark.parametrize("name", ["column_physics", "hydro_element", "panel_product"])
-def test_a_long_source_keeps_to_its_budget_and_says_what_is_cut(name: str, budget: int) -> None:
-    launch = launch_of(name)
-    text = whole_source(launch, budget)
-    assert count_tokens(text) <= budget
-    assert "left out" in text
+def line_of(fragment: str) -> int:
+    lines = PROGRAM.splitlines()
+    return next(n for n, line in enumerate(lines, 1) if fragment in line)
 
 
-def test_the_places_that_matter_are_in_the_excerpt() -> None:
-    launch = launch_of("column_physics")
-    (file, *_) = own_files(launch)
-    text = excerpt(launch, [Place(file, 96, 1.0, "samples")], 500)
-    assert "\n96| " in text
-    assert count_tokens(text) <= 500
+def shown(fragment: str, text: str) -> bool:
+    return f"{line_of(fragment)}| " in text and fragment in text
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        "#define TILE 32",
+        "constexpr int kPad",
+        "struct Pair",
+        "__constant__ float weights",
+        "// Adds both.",
+        "__device__ float total",
+        "__device__ float scaled",
+        "template <int ROWS>",
+        "out[i] = scaled(in[i]);",
+        "mix<8><<<grid, block>>>(in, out, n);",
+        "for (int r = 0; r < repeats; ++r)",
+        "dim3 grid(",
+        "dim3 block(256)",
+        "const int n = 1 << 20;",
+        "int repeats = 10;",
+        "CHECK(cudaMalloc(&in, bytes))",
+        "CHECK(cudaMemcpy(in, host, bytes",
+        "size_t bytes",
+    ],
+)
+def test_what_belongs_to_the_kernel_is_shown(fragment: str) -> None:
+    assert shown(fragment, shown_source(program(), 3000))
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        "#define CHECK",
+        "#include",
+        "struct Unrelated",
+        "unused_function",
+        "__global__ void other",
+        "void verify",
+        'printf("running',
+        "cudaEventCreate",
+        "cudaEventRecord",
+        "other<<<1, 1>>>",
+    ],
+)
+def test_what_does_not_belong_to_it_is_left_out(fragment: str) -> None:
+    assert fragment not in shown_source(program(), 3000)
+
+
+def test_allocations_go_first_then_sizes_then_far_functions() -> None:
+    launch = program()
+    near = [Place("/src/k.cu", line_of("return total(p)"), 1.0, "samples")]
+    everything = count_tokens(shown_source(launch, 3000, near))
+    dropped_at: dict[str, int] = {}
+    fragments = ["cudaMalloc(&in", "dim3 grid(", "float total(", "float scaled(", "mix<8><<<"]
+    for budget in range(everything, 100, -5):
+        text = shown_source(launch, budget, near)
+        assert count_tokens(text) <= budget
+        for fragment in fragments:
+            if fragment not in text:
+                dropped_at.setdefault(fragment, budget)
+    order = [dropped_at[fragment] for fragment in fragments]
+    assert order[0] > order[1] > order[2] > order[3]
+    assert order[4] < order[1]
+
+
+def test_the_kernel_that_does_not_fit_keeps_its_head_and_the_lines_near_the_places() -> None:
+    body = "\n".join(f"    x[{i}] = {i}.0f * y[{i}];" for i in range(400))
+    text = f"__global__ void big(float* x, float* y) {{\n{body}\n}}\n"
+    launch = launch_of(text, "big")
+    out = shown_source(launch, 600, [Place("/src/k.cu", 300, 1.0, "samples")])
+    assert count_tokens(out) <= 600
+    assert "\n1| __global__ void big" in out
+    assert {298, 299, 300, 301, 302} <= numbers_in(out)
+    assert 200 not in numbers_in(out)
+
+
+@pytest.mark.parametrize("path", REPORTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_the_kernel_of_each_sample_is_whole_with_its_launch(path: Path) -> None:
+    launch = read_profile(path).launches[0]
+    files = own_files(launch)
+    if not files:
+        assert path.parent.name == "mechanism_rates"  # its report embeds no text
+        return
+    source = kernel_source(launch, files)
+    text = shown_source(launch, 3000)
+    assert source.kernel is not None
+    assert count_tokens(text) <= 3000
+    assert set(range(source.kernel.first, source.kernel.last + 1)) <= numbers_in(text)
+    assert source.sites
+    assert source.sites[0].statement.first in numbers_in(text)
+
+
+def test_a_triton_kernel_comes_with_its_launch_and_constants() -> None:
+    text = shown_source(read_profile(SAMPLES / "token_mix" / "slow.ncu-rep").launches[0], 3000)
+    assert "@triton.jit" in text
+    assert "TILE_M, TILE_N, TILE_K = 128, 256, 64" in text
+    assert "num_stages=4" in text
+    assert "programs = triton.cdiv" in text
+    assert "import torch" not in text
+
+
+def test_the_launch_of_another_instance_is_not_shown() -> None:
+    text = (
+        "template <int N> __global__ void k(float* x) { x[0] = N; }\n"
+        "void a(float* x) { k<4><<<1, 1>>>(x); }\n"
+        "void b(float* x) { k<8><<<1, 1>>>(x); }\n"
+    )
+    launch = launch_of(text, "k", "void k<(int)8>(float *)")
+    source = kernel_source(launch, own_files(launch))
+    assert [site.caller.names for site in source.sites] == [("b",)]
+
+
+def test_a_fortran_loop_is_shown_with_its_procedure_and_parameters() -> None:
+    text = (
+        "module grid\n  integer, parameter :: nx = 64, ny = 2*nx\n  integer, parameter :: no = 1\n"
+        "contains\n  subroutine advance(a)\n    real :: a(nx)\n    !$acc parallel loop\n"
+        "    do i = 1, nx\n      a(i) = 0.5d0 * a(i)\n    enddo\n  end subroutine advance\n"
+        "  subroutine idle()\n  end subroutine idle\nend module\n"
+    )
+    launch = launch_of({"/src/g.F90": text}, "advance_7_gpu", compiled=[9])
+    out = shown_source(launch, 3000)
+    assert "2|   integer, parameter :: nx = 64" in out
+    assert "11|   end subroutine advance" in out
+    assert "idle" not in out
+    assert read_constants(launch).known["ny"].value == 128
+    assert 0.5 in source_literals(launch)
 
 
 def test_headers_of_libraries_are_not_the_kernels() -> None:
-    names = [Path(path).name for path in own_files(launch_of("gas_state"))]
-    assert names[:2] == ["slow.cu", "state_math.h"] or "slow.cu" in names
-    assert "cmath" not in names
+    names = [
+        Path(path).name
+        for path in own_files(read_profile(SAMPLES / "gas_state" / "slow.ncu-rep").launches[0])
+    ]
+    assert names == ["slow.cu", "state_math.h"]
+
+
+def test_missing_headers_are_named() -> None:
+    launch = read_profile(SAMPLES / "gas_state" / "slow.ncu-rep").launches[0]
+    assert shown_source(launch, 3000).endswith("(not at hand: problem.h)")
 
 
 def test_text_that_is_not_at_hand_is_no_source() -> None:
     launch = read_profile(Path("tests/data/reports/tour_nolines.ncu-rep")).launches[0]
     assert own_files(launch) == []
+    assert shown_source(launch, 3000) == ""
+
+
+# --- any text at all
+
+PIECES = st.sampled_from(
+    [
+        *"{}()[]<>;,=#\\\"'&*:?.\n ",
+        *("k", "n", "1", "0x", "template<", "__global__ ", "<<<", ">>>", "struct ", "enum{"),
+        *("namespace a{", "#define A B\n", "#if 1\n", "#else\n", "#endif\n", "/*", "*/", "//"),
+        *('R"(', "operator", "int ", "const ", "k<<<1,2>>>(n);", "return ", "for(", "def k("),
+        *("@", "    ", '"""', "lambda ", "subroutine k\n", "sizeof(", "=1", "(int)"),
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=80).map("".join), st.sampled_from(["cu", "py", "f90", "h"]))
+def test_no_text_raises_or_exceeds_its_budget(text: str, ending: str) -> None:
+    for prefix in ("", "__global__ void k(int n) {"):
+        launch = launch_of({f"/src/k.{ending}": prefix + text}, "k", "k<(int)3, float>(int)")
+        assert count_tokens(shown_source(launch, 200)) <= 200
+        read_constants(launch)
+        source_literals(launch)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("template<", "int a=1;", "[&](){", "void f(){k<<<1,2>>>(3);}\n", "k<", "(", "{", '"'),
+        *("#if A\n{\n", "const int a = b;\n", "/*", "def k():\n", "__device__ int f(){f(1);}\n"),
+        "struct V{};\n__device__ V operator+(V a){}\n",
+    ],
+)
+def test_time_grows_with_the_length_alone(unit: str) -> None:
+    """Ten times the text takes about ten times as long, where a quadratic reader takes 100."""
+
+    def seconds(size: int) -> float:
+        launch = launch_of(f"__global__ void k(int n) {{}}\n{unit * (size // len(unit))}", "k")
+        start = time.process_time()
+        shown_source(launch, 3000)
+        read_constants(launch)
+        return time.process_time() - start
+
+    assert seconds(60_000) < 25 * max(seconds(6_000), 0.02)

@@ -1,0 +1,217 @@
+"""A model's causes and objections, computed by keet, and who has the headline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple, get_args
+
+from keet.agent.answers import SaidCause, SaidClaim, known_finding
+from keet.agent.names import Vocabulary
+from keet.analysis.claims import (
+    Evaluated,
+    Kind,
+    RankedCause,
+    WorkClaim,
+    check_cause,
+    evaluate_claims,
+    rank_with_claims,
+)
+from keet.analysis.diagnosis import Diagnosis
+from keet.analysis.findings import Finding, Place
+from keet.analysis.time_model import TimeModel
+from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.headline import By, verdict_of
+from keet.explanation.statement import Cause
+from keet.profile.names import file_name
+from keet.prose.expressions import Result, evaluate, parse
+from keet.prose.text import Prose, Reference
+from keet.prose.values import Value, ValueProblem
+from keet.units import Quantity
+
+
+class Facts(NamedTuple):
+    """The measured facts that a cause rests on: those that hold, and what is wrong with others."""
+
+    hold: tuple[Reference, ...]
+    problem: str | None
+
+
+def facts_of(because: Iterable[str], words: Vocabulary) -> Facts:
+    hold: list[Reference] = []
+    problems: list[str] = []
+    for text in because:
+        try:
+            result = evaluate(parse(text), words.names.lookup)
+        except ValueProblem as problem:
+            problems.append(f"{text}: {problem}")
+            continue
+        if result.is_comparison and not result.is_true:
+            problems.append(f"{text} is false: {result.text}")
+        elif ids := _ids(result):
+            hold.append(Reference(result.text, ids, text))
+    return Facts(tuple(hold), problems[0] if problems else None)
+
+
+def _ids(result: Result) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(i for named in result.names for i in named.ids))
+
+
+class Judge:
+    """Holds causes against the account of one launch."""
+
+    def __init__(self, each: LaunchExplanation, words: Vocabulary) -> None:
+        self._each = each
+        self._words = words
+        self._model = TimeModel(each.view)
+
+    def cause(self, said: SaidCause, text: Prose, facts: Facts) -> Cause | None:
+        """None: it names no finding of the vocabulary."""
+        finding = known_finding(said.finding)
+        if finding is None:
+            return None
+        place = self._place(said)
+        where = place.where if place else None
+        problem = facts.problem or self._contradiction(finding)
+        if problem is None and not facts.hold and not text.ids:
+            problem = "it names no measured fact"
+        claim = self._evaluated(said, finding, place) if problem is None else None
+        return Cause(finding, text, facts.hold, where, problem, claim)
+
+    def objection(self, said: SaidCause, text: Prose, facts: Facts) -> Cause | None:
+        finding = known_finding(said.finding)
+        if finding is None:
+            return None
+        is_bare = not facts.hold and not text.ids
+        problem = facts.problem or ("it names no measured fact" if is_bare else None)
+        return Cause(finding, text, facts.hold, None, problem)
+
+    def _contradiction(self, finding: str) -> str | None:
+        found = check_cause(finding, self._each.view, self._model, self._each.account)
+        return found.reason if found else None
+
+    def _evaluated(self, said: SaidCause, finding: str, place: Place | None) -> Evaluated:
+        bare = WorkClaim(finding, "cause", place=place)
+        try:
+            claims = [self._claim(claim, finding, place) for claim in said.claims] or [bare]
+        except ValueProblem as problem:
+            return Evaluated(bare, supported=False, reason=f"its amount has no value: {problem}")
+        return evaluate_claims(claims, self._each.view, self._model, self._each.account)
+
+    def _claim(self, said: SaidClaim, finding: str, place: Place | None) -> WorkClaim:
+        kind = said.kind.strip().lower()
+        if kind not in get_args(Kind):
+            return WorkClaim(finding, "cause", place=place)
+        needed, removed = self._result(said.needed), self._result(said.removed)
+        return WorkClaim(
+            finding,
+            kind,  # type: ignore[arg-type]
+            needed=_quantity(needed.value, kind, said.of) if needed else None,
+            removed=removed.value.number if removed else None,
+            of=said.of.strip(),
+            place=place,
+            is_derived=bool(removed and removed.names),
+        )
+
+    def _result(self, text: str) -> Result | None:
+        """Raises ValueProblem."""
+        plain = text.strip().strip("{}").strip()
+        if not plain or plain.lower() in ("null", "none", "unknown"):
+            return None
+        result = evaluate(parse(plain), self._words.names.lookup)
+        if result.is_comparison:
+            raise ValueProblem(f"{plain} is a comparison, not an amount")
+        return result
+
+    def _place(self, said: SaidCause) -> Place | None:
+        """A line that the kernel's files have, with its share of the samples."""
+        files = self._each.launch.source_files
+        for path, text in files.items():
+            has_line = said.line and 1 <= said.line <= len((text or "").splitlines())
+            if has_line and said.line and file_name(path) == file_name(said.file):
+                return self._sampled(path, said.line)
+        return None
+
+    def _sampled(self, path: str, line: int) -> Place:
+        known = (p for p in self._each.view.sampled_places() if (p.file, p.line) == (path, line))
+        return next(known, Place(path, line, 0.0, "samples"))
+
+
+def _quantity(value: Value, kind: str, of: str) -> Quantity:
+    """In the unit of its kind: of counted things, expressions often lose what they count."""
+    if dict(value.dimensions) == {"byte": 1}:
+        return Quantity(value.number, "byte")
+    if value.has_dimension or value.is_percent or kind == "bytes":
+        raise ValueProblem("what is needed is an amount of bytes, instructions, blocks or warps")
+    if kind == "parallelism":
+        return Quantity(value.number, "warp" if "warp" in of else "block")
+    return Quantity(value.number, value.counts if value.counts in ("op", "flop") else "inst")
+
+
+# --- who leads
+
+
+class Led(NamedTuple):
+    """A launch with a model's supported causes among its findings."""
+
+    each: LaunchExplanation
+    leads: bool
+    """A cause of the model's is the headline."""
+
+
+def with_claims(
+    each: LaunchExplanation, causes: Sequence[Cause], objections: Sequence[Cause]
+) -> Led:
+    """By expected gain. A finding of the analyst that the model objects to, with facts that hold,
+    stands behind the model's own supported causes."""
+    evaluated = [cause.claim for cause in causes if cause.claim and cause.claim.supported]
+    diagnosis = _diagnosis(each)
+    ranked = _reordered(rank_with_claims(diagnosis, evaluated), causes, objections)
+    findings = tuple(_placed(entry, causes, each) for entry in ranked)
+    told = each._replace(findings=findings)
+    if not ranked or not ranked[0].leads:
+        return Led(told, leads=False)
+    verdict = verdict_of(diagnosis._replace(findings=findings, healthy=None))
+    first = each.findings[0].id if each.findings and not each.verdict.healthy else None
+    leads = findings[0].id != first
+    # Also where the model only moved a finding of keet's to the front: it chose the headline.
+    by: By = "model, computed by keet" if leads else "keet"
+    return Led(told._replace(verdict=verdict._replace(by=by)), leads)
+
+
+def _placed(entry: RankedCause, causes: Sequence[Cause], each: LaunchExplanation) -> Finding:
+    """With the model's line first: who has read the code knows the place better than samples."""
+    finding = replace(entry.finding, origin=entry.origin)
+    own = (cause for cause in causes if cause.finding == finding.id and not cause.problem)
+    place = next((cause.claim.claim.place for cause in own if cause.claim), None)
+    if place is None or (finding.places and finding.places[0].where == place.where):
+        return finding
+    places = (place, *(known for known in finding.places if known.where != place.where))
+    return replace(finding, places=places, here=each.view.here(finding.id, places))
+
+
+def _diagnosis(each: LaunchExplanation) -> Diagnosis:
+    return Diagnosis(
+        each.view,
+        TimeModel(each.view),
+        each.account,
+        each.findings,
+        each.minor,
+        each.verdict.healthy,
+        each.judged_by,
+    )
+
+
+def _reordered(
+    ranked: Sequence[RankedCause], causes: Sequence[Cause], objections: Sequence[Cause]
+) -> list[RankedCause]:
+    """What the model objects to with facts that hold goes behind what it claims itself."""
+    # Who objects to what he names as a cause himself means its place, its remedy or its amount.
+    named = {cause.finding for cause in causes}
+    disputed = {each.finding for each in objections if not each.problem} - named
+    own = [entry for entry in ranked if entry.claim]
+    if not own or ranked[0].finding.id not in disputed:
+        return list(ranked)
+    first = own[0]._replace(leads=True)
+    rest = [entry._replace(leads=False) for entry in ranked if entry is not own[0]]
+    return [first, *sorted(rest, key=lambda entry: entry.finding.id in disputed)]

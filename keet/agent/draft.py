@@ -1,0 +1,207 @@
+"""An answer in the making: its texts read, its edits placed, its faults corrected once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from keet.agent.answers import Conclusion, Judged, Reading, Repair, Rewritten, known_finding
+from keet.agent.causes import Facts, Judge, facts_of
+from keet.agent.edits.placed import EditPlacer, PlacedEdit, sketch_of
+from keet.agent.names import Vocabulary
+from keet.explanation.statement import Cause, Edit, Hypothesis, Statement
+from keet.prose.text import Prose
+
+
+class Fault(NamedTuple):
+    """Something that the model should correct."""
+
+    text: str
+    reason: str
+    correct: Callable[[Rewritten], bool]
+    """Takes the correction; whether it was one."""
+
+    def __str__(self) -> str:
+        return f"{self.text}\n   ({self.reason})"
+
+
+class Texts:
+    """The texts of an answer by their places."""
+
+    def __init__(self, words: Vocabulary) -> None:
+        self._words = words
+        self._prose: dict[str, Prose] = {}
+        self._proposals: set[str] = set()
+        self._early: set[str] = set()
+
+    def put(self, where: str, text: str, *, proposal: bool = False, early: bool = False) -> None:
+        """`early`: said before any measurement, so that it is not sent back."""
+        if proposal or early:
+            self._proposals.add(where)
+        if early:
+            self._early.add(where)
+        self._prose[where] = self._read(where, text)
+
+    def _read(self, where: str, text: str) -> Prose:
+        return self._words.read(text, is_proposal=where in self._proposals)
+
+    def __getitem__(self, where: str) -> Prose:
+        return self._prose.get(where, Prose())
+
+    def faults(self) -> Iterator[Fault]:
+        # From the end: a sentence that becomes two must not move those before it.
+        for where, prose in self._prose.items():
+            if where in self._early:
+                continue
+            for at in reversed(range(len(prose.sentences))):
+                sentence = prose.sentences[at]
+                if sentence.problem:
+                    yield Fault(sentence.written, sentence.problem, self._corrector(where, at))
+
+    def _corrector(self, where: str, at: int) -> Callable[[Rewritten], bool]:
+        def correct(rewritten: Rewritten) -> bool:
+            if "text" not in rewritten.model_fields_set:
+                return False
+            # An empty text takes the sentence back: the prompt offers that.
+            new = self._read(where, rewritten.text)
+            self._prose[where] = self._prose[where].replaced(at, new)
+            return True
+
+        return correct
+
+
+class Draft:
+    def __init__(
+        self, words: Vocabulary, judge: Judge, placer: EditPlacer, reading: Reading | None
+    ) -> None:
+        self._words, self._judge, self._placer = words, judge, placer
+        self._reading = reading
+        self.texts = Texts(words)
+        self._said = Conclusion(summary="")
+        self._facts: dict[str, Facts] = {}
+        self._edits: list[PlacedEdit] = []
+        self.sent_back = 0
+        if reading:
+            self.texts.put("purpose", reading.purpose, early=True)
+            self.texts.put("mapping", reading.mapping, early=True)
+            for i, guess in enumerate(reading.hypotheses):
+                self.texts.put(f"hypotheses[{i}]", guess.text, early=True)
+
+    def take(self, said: Conclusion) -> None:
+        self._said = said
+        self.texts.put("summary", said.summary)
+        for kind, causes in (("causes", said.causes), ("objections", said.objections)):
+            for i, cause in enumerate(causes):
+                self.texts.put(f"{kind}[{i}]", cause.text)
+                self._facts[f"{kind}[{i}]"] = facts_of(cause.because, self._words)
+        for i, judged in enumerate(said.judged):
+            self.texts.put(f"judged[{i}]", judged.reason)
+        for i, edit in enumerate(said.edits):
+            for part in ("what", "risk", "check"):
+                self.texts.put(f"edits[{i}].{part}", getattr(edit, part), proposal=True)
+            self._edits.append(self._placer.place(edit.changes))
+
+    # --- corrections
+
+    def faults(self) -> list[Fault]:
+        return [*self.texts.faults(), *self._wrong_facts(), *self._wrong_edits()]
+
+    def correct(self, faults: Sequence[Fault], repair: Repair) -> None:
+        self.sent_back = len(faults)
+        given = {each.number: each for each in repair.corrections}
+        for number, fault in enumerate(faults, 1):
+            if number in given:
+                fault.correct(given[number])
+
+    def _wrong_facts(self) -> Iterator[Fault]:
+        for where, facts in self._facts.items():
+            if facts.problem:
+                yield Fault(f"`because` of {where}", facts.problem, self._fact_corrector(where))
+
+    def _fact_corrector(self, where: str) -> Callable[[Rewritten], bool]:
+        def correct(rewritten: Rewritten) -> bool:
+            because = [part.strip("{} ") for part in rewritten.text.split(";")]
+            self._facts[where] = facts_of(filter(None, because), self._words)
+            return True
+
+        return correct
+
+    def _wrong_edits(self) -> Iterator[Fault]:
+        for i, placed in enumerate(self._edits):
+            if placed.fault and self._said.edits[i].changes:
+                what = f"edit {i + 1}: {self._said.edits[i].what[:120]}"
+                yield Fault(what, placed.fault, self._edit_corrector(i))
+
+    def _edit_corrector(self, i: int) -> Callable[[Rewritten], bool]:
+        def correct(rewritten: Rewritten) -> bool:
+            if not rewritten.changes:
+                return False
+            placed = self._placer.place(rewritten.changes)
+            if placed.patch or not self._edits[i].patch:
+                self._edits[i] = placed
+                edit = self._said.edits[i].model_copy(update={"changes": rewritten.changes})
+                self._said.edits[i] = edit
+            return placed.fault is None
+
+        return correct
+
+    # --- the statement
+
+    def statement(self) -> Statement:
+        return Statement(
+            summary=self.texts["summary"],
+            purpose=self.texts["purpose"],
+            mapping=self.texts["mapping"],
+            hypotheses=tuple(self._hypotheses()),
+            causes=tuple(self._causes("causes", self._judge.cause)),
+            objections=tuple(self._causes("objections", self._judge.objection)),
+            edits=tuple(self._final_edits()),
+            sent_back=self.sent_back,
+        )
+
+    def _causes(self, kind: str, judged: Callable[..., Cause | None]) -> Iterator[Cause]:
+        for i, said in enumerate(getattr(self._said, kind)):
+            where = f"{kind}[{i}]"
+            cause = judged(said, self.texts[where], self._facts[where])
+            if cause is not None and cause.text:
+                yield cause
+
+    def _hypotheses(self) -> Iterator[Hypothesis]:
+        judged = _by_hypothesis(self._said.judged)
+        for i, guess in enumerate(self._reading.hypotheses if self._reading else ()):
+            place, verdict = judged.get(i + 1, (None, Judged()))
+            reason = self.texts[f"judged[{place}]"]
+            # A verdict without any reason is an opinion.
+            known = verdict.verdict if reason.checked else "inconclusive"
+            text = self.texts[f"hypotheses[{i}]"]
+            if text:
+                yield Hypothesis(text, known_finding(guess.finding), known, reason)
+
+    def _final_edits(self) -> Iterator[Edit]:
+        for i, (said, placed) in enumerate(zip(self._said.edits, self._edits)):
+            what = self.texts[f"edits[{i}].what"]
+            if not what:
+                continue
+            patch = placed.patch
+            yield Edit(
+                finding=known_finding(said.finding),
+                what=what,
+                diff=patch.diff if patch else "",
+                places=tuple(map(str, patch.places)) if patch else (),
+                sketch="" if patch else sketch_of(said),
+                problem=placed.problem,
+                build=placed.build.outcome,
+                build_text=placed.build.message,
+                risk=self.texts[f"edits[{i}].risk"],
+                check=self.texts[f"edits[{i}].check"],
+                instead_of=said.instead_of if said.instead_of != i + 1 else None,
+            )
+
+
+def _by_hypothesis(judged: Sequence[Judged]) -> Mapping[int, tuple[int, Judged]]:
+    """The first verdict on each, with its place."""
+    found: dict[int, tuple[int, Judged]] = {}
+    for place, each in enumerate(judged):
+        if each.hypothesis is not None:
+            found.setdefault(each.hypothesis, (place, each))
+    return found

@@ -1,0 +1,103 @@
+"""The names that a model may use in its texts, for one case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from keet_tools.case import Case
+
+from keet.agent.source.constants import Constant, source_constants, source_literals
+from keet.agent.source.listing import own_files
+from keet.evidence import Evidence
+from keet.profile import Launch
+from keet.profile.names import file_name
+from keet.prose.free_numbers import Allowed
+from keet.prose.names import HARDWARE, Fact, Names
+from keet.prose.reading import read_prose
+from keet.prose.text import Prose
+
+
+class Vocabulary(NamedTuple):
+    """What the texts of one answer may refer to and quote."""
+
+    names: Names
+    allowed: Allowed
+
+    def read(self, text: str, *, is_proposal: bool = False) -> Prose:
+        """`is_proposal`: what to do or what to expect, which may choose sizes of its own."""
+        return read_prose(text, self.names, self.allowed._replace(is_proposal=is_proposal))
+
+
+def vocabulary(case: Case, code: Iterable[str] = ()) -> Vocabulary:
+    """`code`: what the answer suggests, from which its texts may quote."""
+    launches = _launches(case)
+    literals = set(HARDWARE)
+    facts: dict[str, Fact] = {}
+    for launch in launches:
+        literals |= source_literals(launch) if case.show_source else set()
+        literals |= {float(n) for shape in (launch.grid, launch.block) for n in shape or ()}
+        facts |= _constants(launch) if case.show_source else {}
+    suggested = "\n".join(code)
+    literals |= _literals_of(suggested)
+    names = Names(_named(case), facts, frozenset(literals), case.find)
+    known = frozenset(name for launch in launches for name in _with_digits(launch))
+    quoted = "\n".join([*_sources(case, launches), suggested])
+    lines = _lines(launches) if case.show_source else None
+    return Vocabulary(names, Allowed(quoted, frozenset(literals), names=known, lines=lines))
+
+
+def _launches(case: Case) -> list[Launch]:
+    """A question may be about any of them; an investigation is about one."""
+    if len(case.explanations) == 1 and len(case.explanations[0].launches) == 1:
+        return [case.launch().launch]
+    return [each.launch for told in case.explanations for each in told.launches][:20]
+
+
+def _named(case: Case) -> Iterator[tuple[str, Evidence]]:
+    """By the full id, and without the launch for the one in focus."""
+    scope = case.launch().view.ledger.scope
+    for piece in case.evidence():
+        yield piece.id, piece
+        if piece.id == f"{piece.slug}#{scope}":
+            yield piece.slug, piece
+
+
+def _constants(launch: Launch) -> Mapping[str, Fact]:
+    known = source_constants(launch)
+    return {name: _fact(name, each) for name, each in known.items()}
+
+
+def _fact(name: str, constant: Constant) -> Fact:
+    """A build may set another value than the default in the source."""
+    label = f"`{name}` (default)" if constant.assumed else f"`{name}`"
+    return Fact(float(constant.value), "", label)
+
+
+def _literals_of(code: str) -> set[float]:
+    import re
+
+    found = re.findall(r"(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d+(?:\.\d+)?)", code)
+    return {float(int(n, 16)) if n[:2].lower() == "0x" else float(n) for n in found}
+
+
+def _with_digits(launch: Launch) -> Iterator[str]:
+    name = launch.name
+    texts = (name.short, name.function, name.full, launch.device.name)
+    yield from (text for text in texts if text and any(c.isdigit() for c in text))
+
+
+def _lines(launches: Iterable[Launch]) -> Mapping[str, int] | None:
+    """Of each source file by its name; any number where the text is not at hand."""
+    found: dict[str, int] = {}
+    for launch in launches:
+        for path, text in launch.source_files.items():
+            count = 10**6 if text is None else text.count("\n") + 1
+            found[file_name(path)] = max(count, found.get(file_name(path), 0))
+    return found or None
+
+
+def _sources(case: Case, launches: Iterable[Launch]) -> Iterator[str]:
+    if case.show_source:
+        for launch in launches:
+            yield from (launch.source_files[path] or "" for path in own_files(launch))

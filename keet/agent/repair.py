@@ -1,0 +1,82 @@
+"""Faults of an answer go back to the model, once, with the reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from keet_tools.case import Case
+
+from keet.agent import prompts
+from keet.agent.answers import Repair
+from keet.agent.draft import Fault as AnswerFault
+from keet.agent.session import Session
+from keet.agent.wire import Fault
+from keet.evidence import Evidence
+
+_SHOWN = 16
+"""Names to choose from."""
+
+
+class Correctable(Protocol):
+    def faults(self) -> list[AnswerFault]: ...
+
+    def correct(self, faults: Sequence[AnswerFault], repair: Repair) -> None: ...
+
+
+def repair(session: Session, case: Case, draft: Correctable) -> None:
+    """What is not corrected stays as it is, marked as unchecked."""
+    faults = draft.faults()
+    if not faults:
+        return
+    session.tell(f"asking the model to correct {len(faults)} part{'s' * (len(faults) > 1)}")
+    listed = [str(fault) for fault in faults]
+    prompt = prompts.repair(listed, _names(case, faults))
+    try:
+        corrections, _ = session.converse("repair", lambda _: prompt, Repair)
+    except (Fault, KeyboardInterrupt) as problem:
+        # What was said is kept as it is; after Ctrl-C nothing more is asked.
+        session.interrupted = isinstance(problem, KeyboardInterrupt)
+        session.transcript.note(repair=str(problem) or "interrupted")
+        corrections = Repair()
+    draft.correct(faults, corrections)
+
+
+def _names(case: Case, faults: Sequence[AnswerFault]) -> str:
+    """What may have been meant: named in the faults or their reasons, or alike in words."""
+    said = " ".join(map(str, faults))
+    words = _words(" ".join(fault.text for fault in faults))
+
+    def distance(piece: Evidence) -> tuple[bool, int]:
+        return piece.slug not in said, -len(words & _words(f"{piece.label} {piece.slug}"))
+
+    ranked = sorted(case.evidence(), key=distance)[:_SHOWN]
+    rows = (f"{{{piece.id}}} {piece.label} {piece}" for piece in ranked)
+    return case.with_short_names("\n".join(rows))
+
+
+def _words(text: str) -> set[str]:
+    """`L2` is one; those that every sentence has are none."""
+    return set(re.findall(r"[a-z][a-z0-9]+", text.lower())) - _COMMON
+
+
+_COMMON = frozenset(
+    (
+        "the",
+        "is",
+        "are",
+        "of",
+        "and",
+        "at",
+        "in",
+        "on",
+        "to",
+        "for",
+        "by",
+        "it",
+        "that",
+        "per",
+        "pct",
+    )
+)

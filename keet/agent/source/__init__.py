@@ -1,0 +1,1 @@
+"""What a model is shown of the source: the kernel, what it uses, its launch, its constants."""

@@ -1,0 +1,66 @@
+"""The tools that a model may call: those of the case, and trying out an edit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keet_tools.case import Answer, Case
+from keet_tools.registry import call_tool, offered
+from pydantic import ValidationError
+
+from keet.agent.answers import SaidEdit
+from keet.agent.edits.placed import EditPlacer
+from keet.agent.wire import ToolSpec
+
+_COMPILE = ToolSpec(
+    "compile_edit",
+    "Whether an edit applies and compiles; registers, spills and shared memory before and after.",
+    {
+        "type": "object",
+        "properties": {
+            "changes": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "file": {"type": "string"},
+                        "line": {"type": "integer"},
+                        "old": {"type": "string"},
+                        "new": {"type": "string"},
+                    },
+                },
+            }
+        },
+        "required": ["changes"],
+    },
+)
+
+
+class Toolbox:
+    def __init__(self, case: Case, placer: EditPlacer | None = None) -> None:
+        """`placer`: of the launch in focus; None where edits are not asked for."""
+        self._case = case
+        self._placer = placer if placer and placer.can_compile else None
+
+    @property
+    def specs(self) -> list[ToolSpec]:
+        own = [_COMPILE] if self._placer else []
+        tools = offered(self._case)
+        return [*(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools), *own]
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None) -> Answer:
+        if name == _COMPILE.name and self._placer:
+            return self._compile(self._placer, arguments)
+        answer = call_tool(self._case, name, arguments)
+        return answer._replace(text=self._case.with_short_names(answer.text))
+
+    def _compile(self, placer: EditPlacer, arguments: Mapping[str, Any] | None) -> Answer:
+        try:
+            edit = SaidEdit.model_validate({"what": "", **(arguments or {})})
+        except ValidationError as error:
+            return Answer(f"changes: {error.errors()[0]['msg']}", abstained=True)
+        placed = placer.place(edit.changes)
+        if placed.fault:
+            return Answer(placed.fault, abstained=True)
+        return Answer(f"applies; {placed.build.message}")

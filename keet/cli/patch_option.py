@@ -1,0 +1,76 @@
+"""`keet explain --patch FILE`: the edits of a model as one patch."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keet.cli.arguments import same_file
+from keet.cli.model_options import tell
+from keet.errors import UsageError
+from keet.files import replacing
+
+if TYPE_CHECKING:
+    from keet.agent.edits.patch_file import PatchFile
+    from keet.explanation.analyst import Explanation
+
+EXIT_NO_EDIT = 3
+_PATCH_STARTS = (b"--- ", b"diff ")
+
+
+def check_patch(path: Path, *reports: Path) -> None:
+    """Before a model is asked. A file that is not a patch is never overwritten: it may be the
+    source."""
+    if path.is_dir():
+        raise UsageError(f"--patch {path}: this is a folder; name a file in it")
+    if any(same_file(path, report) for report in reports):
+        raise UsageError(f"--patch {path}: that is the report itself; name another file")
+    try:
+        if path.is_file() and not _may_overwrite(path):
+            raise UsageError(f"--patch {path}: the file exists and is not a patch; name another")
+    except OSError as problem:
+        raise _unwritable(path, problem) from None
+
+
+def _may_overwrite(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(5).startswith(_PATCH_STARTS) or path.stat().st_size == 0
+
+
+def _unwritable(path: Path, problem: OSError) -> UsageError:
+    reason = (problem.strerror or str(problem)).lower()
+    return UsageError(f"--patch {path}: it can't be written ({reason}); name another file")
+
+
+def write_patch(path: Path, explanation: Explanation) -> int:
+    """The exit code: 3 where there is nothing to write."""
+    from keet.agent.edits.patch_file import patch_file
+
+    patch = patch_file(explanation)
+    if not patch.diff:
+        tell(f"--patch {path}: not written, as there is no edit that applies")
+    else:
+        _write(path, patch)
+        tell(_written(path, patch))
+    for edit, reason in patch.left_out:
+        places = f" at {', '.join(edit.places)}" if edit.places else ""
+        tell(f"not in the patch: the edit{places}, as {reason}")
+    return 0 if patch.diff else EXIT_NO_EDIT
+
+
+def _write(path: Path, patch: PatchFile) -> None:
+    from keet.agent.edits.patches import encoded
+
+    try:
+        with replacing(path) as file:
+            file.write(encoded(patch.diff))
+    except OSError as problem:
+        raise _unwritable(path, problem) from None
+
+
+def _written(path: Path, patch: PatchFile) -> str:
+    edits = "1 edit" if patch.edits == 1 else f"{patch.edits} edits"
+    where = f"in {patch.root}" if patch.root else "in the folder of the source"
+    command = f"git apply {shlex.quote(str(path.absolute()))}"
+    return f"wrote {edits} to {path}; to apply, {where}: {command}"

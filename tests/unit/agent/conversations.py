@@ -1,0 +1,166 @@
+"""Investigations of samples in this process, with a chat that says what a test gives it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keet_tools.case import Case, scope_of
+
+from keet.agent import question
+from keet.agent.investigation import Investigated, investigate
+from keet.agent.redacting import Redaction, Redactor
+from keet.agent.session import Limits, Session, estimate
+from keet.agent.transcript import Transcript
+from keet.agent.wire import Fault, Reply, Request, Spent, ToolCall
+from keet.explanation.analyst import Explanation, explain
+from keet.explanation.statement import Statement
+from keet.ingest import read_profile
+from keet.profile import Profile
+from keet.prose.text import Prose
+
+SAMPLES = Path("kernels_samples")
+READING: dict[str, Any] = {
+    "purpose": "Scores queries against items.",
+    "mapping": "Each block computes a tile of `kTile` by `kTile`.",
+    "hypotheses": [
+        {"text": "Column reads at slow.cu:43 conflict.", "finding": "shared_bank_conflict"},
+        {"text": "Barriers expose latency.", "finding": "barrier_bound"},
+    ],
+}
+SUMMARY = "Shared memory is the limit: {bank_conflict_share} is lost to conflicts."
+LINE = "for (int j = 0; j < kPerThread; ++j) from_item[j] = item_tile[item + j][k];"
+OTHER = "for (int j = 0; j < kPerThread; ++j) from_item[j] = item_tile[item + 16 * j][k];"
+
+
+LIMITS = Limits(input_tokens=40_000)
+
+
+class Said(NamedTuple):
+    """A reply with calls of tools."""
+
+    calls: tuple[tuple[str, dict[str, Any]], ...]
+
+
+class FakeChat:
+    """Answers in order: objects as JSON, texts as they stand, exceptions raised."""
+
+    name = "fake"
+
+    def __init__(self, replies: Sequence[Any]) -> None:
+        self._replies = list(replies)
+        self.requests: list[Request] = []
+
+    def ask(self, request: Request) -> Reply:
+        self.requests.append(request)
+        if not self._replies:
+            raise Fault("server", "nothing is left to say")
+        said = self._replies.pop(0)
+        if isinstance(said, BaseException):
+            raise said
+        spent = Spent(estimate(request), 10, True)
+        if isinstance(said, Said):
+            calls = [ToolCall(str(i), *call, "") for i, call in enumerate(said.calls)]
+            return Reply("", tuple(calls), spent)
+        return Reply(said if isinstance(said, str) else json.dumps(said), (), spent)
+
+    def texts(self, role: str = "user") -> list[str]:
+        """Of the messages that were sent last with each request."""
+        return [m.text for request in self.requests for m in request.messages if m.role == role]
+
+
+@cache
+def _profile(path: str) -> Profile:
+    return read_profile(Path(path))
+
+
+def explained(*names: str) -> list[Explanation]:
+    """Of `score_tiles/slow`, or a path; new ledgers every time."""
+    paths = [str(SAMPLES / f"{n}.ncu-rep") if not n.startswith("tests/") else n for n in names]
+    return [
+        explain(_profile(path), _profile(path).launches, 5, report_scope=scope_of(number))
+        for number, path in enumerate(paths)
+    ]
+
+
+class Talk(NamedTuple):
+    """What came of an investigation."""
+
+    found: Investigated
+    chat: FakeChat
+    before: Explanation
+    told: list[str]
+    """Progress."""
+
+    @property
+    def statement(self) -> Statement:
+        assert self.found.each.statement is not None, self.found.fault
+        return self.found.each.statement
+
+
+def session_of(
+    chat: FakeChat,
+    explanations: Sequence[Explanation],
+    told: list[str],
+    limits: Limits = LIMITS,
+    redact: Redaction | None = None,
+) -> Session:
+    return Session(
+        chat,
+        transcript=Transcript(None),
+        redactor=Redactor(explanations, redact),
+        progress=told.append,
+        limits=limits,
+    )
+
+
+def talk(
+    *replies: Any,
+    sample: str = "score_tiles/slow",
+    limits: Limits = LIMITS,
+    redact: Redaction | None = None,
+    compiles: bool = False,
+    focus: int = 0,
+) -> Talk:
+    chat, explanations, told = FakeChat(replies), explained(sample), []
+    session = session_of(chat, explanations, told, limits, redact)
+    shows = not session.redactor.hides_source
+    case = Case(explanations, focus=focus, show_source=shows)
+    return Talk(investigate(session, case, compiles=compiles), chat, explanations[0], told)
+
+
+def asked(*replies: Any, samples: Sequence[str], limits: Limits = LIMITS) -> Prose:
+    chat, explanations = FakeChat(replies), explained(*samples)
+    session = session_of(chat, explanations, [], limits)
+    return question.answer(session, Case(explanations), "What limits it?")
+
+
+def conclusion(**parts: Any) -> dict[str, Any]:
+    return {"summary": SUMMARY, **parts}
+
+
+def cause(finding: str = "shared_bank_conflict", **parts: Any) -> dict[str, Any]:
+    said = {"finding": finding, "text": "Neighbours read the same bank.", "because": []}
+    return {**said, "because": ["bank_conflicts_load > 0"], **parts}
+
+
+def change(old: str = LINE, new: str = OTHER, line: int = 43) -> dict[str, Any]:
+    return {"file": "slow.cu", "line": line, "old": old, "new": new}
+
+
+def edit(*changes: Any, **parts: Any) -> dict[str, Any]:
+    told = {"finding": "shared_bank_conflict", "what": "Spread the columns over the banks."}
+    return {**told, "changes": list(changes), **parts}
+
+
+def corrections(*texts: Any) -> dict[str, Any]:
+    """Texts by number; changes where one is a list."""
+    return {
+        "corrections": [
+            {"number": n, **({"changes": said} if isinstance(said, list) else {"text": said})}
+            for n, said in enumerate(texts, 1)
+        ]
+    }

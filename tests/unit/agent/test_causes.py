@@ -1,0 +1,226 @@
+"""Causes and objections of a model, computed by keet, and who has the headline."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from keet.explanation.statement import Authorship, Cause, Usage
+from tests.unit.agent.conversations import Talk, cause, conclusion, explained, talk
+
+HALF = {"kind": "instructions", "of": "all", "needed": "inst_executed / 2"}
+SERIES = "series_eval/slow"
+READS = {"purpose": "Evaluates series.", "hypotheses": []}
+
+
+def series(*causes: Any, objections: Any = ()) -> Talk:
+    """The analyst sees nothing left to gain there but by fewer instructions."""
+    said = {"summary": "It computes.", "causes": list(causes), "objections": list(objections)}
+    return talk(READS, said, {"corrections": []}, sample=SERIES)
+
+
+def only(done: Talk) -> Cause:
+    (found,) = done.statement.causes
+    return found
+
+
+def pipe(**parts: Any) -> dict[str, Any]:
+    told = {"text": "Half of the terms are computed again.", "because": ["issue_active_pct > 80"]}
+    return {"finding": "pipe_saturated", **told, **parts, "text": "Terms are computed again."}
+
+
+def test_a_supported_claim_leads_where_the_analyst_sees_nothing() -> None:
+    done = series(pipe(claim=HALF, file="slow.cu", line=9))
+    before, each = done.before.launches[0], done.found.each
+    assert before.verdict.healthy
+    claim = only(done).claim
+    assert claim is not None
+    assert claim.supported
+    assert claim.is_backed
+    assert claim.possible == pytest.approx(2, abs=0.3)
+    assert each.findings[0].id == "pipe_saturated"
+    assert each.findings[0].origin == "model"
+    assert each.verdict.by == "model, computed by keet"
+    assert each.verdict.headline != before.verdict.headline
+    assert each.verdict.healthy is None
+    assert "slow.cu:9" in each.verdict.headline
+    assert done.statement.leads
+    assert done.statement.analyst_headline == before.verdict.headline
+
+
+def test_a_bare_share_does_not_lead() -> None:
+    """Anybody can write 0.9: it stands among the findings, behind keet's own headline."""
+    done = series(pipe(claim={"kind": "redundant", "removed": "0.9"}))
+    before, each = done.before.launches[0], done.found.each
+    claim = only(done).claim
+    assert claim is not None
+    assert claim.supported
+    assert not claim.is_backed
+    assert each.verdict == before.verdict
+    assert not done.statement.leads
+
+
+def test_a_share_over_evidence_is_derived() -> None:
+    """Half of the instructions, written as an expression over what was measured."""
+    derived = {"kind": "redundant", "removed": "1 - inst_executed / (2 * inst_executed)"}
+    claim = only(series(pipe(claim=derived))).claim
+    assert claim is not None
+    assert claim.claim.is_derived
+    assert claim.claim.removed == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("claim", "why"),
+    [
+        ({"kind": "bytes", "of": "DRAM", "needed": "no_such_name * 4 B"}, "there is no"),
+        ({"kind": "instructions", "needed": "inst_executed > 4"}, "is a comparison"),
+        ({"kind": "instructions", "needed": "5 us"}, "an amount of bytes, instructions"),
+        ({"kind": "instructions", "needed": "1 / 0"}, "divides by zero"),
+        ({"kind": "instructions", "of": "all", "needed": "inst_executed * 2"}, ""),
+        ({"kind": "instructions", "of": "all", "removed": "-3"}, ""),
+        ({"kind": "instructions", "of": "all", "removed": "1e9"}, ""),
+        ({"kind": "instructions", "of": "nonsense", "removed": "0.5"}, ""),
+        ({"kind": "parallelism", "of": "blocks", "needed": "4"}, "is claimed as"),
+    ],
+)
+def test_a_claim_that_can_not_be_computed_stays_an_opinion(claim: Any, why: str) -> None:
+    done = series(pipe(claim=claim))
+    found = only(done).claim
+    assert found is not None
+    assert not found.supported
+    assert why in found.reason
+    assert done.found.each.verdict == done.before.launches[0].verdict
+    assert done.found.each.findings == done.before.launches[0].findings
+
+
+@pytest.mark.parametrize("kind", ["", "magic", "BYTES of everything"])
+def test_an_unknown_kind_is_no_amount(kind: str) -> None:
+    """It is then a cause without one, with the forecast of keet's own candidate, if any."""
+    found = only(series(pipe(claim={"kind": kind, "needed": "1"}))).claim
+    assert found is not None
+    assert found.claim.kind == "cause"
+    assert not found.supported
+
+
+def test_what_the_report_contradicts_keeps_its_problem() -> None:
+    """The grid fills every SM several times."""
+    said = cause("small_grid", because=["waves_per_sm"], claim={"kind": "parallelism", "of": "blocks", "needed": "9999"})  # fmt: skip
+    done = talk(READS, conclusion(causes=[said]))
+    found = only(done)
+    assert found.problem == "The grid has 1024 blocks and fills all SMs: waves per SM 3.88."
+    assert found.claim is None
+    assert [each.id for each in done.found.each.findings] == ["shared_bank_conflict"]
+
+
+def test_a_cause_without_a_measured_fact_is_an_opinion() -> None:
+    bare = cause(because=[], text="Neighbours read the same bank.")
+    (found,) = talk(READS, conclusion(causes=[bare])).statement.causes
+    assert found.problem == "it names no measured fact"
+    assert found.claim is None
+    constant = cause(because=["kTile > 2"], text="Neighbours read the same bank.")
+    (found,) = talk(READS, conclusion(causes=[constant])).statement.causes
+    assert found.problem == "it names no measured fact"
+
+
+def test_a_place_must_be_a_line_of_the_kernel() -> None:
+    causes = [
+        cause(file=file, line=line)
+        for file, line in (("slow.cu", 43), ("/any/slow.cu", "43"), ("slow.cu", 4300), ("x.cu", 43))
+    ]
+    done = talk(READS, conclusion(causes=causes))
+    assert [each.where for each in done.statement.causes] == ["slow.cu:43"] * 2 + [None] * 2
+
+
+def test_agreeing_moves_nothing() -> None:
+    done = talk(READS, conclusion(causes=[cause(file="slow.cu", line=43)]))
+    each, before = done.found.each, done.before.launches[0]
+    assert each.verdict == before.verdict
+    assert [f.id for f in each.findings] == [f.id for f in before.findings]
+    assert not done.statement.leads
+
+
+# --- objections
+
+
+REDUNDANT = {
+    "finding": "redundant_traffic",
+    "text": "Tiles are loaded again.",
+    "because": ["dram_bytes_read"],
+    "claim": {"kind": "redundant", "removed": "0.3"},
+}
+
+
+def objection(*because: str) -> dict[str, Any]:
+    told = {"finding": "shared_bank_conflict", "text": "The conflicts are hidden by other work."}
+    return {**told, "because": list(because)}
+
+
+def tiles(*objections: Any, causes: Any = (REDUNDANT,)) -> Talk:
+    """The analyst blames bank conflicts; the model's claim is expected to gain less."""
+    said = {"summary": "It waits.", "causes": list(causes), "objections": list(objections)}
+    return talk(READS, said, {"corrections": []})
+
+
+def test_an_objection_with_facts_puts_the_finding_behind() -> None:
+    alone, disputed = tiles(), tiles(objection("bank_conflict_share < 70"))
+    ids = [each.id for each in alone.found.each.findings]
+    assert ids == ["shared_bank_conflict", "redundant_traffic"]
+    assert not alone.statement.leads
+    each = disputed.found.each
+    assert [each.id for each in each.findings] == list(reversed(ids))
+    assert each.verdict.by == "model, computed by keet"
+    assert "redundant work" in each.verdict.headline
+    assert disputed.statement.leads
+    assert disputed.statement.analyst_headline == disputed.before.launches[0].verdict.headline
+
+
+def test_a_finding_that_the_model_moved_to_the_front_bears_its_mark() -> None:
+    """Both findings are the analyst's; which one leads is the model's choice."""
+    (before,) = explained("row_norms/slow")
+    first, second = (finding.id for finding in before.launches[0].findings)
+    said = {
+        "summary": "It waits.",
+        "causes": [{"finding": second, "text": "It waits for loads.", "because": ["duration"]}],
+        "objections": [{"finding": first, "text": "It is not.", "because": ["duration > 1 us"]}],
+    }
+    done = talk(READS, said, sample="row_norms/slow")
+    assert [each.id for each in done.found.each.findings] == [second, first]
+    assert done.found.each.verdict.by == "model, computed by keet"
+
+
+@pytest.mark.parametrize(
+    "because", [(), ("bank_conflict_share > 99",), ("kNoSuch > 1",), ("2 > 1",), ("kTile > 1",)]
+)
+def test_an_objection_without_facts_moves_nothing(because: tuple[str, ...]) -> None:
+    done = tiles(objection(*because))
+    (found,) = done.statement.objections
+    assert found.problem is not None
+    assert done.found.each.findings[0].id == "shared_bank_conflict"
+    assert done.found.each.verdict == done.before.launches[0].verdict
+
+
+def test_an_objection_without_a_cause_of_its_own_moves_nothing() -> None:
+    done = tiles(objection("bank_conflict_share < 70"), causes=())
+    assert [each.problem for each in done.statement.objections] == [None]
+    assert done.found.each.findings == done.before.launches[0].findings
+    assert done.found.each.verdict == done.before.launches[0].verdict
+
+
+# --- JSON and text
+
+
+def test_json_and_text_agree() -> None:
+    """The verdict of the document is the headline of the page, with the mark in both."""
+    from keet.render.explain_documents import explain_document
+
+    done = series(pipe(claim=HALF))
+    author = Authorship("fake", Usage(2, 0, 0, 0, None, 0.0), None, None)
+    told = done.before._replace(launches=(done.found.each,), author=author)
+    document = json.loads(explain_document(told).model_dump_json())
+    (launch,) = document["launches"]
+    assert launch["verdict"]["headline"] == done.found.each.verdict.headline
+    assert launch["verdict"]["by"] == "model, computed by keet"
+    assert launch["findings"][0]["id"] == "pipe_saturated"
+    assert launch["verdict"]["analyst_headline"] == done.before.launches[0].verdict.headline

@@ -1,0 +1,78 @@
+"""What a model is given unasked: every number with a name that it can be referred to by."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from keet_tools.case import Case
+
+from keet.agent.digest import digest, overview
+from keet.agent.names import vocabulary
+from keet.explanation.budget import guess_tokens
+from tests.unit.agent.conversations import explained
+
+SAMPLES = ["score_tiles/slow", "matrix_flip/slow", "gas_state/slow", "stencil_march/slow"]
+
+
+def names_in(text: str) -> list[str]:
+    return re.findall(r"\{([^{}\s]+)\}", re.sub(r"`[^`\n]*`", "", text))
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_every_name_is_one(sample: str) -> None:
+    case = Case(explained(sample))
+    text = digest(case)
+    words = vocabulary(case)
+    assert len(names_in(text)) > 40
+    for name in names_in(text):
+        assert words.names.lookup(name).ids, name
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_it_has_what_the_task_needs(sample: str) -> None:
+    case = Case(explained(sample))
+    text = digest(case)
+    for needed in ("duration", "dram_bytes_read", "l2_hit_rate_pct", "device_sm_count", "sm_clock"):
+        assert f"{{{needed}}}" in text
+    for heading in ("launch: grid", "device: ", "units, of peak", "traffic: ", "stall_reasons:"):
+        assert heading in text
+    assert "where the time goes" in text
+    for finding in case.launch().findings:
+        assert finding.id in text
+    assert guess_tokens(text) < 5000
+
+
+def test_names_of_the_launch_in_focus_are_short() -> None:
+    assert not re.search(r"#0\}", digest(Case(explained("score_tiles/slow"))))
+    other = digest(Case(explained("tests/data/reports/tour_full.ncu-rep"), focus=2))
+    assert not re.search(r"#2\}", other)
+
+
+def test_without_source_the_machine_code_is_given() -> None:
+    shown = digest(Case(explained("score_tiles/slow")))
+    hidden = digest(Case(explained("score_tiles/slow"), show_source=False))
+    bare = digest(Case(explained("tests/data/reports/tour_nolines.ncu-rep")))
+    assert "address_forms:" in shown
+    assert "item_tile" not in hidden
+    assert re.search(r"0x[0-9a-f]{4} .*`[A-Z]", bare)
+
+
+def test_against_another_report_the_difference_is_given() -> None:
+    case = Case(explained("matrix_flip/fast", "matrix_flip/slow"))
+    text = digest(case)
+    assert "report 1 is before and 0 after" in text
+    assert "7.02x {pair_0_speedup#1.0-0.0} faster" in text
+    words = vocabulary(case)
+    assert all(words.names.lookup(name).ids for name in names_in(text))
+
+
+def test_a_question_gets_every_report() -> None:
+    case = Case(explained("matrix_flip/slow", "matrix_flip/fast"))
+    text = overview(case)
+    assert "report 0:" in text
+    assert "report 1:" in text
+    assert "{duration}" in text
+    assert "{duration#1.0}" in text
+    words = vocabulary(case)
+    assert all(words.names.lookup(name).ids for name in names_in(text))

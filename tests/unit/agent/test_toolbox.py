@@ -1,0 +1,125 @@
+"""Tools of an investigation: offered, called, bounded; and trying out an edit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from keet_tools.case import Case
+
+from keet.agent.edits import placed
+from keet.agent.edits.compiling import Comparison
+from keet.agent.edits.placed import EditPlacer
+from keet.agent.session import Limits
+from keet.agent.toolbox import Toolbox
+from tests.unit.agent.conversations import READING, Said, change, conclusion, explained, talk
+
+WAITS = ("why_waiting", {})
+
+
+def box(*, compiles: bool = True, sample: str = "score_tiles/slow") -> Toolbox:
+    case = Case(explained(sample))
+    return Toolbox(case, EditPlacer(case.launch().launch, compiles=compiles))
+
+
+@pytest.fixture
+def nvcc(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """A compiler that finds nothing wrong, and what it was given."""
+    given: list[Any] = []
+
+    def compiled(*arguments: Any, **options: Any) -> Comparison:
+        given.append((arguments, options))
+        return Comparison("compiles", "registers 128 → 96")
+
+    monkeypatch.setattr(placed, "find_nvcc", lambda: "/bin/true")
+    monkeypatch.setattr(placed, "compile_edit", compiled)
+    return given
+
+
+def names(toolbox: Toolbox) -> set[str]:
+    return {spec.name for spec in toolbox.specs}
+
+
+def test_what_was_told_ahead_is_not_offered() -> None:
+    offered = names(box(compiles=False))
+    assert {"why_waiting", "memory_access", "read_sass", "address_forms"} <= offered
+    assert not offered & {"list_launches", "analyst_findings", "stall_reasons", "diff_profiles"}
+
+
+def test_edits_are_tried_only_where_a_compiler_is(
+    nvcc: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "compile_edit" in names(box())
+    assert "compile_edit" not in names(box(compiles=False))
+    case = Case(explained("score_tiles/slow"))
+    assert "compile_edit" not in names(Toolbox(case))
+    assert Toolbox(case).call("compile_edit", {"changes": [change()]}).abstained
+    monkeypatch.setattr(placed, "find_nvcc", lambda: None)
+    assert "compile_edit" not in names(box())
+
+
+def test_an_edit_is_tried(nvcc: list[Any]) -> None:
+    answer = box().call("compile_edit", {"changes": [change()]})
+    assert answer.text == "applies; registers 128 → 96"
+    ((_, patch, *_), _) = nvcc[0]
+    assert "item_tile[item + 16 * j][k]" in patch.diff
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        None,
+        {},
+        {"changes": []},
+        {"changes": [{"file": "slow.cu", "old": "no such line at all;", "new": "x"}]},
+        {"changes": [{"file": "/etc/passwd", "old": "root", "new": "x"}]},
+        {"changes": 7},
+        {"changes": ["a"] * 50},
+        {"path": "/etc/passwd"},
+    ],
+)
+def test_what_can_not_be_tried_is_told(arguments: Any, nvcc: list[Any]) -> None:
+    answer = box().call("compile_edit", arguments)
+    assert answer.abstained
+    assert answer.text
+    assert not nvcc  # nothing is compiled that does not apply
+
+
+def test_names_of_the_launch_in_focus_are_short() -> None:
+    text = box(compiles=False).call("why_waiting", {}).text
+    assert "#0}" not in text
+    assert "{" in text
+
+
+def test_a_round_of_tools_comes_before_the_answer() -> None:
+    done = talk(READING, Said((WAITS, ("no_such_tool", {}))), conclusion())
+    assert len(done.chat.requests) == 3
+    with_tools, last = done.chat.requests[1:]
+    assert with_tools.tools
+    results = [m.text for m in last.messages if "result of" in m.text]
+    assert any("result of why_waiting" in text for text in results)
+    assert any("there is no tool `no_such_tool`" in text for text in results)
+    assert any("why_waiting()" in line for line in done.told)
+    assert str(done.statement.summary).startswith("Shared memory")
+
+
+def test_no_more_rounds_than_allowed_and_none_of_more_than_a_few_calls() -> None:
+    """A model that calls and calls: the last request offers no tools, and is asked once more."""
+    many = Said((WAITS,) * 9)
+    done = talk(READING, many, many, many, many, limits=Limits(9, 90_000, 2))
+    assert str(done.found.fault).startswith("fake did not answer as asked twice")
+    offered = [bool(request.tools) for request in done.chat.requests]
+    assert offered == [False, True, True, False, False]
+    told = json.dumps([m.text for m in done.chat.requests[2].messages])
+    assert told.count("not run: too many at once") == 4
+
+
+def test_a_model_that_takes_no_tools_answers_without() -> None:
+    from keet.agent.wire import CantCallTools
+
+    refused = CantCallTools("no tools")
+    done = talk(READING, refused, conclusion())
+    assert done.found.fault is None
+    assert not done.chat.requests[-1].tools
+    assert any("takes no tools" in line for line in done.told)

@@ -1,0 +1,114 @@
+"""Names that a model may refer to: with and without the launch, of several reports, of the source."""
+
+from __future__ import annotations
+
+import pytest
+from keet_tools.case import Case
+from keet_tools.registry import TOOLS, call_tool
+
+from keet.agent.names import Vocabulary, vocabulary
+from keet.prose.parsing import parse
+from tests.unit.agent.conversations import asked, explained
+
+TILES, FLIP = "score_tiles/slow", ("matrix_flip/slow", "matrix_flip/fast")
+TOUR = "tests/data/reports/tour_full.ncu-rep"
+
+
+def words_of(*names: str, focus: int = 0, show_source: bool = True) -> Vocabulary:
+    return vocabulary(Case(explained(*names), focus=focus, show_source=show_source))
+
+
+def ids_in(words: Vocabulary, text: str) -> tuple[str, ...]:
+    prose = words.read(text)
+    assert not prose.problems, prose.problems
+    return prose.ids
+
+
+def test_the_launch_may_be_left_out() -> None:
+    words = words_of(TILES)
+    assert ids_in(words, "It takes {duration}.") == ("duration#0",)
+    assert ids_in(words, "It takes {duration#0}.") == ("duration#0",)
+
+
+def test_a_name_without_a_launch_is_of_the_one_in_focus() -> None:
+    assert ids_in(words_of(TOUR, focus=2), "It takes {duration}.") == ("duration#2",)
+    words = words_of(TOUR)
+    assert ids_in(words, "It takes {duration}; the third takes {duration#2}.") == (
+        "duration#0",
+        "duration#2",
+    )
+
+
+def test_names_of_two_reports_are_told_apart() -> None:
+    words = words_of(*FLIP)
+    text = "It took {duration#0}, now {duration#1.0}; {duration#0 > 5 * duration#1.0}."
+    assert ids_in(words, text) == ("duration#0", "duration#1.0")
+    wrong = words.read("It is slow: {duration#0 < duration#1.0}.")
+    assert "is false" in str(wrong.problems[0].problem)
+
+
+def test_metrics_are_found_that_nobody_asked_for() -> None:
+    """A name of the catalog is enough: the number is looked up in the report."""
+    case = Case(explained(TILES))
+    assert "l2_throughput_bytes_per_second#0" not in {piece.id for piece in case.evidence()}
+    unasked = next(
+        name for name in ("branch_efficiency_pct", "ipc_active", "inst_issued")
+        if case.find(name) is not None
+    )  # fmt: skip
+    fresh = Case(explained(TILES))
+    assert ids_in(vocabulary(fresh), f"See {{{unasked}}}.") == (f"{unasked}#0",)
+
+
+def test_an_unknown_name_is_told_what_is_close() -> None:
+    (problem,) = words_of(TILES).read("It takes {duratoin}.").problems
+    assert "there is no `duratoin`; close: duration" in str(problem.problem)
+
+
+def test_constants_of_the_source_have_values() -> None:
+    words = words_of(TILES)
+    prose = words.read("A tile has {kTile * kDepth * 4 B}.")
+    assert not prose.problems
+    assert str(prose) == "A tile has 8.19 kB (`kTile` 128 × `kDepth` 16 × 4 B)."
+    assert prose.ids == ()
+
+
+def test_without_the_source_there_are_no_constants() -> None:
+    """`--redact source`: a constant would tell of code that was not shown."""
+    words = words_of(TILES, show_source=False)
+    assert words.read("A tile has {kTile * 4 B}.").problems
+    assert words.read("It reads `item_tile[item + 3][k]`.").problems
+
+
+def test_what_a_text_may_quote() -> None:
+    words = words_of(TILES)
+    assert not words.read("It loads `float4` at slow.cu:17, from `from_item[kPerThread]`.").problems
+    assert words.read("It loads `item_tile[777]`.").problems
+    suggested = vocabulary(Case(explained(TILES)), ["item_tile[777]"])
+    assert not suggested.read("It loads `item_tile[777]`.").problems
+
+
+def test_a_proposal_may_choose_sizes_of_the_suggested_code() -> None:
+    words = vocabulary(Case(explained(TILES)), ["constexpr int kPitch = 777;"])
+    assert not words.read("Use a pitch of 777.", is_proposal=True).problems
+    assert words.read("The pitch is 777.").problems
+    assert words.read("Use a pitch of 778.", is_proposal=True).problems
+    assert words.read("It gets 777 % faster.", is_proposal=True).problems
+
+
+@pytest.mark.parametrize("names", [FLIP, (TOUR,), ("stencil_march/slow",), ("gas_state/slow",)])
+def test_every_id_can_be_written(names: tuple[str, ...]) -> None:
+    """Whatever tools hand out is a name that the parser takes for one, and that is found."""
+    case = Case(explained(*names))
+    for name in TOOLS:
+        call_tool(case, name, {})
+    words = vocabulary(case)
+    pieces = list(case.evidence())
+    assert len(pieces) > 100
+    for piece in pieces:
+        assert parse(piece.id).kind == "name", piece.id
+        assert words.names.lookup(piece.id).ids == (piece.id,)
+
+
+def test_an_answer_refers_to_several_reports() -> None:
+    said = {"answer": "It took {duration#0} before and takes {duration#1.0} now."}
+    assert asked(said, samples=FLIP).ids == ("duration#0", "duration#1.0")
