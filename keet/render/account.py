@@ -99,7 +99,7 @@ def _tree(each: LaunchExplanation) -> Table:
 
 
 def evidence_text(part: Part) -> str:
-    """`E12 from E3, E4`."""
+    """`account_idle#0 from sm_active_cycles#0, elapsed_cycles#0`."""
     sources = ", ".join(dict.fromkeys(piece.id for piece in part.evidence))
     return f"{part.share.id} from {sources}" if sources else part.share.id
 

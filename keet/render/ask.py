@@ -1,33 +1,34 @@
-"""`keet ask` on a terminal: the answer, the numbers that it cites, and what it took."""
+"""`keet ask` on a terminal: the answer in short paragraphs, and what it took."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from keet.errors import one_line
 from keet.evidence import Evidence
 from keet.explanation.statement import Answered
-from keet.render.ask_text import Block, blocks_of, origin_of, paths_of, verified_text
+from keet.render.ask_text import Block, Line, blocks_of, origin_of, paths_of
+from keet.render.code_block import code_block
+from keet.render.computations import computation_lines, in_short
+from keet.render.finding_view import indented
 from keet.render.show import describe_device
-from keet.render.statement import CITATION, author_view, code_view, dropped_view
-from keet.render.statement_text import claim_text, flat
+from keet.render.statement import author_view, own_words_view, reasons_view, words
+from keet.render.statement_text import flat, unchecked_line
 
-_ITEM = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+")
+_WIDEST_MARK = 5
 
 
-def ask_view(answered: Answered) -> Group:
+def ask_view(answered: Answered, *, verbose: bool = False) -> Group:
+    """`verbose`: with the numbers that the answer refers to, and why sentences are unchecked."""
     return Group(
         *_heading(answered),
-        *_answer(answered),
-        *_numbers(answered),
+        *_answer(answered, verbose=verbose),
+        *(_numbers(answered) if verbose else ()),
         "",
-        *_closing(answered),
+        *_closing(answered, verbose=verbose),
     )
 
 
@@ -41,31 +42,33 @@ def _heading(answered: Answered) -> Iterator[RenderableType]:
     yield Text(flat(answered.question), "bold cyan")
 
 
-def _answer(answered: Answered) -> Iterator[RenderableType]:
+def _answer(answered: Answered, *, verbose: bool) -> Iterator[RenderableType]:
+    """Without `verbose`, how numbers were computed is printed below the paragraph or list."""
+    said: set[str] = set()
     for block in blocks_of(answered.text):
         yield ""
-        yield from _block(block)
+        if block.code:
+            yield code_block(block.code, 2)
+        elif verbose:
+            yield from map(_line, block.lines)
+        else:
+            yield from (_line(line._replace(text=in_short(line.text))) for line in block.lines)
+            yield from _computations(block, said)
 
 
-def _block(block: Block) -> Iterator[RenderableType]:
-    if block.is_code:
-        yield code_view("\n".join(block.lines), 2)
-        return
+def _computations(block: Block, said: set[str]) -> Iterator[RenderableType]:
     for line in block.lines:
-        yield _line(line)
+        yield from (Text(told, "dim") for told in computation_lines(line.text, said))
 
 
-def _line(line: str) -> RenderableType:
+def _line(line: Line) -> RenderableType:
     """An item of a list hangs below its mark."""
-    mark = _ITEM.match(line)
-    text = Text(one_line(line[mark.end() :] if mark else line.strip()))
-    text.highlight_regex(CITATION, "dim")
-    if mark is None:
-        return text
+    if not line.mark:
+        return words(line.text)
     grid = Table.grid()
-    grid.add_column(width=min(mark.end(), 12), no_wrap=True)
+    grid.add_column(width=min(len(line.mark), _WIDEST_MARK) + 1, no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row(Text(one_line(mark[0])), text)
+    grid.add_row(Text(flat(line.mark)), words(line.text))
     return grid
 
 
@@ -73,23 +76,25 @@ def _numbers(answered: Answered) -> Iterator[RenderableType]:
     if not answered.evidence:
         return
     yield ""
-    yield Padding(_table(answered), (0, 0, 0, 2), expand=False)
+    yield indented(_table(answered), 2)
 
 
 def _table(answered: Answered) -> Table:
     """Without the column of source lines where no number is of one."""
     has_lines = any(entry.line for entry in answered.evidence)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("", style="dim", no_wrap=True)
-    table.add_column("number cited", overflow="fold")
+    table.add_column("number", overflow="fold")
     table.add_column("value", justify="right", no_wrap=True)
     if has_lines:
         table.add_column("line", style="cyan", overflow="fold")
     table.add_column("launch", overflow="fold")
+    table.add_column("id", style="dim", overflow="fold")
     for entry in answered.evidence:
         line = [Text(flat(entry.line or ""))] if has_lines else []
         launch = Text(_launch_of(answered, entry))
-        table.add_row(Text(entry.id), Text(flat(entry.label)), Text(str(entry)), *line, launch)
+        table.add_row(
+            Text(flat(entry.label)), Text(str(entry)), *line, launch, Text(flat(entry.id))
+        )
     return table
 
 
@@ -102,9 +107,11 @@ def _launch_of(answered: Answered, entry: Evidence) -> str:
     return f"#{launch.id} {launch.kernel}{report}"
 
 
-def _closing(answered: Answered) -> Iterator[RenderableType]:
-    yield Text(verified_text(answered), "dim")
-    yield from dropped_view(map(claim_text, answered.dropped))
-    yield from author_view(answered.author, answered=bool(answered.text.strip()), part="answer")
+def _closing(answered: Answered, *, verbose: bool) -> Iterator[RenderableType]:
+    if answered.text:
+        yield from own_words_view(len(answered.unchecked))
+    if verbose:
+        yield from reasons_view([unchecked_line(each) for each in answered.unchecked])
+    yield from author_view(answered.author, answered=bool(answered.text), part="answer")
     for number, command in enumerate(answered.followups):
         yield Text.assemble(("Go on with: " if not number else " " * 12, "bold"), flat(command))

@@ -12,14 +12,14 @@ from keet.render.ask_text import origin_of
 from keet.render.documents import Document, Producer, ReportDocument
 from keet.render.explain_documents import GroundingDocument, NumberDocument, number
 from keet.render.statement_documents import (
-    DroppedDocument,
+    UncheckedDocument,
     UsageDocument,
     author_name,
-    dropped_document,
     encodable,
+    unchecked_document,
     usage_document,
 )
-from keet.render.statement_text import claim_text
+from keet.render.statement_text import unchecked_line
 from keet.render.to_documents import report_document
 
 
@@ -32,19 +32,20 @@ class CitedNumberDocument(NumberDocument):
 class AskDocument(Document):
     """`keet ask --format json`"""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     producer: Producer = Producer()
     author: str = Field(description="`model:PROVIDER:NAME`")
     question: str
     reports: list[ReportDocument]
     answer: str = Field(
-        description="paragraphs that cite ids of `evidence` as `[E3]`; empty: see `problem`"
+        description="paragraphs, with numbers as keet prints them; `[unchecked]` stands before "
+        "sentences whose numbers keet could not resolve; empty: see `problem`"
     )
-    evidence: dict[str, CitedNumberDocument]
+    evidence: dict[str, CitedNumberDocument] = Field(
+        description="the numbers that the answer refers to, in that order"
+    )
     grounding: GroundingDocument
-    dropped: list[DroppedDocument] = Field(
-        description="claims that the evidence does not bear out: not in the answer"
-    )
+    unchecked: list[UncheckedDocument] = Field(description="sentences marked `[unchecked]`")
     followups: list[str] = Field(description="commands to go on with")
     usage: UsageDocument
     problem: str | None = Field(description="why the answer is missing or incomplete")
@@ -53,19 +54,19 @@ class AskDocument(Document):
 
 def ask_document(answered: Answered) -> AskDocument:
     author = encodable(answered.author)
-    dropped = encodable(answered.dropped)
+    text, unchecked = encodable(answered.text), encodable(answered.unchecked)
     return AskDocument(
         author=author_name(author),
         question=encodable(answered.question),
         reports=[report_document(told.profile) for told in answered.explanations],
-        answer=encodable(answered.text),
+        answer=str(text),
         evidence={entry.id: _number(entry, answered) for entry in answered.evidence},
         grounding=GroundingDocument(
-            numbers=answered.numbers,
-            verified=answered.numbers,
-            dropped=[claim_text(claim) for claim in dropped],
+            numbers=text.numbers,
+            verified=text.numbers,
+            unchecked=[unchecked_line(each) for each in unchecked],
         ),
-        dropped=[dropped_document(claim) for claim in dropped],
+        unchecked=[unchecked_document(each) for each in unchecked],
         followups=list(encodable(answered.followups)),
         usage=usage_document(author.usage),
         problem=author.problem,

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from keet.evidence import Evidence
 from keet.explanation.statement import Answered
-from keet.render.ask_text import Block, blocks_of, origin_of, paths_of, verified_text
-from keet.render.markdown import code, fence, prose, table
-from keet.render.statement_markdown import (
-    author_markdown,
-    code_markdown,
-    dropped_markdown,
-    number_name,
-)
-from keet.render.statement_text import claim_text, flat
-
-_ITEM = re.compile(r"(\s*)(?:[-*•]|(\d{1,3})[.)])\s+")
+from keet.render.ask_text import Block, Line, blocks_of, origin_of, paths_of
+from keet.render.markdown import code, fence, prose
+from keet.render.statement_markdown import author_markdown, numbers_markdown, words
+from keet.render.statement_text import flat
 
 
 def ask_markdown(answered: Answered) -> str:
@@ -39,27 +31,22 @@ def _heading(answered: Answered) -> Iterator[str]:
 
 
 def _block(block: Block) -> str:
-    if block.is_code:
-        return code_markdown("\n".join(block.lines), "answer.cu")
+    if block.code:
+        return fence(block.code, "cuda")
     return "\n".join(map(_line, block.lines))
 
 
-def _line(line: str) -> str:
+def _line(line: Line) -> str:
     """Lists stay lists; everything else that looks like markup is text."""
-    mark = _ITEM.match(line)
-    if mark is None:
-        return prose(line.strip())
-    bullet = f"{mark[2]}." if mark[2] else "-"
-    return f"{' ' * len(mark[1])}{bullet} {prose(line[mark.end() :].strip())}"
+    if not line.mark:
+        return words(line.text)
+    mark = f"{line.mark[:-1]}." if line.mark[0].isdigit() else "-"
+    return f"{mark} {words(line.text)}"
 
 
 def _numbers(answered: Answered) -> Iterator[str]:
-    if answered.evidence:
-        rows = [
-            [number_name(entry), _launch(entry, answered), prose(str(entry))]
-            for entry in answered.evidence
-        ]
-        yield table(["number cited", "launch", "value"], rows)
+    launches = [_launch(entry, answered) for entry in answered.evidence]
+    yield from numbers_markdown(answered.evidence, [answered.text], launches)
 
 
 def _launch(entry: Evidence, answered: Answered) -> str:
@@ -71,11 +58,7 @@ def _launch(entry: Evidence, answered: Answered) -> str:
 
 
 def _closing(answered: Answered) -> Iterator[str]:
-    yield from dropped_markdown([claim_text(claim) for claim in answered.dropped])
-    answer = bool(answered.text.strip())
-    yield from author_markdown(
-        answered.author, verified_text(answered), answered=answer, part="answer"
-    )
+    yield from author_markdown(answered.author, "", answered=bool(answered.text), part="answer")
     if answered.followups:
         yield "Go on with:"
         yield fence(answered.followups, "sh")

@@ -1,4 +1,4 @@
-"""An answer by a model: its paragraphs and code, and which launch each number it cites is of."""
+"""An answer by a model: its paragraphs and code, and which launch each of its numbers is of."""
 
 from __future__ import annotations
 
@@ -9,35 +9,68 @@ from typing import NamedTuple
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.statement import Answered
+from keet.prose.text import Prose, Sentence
 
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_FENCED = re.compile(r"\s*(`{3,}|~{3,})[^\n]*\n(.*?)\n?\s*\1\s*", re.DOTALL)
+_MARK = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+
+
+class Line(NamedTuple):
+    """A paragraph, or an item of a list."""
+
+    mark: str
+    """`-` or `1.`; empty for a paragraph."""
+    text: Prose
 
 
 class Block(NamedTuple):
-    """Lines that belong together: a paragraph, a list, or a piece of code."""
+    """What stands between blank lines: a paragraph, a list, or a piece of code."""
 
-    is_code: bool
-    lines: tuple[str, ...]
-
-
-def blocks_of(text: str) -> list[Block]:
-    """A fence that is never closed holds the rest: better code than half a page of markup."""
-    return [Block(is_code, lines) for is_code, lines in _blocks(text) if any(map(str.strip, lines))]
+    lines: tuple[Line, ...] = ()
+    code: tuple[str, ...] = ()
 
 
-def _blocks(text: str) -> Iterator[tuple[bool, tuple[str, ...]]]:
-    lines: list[str] = []
-    fence = ""
-    for line in text.expandtabs(4).splitlines():
-        mark = _FENCE.match(line)
-        ends = mark[1].startswith(fence) and line.strip() == mark[1] if mark and fence else mark
-        if ends or not (fence or line.strip()):
-            yield bool(fence), tuple(lines)
+def blocks_of(text: Prose) -> list[Block]:
+    return list(_blocks(text))
+
+
+def _blocks(text: Prose) -> Iterator[Block]:
+    lines: list[Line] = []
+    for sentences, ends_block in _lines(text):
+        code = _FENCED.fullmatch("".join(f"{each.text}{each.ends}" for each in sentences))
+        if code is None:
+            lines.append(_line(sentences))
+        if lines and (code or ends_block):
+            yield Block(tuple(lines))
             lines = []
-            fence = mark[1] if mark and not fence else ""
-        else:
-            lines.append(line)
-    yield bool(fence), tuple(lines)
+        if code:
+            yield Block(code=tuple(code[2].expandtabs(4).splitlines()))
+    if lines:
+        yield Block(tuple(lines))
+
+
+def _lines(text: Prose) -> Iterator[tuple[list[Sentence], bool]]:
+    """The sentences of each line, and whether a blank line follows."""
+    line: list[Sentence] = []
+    for sentence in text.sentences:
+        if sentence.text.strip():
+            line.append(sentence)
+        if "\n" in sentence.ends and line:
+            yield line, sentence.ends.count("\n") > 1
+            line = []
+    if line:
+        yield line, True
+
+
+def _line(sentences: list[Sentence]) -> Line:
+    """The mark of an item is in its first sentence."""
+    first, *others = sentences
+    begin = first.parts[0] if first.parts and isinstance(first.parts[0], str) else ""
+    mark = _MARK.match(begin)
+    if mark is None:
+        return Line("", Prose(tuple(sentences)))
+    rest = first._replace(parts=(begin[mark.end() :], *first.parts[1:]))
+    return Line(mark[0].strip(), Prose((rest, *others)))
 
 
 class Origin(NamedTuple):
@@ -60,9 +93,3 @@ def origin_of(entry: Evidence, answered: Answered) -> Origin | None:
 
 def paths_of(answered: Answered) -> list[str]:
     return [explanation.profile.provenance.path for explanation in answered.explanations]
-
-
-def verified_text(answered: Answered) -> str:
-    """A stray number is dropped from an answer, so those that stand are all verified."""
-    whose = "report" if len(answered.explanations) == 1 else "reports"
-    return f"{answered.numbers} of {answered.numbers} numbers verified against the {whose}"

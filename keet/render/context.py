@@ -19,6 +19,7 @@ from keet.render.places import place_shares, unplaced_shares
 from keet.render.show import describe_device
 from keet.render.whole_run import confidence_of, forecast_of, reason_texts, run_lines
 from keet.units import Quantity
+from keet.verification.own_texts import Grounded
 
 _VERDICT, _RUN, _REASONS, _TIME, _CAUSES, _ACROSS, _SOURCE, _LIMITS, _CHECK, _GAPS = range(10)
 _HEADINGS = {
@@ -204,7 +205,7 @@ def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[Pie
     places = finding.places[:_PLACES]
     unplaced = (f"no source line ({share})" for share in unplaced_shares(places))
     shares = zip(places, place_shares(places, "it"))
-    named = (f"{one_line(place.where)} ({share})" for place, share in shares)
+    named = (one_line(place.where) + (f" ({share})" if share else "") for place, share in shares)
     where = ", ".join((*named, *unplaced))
     told = [
         f"{rank}. {finding.title}: {gain}",
@@ -332,7 +333,7 @@ def _gaps(
         yield Piece(_GAPS, f"- {told}", group="remedy")
     for sentence in hints.sentences:
         yield Piece(_GAPS, f"- {one_line(sentence)}", group="remedy")
-    for claim in explanation.grounding.dropped:
+    for claim in Grounded(explanation).unchecked:
         yield Piece(_GAPS, f"- not supported by the report: {one_line(claim)}", group="gap")
 
 

@@ -22,6 +22,7 @@ from keet.explanation.analyst import Explanation
 from keet.profile.launch import Location
 from keet.render.diff_account_documents import PartChangeDocument, part_change_document
 from keet.render.documents import (
+    EVIDENCE_IDS,
     DeviceDocument,
     Document,
     Producer,
@@ -195,7 +196,9 @@ class DiffDocument(Document):
     next: NextDocument | None = Field(description="the costliest thing that is left")
     gate: GateDocument | None = Field(description="null: no gate was asked for")
     grounding: GroundingDocument
-    evidence: dict[str, NumberDocument]
+    evidence: dict[str, NumberDocument] = Field(
+        description=f"{EVIDENCE_IDS}, `#before.3`: of a launch of one side, `#diff`: of both sides"
+    )
 
 
 class ExplainAgainstDocument(ExplainDocument):
@@ -231,7 +234,7 @@ def diff_document(difference: Difference, gate: Gate | None) -> DiffDocument:
         grounding=GroundingDocument(
             numbers=checked.numbers,
             verified=len(checked.verified),
-            dropped=[f"{stray.text}: {stray.reason}" for stray in checked.stray],
+            unchecked=[f"{stray.text}: {stray.reason}" for stray in checked.stray],
         ),
         evidence={each.id: NumberDocument(**number(each)) for each in difference.evidence},
     )

@@ -80,6 +80,12 @@ class GapDocument(Document):
     compile_flag: str | None = Field(None, description="what the program must be built with")
 
 
+EVIDENCE_IDS = (
+    "by id: the metric, the source line if it belongs to one, and the launch, as in "
+    "`l2_hit_rate_pct#0` and `samples_share@flip.cu:31#0`; `#run`: of several launches"
+)
+
+
 class EvidenceDocument(Document):
     metric: str = Field(description="ncu's name, or one of keet's own for what is computed")
     label: str
@@ -154,7 +160,7 @@ class RunDocument(Document):
     skipped: list[SkippedKernelDocument]
     notes: list[str]
     text: list[str] = Field(description="sentences about the run")
-    evidence: dict[str, EvidenceDocument]
+    evidence: dict[str, EvidenceDocument] = Field(description=EVIDENCE_IDS)
 
 
 class ShowLaunch(PartlyFilled):
@@ -296,7 +302,7 @@ class RooflineLaunch(Document):
     reading: str
     notes: list[str]
     skipped: list[SkippedDocument]
-    evidence: dict[str, EvidenceDocument]
+    evidence: dict[str, EvidenceDocument] = Field(description=EVIDENCE_IDS)
 
 
 class RooflineDocument(Document):

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
-from keet.analysis.findings import Finding, Place
 from keet.explanation.analyst import Explanation, LaunchExplanation
-from keet.explanation.confidence import why_low
-from keet.explanation.precedents import precedents_text
 from keet.explanation.program import Program, program_of
 from keet.profile import shape_text
 from keet.render.account import account_line, account_view
+from keet.render.console import to_text
 from keet.render.detail import (
     FINDINGS,
     MOST_LINES,
@@ -23,8 +20,14 @@ from keet.render.detail import (
     Detail,
     details_that_fit,
 )
+from keet.render.finding_view import (
+    action_view,
+    finding_name,
+    indented,
+    places_view,
+    remarks_view,
+)
 from keet.render.line_count import line_count
-from keet.render.places import place_shares, unplaced_shares
 from keet.render.program import (
     cases_text,
     finding_text,
@@ -36,19 +39,13 @@ from keet.render.program import (
     verified_text,
 )
 from keet.render.show import command_view, describe_device
-from keet.render.source_text import source_lines
-from keet.render.whole_run import (
-    confidence_of,
-    forecast_of,
-    replay_view,
-    stands_for,
-    unlike_view,
-)
+from keet.render.whole_run import replay_view, stands_for, unlike_view
+from keet.verification.own_texts import Grounded
 
-_INDENT = 3
-_LEAST_CODE = 12
-"""Characters of a source line that are worth printing."""
-_STYLE = {"high": "bold green", "medium": "bold yellow", "low": "bold"}
+_SCREEN, _COLUMNS = 45, 100
+"""Lines of one launch that a model explains, on a terminal of so many columns."""
+_SEVERAL = 32
+"""Lines of each launch where a model explains several."""
 
 
 def explain_view(
@@ -56,22 +53,19 @@ def explain_view(
 ) -> Group:
     """`everything`: each launch in full. Otherwise the program, and the launches that matter.
 
-    `verbose`: the whole account of each launch that is printed in full, with evidence ids.
+    `verbose`: the whole account of each launch that is printed in full, with evidence ids, and
+    everything that a model said.
     """
     program = program_of(explanation)
     shown = shown_launches(explanation, program, everything=everything)
-    head: list[RenderableType] = _heading(explanation, width)
-    head += ["", *program_view(program, width)] if program else []
-    foot = ["", *_closing(explanation, program, shown, width)]
+    if any(each.statement for each in shown):
+        return _with_model(explanation, program, shown, width, verbose=verbose)
+    head = _head(explanation, program, width)
+    missing = _model_closing(explanation)
+    foot = ["", *_closing(explanation, program, shown, width), *missing]
 
     def block(place: int, detail: Detail) -> list[RenderableType]:
-        each = shown[place]
-        parts = ["", *_launch(each, width, program, detail, verbose=verbose)]
-        if explanation.author:
-            from keet.render.statement import statement_view
-
-            parts += statement_view(each, explanation.author)
-        return parts
+        return ["", *_launch(shown[place], width, program, detail, verbose=verbose)]
 
     details: Sequence[Detail] = ["full"] * len(shown)
     if is_cut(explanation, shown):
@@ -80,9 +74,54 @@ def explain_view(
             len(shown), lambda *which: line_count(block(*which), width), room
         )
         if len(details) < len(shown):
-            foot = ["", *_closing(explanation, program, shown[: len(details)], width)]
+            told = shown[: len(details)]
+            foot = ["", *_closing(explanation, program, told, width), *missing]
     blocks = [part for which in enumerate(details) for part in block(*which)]
     return Group(*head, *blocks, *foot)
+
+
+def _with_model(
+    explanation: Explanation,
+    program: Program | None,
+    shown: Sequence[LaunchExplanation],
+    width: int,
+    *,
+    verbose: bool,
+) -> Group:
+    """Launches that a model explains have a screen each, everything with `verbose`."""
+    head = _head(explanation, program, width)
+    unchecked = sum(len(each.statement.unchecked) for each in shown if each.statement)
+    foot = ["", *_closing(explanation, program, shown, width)]
+    by_model = _model_closing(explanation, unchecked, verbose=verbose)
+    room = _SEVERAL
+    if program is None:  # one launch, and no table before it
+        room = _SCREEN - line_count([*head, "", *foot, *by_model], max(width, _COLUMNS))
+    blocks: list[RenderableType] = []
+    for each in shown:
+        blocks.append("")
+        if each.statement and not verbose:
+            blocks += _screen(each, program, room, width)
+        else:
+            blocks += _launch(each, width, program, "full", verbose=verbose)
+    if unchecked and not verbose:  # some may be in parts that are not printed
+        unchecked = to_text(Group(*blocks), _COLUMNS).count("[unchecked]")
+        by_model = _model_closing(explanation, unchecked)
+    return Group(*head, *blocks, *foot, *by_model)
+
+
+def _screen(
+    each: LaunchExplanation, program: Program | None, lines: int, width: int
+) -> list[RenderableType]:
+    from keet.render.first_screen import first_screen
+
+    title = list(_heading_of(each, program))
+    lines -= line_count(title, max(width, _COLUMNS))
+    return [*title, *first_screen(each, program, lines, width, _COLUMNS)]
+
+
+def _head(explanation: Explanation, program: Program | None, width: int) -> list[RenderableType]:
+    heading = _heading(explanation, width)
+    return [*heading, *(["", *program_view(program, width)] if program else [])]
 
 
 def _stands_for(each: LaunchExplanation, program: Program | None) -> str:
@@ -102,11 +141,8 @@ def _heading(explanation: Explanation, width: int) -> list[RenderableType]:
 def _launch(
     each: LaunchExplanation, width: int, program: Program | None, detail: Detail, *, verbose: bool
 ) -> Iterator[RenderableType]:
-    yield _title(each, _stands_for(each, program))
-    yield from unlike_view(each.in_run)
-    if each.replay:
-        yield from replay_view(each.replay)
-    yield Padding(Text(each.verdict.headline, style="bold"), (0, 0, 0, 2), expand=False)
+    yield from _heading_of(each, program)
+    yield from _verdict(each)
     if detail == "brief":
         yield from account_line(each)
     elif account := list(account_view(each, width, verbose=verbose)):
@@ -115,19 +151,42 @@ def _launch(
     said: set[str] = set()
     for number, finding in enumerate(each.findings[:told], 1):
         yield ""
-        yield _name(number, finding, each)
-        yield _indented(Text(finding_text(finding, program)))
-        yield from _remedy(finding, each, detail, width)
+        yield finding_name(number, finding, each)
+        yield indented(Text(finding_text(finding, program)))
+        yield from places_view(finding, each, PLACES[detail], width)
+        yield action_view(finding)
         if detail != "brief":
-            yield from _remarks(finding, each, said)
+            yield from remarks_view(finding, each, said)
         if each.statement:
-            from keet.render.statement import why_view
+            from keet.render.statement_verbose import why_view
 
             yield from why_view(each, finding.id)
     for number, finding in enumerate(each.findings[told:][:NAMED], told + 1):
-        yield _name(number, finding, each)
+        yield finding_name(number, finding, each)
+    if each.statement:
+        from keet.render.statement_verbose import statement_view
+
+        yield from statement_view(each)
     if detail == "full":
         yield from _rest(each)
+
+
+def _heading_of(each: LaunchExplanation, program: Program | None) -> Iterator[RenderableType]:
+    yield _title(each, _stands_for(each, program))
+    yield from unlike_view(each.in_run)
+    if each.replay:
+        yield from replay_view(each.replay)
+
+
+def _verdict(each: LaunchExplanation) -> Iterator[RenderableType]:
+    if each.statement is None:
+        yield indented(Text(each.verdict.headline, style="bold"), 2)
+        return
+    from keet.render.statement import headline_view, summary_view
+
+    yield headline_view(each)
+    if each.statement.summary:
+        yield summary_view(each.statement.summary)
 
 
 def _title(each: LaunchExplanation, stands_for: str) -> Text:
@@ -139,56 +198,6 @@ def _title(each: LaunchExplanation, stands_for: str) -> Text:
     facts += [str(duration)] if duration else []
     told = f": {', '.join(facts)}" if facts else ""
     return Text.assemble((f"#{launch.id} ", "dim"), (launch.kernel, "bold"), f"{told}{stands_for}")
-
-
-def _remedy(
-    finding: Finding, each: LaunchExplanation, detail: Detail, width: int
-) -> Iterator[RenderableType]:
-    """Where to change what."""
-    lines = source_lines(each.launch)
-    places = finding.places[: PLACES[detail]]
-    for place, share in zip(places, place_shares(places)):
-        yield _indented(_place(place, share, lines, width))
-    for share in unplaced_shares(places):
-        yield _indented(Text.assemble((f"{share}  ", "dim"), "no source line"))
-    yield _indented(Text.assemble(("→ ", "bold"), finding.action))
-
-
-def _remarks(finding: Finding, each: LaunchExplanation, said: set[str]) -> Iterator[RenderableType]:
-    """Why the confidence is low, where it is, and what the same fix gained in measured cases.
-
-    `said`: of the same launch; nothing is said twice.
-    """
-    for text in (why_low(finding, each.view, each.account), precedents_text(finding)):
-        if text and text not in said:
-            said.add(text)
-            yield _indented(Text(text, style="dim"))
-
-
-def _indented(text: Text) -> Padding:
-    return Padding(text, (0, 0, 0, _INDENT), expand=False)
-
-
-def _name(number: int, finding: Finding, each: LaunchExplanation) -> Text:
-    return Text.assemble(
-        f"{number}. ", (finding.title, _STYLE[finding.confidence]),
-        f"  {forecast_of(each, finding)}", (f"  confidence: {confidence_of(each, finding)}", "dim"),
-    )  # fmt: skip
-
-
-def _place(place: Place, share: str, lines: Mapping[str, Sequence[str]], width: int) -> Text:
-    """On one line: code that does not fit is cut."""
-    text = lines.get(place.file, ())
-    code = text[place.line - 1].strip() if 1 <= place.line <= len(text) else ""
-    if code == "}":  # the compiler counts subroutines of its own there
-        code = "} (end of the function, or a routine of the compiler)"
-    where = Text.assemble((f"{share}  ", "dim"), (place.where, "cyan"))
-    room = width - where.cell_len - _INDENT - 2
-    if not code or room < _LEAST_CODE:
-        return where
-    shown = Text(code, "italic")
-    shown.truncate(room, overflow="ellipsis")
-    return Text.assemble(where, "  ", shown)
 
 
 def _rest(each: LaunchExplanation) -> Iterator[RenderableType]:
@@ -212,6 +221,17 @@ def _closing(
     lines += _verified(explanation, program, shown)
     lines += _not_checked(explanation, width)
     return [*lines, *_without_code(explanation, shown)]
+
+
+def _model_closing(
+    explanation: Explanation, unchecked: int = 0, *, verbose: bool = False
+) -> list[RenderableType]:
+    """`unchecked`: sentences of a model that are printed with that mark."""
+    if explanation.author is None:
+        return []
+    from keet.render.statement import model_closing
+
+    return list(model_closing(explanation, explanation.author, unchecked, verbose=verbose))
 
 
 def _not_checked(explanation: Explanation, width: int) -> Iterator[RenderableType]:
@@ -242,9 +262,6 @@ def _without_code(
 def _verified(
     explanation: Explanation, program: Program | None, shown: Sequence[LaunchExplanation]
 ) -> Iterator[RenderableType]:
-    told = f"{verified_text(explanation, program)} {cases_text(shown)}".rstrip()
-    yield Text(told, style="dim")
-    if explanation.author:
-        from keet.render.statement import model_closing
-
-        yield from model_closing(explanation, explanation.author)
+    own = Grounded(explanation, program)
+    cases = "" if any(each.statement for each in shown) else cases_text(shown)
+    yield Text(f"{verified_text(explanation, own)} {cases}".rstrip(), style="dim")

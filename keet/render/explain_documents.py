@@ -14,9 +14,10 @@ from keet.analysis.findings import Finding
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.notes import Note
-from keet.explanation.program import Program, counted_numbers, program_of
+from keet.explanation.program import Program, program_of
 from keet.profile import Launch
 from keet.render.documents import (
+    EVIDENCE_IDS,
     DeviceDocument,
     Dimensions,
     Document,
@@ -42,26 +43,35 @@ from keet.render.statement_documents import (
     ModelDocument,
     UsageDocument,
     author_name,
-    dropped_lines,
     encodable_explanation,
     hypothesis_documents,
     model_document,
     model_numbers,
+    unchecked_sentences,
     usage_document,
     why,
 )
-from keet.render.statement_text import statements
+from keet.render.statement_text import BY_MODEL, statements
 from keet.render.to_documents import device_document, finite, report_document
 from keet.units import Number
+from keet.verification.own_texts import Grounded
 
 
-class VerdictDocument(Document):
+class VerdictDocument(PartlyFilled):
+    optional: ClassVar[frozenset[str]] = frozenset({"by", "analyst_headline"})
+
     limiter: str | None = Field(
         description="the unit nearest to its peak, ties joined by `+`; `latency`: none is near; "
         "null: the report does not say how busy any unit was"
     )
     reached_pct: float | None = Field(description="of its peak, by the unit that came nearest")
     headline: str
+    by: Literal["keet", "model, computed by keet"] = Field(
+        "keet", description="who found the cause that the headline names; left out without a model"
+    )
+    analyst_headline: str = Field(
+        "", description="what keet says alone; left out where the headline is keet's"
+    )
 
 
 class HealthyDocument(Document):
@@ -128,7 +138,7 @@ class ExplainLaunch(PartlyFilled):
         "off: switched off, or not one of the longest launches",
     )
     second_opinion: str | None = Field(description="what Nsight Compute's own rules put first")
-    evidence: dict[str, NumberDocument]
+    evidence: dict[str, NumberDocument] = Field(description=EVIDENCE_IDS)
     hypotheses: list[HypothesisDocument] = Field(
         [], description="by a model, from the source alone, before it saw a number"
     )
@@ -144,10 +154,13 @@ class ExplainLaunch(PartlyFilled):
 
 
 class GroundingDocument(Document):
-    numbers: int = Field(description="in all texts, a model's included")
-    verified: int
-    dropped: list[str] = Field(
-        description="what no evidence bears out, and why: numbers of the analyst, claims of a model"
+    numbers: int = Field(description="in all texts, with those of a model's checked sentences")
+    verified: int = Field(
+        description="found in the report, or printed by keet from it in a model's text"
+    )
+    unchecked: list[str] = Field(
+        description="numbers of the analyst that no evidence supports, and sentences of a model "
+        "with numbers that keet could not resolve; each with the reason"
     )
 
 
@@ -156,7 +169,7 @@ class ExplainDocument(PartlyFilled):
 
     optional: ClassVar[frozenset[str]] = frozenset({"problem", "transcript", "run", "program"})
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     producer: Producer = Producer()
     author: str = Field(
         default="analyst", description="`analyst`, or `model:PROVIDER:NAME` where one had a part"
@@ -210,14 +223,12 @@ def _program(program: Program | None) -> Fields:
 
 
 def _grounding(explanation: Explanation, program: Program | None) -> GroundingDocument:
-    """A model's numbers are all verified: what was not, was dropped."""
-    numbers, verified = counted_numbers(explanation, program)
-    model = model_numbers(explanation)
-    stray = program.stray() if program else ()
+    """A model's numbers are printed by keet; sentences with others are unchecked."""
+    own, model = Grounded(explanation, program), model_numbers(explanation)
     return GroundingDocument(
-        numbers=numbers + model,
-        verified=verified + model,
-        dropped=[*explanation.grounding.dropped, *stray, *dropped_lines(explanation)],
+        numbers=own.numbers + model,
+        verified=own.verified + model,
+        unchecked=[*own.unchecked, *unchecked_sentences(explanation)],
     )
 
 
@@ -253,13 +264,13 @@ def _launch_fields(explanation: Explanation, each: LaunchExplanation) -> Fields:
         "grid": launch.grid,
         "block": launch.block,
         "duration": _duration(launch),
-        "verdict": _verdict(each),
+        "verdict": _verdict(each) | _verdict_by(explanation, each),
         "ceilings": [
             {"unit": c.name, "reached_pct": _percent(c.reached), "evidence": c.reached.id}
             for c in each.ceilings
         ],
         "findings": [
-            finding_fields(rank, finding, each) | _why(explanation, each, finding)
+            finding_fields(rank, finding, each) | _model_fields(explanation, each, finding)
             for rank, finding in enumerate(each.findings, 1)
         ],
         "account": [_part(part) for part in each.account.parts],
@@ -304,8 +315,10 @@ def _by_model(explanation: Explanation, each: LaunchExplanation) -> Fields:
     return {"hypotheses": hypothesis_documents(each), "model": model_document(each)}
 
 
-def _why(explanation: Explanation, each: LaunchExplanation, finding: Finding) -> Fields:
-    return {"why": why(each, finding.id)} if explanation.author else {}
+def _model_fields(explanation: Explanation, each: LaunchExplanation, finding: Finding) -> Fields:
+    if explanation.author is None:
+        return {}
+    return {"why": why(each, finding.id), "origin": finding.origin}
 
 
 def _duration(launch: Launch) -> Fields | None:
@@ -324,6 +337,15 @@ def _verdict(each: LaunchExplanation) -> Fields:
         "reached_pct": _percent(verdict.reached),
         "headline": verdict.headline,
     }
+
+
+def _verdict_by(explanation: Explanation, each: LaunchExplanation) -> Fields:
+    if explanation.author is None:
+        return {}
+    said = each.statement
+    if said is None or not said.leads:
+        return {"by": "keet"}
+    return {"by": BY_MODEL, "analyst_headline": said.analyst_headline}
 
 
 def _percent(reached: Evidence | None) -> float | None:

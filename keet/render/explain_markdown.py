@@ -35,11 +35,13 @@ from keet.render.show import describe_device
 from keet.render.source_text import source_lines
 from keet.render.statement_markdown import (
     author_markdown,
-    dropped_markdown,
+    edits_markdown,
+    headline_markdown,
     statement_markdown,
+    unsupported_markdown,
     why_markdown,
 )
-from keet.render.statement_text import dropped_claims, numbers_told, statements
+from keet.render.statement_text import edit_replaces_advice, statements
 from keet.render.whole_run import (
     confidence_of,
     forecast_of,
@@ -48,6 +50,7 @@ from keet.render.whole_run import (
     unlike_markdown,
     unlinked,
 )
+from keet.verification.own_texts import Grounded
 from keet.version import __version__
 
 _IDS = 10
@@ -61,16 +64,15 @@ def explain_markdown(
 ) -> str:
     """`everything`: each launch in full. Otherwise the program, and the launches that matter.
 
-    `verbose`: the whole account of each launch that is printed in full, with evidence ids.
+    `verbose`: the whole account of each launch that is printed in full, with evidence ids, and what
+    a model expected before it saw a number.
     """
     program = program_of(explanation)
     shown = shown_launches(explanation, program, everything=everything)
     head = [*_heading(explanation), *(program_markdown(program) if program else ())]
 
     def block(place: int, detail: Detail) -> list[str]:
-        each, author = shown[place], explanation.author
-        by_model = statement_markdown(each, author) if author else ()
-        return [*_launch(each, program, detail, verbose=verbose), *by_model]
+        return list(_launch(shown[place], program, detail, verbose=verbose))
 
     def foot(count: int) -> list[str]:
         hidden = hidden_text(explanation, shown[:count])
@@ -110,13 +112,13 @@ def _launch(
     yield from unlike_markdown(each.in_run)
     if each.replay:
         yield from replay_markdown(each.replay)
-    yield f"**{prose(each.verdict.headline)}**"
+    yield from headline_markdown(each)
     yield _facts(each, _stands_for(each, program))
-    if detail == "brief":
-        yield from account_line_markdown(each)
+    if each.statement:
+        yield from _with_model(each, program, verbose=verbose)
     else:
-        yield from account_markdown(each, verbose=verbose)
-    yield from _findings(each, program, detail)
+        yield from _account(each, detail, verbose=verbose)
+        yield from _findings(each, program, detail, set())
     if detail != "full":
         return
     if each.healthy:
@@ -125,15 +127,42 @@ def _launch(
         yield prose(each.second_opinion)
 
 
-def _findings(each: LaunchExplanation, program: Program | None, detail: Detail) -> Iterator[str]:
-    told = FINDINGS[detail]
+def _with_model(
+    each: LaunchExplanation, program: Program | None, *, verbose: bool
+) -> Iterator[str]:
+    """The first cause and how to fix it, then everything else."""
     said: set[str] = set()
+    yield from _findings(each, program, "full", said, slice(1))
+    yield from edits_markdown(each)
+    yield from _account(each, "full", verbose=verbose)
+    yield from _findings(each, program, "full", said, slice(1, None))
+    yield from statement_markdown(each, verbose=verbose)
+
+
+def _account(each: LaunchExplanation, detail: Detail, *, verbose: bool) -> Iterator[str]:
+    if detail == "brief":
+        yield from account_line_markdown(each)
+    else:
+        yield from account_markdown(each, verbose=verbose)
+
+
+def _findings(
+    each: LaunchExplanation,
+    program: Program | None,
+    detail: Detail,
+    said: set[str],
+    which: slice = slice(None),
+) -> Iterator[str]:
+    """`said`: remarks on this launch so far. `which`: of those that this detail prints."""
+    told = FINDINGS[detail]
     lines = source_lines(each.launch) if detail != "brief" else {}
-    for rank, finding in enumerate(each.findings[:told], 1):
+    for rank, finding in list(enumerate(each.findings[:told], 1))[which]:
         forecast, confidence = prose(forecast_of(each, finding)), confidence_of(each, finding)
         yield f"#### {rank}. {prose(finding.title)}: {forecast}, confidence {confidence}"
         yield prose(unlinked(finding_text(finding, program)))
-        yield from _remedy(finding, lines, detail)
+        yield from _places(finding, lines, detail)
+        if not edit_replaces_advice(each, finding.id):
+            yield f"**Do:** {prose(finding.action)}"
         if detail != "brief":
             yield from _remarks(finding, each, said)
         yield from why_markdown(each, finding.id)
@@ -157,17 +186,18 @@ def _facts(each: LaunchExplanation, stands_for: str) -> str:
     return prose(", ".join(fact for fact in facts if fact))
 
 
-def _remedy(finding: Finding, lines: Mapping[str, Sequence[str]], detail: Detail) -> Iterator[str]:
-    """Where to change what."""
+def _places(finding: Finding, lines: Mapping[str, Sequence[str]], detail: Detail) -> Iterator[str]:
     places = finding.places[: PLACES[detail]]
     if places:
         shares = zip(places, place_shares(places, "it"))
-        rows = [f"- {code(place.where)}: {prose(share)}" for place, share in shares]
+        rows = [
+            f"- {code(place.where)}" + (f": {prose(share)}" if share else "")
+            for place, share in shares
+        ]
         rows += [f"- no source line: {prose(share)}" for share in unplaced_shares(places)]
         yield "\n".join(rows)
     for file in dict.fromkeys(place.file for place in places):
         yield from _excerpt(file, places, lines.get(file, ()))
-    yield f"**Do:** {prose(finding.action)}"
 
 
 def _remarks(finding: Finding, each: LaunchExplanation, said: set[str]) -> Iterator[str]:
@@ -228,12 +258,10 @@ def _whose(ids: Sequence[int], explanation: Explanation) -> str:
 
 
 def _closing(explanation: Explanation, program: Program | None) -> Iterator[str]:
-    grounding, author = explanation.grounding, explanation.author
-    yield from dropped_markdown((*grounding.dropped, *dropped_claims(explanation)))
-    verified = verified_text(explanation, program)
+    author, own = explanation.author, Grounded(explanation, program)
+    yield from unsupported_markdown(own.unchecked)
+    verified = verified_text(explanation, own)
     if author:
-        answered = bool(statements(explanation))
-        told = f"{verified} {numbers_told(explanation)}".rstrip(" .")
-        yield from author_markdown(author, told, answered=answered)
+        yield from author_markdown(author, verified, answered=bool(statements(explanation)))
         return
     yield f"*{verified} keet {__version__}, no model*"

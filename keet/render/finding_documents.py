@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -44,7 +44,7 @@ class LocationDocument(Document):
 
 
 class FindingDocument(PartlyFilled):
-    optional: ClassVar[frozenset[str]] = frozenset({"why"})
+    optional: ClassVar[frozenset[str]] = frozenset({"why", "origin"})
 
     id: str = Field(description="of the closed list in keet's catalog")
     rank: int = Field(description="from 1, the largest gain first")
@@ -60,6 +60,9 @@ class FindingDocument(PartlyFilled):
     why: str | None = Field(
         None, description="by a model: why the code behaves so; null: it says nothing of it"
     )
+    origin: Literal["keet", "model"] = Field(
+        "keet", description="`model`: a model claimed it, and keet computed its forecast"
+    )
 
 
 def finding_fields(rank: int, finding: Finding, each: LaunchExplanation) -> dict[str, Any]:
@@ -73,13 +76,13 @@ def finding_fields(rank: int, finding: Finding, each: LaunchExplanation) -> dict
         "title": finding.title,
         "text": finding.text,
         "action": finding.action,
-        "forecast": _forecast(finding.forecast),
+        "forecast": forecast_fields(finding.forecast),
         "precedents": precedents._asdict() if precedents else None,
         "locations": [place._asdict() for place in finding.places],
         "evidence": [entry.id for entry in finding.evidence],
     }
 
 
-def _forecast(forecast: Forecast) -> dict[str, Any] | None:
+def forecast_fields(forecast: Forecast) -> dict[str, Any] | None:
     known = all(math.isfinite(bound) for bound in forecast)
     return forecast._asdict() if known else None

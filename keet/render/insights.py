@@ -82,8 +82,8 @@ def _written(insight: InsightDocument) -> list[RenderableType]:
     parts: list[RenderableType] = []
     if insight.written.text:
         parts.append(Text.assemble(("Model: ", "bold"), insight.written.text))
-    for entry in insight.written.dropped:
-        parts.append(Text(f"dropped: “{entry.text}” ({entry.reason})", style="dim"))
+    for entry in insight.written.unchecked:
+        parts.append(Text(f"unchecked: “{entry.text}” ({entry.reason})", style="dim"))
     return parts
 
 

@@ -176,16 +176,18 @@ class ChangeDocument(Document):
     versions: list[str] = Field(description="what of driver, CUDA and ncu changed there too")
 
 
-class DroppedSentenceDocument(Document):
+class UncheckedSentenceDocument(Document):
     text: str
     reason: str
 
 
 class WrittenDocument(Document):
-    """What a model wrote; every number in it is a fact of this insight."""
+    """What a model wrote; keet printed the numbers in it from the facts of this insight."""
 
-    text: str
-    dropped: list[DroppedSentenceDocument]
+    text: str = Field(description="unchecked sentences are marked with `[unchecked]`")
+    unchecked: list[UncheckedSentenceDocument] = Field(
+        description="sentences with a number that is no reference to a fact"
+    )
 
 
 class InsightDocument(Document):

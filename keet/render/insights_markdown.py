@@ -39,8 +39,8 @@ def _written(insight: InsightDocument) -> Iterator[str]:
         return
     if insight.written.text:
         yield from (f"> **Model:** {prose(insight.written.text)}", "")
-    for entry in insight.written.dropped:
-        yield from (f"> *dropped: “{prose(entry.text)}” ({prose(entry.reason)})*", "")
+    for entry in insight.written.unchecked:
+        yield from (f"> *unchecked: “{prose(entry.text)}” ({prose(entry.reason)})*", "")
 
 
 def _curve(sweep: SweepDocument) -> str:

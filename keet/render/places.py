@@ -18,7 +18,7 @@ _ENDS = {"waits for data": "for", "warps that wait for data": "at"}
 
 def place_shares(places: Sequence[Place], behind: str = "") -> list[str]:
     """`41% of all samples`. Where a list has both ends of waits, each says which it is: `94% of all
-    waits for data are for`, `72% of all waits for data are at`.
+    waits for data are for`, `72% of all waits for data are at`. Empty where nothing was measured.
 
     `behind`: stands for the line, where that is not named next.
     """
@@ -30,9 +30,13 @@ def place_shares(places: Sequence[Place], behind: str = "") -> list[str]:
 
 
 def _share(place: Place, end: str) -> str:
+    if place.of in _DECLARED:
+        return _DECLARED[place.of]
+    if not place.share:  # a line that a model named
+        return ""
     if end:
         return f"{place.share:.0%} of all waits for data are {end}"
-    return _DECLARED.get(place.of) or f"{place.share:.0%} of all {place.of}"
+    return f"{place.share:.0%} of all {place.of}"
 
 
 def unplaced_shares(places: Sequence[Place]) -> Iterator[str]:

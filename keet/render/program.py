@@ -18,12 +18,13 @@ from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.gain_texts import times_text
 from keet.explanation.launch_groups import answer_label, first_answer
 from keet.explanation.precedents import precedents_of
-from keet.explanation.program import Program, ProgramRow, counted_numbers
+from keet.explanation.program import Program, ProgramRow
 from keet.explanation.run_texts import count_text, share_text
 from keet.profile import shape_text
 from keet.render.markdown import code, prose, table
 from keet.render.whole_run import skipped_texts, unlinked
 from keet.units import Quantity
+from keet.verification.own_texts import Grounded
 
 ROWS = 8
 """Kernels that an explanation lists."""
@@ -173,12 +174,11 @@ def hidden_text(explanation: Explanation, shown: Sequence[LaunchExplanation]) ->
     return f"{hidden} more launches: use --all for all of them, --launch N for one"
 
 
-def verified_text(explanation: Explanation, program: Program | None) -> str:
+def verified_text(explanation: Explanation, own: Grounded) -> str:
     """Whether the printed numbers were confirmed by what they are about, and where to read on."""
-    numbers, verified = counted_numbers(explanation, program)
     table = " and the table of the run" if explanation.whole_run else ""
-    if verified < numbers:
-        return f"The report{table} does not confirm {numbers - verified} of these numbers."
+    if missing := own.numbers - own.verified:
+        return f"The report{table} does not confirm {missing} of these numbers."
     return f"Measured numbers were compared with the report{table}; gains are estimates."
 
 

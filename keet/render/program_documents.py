@@ -8,7 +8,7 @@ from keet.analysis.across_launches import CrossLaunch, Kind
 from keet.analysis.findings import Confidence, Forecast
 from keet.evidence import Evidence
 from keet.explanation.program import Program, ProgramRow
-from keet.render.documents import Dimensions, Document, EvidenceDocument
+from keet.render.documents import EVIDENCE_IDS, Dimensions, Document, EvidenceDocument
 from keet.render.run_documents import evidence_document
 from keet.units import Quantity
 
@@ -76,7 +76,7 @@ class ProgramDocument(Document):
     texts: list[str]
     shown: list[int] = Field(description="ids of the launches that matter")
     cross_launch: list[CrossLaunchDocument] = Field(description="the largest saving first")
-    evidence: dict[str, EvidenceDocument]
+    evidence: dict[str, EvidenceDocument] = Field(description=EVIDENCE_IDS)
 
 
 def program_document(program: Program) -> ProgramDocument:

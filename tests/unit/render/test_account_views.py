@@ -62,7 +62,7 @@ def test_rows_fit_any_terminal(width: int) -> None:
 def test_verbose_prints_every_part_with_its_evidence() -> None:
     (each,) = explained("gas_state").launches
     text, document = (
-        printed("gas_state", 160, verbose=True),
+        printed("gas_state", 240, verbose=True),
         explain_markdown(explained("gas_state"), verbose=True),
     )
     for part in each.account.all():

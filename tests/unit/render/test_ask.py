@@ -1,10 +1,9 @@
-"""An answer to a question: its words, the numbers that they rest on, and nothing else."""
+"""An answer to a question: its words, the numbers that they refer to, and nothing else."""
 
 import json
 import re
 from collections.abc import Callable
 from functools import cache
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,16 @@ from markdown_it import MarkdownIt
 
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, explain
-from keet.explanation.statement import Answered, Authorship, Dropped, Usage
+from keet.explanation.statement import Answered, Authorship, Usage
 from keet.ingest import read_profile
+from keet.prose.free_numbers import Allowed
+from keet.prose.names import Names
+from keet.prose.reading import read_prose
+from keet.prose.text import Prose, Reference, Sentence
 from keet.render.ask import ask_view
 from keet.render.ask_documents import AskDocument, ask_document
 from keet.render.ask_markdown import ask_markdown
-from keet.render.ask_text import Block, blocks_of, origin_of
+from keet.render.ask_text import Block, Line, blocks_of, origin_of
 from keet.render.console import to_text
 from keet.render.documents import json_text
 from keet.render.schemas import json_schema
@@ -25,56 +28,52 @@ from keet.render.schemas import json_schema
 SAMPLES = Path("kernels_samples")
 AUTHOR = Authorship("openai:gpt-5", Usage(2, 0, 4108, 391, None, 6.2), None, "/tmp/keet/run.jsonl")
 TEXT = """\
-The kernel waits for its own array, not for data: {share} of the sectors that L1 serves are local \
-memory [{share_id}], and the crossbar to L2 is busy for {crossbar} of the time [{crossbar_id}].
+The kernel waits for its own array, not for data: {local_share}, and {l2_input_pct}.
 
 More occupancy would not help:
-- the SMs can hold {occupancy} of their warps already [{occupancy_id}]
-- every further warp brings a spectrum of its own into the same L2
-
-```cuda
-__shared__ float spectrum[kClasses][kThreads];
-```"""
+- the SMs hold enough warps: {theoretical_occupancy_pct}
+- every further warp brings a spectrum of its own into the same L2"""
+CODE = Sentence(("```cuda\n__shared__ float spectrum[kClasses][kThreads];\n```",), None, "\n\n")
+UNCHECKED = Sentence(("L1 hits 12 % of the time.",), "`12` is outside of braces; write {name}", " ")
 
 
 @cache
 def explained() -> tuple[Explanation, ...]:
-    """Two reports whose evidence shares a count, as in an investigation."""
-    numbers = count(1)
+    """Two reports, whose evidence has ids of its own each."""
     profiles = [read_profile(SAMPLES / "column_physics" / f"{p}.ncu-rep") for p in ("slow", "fast")]
-    return tuple(explain(profile, profile.launches, 5, numbers) for profile in profiles)
+    return tuple(
+        explain(profile, profile.launches, 5, report_scope=scope)
+        for scope, profile in zip(("0", "1"), profiles)
+    )
 
 
-def cited() -> dict[str, Evidence]:
-    found = {entry.metric: entry for entry in explained()[0].launches[0].evidence}
-    names = {
-        "share": "local_share",
-        "crossbar": "lts__xbar2lts_cycles_active.avg.pct_of_peak_sustained_elapsed",
-        "occupancy": "sm__maximum_warps_per_active_cycle_pct",
-    }
-    return {name: found[metric] for name, metric in names.items()}
+@cache
+def answer_text() -> Prose:
+    (each,) = explained()[0].launches
+    names = Names((piece.slug, piece) for piece in each.evidence)
+    read = read_prose(TEXT, names, Allowed()).sentences
+    told = [sentence._replace(problem=None) for sentence in read]
+    last = told[-1]._replace(ends="\n\n")
+    return Prose((*told[:-1], last, CODE, UNCHECKED))
 
 
 def answered(reports: int = 1) -> Answered:
-    pieces = cited()
-    ids = {f"{name}_id": entry.id for name, entry in pieces.items()}
-    evidence = tuple(pieces.values())
+    found = {piece.id: piece for piece in explained()[0].launches[0].evidence}
+    evidence = tuple(found[each] for each in answer_text().ids)
     if reports > 1:
         evidence += explained()[1].launches[0].evidence[:1]
     return Answered(
         "Would more occupancy help?",
-        TEXT.format(**pieces, **ids),
+        answer_text(),
         evidence,
-        (Dropped("answer[4]", "L1 hits 12 % of the time", "L2 cache busy is 82.29 %"),),
-        3,
         explained()[:reports],
         AUTHOR,
         ("keet hotspots kernels_samples/column_physics/slow.ncu-rep",),
     )
 
 
-def terminal(answer: Answered, width: int = 80) -> str:
-    return to_text(ask_view(answer), width)
+def terminal(answer: Answered, width: int = 80, *, verbose: bool = False) -> str:
+    return to_text(ask_view(answer, verbose=verbose), width)
 
 
 def document(answer: Answered) -> dict:
@@ -85,7 +84,7 @@ def document(answer: Answered) -> dict:
 
 def test_output(golden: Callable[[str, str], None]) -> None:
     golden("ask.column_physics.80.txt", terminal(answered()))
-    golden("ask.column_physics.two.120.txt", terminal(answered(2), 120))
+    golden("ask.column_physics.two.120.txt", terminal(answered(2), 120, verbose=True))
     golden("ask.column_physics.md", ask_markdown(answered(2)))
     golden("ask.column_physics.json", json_text(ask_document(answered(2))))
 
@@ -99,51 +98,93 @@ def test_each_number_names_its_launch() -> None:
 
 
 def test_a_number_of_no_launch() -> None:
-    change = Evidence("E999", "duration_change", 2.0, "x", "slow over fast")
+    change = Evidence("duration_change#run", "duration_change", 2.0, "x", "slow over fast")
     answer = answered(2)._replace(evidence=(change,))
     assert origin_of(change, answer) is None
-    assert document(answer)["evidence"]["E999"]["launch"] is None
-    assert re.search(r"^  E999  slow over fast +2", terminal(answer), re.MULTILINE)
-    assert "| E999: slow over fast |" in ask_markdown(answer)
+    assert document(answer)["evidence"]["duration_change#run"]["launch"] is None
+    verbose = terminal(answer, 120, verbose=True)
+    assert re.search(r"^  slow over fast +2x? .*duration_change#run$", verbose, re.MULTILINE)
+    assert re.search(
+        r"^\| slow over fast \| 2.*\|  \| `duration_change#run`", ask_markdown(answer), re.M
+    )
 
 
 def test_the_shape_that_others_rely_on() -> None:
     told = document(answered())
-    assert told["schema_version"] == 1
+    assert told["schema_version"] == 2
     assert (told["author"], told["problem"]) == ("model:openai:gpt-5", None)
     assert told["grounding"]["numbers"] == told["grounding"]["verified"] == 3
-    assert told["grounding"]["dropped"] == [
-        "answer[4]: “L1 hits 12 % of the time” (L2 cache busy is 82.29 %)"
+    assert told["grounding"]["unchecked"] == [
+        "answer: “L1 hits 12 % of the time.” (`12` is outside of braces)"
     ]
+    assert told["unchecked"] == [
+        {"where": "answer", "text": UNCHECKED.text, "reason": UNCHECKED.problem}
+    ]
+    assert list(told["evidence"]) == list(answer_text().ids)
     assert told["usage"]["cost"] == "unknown"
     assert set(told) == set(json_schema("ask")["properties"])
 
 
 def test_no_answer() -> None:
     author = AUTHOR._replace(problem="the model's reply is no JSON; try another with --model")
-    answer = answered()._replace(text="", evidence=(), dropped=(), numbers=0, author=author)
+    answer = answered()._replace(text=Prose(), evidence=(), author=author)
     assert "The model's answer is missing: the model's reply is no JSON" in terminal(answer)
-    assert "cited" not in terminal(answer)
+    assert "its words" not in terminal(answer)
     assert "**The model's answer is missing:**" in ask_markdown(answer)
     assert document(answer)["answer"] == ""
+
+
+def test_the_answer_comes_first_and_without_ids() -> None:
+    text = terminal(answered())
+    assert text.index("The kernel waits") < text.index("Numbers in the model's text")
+    assert "#0" not in text
+    assert not re.search(r"\[E\d|numbers? verified", text)
+    assert "local_share#0.0" in terminal(answered(), 120, verbose=True)
+
+
+def test_unchecked_sentences() -> None:
+    text = " ".join(terminal(answered()).split())
+    assert "[unchecked] L1 hits 12 % of the time." in text
+    assert "1 sentence marked [unchecked] contains numbers that keet could not resolve." in text
+    assert "outside of braces" not in text
+    assert "(`12` is outside of braces)" in terminal(answered(), 120, verbose=True)
+    out = ask_markdown(answered())
+    assert "*L1 hits 12 % of the time.* (unchecked: `12` is outside of braces)" in out
 
 
 # --- paragraphs
 
 
+def prose_of(*sentences: tuple[str, str]) -> Prose:
+    return Prose(tuple(Sentence((text,), None, ends) for text, ends in sentences))
+
+
+def shape(block: Block) -> tuple[str, ...]:
+    return block.code or tuple(f"{line.mark}|{line.text}" for line in block.lines)
+
+
 @pytest.mark.parametrize(
-    ("text", "blocks"),
+    ("sentences", "blocks"),
     [
-        ("", []),
-        ("one\ntwo\n\n\nthree", [(False, ("one", "two")), (False, ("three",))]),
-        ("a\n```cuda\nx\n\ny\n```\nb", [(False, ("a",)), (True, ("x", "", "y")), (False, ("b",))]),
-        ("````\n```\n````\nb", [(True, ("```",)), (False, ("b",))]),
-        ("```\nnever closed", [(True, ("never closed",))]),
-        ("~~~\n```\n~~~", [(True, ("```",))]),
+        ((), []),
+        ((("One.", " "), ("Two.", "\n\n"), ("Three.", " ")), [("|One. Two.",), ("|Three.",)]),
+        ((("Like this:", "\n"), ("- a", "\n"), ("2) b", "\n\n"), ("c", " ")),
+         [("|Like this:", "-|a", "2)|b"), ("|c",)]),
+        ((("a", "\n\n"), ("```cuda\nx\n\ny\n```", "\n\n"), ("b", " ")),
+         [("|a",), ("x", "", "y"), ("|b",)]),
+        ((("a", "\n"), ("~~~\n```\n~~~", " ")), [("|a",), ("```",)]),
+        ((("```\nnever closed", " "),), [("|```\nnever closed",)]),
+        (((" ", "\n\n"), ("a", " ")), [("|a",)]),
     ],
-)
-def test_blocks(text: str, blocks: list[tuple[bool, tuple[str, ...]]]) -> None:
-    assert blocks_of(text) == [Block(*block) for block in blocks]
+)  # fmt: skip
+def test_blocks(sentences: tuple[tuple[str, str], ...], blocks: list[tuple[str, ...]]) -> None:
+    assert [shape(block) for block in blocks_of(prose_of(*sentences))] == blocks
+
+
+def test_an_item_keeps_its_references() -> None:
+    items = blocks_of(answer_text())[2]
+    assert isinstance(items.lines[0], Line)
+    assert items.lines[0].text.ids == ("theoretical_occupancy_pct#0.0",)
 
 
 # --- texts by a stranger
@@ -161,19 +202,37 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_answers(text: str) -> None:
     author = Authorship(text, AUTHOR.usage, text, text)
-    dropped = (Dropped(text, text, text),)
-    answer = Answered(text, text, (), dropped, 0, explained()[:1], author, (text,))
-    for out in (terminal(answer), terminal(answer, 40), ask_markdown(answer)):
+    told = Prose((Sentence((text,), None, "\n\n"), Sentence((text,), text, "\n")))
+    answer = Answered(text, told, (), explained()[:1], author, (text,))
+    views = (terminal(answer), terminal(answer, 40, verbose=True), ask_markdown(answer))
+    for out in views:
         assert all(char == "\n" or char.isprintable() for char in out)
     tokens = MarkdownIt("commonmark").enable("table").parse(ask_markdown(answer))
     kinds = {part.type for token in tokens for part in (token, *(token.children or ()))}
     assert not kinds & {"html_block", "html_inline", "link_open", "image"}
     assert [token.tag for token in tokens if token.type == "heading_open"] == ["h2"]
-    assert document(answer)["answer"] == text.encode("utf-8", "backslashreplace").decode("utf-8")
+    encoded = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    assert document(answer)["answer"] == f"{encoded}\n\n[unchecked] {encoded}".strip()
 
 
 def test_markup_of_an_answer_is_text() -> None:
-    answer = answered()._replace(text="# no heading\n<b>x</b> ![p](https://evil.example/p.png)")
-    out = ask_markdown(answer)
+    text = prose_of(("# no heading", "\n"), ("<b>x</b> ![p](https://evil.example/p.png)", " "))
+    out = ask_markdown(answered()._replace(text=text))
     assert r"\# no heading" in out
     assert r"\<b\>x\</b\> !\[p\](https://evil.example/p.png)" in out
+
+
+def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
+    how = "DRAM bytes read 201.3 MB / (N 12,288 × 4 B)"
+    reference = Reference(f"4,096 ({how})", ("dram_bytes_read#0",), "x", "4,096")
+    sentences = (
+        Sentence(("It reads ", reference, " values."), ends="\n\n"),
+        Sentence(("Each of the ", reference, " is read once.")),
+    )
+    answer = answered()._replace(text=Prose(sentences))
+    text = terminal(answer)
+    assert f"\nIt reads 4,096 values.\n4,096 = {how}\n\nEach of the 4,096 is read once.\n" in text
+    assert text.count(how) == 1
+    assert f"It reads 4,096 ({how}) values." in terminal(answer, verbose=True)
+    assert f"\n| {how} | 4,096 | computed |  |  | `dram_bytes_read#0` |\n" in ask_markdown(answer)
+    assert f"It reads 4,096 ({how}) values." in document(answer)["answer"]

@@ -1,5 +1,6 @@
-"""An explanation with a model's part: shown whole, marked as the model's, and inert."""
+"""An explanation with a model's part: the answer first, marked as the model's, and inert."""
 
+import difflib
 import json
 import re
 from collections.abc import Callable
@@ -11,124 +12,27 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
+from keet.analysis.claims import Evaluated, WorkClaim
+from keet.analysis.findings import Forecast
 from keet.errors import one_line
 from keet.explanation.analyst import Explanation, explain
-from keet.explanation.statement import (
-    Authorship,
-    Cause,
-    Dropped,
-    Edit,
-    Hypothesis,
-    Statement,
-    Usage,
-)
+from keet.explanation.statement import Authorship, Cause, Edit, Hypothesis, Statement, Usage
 from keet.ingest import read_profile
+from keet.prose.free_numbers import Allowed
+from keet.prose.names import Names
+from keet.prose.reading import read_prose
+from keet.prose.text import Prose, Reference, Sentence
 from keet.render.console import to_text
 from keet.render.documents import json_text
 from keet.render.explain import explain_view
 from keet.render.explain_documents import ExplainDocument, explain_document
 from keet.render.explain_markdown import explain_markdown
-from keet.render.statement_text import usage_text
+from keet.render.statement_text import edit_status, first_sentences, places_of, usage_text
+from keet.units import Quantity
 
 SAMPLES = Path("kernels_samples")
 USAGE = Usage(3, 1, 8214, 1022, 0.0213, 12.4)
 AUTHOR = Authorship("openai:gpt-5", USAGE, None, "/tmp/keet/run.jsonl")
-
-DIFF = """\
- struct Spectrum {
--    float mass[kClasses];
-+    float* mass;  // [class][thread of the block]
--    __device__ float& operator[](int k) { return mass[k]; }
-+    __device__ float& operator[](int k) { return mass[k * kThreads]; }
- };
-"""
-PHYSICS = Statement(
-    purpose="One step of cloud physics in each air column: sunlight, condensation, and drops "
-    "that grow, break up and fall between size classes.",
-    mapping="One thread walks one column from the top down; its drop spectrum is an array of its "
-    "own, and neighbouring threads work on neighbouring columns.",
-    hypotheses=(
-        Hypothesis(
-            "`drops` is indexed with values known only at run time, so it can't stay in registers.",
-            "local_memory_spill",
-            "confirmed",
-            "98.47 % of the sectors of L1 are local memory [E20], nearly all of them at the lines "
-            "that index `drops`.",
-            ("E20", "E15"),
-        ),
-        Hypothesis(
-            "The many `expf` and `powf` saturate the special-function pipe.",
-            "sfu_bound",
-            "refuted",
-            "The XU pipe is busy for 0.788 % of the time [E44].",
-            ("E44",),
-        ),
-        Hypothesis(
-            "Columns with little cloud end early and leave warps half empty.",
-            "warp_divergence",
-            "inconclusive",
-            "The report has the average of active threads only.",
-            ("E81",),
-        ),
-    ),
-    summary="The spectrum of drops lives in local memory because `regime.mode` and `regime.hop` "
-    "are computed per cell; every growth and break-up step reads and writes it through L2, which "
-    "is at 82.29 % of its peak [E22], while arithmetic idles.",
-    causes=(
-        Cause(
-            "local_memory_spill",
-            "`Spectrum::mass` is a private array, and `k + regime.hop` differs from cell to cell: "
-            "the compiler has no register to name, and puts it into local memory. The launch "
-            "bounds of 12 blocks are not what spills: there is no other local access.",
-            ("E20",),
-        ),
-        Cause(
-            "occupancy_limited_registers",
-            "`__launch_bounds__(kThreads, 12)` holds the theoretical occupancy at 75 % [E61]; once "
-            "the array has left local memory fewer warps would do.",
-            ("E61",),
-        ),
-    ),
-    edits=(
-        Edit(
-            "local_memory_spill",
-            "/home/someone/column_physics/slow.cu",
-            27,
-            "Keep the spectrum in shared memory, one column a thread: the stride of `kThreads` "
-            "puts the threads of a warp into different banks.",
-            DIFF,
-            "Shared memory grows with `kClasses`; fewer blocks fit on an SM.",
-            "Local sectors [E15] go to zero, and bank conflicts stay there [E7].",
-        ),
-        Edit(None, None, None, "Fuse `grow_drops` and `break_drops`.", "", "", ""),
-    ),
-    dropped=(
-        Dropped("edits[0].risk", "about 40 KB a block", "nothing in the evidence has that unit"),
-    ),
-    numbers=5,
-)  # fmt: skip
-PRODUCT = Statement(
-    purpose="c = a · b of half-precision matrices, accumulated in float.",
-    mapping="A block of 256 threads owns a tile of c, each warp a part of it, each thread 8 rows "
-    "and 8 columns.",
-    hypotheses=(
-        Hypothesis("Halves are widened to float and multiplied on the FMA pipe.", "no_tensor_core",
-                   "confirmed", "The tensor pipe idles at 0.00104 % [E73].", ("E73", "E68")),
-    ),
-    summary="A good float kernel for data that the tensor cores take as they are.",
-    causes=(
-        Cause("no_tensor_core", "`widen` converts each half on its way into shared memory; the "
-              "inner loop is a float outer product.", ("E68",)),
-    ),
-    edits=(
-        Edit("no_tensor_core", "slow.cu", 78, "Replace the outer product by `mma.sync`.",
-             "wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a;\n"
-             "wmma::load_matrix_sync(a, tile_a, kPitch);\nwmma::mma_sync(sum, a, b, sum);",
-             "The sums are added in another order.", "The tensor pipe is busy, FMA [E68] idles."),
-    ),
-    dropped=(),
-    numbers=2,
-)  # fmt: skip
 
 
 @cache
@@ -137,42 +41,162 @@ def explained(sample: str) -> Explanation:
     return explain(profile, profile.launches, 5)
 
 
-CITED = {
-    "E7": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
-    "E15": "local_sectors",
-    "E20": "local_share",
-    "E22": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
-    "E44": "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed",
-    "E61": "sm__maximum_warps_per_active_cycle_pct",
-    "E68": "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed",
-    "E73": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
-    "E81": "smsp__thread_inst_executed_per_inst_executed.ratio",
-}
-"""What the ids in the statements above stand for: those of the report are numbered as it is read."""
+PROBLEM = "`40` is a number outside of braces; write it as {name}"
 
 
-def with_own_ids(told: Any, ids: dict[str, str]) -> Any:
-    """A statement, or a part of one, that cites the report's own ids."""
-    if isinstance(told, str):
-        return re.sub(r"\bE\d+\b", lambda found: ids.get(CITED.get(found[0], ""), found[0]), told)
-    if isinstance(told, tuple):
-        parts = [with_own_ids(part, ids) for part in told]
-        return type(told)(*parts) if hasattr(told, "_fields") else tuple(parts)
-    return told
+def said(sample: str, text: str) -> Prose:
+    """A model's text, its references resolved against the report. Sentences with `!` before them
+    are unchecked, whatever the rules for numbers say."""
+    (each,) = explained(sample).launches
+    names = Names((piece.slug, piece) for piece in each.evidence)
+    return Prose(tuple(map(_judged, read_prose(text, names, Allowed()).sentences)))
+
+
+def _judged(sentence: Sentence) -> Sentence:
+    first, *others = sentence.parts
+    if not isinstance(first, str) or not first.startswith("!"):
+        return sentence._replace(problem=None)
+    return sentence._replace(parts=(first[1:], *others), problem=PROBLEM)
+
+
+def change_of(sample: str, old: str, new: str) -> str:
+    """A unified diff of the sample's source."""
+    before = (SAMPLES / sample / "slow.cu").read_text(encoding="utf-8")
+    assert old in before
+    texts = [text.splitlines(keepends=True) for text in (before, before.replace(old, new, 1))]
+    return "".join(difflib.unified_diff(*texts, "a/slow.cu", "b/slow.cu"))
+
+
+@cache
+def physics() -> Statement:
+    def told(text: str) -> Prose:
+        return said("column_physics", text)
+
+    return Statement(
+        summary=told(
+            "The spectrum of drops lives in local memory because `regime.mode` and `regime.hop` are "
+            "computed per cell. Every growth and break-up step reads and writes it through L2, "
+            "{l2_throughput_pct}, while arithmetic idles."
+        ),
+        purpose=told("One step of cloud physics in each air column."),
+        mapping=told("One thread walks one column from the top down."),
+        hypotheses=(
+            Hypothesis(
+                told("`drops` is indexed with values known only at run time."),
+                "local_memory_spill", "confirmed",
+                told("{local_share}, nearly all of it at the lines that index `drops`."),
+            ),
+            Hypothesis(
+                told("The many `expf` and `powf` saturate the special-function pipe."),
+                "sfu_bound", "refuted", told("{inst_pipe_xu_pct}."),
+            ),
+            Hypothesis(
+                told("Columns with little cloud end early."), "warp_divergence", "inconclusive",
+                told("The report has the average of active threads only."),
+            ),
+        ),
+        causes=(
+            Cause(
+                "local_memory_spill",
+                told(
+                    "`Spectrum::mass` is a private array, and `k + regime.hop` differs from cell to "
+                    "cell: the compiler has no register to name, and puts it into local memory. The "
+                    "launch bounds are not what spills: there is no other local access."
+                ),
+                told("{local_share > 90 %}").sentences[0].references,
+                "slow.cu:96",
+            ),
+            Cause(
+                "occupancy_limited_registers",
+                told(
+                    "`__launch_bounds__` holds the occupancy down: {theoretical_occupancy_pct}. "
+                    "!About 40 KB per block would be free."
+                ),
+                (), "slow.cu:120",
+            ),
+        ),
+        objections=(
+            Cause(
+                "local_memory_spill",
+                told("Registers alone do not help. The compiler spilled nothing: {spilling_requests}."),
+                (), None, "the report has no count of spilled registers",
+            ),
+            Cause("latency_bound", told("The waits are for L2 and nothing else."), ()),
+        ),
+        edits=(
+            Edit(
+                None, told("Fuse `grow_drops` and `break_drops`."), "", (),
+                "for (int k : classes) { grow(k); shed(k); }", "the old lines are not in slow.cu",
+                "not checked", "", Prose(), Prose(),
+            ),
+            Edit(
+                "local_memory_spill",
+                told(
+                    "Keep the spectrum in shared memory, one column per thread: the stride of "
+                    "`kThreads` puts the threads of a warp into different banks."
+                ),
+                change_of(
+                    "column_physics",
+                    "    __device__ float& operator[](int k) { return mass[k]; }\n",
+                    "    __device__ float& operator[](int k) { return mass[k * kThreads]; }\n",
+                ),
+                ("slow.cu:32",), "", None, "compiles", "registers 32 → 40, no spills",
+                told("Shared memory grows with `kClasses`; fewer blocks fit on an SM."),
+                told("Local sectors go to zero, now {local_sectors}."),
+            ),
+        ),
+        sent_back=1,
+    )  # fmt: skip
+
+
+@cache
+def leading() -> tuple[Explanation, Statement]:
+    """A model's claim leads: the agent has put it before the findings of the analyst."""
+    told = explained("column_physics")
+    (each,) = told.launches
+    first = each.findings[0]
+    forecast = Forecast(1.4, 1.8, 2.2)
+    claimed = replace(
+        first, id="redundant_traffic", origin="model", forecast=forecast, confidence="medium",
+        text="The columns need 126 MB from DRAM; it reads 208.3 MB.", advice=None, places=(),
+    )  # fmt: skip
+    floor = next(piece for piece in each.evidence if piece.slug == "duration")
+    claim = Evaluated(
+        WorkClaim("redundant_traffic", "bytes", Quantity(126e6, "byte"), of="DRAM read"), True,
+        "The columns need 126 MB.", None, 2.2, 1.8, forecast, (floor,), floor, "the LSU pipe", True,
+    )  # fmt: skip
+    cause = Cause(
+        "redundant_traffic", said("column_physics", "Each column is read again for sunlight."),
+        (), "slow.cu:140", None, claim,
+    )  # fmt: skip
+    statement = physics()._replace(
+        causes=(cause, *physics().causes), objections=(), leads=True,
+        analyst_headline=each.verdict.headline,
+    )  # fmt: skip
+    verdict = each.verdict._replace(headline="DRAM traffic: redundant traffic at slow.cu:140.")
+    each = each._replace(verdict=verdict, findings=(claimed, first), statement=statement)
+    return told._replace(launches=(each,), author=AUTHOR), statement
 
 
 def with_model(
-    sample: str, statement: Statement | None = PHYSICS, author: Authorship = AUTHOR
+    sample: str, statement: Statement | None = None, author: Authorship = AUTHOR
 ) -> Explanation:
     told = explained(sample)
     (each,) = told.launches
-    ids = {piece.metric: piece.id for piece in each.evidence}
-    each = each._replace(statement=with_own_ids(statement, ids))
-    return told._replace(launches=(each,), author=author)
+    return told._replace(launches=(each._replace(statement=statement),), author=author)
 
 
-def terminal(explanation: Explanation, width: int = 80) -> str:
-    return to_text(explain_view(explanation, width), width)
+def column_physics() -> Explanation:
+    return with_model("column_physics", physics())
+
+
+def terminal(explanation: Explanation, width: int = 80, *, verbose: bool = False) -> str:
+    return to_text(explain_view(explanation, width, verbose=verbose), width)
+
+
+def flowing(explanation: Explanation, **how: Any) -> str:
+    """Without line breaks."""
+    return " ".join(terminal(explanation, **how).split())
 
 
 def document(explanation: Explanation) -> dict:
@@ -185,85 +209,440 @@ def document(explanation: Explanation) -> dict:
 
 
 def test_terminal(golden: Callable[[str, str], None]) -> None:
-    golden("explain.model.column_physics.80.txt", terminal(with_model("column_physics")))
-    golden("explain.model.half_dense.80.txt", terminal(with_model("half_dense", PRODUCT)))
+    golden("explain.model.column_physics.80.txt", terminal(column_physics()))
+    golden("explain.model.leads.100.txt", terminal(leading()[0], 100))
+
+
+def test_verbose(golden: Callable[[str, str], None]) -> None:
+    text = terminal(column_physics(), 100, verbose=True)
+    golden("explain.model.column_physics.verbose.100.txt", text)
 
 
 def test_markdown(golden: Callable[[str, str], None]) -> None:
-    golden("explain.model.column_physics.md", explain_markdown(with_model("column_physics")))
+    golden("explain.model.column_physics.md", explain_markdown(column_physics()))
 
 
 def test_json(golden: Callable[[str, str], None]) -> None:
-    told = document(with_model("column_physics"))
+    told = document(column_physics())
     (launch,) = told["launches"]
     launch["evidence"] = {}  # the analyst's golden has that
     golden("explain.model.column_physics.json", json.dumps(told, indent=1, ensure_ascii=False))
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_nothing_is_wider_than_the_terminal(width: int) -> None:
-    text = terminal(with_model("column_physics"), width)
-    assert max(map(len, text.splitlines())) <= width
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("verbose", [False, True])
+def test_nothing_is_wider_than_the_terminal(width: int, verbose: bool) -> None:
+    text = terminal(column_physics(), width, verbose=verbose)
+    assert max(map(len, text.splitlines()[1:])) <= width  # the path stays whole
+
+
+# --- the first screen
+
+
+LONG = (
+    "The array is indexed with values that are known only at run time, so that the compiler puts "
+    "it into local memory. Each step of the loop reads and writes it through the cache. "
+) * 6
+SCREENS = ["column_physics", "half_dense", "score_tiles", "softmax_rows", "sparse_apply"]
+
+
+def long_statement(sample: str) -> Statement:
+    """Everything that a model may say, at length."""
+    told = said(sample, LONG)
+    findings = [finding.id for finding in explained(sample).launches[0].findings]
+    first = findings[0] if findings else "latency_bound"
+    diff = "--- a/slow.cu\n+++ b/slow.cu\n@@ -1,0 +1,60 @@\n" + "+line();\n" * 60
+    edit = Edit(
+        first, told, diff, ("slow.cu:1-60",), "", None, "compiles",
+        "registers 32 → 40, no spills", told, told,
+    )  # fmt: skip
+    edits = tuple(edit._replace(places=(f"slow.cu:{line}",)) for line in range(1, 8))
+    others = ("latency_bound", "tail_effect", "sfu_bound")
+    causes = [Cause(finding, told, (), "slow.cu:30") for finding in (first, *others)]
+    objections = (Cause(first, told, ()), Cause("warp_divergence", told, ()))
+    guess = Hypothesis(told, first, "confirmed", told)
+    return Statement(told, told, told, (guess,) * 3, tuple(causes), objections, edits)
+
+
+BYTES = "DRAM bytes read 201.3 MB / (N 12,288 × 4 B)"
+
+
+def computed(result: str = "128", how: str = BYTES) -> Reference:
+    return Reference(
+        f"{result} ({how})", ("dram_bytes_read#0",), "dram_bytes_read / (N * 4 B)", result
+    )
+
+
+def test_results_in_the_sentence_and_how_they_were_computed_below() -> None:
+    summary = Prose((Sentence(("A thread holds ", computed(), " values.")),))
+    again = Prose(
+        (Sentence(("It spills ", computed(), " values, ", computed("2.5", "a / b"), " each.")),)
+    )
+    cause = physics().causes[0]._replace(text=again)
+    told = with_model("column_physics", physics()._replace(summary=summary, causes=(cause,)))
+    text = terminal(told, 100)
+    assert f"  Model: A thread holds 128 values.\n  128 = {BYTES}\n" in text
+    assert "Why (model): It spills 128 values, 2.5 each.\n   2.5 = a / b\n" in text
+    assert text.count(BYTES) == 1
+    assert f"A thread holds 128 ({BYTES}) values." in flowing(told, verbose=True)
+    model = document(told)["launches"][0]["model"]
+    assert model["summary"] == f"A thread holds 128 ({BYTES}) values."
+    markdown = explain_markdown(told)
+    assert "**Model:** A thread holds 128 values.\n" in markdown
+    assert f"| {BYTES} | 128 | computed |  | `dram_bytes_read#0` |\n| a / b | 2.5 |" in markdown
+
+
+def test_how_a_hidden_number_was_computed_is_hidden_too() -> None:
+    hypothesis = physics().hypotheses[0]._replace(text=Prose((Sentence((computed(),)),)))
+    told = with_model("column_physics", physics()._replace(hypotheses=(hypothesis,)))
+    assert BYTES not in terminal(told, 100)
+    assert BYTES not in explain_markdown(told)
+    assert BYTES in explain_markdown(told, verbose=True)
+
+
+def test_arithmetic_as_it_is_read() -> None:
+    text = said(
+        "column_physics", "It has {l2_throughput_pct / 2} of it, {l2_throughput_pct > 80 %}."
+    )
+    told = with_model("column_physics", physics()._replace(summary=text))
+    shown = flowing(told, width=100)
+    assert re.search(
+        r"Model: It has 41\.\d+ ?% of it, [^=]*82\.3% > 80%[^=]*\. 41\.\d+ ?% = ", shown
+    )
+
+
+def test_a_place_without_samples() -> None:
+    told = column_physics()
+    (each,) = told.launches
+    first = each.findings[0]
+    place = first.places[0]._replace(share=0.0)
+    each = each._replace(findings=(replace(first, places=(place,)), *each.findings[1:]))
+    told = told._replace(launches=(each,))
+    assert "\n   slow.cu:96  drops" in terminal(told)
+    assert "0% of all" not in terminal(told)
+    assert "\n- `slow.cu:96`\n" in explain_markdown(told)
+
+
+def count_of(text: str, part: str) -> int:
+    return " ".join(text.split()).count(part)
+
+
+@pytest.mark.parametrize("sample", SCREENS)
+def test_a_kernel_fits_on_a_screen(sample: str) -> None:
+    told = with_model(sample, long_statement(sample))
+    text = terminal(told, 100)
+    assert text.count("\n") <= 45
+    assert "more lines: --patch FILE or --format markdown" in text
+    assert re.search(r"\d more edits: --verbose", text)
+    more = "(more: --verbose)"  # sentences are left out at the same places
+    assert count_of(text, more) == count_of(terminal(told, 80), more) > 0
+
+
+def one_sentence(words: int) -> Prose:
+    return Prose((Sentence((f"{'word ' * words}end.",)),))
+
+
+@pytest.mark.parametrize("words", [10, 60, 120, 300])
+def test_no_sentence_is_cut(words: int) -> None:
+    """Each text is there with whole sentences, or not at all; the summary always is."""
+    told = one_sentence(words)
+    both = Prose((*told.sentences, Sentence(("A second one ends here.",))))
+    edits = tuple(each._replace(what=both, risk=both, check=both) for each in physics().edits)
+    causes = tuple(cause._replace(text=both) for cause in physics().causes)
+    objections = tuple(cause._replace(text=both) for cause in physics().objections)
+    long = physics()._replace(summary=both, causes=causes, objections=objections, edits=edits)
+    text = flowing(with_model("column_physics", long), width=100)
+    assert f"Model: {both}" in text
+    runs = re.findall(r"(?:word )+", text)
+    assert {run.count("word") for run in runs} == {words}
+    assert text.count("word ") == text.count(str(told)) * words
+
+
+def test_what_is_left_out_first() -> None:
+    """Second sentences of risk and check go before that of the cause, and this before the diff."""
+    two = Prose(tuple(Sentence((f"{'word ' * 18}{end}.",)) for end in ("one", "two")))
+    diff = "--- a/x.cu\n+++ b/x.cu\n@@ -0,0 +1,10 @@\n" + "+line();\n" * 10
+    edit = physics().edits[1]._replace(risk=two, check=two, diff=diff)
+    cause = physics().causes[0]._replace(text=two)
+    base = physics()._replace(causes=(cause,), objections=(), edits=(edit,))
+
+    def whole(words: int) -> list[bool]:
+        statement = base._replace(summary=one_sentence(words))
+        text = terminal(with_model("column_physics", statement), 100)
+        assert text.count("\n") <= 45
+        texts = [f"{name}: {two}" for name in ("Check", "Risk", "Why (model)")]
+        return [*(count_of(text, told) == 1 for told in texts), text.count("+line();") == 10]
+
+    seen = [whole(words) for words in range(10, 300, 10)]
+    first_cut = [parts.index(False) for parts in zip(*seen)]
+    assert all(seen[0])
+    assert first_cut == sorted(first_cut)
+    assert first_cut[0] < first_cut[-1]
+
+
+def test_a_report_that_lacks_much_fits_too() -> None:
+    """What it lacks, and the command that brings it, take lines as well."""
+    profile = read_profile("tests/data/reports/tour_basic.ncu-rep")
+    told = explain(profile, profile.launches[:1], 5)
+    each = told.launches[0]._replace(statement=long_statement("column_physics"))
+    text = terminal(told._replace(launches=(each,), author=AUTHOR), 100)
+    assert "Not checked, because the report does not have it" in text
+    assert text.count("\n") <= 45
+
+
+def test_a_short_statement_is_not_cut() -> None:
+    text = terminal(column_physics(), 100)
+    assert text.count("\n") <= 45
+    for part in (physics().summary, physics().causes[0].text, physics().edits[1].what):
+        assert str(part) in " ".join(text.split())
+
+
+def test_the_answer_comes_first() -> None:
+    text = flowing(column_physics(), width=100)
+    order = (
+        "#0 step_columns", "L2 at 82% of peak", "Model: The spectrum of drops", "1. Local memory",
+        "98% of the sectors", "slow.cu:96 drops", "Why (model): `Spectrum::mass`",
+        "Edit 1 (model) at slow.cu:32:",
+        "+ __device__ float& operator[]", "applies; compiles: registers 32 → 40, no spills",
+        "Risk: ", "Check: ", "Time: 63%", "Also (model): Occupancy limited by registers",
+        "Edit 2 (model): Fuse", "Numbers in the model's text", "openai:gpt-5: 3 calls", "Transcript",
+    )  # fmt: skip
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+
+
+def test_what_is_only_for_those_who_ask() -> None:
+    short, verbose = flowing(column_physics()), flowing(column_physics(), verbose=True)
+    for part in (
+        "Expected from the source",
+        "One step of cloud physics",
+        "The waits are for L2",
+        "The compiler spilled nothing: 0 inst",
+        "for (int k : classes)",
+        "local_share#0",
+        "Rests on: local memory of L1 sectors 98.5% > 90%",
+        "Looks good: ",
+    ):
+        assert part in verbose
+        assert part not in short
+
+
+def test_no_ids_on_the_first_screen() -> None:
+    (each,) = column_physics().launches
+    text = terminal(column_physics(), 100)
+    assert not [piece.id for piece in each.evidence if piece.id in text]
+    assert not re.search(r"\[E\d|\d+ of \d+ numbers", text)
+
+
+def test_the_edit_that_works_comes_first() -> None:
+    """The first of them is a sketch without a place."""
+    fails = physics().edits[1]._replace(build="fails", build_text="`x` is not defined")
+    for edits, first in (
+        (physics().edits, "at slow.cu:32"),
+        ((fails, physics().edits[1]), "at slow.cu:32"),
+        ((physics().edits[0],), ": Fuse"),
+        (
+            (physics().edits[1]._replace(finding="tail_effect", places=("slow.cu:9",)), fails),
+            "at slow.cu:32",
+        ),
+    ):
+        text = flowing(with_model("column_physics", physics()._replace(edits=edits)))
+        assert f"Edit 1 (model){first if first[0] == ':' else ' ' + first}" in text
+        is_first = edits[-1] is fails
+        assert ("does not compile" in text) is is_first
+    text = flowing(with_model("column_physics", physics()._replace(edits=(fails,))))
+    assert "applies; does not compile: `x` is not defined" in text
+
+
+@pytest.mark.parametrize(
+    ("build", "build_text", "status"),
+    [
+        ("compiles", "compiles for sm_90: 32 -> 40 registers", "applies; compiles for sm_90: 32 -> 40 registers"),
+        ("compiles", "", "applies; compiles"),
+        ("fails", "does not compile for sm_90: x", "applies; does not compile for sm_90: x"),
+        ("fails", "slow.cu:3: x", "applies; does not compile: slow.cu:3: x"),
+        ("not checked", "not compiled: nvcc is not here", "applies; not compiled: nvcc is not here"),
+        ("not checked", "cannot be compiled here: x", "applies; cannot be compiled here: x"),
+        ("not checked", "took too long", "applies; not compiled: took too long"),
+    ],
+)  # fmt: skip
+def test_what_the_compiler_said(build: Any, build_text: str, status: str) -> None:
+    edit = physics().edits[1]._replace(build=build, build_text=build_text)
+    assert edit_status(edit) == status
+
+
+def test_keets_advice_stays_where_no_edit_replaces_it() -> None:
+    action = explained("column_physics").launches[0].findings[0].action
+    without = physics()._replace(edits=physics().edits[:1])
+    for shown in (flowing, explain_markdown):
+        assert action in shown(with_model("column_physics", without))
+        assert action not in shown(column_physics())
+    sketch = physics().edits[0]._replace(finding="local_memory_spill")
+    assert action not in flowing(with_model("column_physics", physics()._replace(edits=(sketch,))))
+
+
+def test_a_model_that_finds_what_keet_does_not() -> None:
+    told = column_physics()
+    each = told.launches[0]._replace(findings=())
+    text = flowing(told._replace(launches=(each,)))
+    assert "Local memory (model) at slow.cu:96: `Spectrum::mass` is a private array" in text
+    assert "(not among keet's findings: no forecast)" in text
+
+
+def test_several_launches() -> None:
+    told = column_physics()
+    twice = told._replace(launches=told.launches * 2)
+    assert flowing(twice).count("Why (model): ") == 2
+    reasons = flowing(twice, verbose=True)
+    assert "launch 0, causes[1].text: “About 40 KB per block would be free.”" in reasons
+
+
+# --- the model leads
+
+
+def test_the_model_leads() -> None:
+    told, statement = leading()
+    assert statement.analyst_headline
+    for text in (flowing(told, width=100), " ".join(explain_markdown(told).split())):
+        assert re.search(
+            r"redundant traffic at slow\.cu:140\.(\*\*)? \(model, computed by keet\)", text
+        )
+    assert statement.analyst_headline not in flowing(told)
+    for text in (flowing(told, verbose=True), " ".join(explain_markdown(told).split())):
+        assert f"Without the model, keet's headline is: {statement.analyst_headline}" in text
+        assert "needs at least 3.95 ms; then limited by the LSU pipe" in text
+    limiter = "it reads 208.3 MB. After the fix it is limited by the LSU pipe."
+    assert limiter in flowing(told, width=100)
+    assert "After the fix" not in flowing(column_physics())
+
+
+@pytest.mark.parametrize("explanation", [column_physics, lambda: leading()[0]])
+def test_json_and_text_agree(explanation: Callable[[], Explanation]) -> None:
+    told = explanation()
+    (launch,) = document(told)["launches"]
+    verdict, first = launch["verdict"], launch["findings"][0]
+    (title,) = re.findall(r"^1\. (.*?)  ", terminal(told, 100), re.MULTILINE)
+    for text in (flowing(told, width=100), " ".join(explain_markdown(told).split())):
+        assert verdict["headline"] in text
+        assert first["text"] in text
+        assert ("(model, computed by keet)" in text) == (verdict["by"] == "model, computed by keet")
+    assert title == first["title"]
+    assert first["origin"] == ("model" if verdict["by"].startswith("model") else "keet")
+    leads = launch["model"]["leads"]
+    assert ("analyst_headline" in verdict) == leads == (first["origin"] == "model")
+
+
+def test_a_claim_in_json() -> None:
+    (launch,) = document(leading()[0])["launches"]
+    assert launch["model"]["causes"][0]["claim"] == {
+        "supported": True,
+        "reason": "The columns need 126 MB.",
+        "gain": None,  # nothing was computed for it here
+        "forecast": {"low": 1.4, "likely": 1.8, "high": 2.2},
+        "next_limiter": "the LSU pipe",
+        "floor": {"value": 3948224.0, "unit": "ns", "nonfinite": None},
+    }
 
 
 # --- the contract
 
 
 def test_the_two_parts_are_told_apart() -> None:
-    told = document(with_model("column_physics"))
+    told = document(column_physics())
     (launch,) = told["launches"]
     assert told["author"] == "model:openai:gpt-5"
     assert (told["problem"], told["transcript"]) == (None, "/tmp/keet/run.jsonl")
-    assert [finding["why"] for finding in launch["findings"]] == [PHYSICS.causes[0].text]
+    assert [finding["why"] for finding in launch["findings"]] == [str(physics().causes[0].text)]
     causes = launch["model"]["causes"]
     assert [cause["raised_by_analyst"] for cause in causes] == [True, False]
+    assert causes[0]["because"] == ["local memory of L1 sectors 98.5% > 90%"]
     verdicts = [guess["verdict"] for guess in launch["hypotheses"]]
     assert verdicts == ["confirmed", "refuted", "inconclusive"]
-    assert launch["model"]["edits"][0]["code"] == DIFF
+
+
+def test_texts_stay_with_their_evidence() -> None:
+    (launch,) = document(column_physics())["launches"]
+    model = launch["model"]
+    assert model["evidence"] == ["l2_throughput_pct#0"]
+    assert model["causes"][0]["evidence"] == ["local_share#0"]
+    assert model["edits"][1]["evidence"] == ["local_sectors#0"]
+    assert launch["hypotheses"][1]["evidence"] == ["inst_pipe_xu_pct#0"]
+    named = {i for part in (model, *model["causes"], *model["edits"]) for i in part["evidence"]}
+    assert named <= set(launch["evidence"])
+
+
+def test_edits_in_json() -> None:
+    sketch, patch = document(column_physics())["launches"][0]["model"]["edits"]
+    assert (sketch["applies"], sketch["diff"]) == (False, "")
+    assert sketch["problem"] == "the old lines are not in slow.cu"
+    assert (patch["applies"], patch["build"]) == (True, "compiles")
+    assert patch["places"] == ["slow.cu:32"]
+    assert patch["diff"] == physics().edits[1].diff
 
 
 def test_numbers_of_both_parts_are_counted() -> None:
     own = document(explained("column_physics"))["grounding"]
-    both = document(with_model("column_physics"))["grounding"]
-    assert both["numbers"] == own["numbers"] + 5
-    assert both["verified"] == own["verified"] + 5
-    assert both["dropped"] == [
-        "launch 0, edits[0].risk: “about 40 KB a block” (nothing in the evidence has that unit)"
+    both = document(column_physics())["grounding"]
+    count = physics().numbers
+    assert count == 7
+    assert both["numbers"] == own["numbers"] + count
+    assert both["verified"] == own["verified"] + count
+    assert both["unchecked"] == [
+        "launch 0, causes[1].text: “About 40 KB per block would be free.” "
+        "(`40` is a number outside of braces)"
     ]
 
 
-def test_a_cause_stands_below_its_finding() -> None:
-    lines = [line.strip() for line in terminal(with_model("column_physics")).splitlines()]
-    why = next(i for i, line in enumerate(lines) if line.startswith("why (model): "))
-    assert why < next(i for i, line in enumerate(lines) if line.startswith("Looks good: "))
+def test_unchecked_sentences_are_marked_and_counted() -> None:
+    line = "1 sentence marked [unchecked] contains numbers that keet could not resolve."
+    assert "[unchecked]" not in terminal(column_physics())  # it stands behind --verbose
+    assert line in flowing(column_physics(), verbose=True)
+    summary = said("column_physics", "!L2 is at 82 %. The XU pipe idles.")
+    told = with_model("column_physics", physics()._replace(summary=summary))
+    text = flowing(told)
+    assert "Model: [unchecked] L2 is at 82 %. The XU pipe idles." in text
+    assert line in text
+    assert "*L2 is at 82 %.* (unchecked: `40` is a number outside of braces)" in explain_markdown(
+        told
+    )
+    model = document(told)["launches"][0]["model"]
+    assert model["summary"].startswith("[unchecked] L2 is at 82 %.")
+    assert [each["where"] for each in model["unchecked"]] == ["summary", "causes[1].text"]
 
 
 def test_a_cause_beyond_the_findings_has_no_forecast() -> None:
-    told = with_model("column_physics")
+    told = column_physics()
     (each,) = told.launches
     (finding,) = each.findings[:1]
     small = replace(finding, id="occupancy_limited_registers")
     for minor, standing in (
-        ((), "(not among keet's findings: no forecast): "),
-        ((small,), "(by keet's account it would gain less than 10 % alone): "),
+        ((), "(not among keet's findings: no forecast)"),
+        ((small,), "(by keet's account it would gain less than 10 % alone)"),
     ):
         one = told._replace(launches=(each._replace(minor=minor),))
         for text in (terminal(one, 160), explain_markdown(one)):
             assert standing in text
 
 
-def test_the_cited_numbers_are_those_of_the_report() -> None:
-    text = terminal(with_model("column_physics"))
-    assert re.search(r"^  E\d+ +82\.29 %  L2 cache busy$", text, re.MULTILINE)
-    named = set(re.findall(r"\bE\d+\b", text))
-    listed = set(re.findall(r"^  (E\d+) ", text, re.MULTILINE))
-    assert named == listed
+def test_the_numbers_are_those_of_the_report() -> None:
+    verbose = terminal(column_physics(), 120, verbose=True)
+    assert re.search(r"^ +82\.29 %  L2 cache busy +l2_throughput_pct#0$", verbose, re.MULTILINE)
+    row = (
+        "| L2 cache busy | 82.29 % | `lts__throughput.avg.pct_of_peak_sustained_elapsed` |  "
+        "| `l2_throughput_pct#0` |"
+    )
+    assert row in explain_markdown(column_physics())
+    hypotheses_only = "`inst_pipe_xu_pct#0`"
+    assert hypotheses_only not in explain_markdown(column_physics())
+    assert hypotheses_only in explain_markdown(column_physics(), verbose=True)
 
 
-def test_many_launches_say_which_claim_is_whose() -> None:
-    told = with_model("column_physics")
-    twice = told._replace(launches=told.launches * 2)
-    assert "launch 0, edits[0].risk" in terminal(twice)
+@pytest.mark.parametrize(
+    ("most", "text"), [(0, ""), (1, "One."), (2, "One. Two."), (9, "One. Two. Three.")]
+)
+def test_the_first_sentences(most: int, text: str) -> None:
+    prose = Prose(tuple(Sentence((each,)) for each in ("One.", " ", "Two.", "Three.")))
+    assert str(first_sentences(prose, most)) == text
 
 
 # --- without a model, or with half of one
@@ -273,8 +652,10 @@ def test_without_a_model_nothing_changes() -> None:
     told = explained("column_physics")
     plain = document(told)
     assert not {"problem", "transcript"} & set(plain)
-    assert not {"hypotheses", "model"} & set(plain["launches"][0])
-    assert "why" not in plain["launches"][0]["findings"][0]
+    (launch,) = plain["launches"]
+    assert not {"hypotheses", "model"} & set(launch)
+    assert not {"why", "origin"} & set(launch["findings"][0])
+    assert set(launch["verdict"]) == {"limiter", "reached_pct", "headline"}
     assert "odel" not in terminal(told)
     assert explain_markdown(told).endswith(", no model*\n")
 
@@ -288,23 +669,24 @@ def test_a_missing_part_costs_nothing_else() -> None:
     assert as_json["usage"]["cost"] == "unknown"
     assert as_json["launches"][0]["model"] is None
     assert as_json["launches"][0]["findings"][0]["why"] is None
+    assert as_json["launches"][0]["verdict"]["by"] == "keet"
     before, after = terminal(explained("column_physics")), terminal(told)
     assert after == before + f"The model's part is missing: {problem}\n"
     assert "**The model's part is missing:** api.example.org" in explain_markdown(told)
 
 
 def test_an_incomplete_part_says_so() -> None:
-    told = with_model("column_physics", PHYSICS, AUTHOR._replace(problem="the budget ran out"))
+    author = AUTHOR._replace(problem="the budget ran out")
+    told = with_model("column_physics", physics(), author)
     assert "The model's part is incomplete: the budget ran out" in terminal(told)
 
 
-def test_an_answer_that_was_all_stray() -> None:
-    nothing = Statement("", "", (), "", (), (), PHYSICS.dropped, 0)
-    told = with_model("column_physics", nothing)
-    assert "Dropped, not borne out by the report:" in terminal(told)
-    for heading in ("Expected", "Edits", "also sees", "cites", "code  "):
-        assert heading not in terminal(told)
-    assert explain_markdown(told).count("about 40 KB a block") == 1
+def test_a_model_that_says_nothing() -> None:
+    empty = Statement(Prose(), Prose(), Prose(), (), (), (), ())
+    told = with_model("column_physics", empty)
+    for text in (terminal(told), terminal(told, verbose=True), explain_markdown(told)):
+        for part in ("Model: ", "Expected", "Edit", "also names", "refers to:", "code  ", "Why"):
+            assert part not in text.replace("the numbers that it refers to: --verbose", "")
     document(told)
 
 
@@ -334,18 +716,21 @@ HOSTILE = [
     "x" * 3000,
     "| a | b |\n| --- | --- |\n![image](https://evil.example/p.png) [E1](javascript:x)",
     ":boom: &lt;b&gt; $x$ @team #1 **bold** \\",
+    "* ends *in* emphasis*",
 ]
 
 
 def hostile_statement(text: str) -> Statement:
+    reference = Reference(text, (text,), text)
+    told = Prose((Sentence((text, reference)), Sentence((text,), text)))
     return Statement(
-        text, text,
-        (Hypothesis(text, text, "refuted", text, (text, "E1")),),
-        text,
-        (Cause("local_memory_spill", text, (text,)), Cause(text, text, ())),
-        (Edit(text, text, 3, text, text, text, text),),
-        (Dropped(text, text, text),),
-        0,
+        told, told, told,
+        (Hypothesis(told, text, "refuted", told),),
+        (Cause("local_memory_spill", told, (reference,), text, text), Cause(text, told, (), text)),
+        (Cause("local_memory_spill", told, ()), Cause(text, told, ())),
+        (Edit(text, told, "", (text,), text, text, "not checked", text, told, told),
+         Edit(None, told, text, (text,), "", None, "fails", text, told, told)),
+        True, text,
     )  # fmt: skip
 
 
@@ -356,8 +741,9 @@ def hostile(text: str) -> Explanation:
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("width", [40, 80])
-def test_hostile_texts_on_a_terminal(text: str, width: int) -> None:
-    out = terminal(hostile(text), width)
+@pytest.mark.parametrize("verbose", [False, True])
+def test_hostile_texts_on_a_terminal(text: str, width: int, verbose: bool) -> None:
+    out = terminal(hostile(text), width, verbose=verbose)
     assert all(char == "\n" or char.isprintable() for char in out)
     if "[bold" in text:
         assert "[bold red]" in out
@@ -369,35 +755,44 @@ def test_hostile_texts_on_a_terminal(text: str, width: int) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_in_markdown(text: str) -> None:
     """As a parser of Markdown reads it: text, and code in a block that it can't leave."""
-    out = explain_markdown(hostile(text))
+    out = explain_markdown(hostile(text), verbose=True)
     assert all(line.isprintable() for line in out.splitlines())
     tokens = MarkdownIt("commonmark").enable("table").parse(out)
     kinds = {part.type for token in tokens for part in (token, *(token.children or ()))}
     assert not kinds & {"html_block", "html_inline", "link_open", "image", "code_block"}
-    assert [token.tag for token in tokens if token.type == "heading_open"] == [
-        "h2",
-        "h3",
-        "h4",
-        "h4",
-    ]
-    (edit,) = [
+    assert [token.tag for token in tokens if token.type == "heading_open"] == ["h2", "h3", "h4"]
+    edits = [
         token.content for token in tokens if token.type == "fence" and "> " not in token.content
     ]
     lines = (one_line(line) for line in text.splitlines())
-    assert edit.splitlines() == [line for line in lines if line]
+    shown = [line for line in lines if line]
+    assert [edit.splitlines() for edit in edits] == [shown, shown]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_in_json(text: str) -> None:
     told = document(hostile(text))
-    said = told["launches"][0]["model"]["summary"]
-    assert said == text.encode("utf-8", errors="backslashreplace").decode("utf-8")
+    encoded = text.encode("utf-8", errors="backslashreplace").decode("utf-8")
+    model = told["launches"][0]["model"]
+    assert model["summary"].startswith((encoded + encoded).strip())
+    assert model["edits"][1]["diff"] == encoded
+    assert model["unchecked"][0]["reason"] == encoded
 
 
-def test_a_long_sketch_is_cut_on_a_terminal_only() -> None:
-    sketch = "\n".join(f"line_{n}();" for n in range(100))
-    long = PHYSICS._replace(edits=(PHYSICS.edits[0]._replace(code=sketch),))
+def test_places_of_an_edit() -> None:
+    edit = physics().edits[1]._replace(places=("a.cu:5", "a.cu:18-27", "b.h:3", "a.cu:9"))
+    assert places_of(edit) == "a.cu:5, 18-27, b.h:3, a.cu:9"
+
+
+def test_a_long_diff_is_cut_on_the_first_screen_only() -> None:
+    diff = "--- a/x.cu\n+++ b/x.cu\n@@ -0,0 +1,100 @@\n" + "".join(
+        f"+line_{n}();\n" for n in range(100)
+    )
+    long = physics()._replace(edits=(physics().edits[1]._replace(diff=diff),))
     told = with_model("column_physics", long)
-    assert "... 60 more lines: see --format markdown" in terminal(told)
-    assert "line_99();" not in terminal(told)
-    assert "\nline_99();\n```\n" in explain_markdown(told)
+    text = terminal(told, 100)
+    (more,) = re.findall(r"\.\.\. (\d+) more lines: --patch FILE or --format markdown", text)
+    assert text.count("+line_") + int(more) == 100
+    assert "line_99();" not in terminal(told, 100)
+    assert "line_99();" in terminal(told, 100, verbose=True)
+    assert "\n+line_99();\n```\n" in explain_markdown(told)
