@@ -13,7 +13,7 @@ from keet.render.schemas import DOCUMENTS
 from tests import encode
 from tests.conftest import REPORTS, TESTS, Keet
 
-VERSIONS = {"explain": 2, "explain-against": 2, "diff": 2}
+VERSIONS = {"explain": 3, "explain-against": 3, "ask": 2, "diff": 2}
 """Of JSON that readers of the first version can't read; all other is 1."""
 
 GOLDENS = [

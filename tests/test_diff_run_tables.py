@@ -87,7 +87,7 @@ def test_times_are_those_of_the_runs(keet: Keet, tables: tuple[object, ...]) -> 
     assert told["pairs"][0]["verdict"]["headline"] == (
         "2.54x faster: durations add up to 3.30 ms → 1.30 ms in the run (300 launches → 100)"
     )
-    assert told["grounding"]["dropped"] == []
+    assert told["grounding"]["unchecked"] == []
     assert told["grounding"]["numbers"] == told["grounding"]["verified"] > 50
 
 
@@ -209,7 +209,7 @@ def test_a_cause_is_shown_by_its_own_number(keet: Keet, tmp_path: Path) -> None:
         "too short a kernel: gone; Duration 2.53 us → 54.62 us",
         "waiting at barriers: new; Barrier share of warp cycles 0.0% → 39.7%",
     ]
-    assert told["grounding"]["dropped"] == []
+    assert told["grounding"]["unchecked"] == []
 
 
 def test_short_launches_are_counted_in_the_run(keet: Keet) -> None:
@@ -219,7 +219,7 @@ def test_short_launches_are_counted_in_the_run(keet: Keet) -> None:
     assert cause == "too short a kernel: gone; 400 launches of 1.15 us → 1 of 53.44 us"
     (evidence,) = [a["evidence"] for a in told["pairs"][0]["attribution"] if a["finding"]]
     assert len(evidence) == 5  # with the share of the difference
-    assert told["grounding"]["dropped"] == []
+    assert told["grounding"]["unchecked"] == []
     back = _causes(document(keet, ONE, MANY))
     assert "too short a kernel: new; 1 launch of 53.44 us → 400 of 1.15 us" in back
 

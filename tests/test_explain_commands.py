@@ -72,11 +72,11 @@ def test_json(path: Path, keet: Keet) -> None:
 
 def test_the_json_has_the_shape_that_others_rely_on(keet: Keet) -> None:
     document = json.loads(keet("explain", FLIP, "--format", "json").out)
-    assert document["schema_version"] == 2
+    assert document["schema_version"] == 3
     assert (document["author"], document["usage"]) == ("analyst", None)
     assert document["device"]["name"] == "NVIDIA H200"
     assert {"path", "sha256", "reader", "ncu_version", "launch_count"} <= set(document["report"])
-    assert set(document["grounding"]) == {"numbers", "verified", "dropped"}
+    assert set(document["grounding"]) == {"numbers", "verified", "unchecked"}
     (launch,) = document["launches"]
     assert (launch["id"], launch["kernel"]) == (0, "flip")
     assert (launch["grid"], launch["block"]) == ([256, 1024, 1], [32, 8, 1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -158,10 +159,23 @@ def test_a_model_is_asked_once_a_group_and_told_of_the_cost_first(
     assert document["author"] == f"model:{model}"
     assert document["usage"]["calls"] == groups
     first, second, *_ = (each["written"] for each in document["insights"])
-    assert first == {"text": "Look at the tile.", "dropped": []}
-    assert second["text"] == "Try a deeper ring."
-    assert second["dropped"][0]["text"] == "It takes 7 us."
+    assert first == {"text": "Look at the tile.", "unchecked": []}
+    assert second["text"] == "[unchecked] It takes 7 us. Try a deeper ring."
+    assert second["unchecked"][0]["text"] == "It takes 7 us."
     assert len([e for e in read_transcript(kept) if e["event"] == "request"]) == groups
+
+
+def test_a_model_refers_to_numbers_of_its_group(keet: Keet, store: Path, tmp_path: Path) -> None:
+    prompt = keet("insights", store, "--show-prompt").out
+    name = re.findall(r"\{([a-z]\w*[^{}\s]*)\}", prompt.partition("measured")[2])[0]
+    model = script(tmp_path, f"See {{{name}}}.", "See {no_such_name}.", "So do both.")
+    options = ("--model", model, "--format", "json")
+    document = json.loads(keet("insights", store, *options).out)
+    first, second, *_ = (each["written"] for each in document["insights"])
+    assert first["unchecked"] == []
+    assert re.fullmatch(r"See .*\d.*\.", first["text"])
+    assert second["text"].startswith("[unchecked] See {no_such_name}")
+    assert "there is no `no_such_name`" in second["unchecked"][0]["reason"]
 
 
 def test_a_model_that_fails_costs_nothing_that_was_found(

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -458,13 +457,13 @@ def test_a_sentence_about_the_run_is_held_to_its_table(
 
 def test_tools_tell_what_launches_stand_for() -> None:
     profile = replace(read_profile(TOUR), run=MANAGED)
-    case = Case([explain(profile, profile.launches, 5, count(1))])
-    listed = re.sub(r" \[E\d+\]", "", list_launches(case).text).splitlines()
+    case = Case([explain(profile, profile.launches, 5)])
+    listed = re.sub(r" \{\S+\}", "", list_launches(case).text).splitlines()
     assert listed[1].startswith(
         "#2 `normalise` `grid 2048 block 256` 14.69 us, stands for 100 launches, "
         "95.4% of the run; 2.41 ms in the run, so the rest is of the replay alone: No unit"
     )
-    found = re.sub(r" \[E\d+\]", "", analyst_findings(case).text)
+    found = re.sub(r" \{\S+\}", "", analyst_findings(case).text)
     assert found.startswith("Under ncu's replay this launch took 14.69 us; in the plain run, 2.41")
     assert "Likely managed_or_host_memory: in the run, kernels caused 1,600 groups of" in found
     assert re.search(r"forecast `[^`]* under replay`", found)
@@ -477,11 +476,11 @@ def test_tools_tell_that_launches_are_not_alike() -> None:
         (own._replace(median_ns=14.7 * US), large._replace(median_ns=500 * MS)), "cupti"
     )
     profile = replace(read_profile(TOUR), run=table)
-    case = Case([explain(profile, profile.launches, 5, count(1))])
-    listed = re.sub(r" \[E\d+\]", "", list_launches(case).text)
+    case = Case([explain(profile, profile.launches, 5)])
+    listed = re.sub(r" \{\S+\}", "", list_launches(case).text)
     assert "100.0% of the run, of which 0.05% is in launches about as long: No unit" in listed
     found = analyst_findings(case).text
-    assert found.startswith("This launch took 14.70 us [E")
+    assert found.startswith("This launch took 14.70 us {")
     assert "What follows may not hold for the others." in found
 
 

@@ -44,13 +44,18 @@ def check(printed: Printed) -> Checked:
     found = verify_text(printed.text, printed.launches, known=printed.known, both_sides=True)
     doubts: dict[Verdict, list[Doubt]] = {verdict: [] for verdict in Verdict}
     checks: list[Check] = []
-    for sentence, of_sentence in found:
-        for each in of_sentence:
+    for checked in found:
+        said = " ".join(checked.sentence.text.split())
+        for each in checked.checks:
             checks.append(each)
-            said = " ".join(sentence.text.split())
             doubts[each.verdict].append(
                 Doubt(printed.form, printed.subject, each.number.text, each.reason, said)
             )
+        for relation in checked.relations:
+            if relation.verdict is Verdict.CONTRADICTED:
+                doubts[relation.verdict].append(
+                    Doubt(printed.form, printed.subject, relation.text, relation.reason, said)
+                )
     after = _changed_verdicts(printed, checks)
     return Checked(
         printed.form,
@@ -69,7 +74,7 @@ def check(printed: Printed) -> Checked:
 def _by_metrics(printed: Printed, checks: Iterable[Check]) -> tuple[int, int]:
     """How many are confirmed without what keet computes; how many are refuted only without it."""
     found = verify_text(printed.text, printed.launches, both_sides=True)
-    alone = {each.number.start: each.verdict for _, of in found for each in of}
+    alone = {each.number.start: each.verdict for checked in found for each in checked.checks}
     confirmed = [each.number.start for each in checks if each.verdict is Verdict.CONFIRMED]
     verdicts = [alone.get(start) for start in confirmed]
     return verdicts.count(Verdict.CONFIRMED), verdicts.count(Verdict.CONTRADICTED)
@@ -87,7 +92,9 @@ def _changed_verdicts(printed: Printed, checks: Iterable[Check]) -> list[Verdict
             text = text[:at] + _another(text[at]) + text[at + 1 :]
             spots.add(number.start)
     found = verify_text(text, printed.launches, known=printed.known, both_sides=True)
-    return [each.verdict for _, of in found for each in of if each.number.start in spots]
+    return [
+        each.verdict for checked in found for each in checked.checks if each.number.start in spots
+    ]
 
 
 def _another(digit: str) -> str:

@@ -63,6 +63,11 @@ class Elf:
                 return self._bytes(section.offset, section.size)
         return None
 
+    def sections(self, prefix: str) -> list[bytes]:
+        """The bytes of every section whose name starts so."""
+        chosen = [s for s in self._sections if s.name.startswith(prefix) and s.kind != _NOBITS]
+        return [self._bytes(section.offset, section.size) for section in chosen]
+
     def symbols(self) -> list[Symbol]:
         for section in self._sections:
             if section.name == ".symtab":

@@ -308,6 +308,9 @@ class FileLaunch:
             if (self._pid, reference) in sources
         ]
 
+    def cubins(self) -> list[bytes]:
+        return [code.cubin for code in self._code if code.cubin]
+
     @cached_property
     def _embedded(self) -> Mapping[str, str | None]:
         return {path: text for code in self._code for path, text in code.files.items()}

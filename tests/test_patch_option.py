@@ -1,0 +1,101 @@
+"""`keet explain --patch FILE` and `--no-compile`, with edits that a model is taken to have made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keet.explanation.statement import Authorship, Edit, Usage
+from tests.conftest import Keet
+from tests.unit.agent.test_patch_file import FALL, SOURCE, applied, diff_of, edit, with_edits
+
+REPORT = "kernels_samples/column_physics/slow.ncu-rep"
+AUTHOR = Authorship("openai:gpt-5", Usage(1, 0, 10, 10, None, 1.0), None, None)
+MODEL = ("--model", "scripted:nothing.jsonl")
+
+
+@pytest.fixture
+def edits(monkeypatch: pytest.MonkeyPatch) -> list[Edit]:
+    """What the model suggests; a plan that was used is put behind it."""
+    suggested: list[Edit] = []
+
+    def explain_with_model(explanation, plan, *_):
+        suggested.append(plan)
+        told = with_edits(*(each for each in suggested if isinstance(each, Edit)))
+        return told._replace(author=AUTHOR)
+
+    monkeypatch.setattr("keet.agent.run.explain_with_model", explain_with_model)
+    return suggested
+
+
+def test_a_patch_is_written(
+    edits: list[Edit], keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edits += [edit(diff_of(FALL, "0.03f")), edit(diff_of(FALL, "0.04f"))]
+    file = tmp_path / "fix.patch"
+    result = keet("explain", REPORT, *MODEL, "--patch", file)
+    assert result.code == 0
+    assert f"wrote 1 edit to {file}; to apply, in " in result.err
+    assert "not in the patch: the edit at slow.cu:1, as it changes the same lines" in result.err
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    assert applied(file.read_text(encoding="utf-8"), tmp_path) == SOURCE.replace(FALL, "0.03f", 1)
+    assert keet("explain", REPORT, *MODEL, "--patch", file).code == 0  # over another patch
+
+
+def test_nothing_to_write(edits: list[Edit], keet: Keet, tmp_path: Path) -> None:
+    file = tmp_path / "fix.patch"
+    edits.append(edit("", "not checked", "the old lines are not in slow.cu"))
+    result = keet("explain", REPORT, *MODEL, "--patch", file)
+    assert result.code == 3
+    assert f"--patch {file}: not written, as there is no edit that applies" in result.err
+    assert "as the old lines are not in slow.cu" in result.err
+    assert "1. Local memory" in result.out
+    assert not file.exists()
+
+
+def test_compiling_is_switched_off(edits: list[Edit], keet: Keet) -> None:
+    keet("explain", REPORT, *MODEL)
+    keet("explain", REPORT, *MODEL, "--no-compile")
+    assert [plan.compile for plan in edits] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("--patch", "P"), 3, "--patch needs a model"),
+        (("--patch", "P", "--no-model"), 2, "--no-model and --patch exclude each other"),
+        (("--patch", "P", "--show-prompt"), 2, "--patch and --show-prompt exclude each other"),
+        (("--patch", "D", *MODEL), 2, "this is a folder"),
+        (("--patch", "S", *MODEL), 2, "the file exists and is not a patch"),
+        (("--patch", "P", "-o", "P", *MODEL), 2, "that is -o too"),
+        (("--patch", "P", "--transcript", "P", *MODEL), 2, "that is --transcript too"),
+        (("R", "--patch", "P", *MODEL), 2, "--patch is for a single report"),
+    ],
+)
+def test_wrong_usage(
+    arguments: tuple[str, ...], code: int, text: str, edits: list[Edit], keet: Keet, tmp_path: Path
+) -> None:
+    source = tmp_path / "slow.cu"
+    source.write_text(SOURCE, encoding="utf-8")
+    names = {"P": tmp_path / "fix.patch", "D": tmp_path, "S": source, "R": REPORT}
+    result = keet("explain", REPORT, *(names.get(word, word) for word in arguments))
+    assert (result.code, edits) == (code, [])
+    assert text in result.err
+    assert source.read_text(encoding="utf-8") == SOURCE
+    assert not names["P"].exists()
+
+
+def test_a_report_is_not_written_over(edits: list[Edit], keet: Keet, tmp_path: Path) -> None:
+    report = tmp_path / "slow.ncu-rep"
+    report.write_bytes(Path(REPORT).read_bytes())
+    result = keet("explain", report, *MODEL, "--patch", report)
+    assert (result.code, edits) == (2, [])
+    assert report.read_bytes() == Path(REPORT).read_bytes()
+
+
+def test_a_patch_that_cannot_be_written(edits: list[Edit], keet: Keet, tmp_path: Path) -> None:
+    edits.append(edit(diff_of(FALL, "0.03f")))
+    result = keet("explain", REPORT, *MODEL, "--patch", tmp_path / "no" / "fix.patch")
+    assert result.code == 2
+    assert "it can't be written" in result.err
