@@ -170,13 +170,26 @@ def with_claims(
     findings = tuple(_placed(entry, causes, each) for entry in ranked)
     told = each._replace(findings=findings)
     if not ranked or not ranked[0].leads:
-        return Led(told, leads=False)
+        return Led(_with_doubted(told, ranked), leads=False)
     verdict = verdict_of(diagnosis._replace(findings=findings, healthy=None))
     first = each.findings[0].id if each.findings and not each.verdict.healthy else None
     leads = findings[0].id != first
     # Also where the model only moved a finding of keet's to the front: it chose the headline.
     by: By = "model, computed by keet" if leads else "keet"
     return Led(told._replace(verdict=verdict._replace(by=by)), leads)
+
+
+def _with_doubted(each: LaunchExplanation, ranked: Sequence[RankedCause]) -> LaunchExplanation:
+    """Beside a roofline, an amount that the report cannot confirm is told as what it is; a share
+    that is a bare number is not."""
+    claim = ranked[0].claim if ranked and ranked[0].origin == "model" else None
+    if claim is None or (claim.claim.needed is None and not claim.claim.is_derived):
+        return each
+    first = each.findings[0]
+    place = f" at {first.places[0].where}" if first.places else ""
+    claimed = f"The model claims {first.label}{place}, which the report does not confirm."
+    headline = f"{each.verdict.headline} {claimed}"
+    return each._replace(verdict=each.verdict._replace(headline=headline))
 
 
 def _placed(entry: RankedCause, causes: Sequence[Cause], each: LaunchExplanation) -> Finding:

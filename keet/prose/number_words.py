@@ -10,7 +10,7 @@ _TENS = "twenty|thirty|fou?rty|fifty|sixty|seventy|eighty|ninety"
 _COUNTED = rf"(?:{_UNITS}|{_TEENS})"
 _TERMS = r"(?![- ](?:dimensional|stage|phase|pass|level|step|sided))"
 COUNT = re.compile(
-    rf"\b(?:(?:{_TENS})\w*(?:-\w+)?|{_COUNTED}{_TERMS}(?:-\w+)?)\b"
+    rf"(?<!power of )(?<!powers of )\b(?:(?:{_TENS})\w*(?:-\w+)?|{_COUNTED}{_TERMS}(?:-\w+)?)\b"
     r"(?! (?:times|percent|per cent|thirds|fifths|tenths)\b)",
     re.IGNORECASE,
 )
@@ -31,7 +31,7 @@ RATIO = re.compile(
     r"(?:third|fifth|tenth) of (?:the|all|its)|"
     r"(?:twent|thirt|fort|fift|sixt|sevent|eight|ninet)ie(?:s|th)|"
     r"(?:single|double|triple|two|three)[- ]digits?|"
-    r"every (?:other|second|third|fourth|fifth|tenth)|(?:one|once) (?:in|out of) (?:every|an?)|"
+    r"every (?:second|third|fourth|fifth|tenth)|(?:one|once) (?:in|out of) (?:every|an?)|"
     r"orders? of magnitude|\d+x)\b|"
     r"[%‰‱]",
     re.IGNORECASE,
@@ -44,7 +44,7 @@ ENGLISH = re.compile(
 )
 COMPARED = re.compile(
     r"\b(?:\w{3,}er|more|less|worse|fewer) than\b|\bexceed\w*|\boutweigh\w*|\bsurpass\w*|"
-    r"\boutnumber\w*|\bdwarf\w*|\boutstrip\w*|\boutpac\w*|\beclips\w*|\bovershadow\w*|\brivals\b|"
+    r"\bdominat\w+|\boutnumber\w*|\bdwarf\w*|\boutstrip\w*|\boutpac\w*|\beclips\w*|\bovershadow\w*|\brivals\b|"
     r"\b(?:on|at) (?:a )?par with\b|\blags? behind\b|\btrails? behind\b|\bahead of\b|"
     r"\bas (?:much|many|busy|high|large|long|often|low|little|few)(?: \w+)? as\b|"
     r"\b(?:is|are|was|were|stays?|remains?|runs?|sits?)(?: \w+){0,2} "

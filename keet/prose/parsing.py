@@ -32,6 +32,11 @@ UNITS = {
     "B": "byte", "KB": "Kbyte", "kB": "Kbyte", "MB": "Mbyte", "GB": "Gbyte", "TB": "Tbyte",
     "byte": "byte", "bytes": "byte", "ns": "ns", "us": "us", "ms": "ms", "s": "s",
     "Hz": "hz", "MHz": "Mhz", "GHz": "Ghz", "cycles": "cycle", "cycle": "cycle",
+    "inst": "inst", "instructions": "inst", "sector": "sector", "sectors": "sector",
+    "request": "request", "requests": "request", "wavefront": "wavefront", "block": "block",
+    "wavefronts": "wavefront", "blocks": "block", "warp": "warp", "warps": "warp",
+    "thread": "thread", "threads": "thread", "sample": "sample", "samples": "sample",
+    "iteration": "iteration", "iterations": "iteration",
 }  # fmt: skip
 BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 

@@ -25,8 +25,18 @@ _STYLE = {"high": "bold green", "medium": "bold yellow", "low": "bold"}
 def finding_name(number: int, finding: Finding, each: LaunchExplanation) -> Text:
     return Text.assemble(
         f"{number}. ", (finding.title, _STYLE[finding.confidence]),
-        f"  {forecast_of(each, finding)}", (f"  confidence: {confidence_of(each, finding)}", "dim"),
+        f"  {forecast_of(each, finding)}", (_objected(finding, each), "yellow"),
+        (f"  confidence: {confidence_of(each, finding)}", "dim"),
     )  # fmt: skip
+
+
+def _objected(finding: Finding, each: LaunchExplanation) -> str:
+    """A gain that a model disputes with facts that hold is not printed as if nobody did."""
+    statement = each.statement
+    if statement is None or any(cause.finding == finding.id for cause in statement.causes):
+        return ""
+    found = any(x.finding == finding.id and not x.problem for x in statement.objections)
+    return "  (the model objects)" if found else ""
 
 
 def places_view(

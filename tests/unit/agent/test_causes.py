@@ -62,6 +62,33 @@ def test_a_bare_share_does_not_lead() -> None:
     assert not done.statement.leads
 
 
+def test_an_amount_that_the_report_does_not_confirm_stands_beside_the_roofline() -> None:
+    """Each byte is read once; that most of them need not be there, only the source can tell."""
+    said = {
+        "summary": "It streams.",
+        "causes": [
+            {
+                "finding": "redundant_traffic",
+                "text": "The input is constant.",
+                "because": ["dram_bytes_read"],
+                "claims": [
+                    {"kind": "bytes", "of": "DRAM", "needed": "dram_bytes_read / 4"},
+                    {"kind": "bytes", "of": "L2", "needed": "dram_bytes_read / 4"},
+                ],
+            }
+        ],
+    }
+    done = talk(READS, said, sample="pair_reduce/slow")
+    before, each = done.before.launches[0], done.found.each
+    assert before.verdict.healthy
+    assert not done.statement.leads
+    assert each.verdict.by == "keet"
+    assert each.verdict.headline.startswith(before.verdict.headline)
+    assert each.verdict.headline.endswith(
+        "The model claims redundant traffic, which the report does not confirm."
+    )
+
+
 def test_a_share_over_evidence_is_derived() -> None:
     """Half of the instructions, written as an expression over what was measured."""
     derived = {"kind": "redundant", "removed": "1 - inst_executed / (2 * inst_executed)"}
