@@ -22,6 +22,7 @@ from keet.analysis.findings import Finding, Place
 from keet.analysis.time_model import TimeModel
 from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.headline import By, verdict_of
+from keet.explanation.second_opinion import second_opinion
 from keet.explanation.statement import Cause
 from keet.profile.names import file_name
 from keet.prose.expressions import Result, evaluate, parse
@@ -34,7 +35,12 @@ class Facts(NamedTuple):
     """The measured facts that a cause rests on: those that hold, and what is wrong with others."""
 
     hold: tuple[Reference, ...]
+    """Also of constants of the source alone."""
     problem: str | None
+
+    @property
+    def are_measured(self) -> bool:
+        return any(reference.ids for reference in self.hold)
 
 
 def facts_of(because: Iterable[str], words: Vocabulary) -> Facts:
@@ -48,8 +54,8 @@ def facts_of(because: Iterable[str], words: Vocabulary) -> Facts:
             continue
         if result.is_comparison and not result.is_true:
             problems.append(f"{text} is false: {result.text}")
-        elif ids := _ids(result):
-            hold.append(Reference(result.text, ids, text))
+        elif result.names:
+            hold.append(Reference(result.text, _ids(result), text))
     return Facts(tuple(hold), problems[0] if problems else None)
 
 
@@ -73,7 +79,7 @@ class Judge:
         place = self._place(said)
         where = place.where if place else None
         problem = facts.problem or self._contradiction(finding)
-        if problem is None and not facts.hold and not text.ids:
+        if problem is None and not facts.are_measured and not text.ids:
             problem = "it names no measured fact"
         claim = self._evaluated(said, finding, place) if problem is None else None
         return Cause(finding, text, facts.hold, where, problem, claim)
@@ -82,7 +88,7 @@ class Judge:
         finding = known_finding(said.finding)
         if finding is None:
             return None
-        is_bare = not facts.hold and not text.ids
+        is_bare = not facts.are_measured and not text.ids
         problem = facts.problem or ("it names no measured fact" if is_bare else None)
         return Cause(finding, text, facts.hold, None, problem)
 
@@ -168,7 +174,8 @@ def with_claims(
     diagnosis = _diagnosis(each)
     ranked = _reordered(rank_with_claims(diagnosis, evaluated), causes, objections)
     findings = tuple(_placed(entry, causes, each) for entry in ranked)
-    told = each._replace(findings=findings)
+    again = second_opinion(each.launch, findings, each.minor, each.account.unknown)
+    told = each._replace(findings=findings, second_opinion=again)
     if not ranked or not ranked[0].leads:
         return Led(_with_doubted(told, ranked), leads=False)
     verdict = verdict_of(diagnosis._replace(findings=findings, healthy=None))

@@ -152,9 +152,11 @@ def leading_edit(each: LaunchExplanation) -> Edit | None:
 
 
 def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
-    """keet's own advice may contradict the edit that is printed for the same finding."""
+    """keet's own advice may contradict the edit that is printed. For a cause that a model claims,
+    it is general advice anyway."""
     edit = leading_edit(each)
-    return bool(edit and edit.finding == finding)
+    claimed = any(found.id == finding and found.origin == "model" for found in each.findings)
+    return edit is not None and (edit.finding == finding or (claimed and bool(edit.diff)))
 
 
 def other_edits(each: LaunchExplanation) -> list[Edit]:
