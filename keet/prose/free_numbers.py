@@ -38,6 +38,9 @@ _CHOSEN = re.compile(
 """A number without a unit of time, rate or share: a size that a proposal may choose."""
 
 
+_SHAPE = re.compile(r"(?<![\w.])\d+ ?[x×] ?\d+(?: ?[x×] ?\d+)?(?![\w.])")
+
+
 class Allowed(NamedTuple):
     """What a text may quote."""
 
@@ -56,13 +59,15 @@ class Allowed(NamedTuple):
 
 def free_number(words: str, allowed: Allowed, *, compares: bool) -> str | None:
     """What is wrong with a sentence, references given as `{}`. `compares`: by an expression."""
-    is_measured = not allowed.is_proposal and bool(words_for.MEASURED.search(_CODE.sub("", words)))
+    proposes = allowed.is_proposal and not words_for.SPEED.search(words)
     for match in _CODE.finditer(words):
         span = _decoded(match[1])
-        quoted = is_code(span, allowed.code, allowed.literals, is_measured=is_measured)
+        quoted = is_code(span, allowed.code, allowed.literals, is_proposal=proposes)
         if not quoted or _strange(span):
             return f"`{match[1][:40]}` is not in the source; {HOW}"
     plain = _as_read(_CODE.sub(" code ", words))
+    if "{}" in plain and words_for.FASTER.search(plain):
+        return "how much faster is keet's to forecast; leave the amount out"
     return _unreadable(plain) or _stated(plain, allowed) or _compared(plain, allowed, compares)
 
 
@@ -114,13 +119,14 @@ def _stated(plain: str, allowed: Allowed) -> str | None:
     if problem is not None:
         return problem
     plain = words_for.SIZED.sub(" sized ", plain)
+    plain = _SHAPE.sub(lambda match: _shape(match, allowed), plain)
     if allowed.is_proposal and not words_for.SPEED.search(plain):
         plain = words_for.COUNT.sub(" some ", plain)
         plain = _CHOSEN.sub(lambda match: _chosen(match, allowed), plain)
     source = source_of(allowed.code)
     unnamed = _NAME.sub(lambda match: _unnamed(match[0], source.words), plain)
     for text in (unnamed, unnamed.replace("_", " "), unnamed.replace("_", "")):
-        for pattern in (words_for.RATIO, words_for.COUNT):
+        for pattern in (words_for.RATIO, words_for.COUNT, words_for.ROMAN):
             if found := pattern.search(text):
                 return f"`{found[0].strip()}` is a number outside of braces; {HOW}"
     for match in _NAME.finditer(plain):
@@ -163,6 +169,12 @@ def _exists(file: str, line: int, lines: Mapping[str, int] | None) -> bool:
         return not file or bool(words_for.SOURCE_FILE.search(file))
     last = lines.get(file, 0) if file else max(lines.values(), default=0)
     return 0 < line <= last
+
+
+def _shape(match: re.Match[str], allowed: Allowed) -> str:
+    """`32x32`, if the source has these numbers."""
+    known = all(float(number) in allowed.literals for number in re.findall(r"\d+", match[0]))
+    return " sized " if known else match[0]
 
 
 def _chosen(match: re.Match[str], allowed: Allowed) -> str:

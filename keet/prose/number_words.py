@@ -37,15 +37,19 @@ RATIO = re.compile(
     re.IGNORECASE,
 )
 """Numbers that no list of things has."""
+ROMAN = re.compile(
+    r"\b(?!(?:CC|CI|CD|CL|CM|DC|DI|DL|LC|MC|MD|MI|MIX|MM|XL|DM|ID)\b)(?=[MDCLXVI]{2,}\b)"
+    r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b"
+)
 ENGLISH = re.compile(
     r"\b(?:the|a|an|is|are|of|at|in|on|to|and|by|for|with|it|that|this|each|not|be|from|its|which|has|have|but|"
     r"only|than|while|because|every|both|into|instead|where|when|how|there|one)\b",
     re.IGNORECASE,
 )
 COMPARED = re.compile(
-    r"\b(?:\w{3,}er|more|less|worse|fewer) than\b|\bexceed\w*|\boutweigh\w*|\bsurpass\w*|"
+    r"\bthan\b|\bexceed\w*|\boutweigh\w*|\bsurpass\w*|"
     r"\bdominat\w+|\boutnumber\w*|\bdwarf\w*|\boutstrip\w*|\boutpac\w*|\beclips\w*|\bovershadow\w*|\brivals\b|"
-    r"\b(?:on|at) (?:a )?par with\b|\blags? behind\b|\btrails? behind\b|\bahead of\b|"
+    r"\b(?:on|at) (?:a )?par with\b|\blags? behind\b|\btrails?\b|\bahead of\b|"
     r"\bas (?:much|many|busy|high|large|long|often|low|little|few)(?: \w+)? as\b|"
     r"\b(?:is|are|was|were|stays?|remains?|runs?|sits?)(?: \w+){0,2} "
     r"(?:busier|higher|lower|larger|smaller|greater|"
@@ -60,11 +64,12 @@ NO_COMPARISON = re.compile(
 MEASURED = re.compile(
     r"\{\}|\b(?:DRAM|L1|L2|HBM|LSU|FMA|ALU|XU|FP16|FP32|FP64|tensor|issue slots?|hit rate|"
     r"occupancy|stall\w*|samples?|sectors?|wavefronts?|traffic|bandwidth|throughput|registers?|latency|"
-    r"cycles?|instructions?|bytes?|utili[sz]ation|busy|busier|time|duration|conflicts?|loads|stores|"
-    r"requests?)\b",
+    r"cycles?|instructions?|bytes?|utili[sz]ation|busy|busier|time|duration|conflicts?|loads?|stores?|"
+    r"requests?|pipes?|units?|barriers?|queues?|crossbar|work)\b",
     re.IGNORECASE,
 )
 """Amounts of which a report tells: comparing these is a claim about numbers."""
+FASTER = re.compile(r"\b(?:speed-?ups?|faster|quicker)\b", re.IGNORECASE)
 SPEED = re.compile(
     r"\bspeed-?ups?\b|\b(?:fast|quick|slow)(?:er)?\b|\bspeed\b|\bperformance\b|\brun ?-?times?\b",
     re.IGNORECASE,

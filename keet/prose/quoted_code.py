@@ -44,23 +44,22 @@ def _joined(tokens: Sequence[str]) -> str:
     return "\n".join(["", *tokens, ""])
 
 
-def is_code(span: str, code: str, literals: frozenset[float], *, is_measured: bool) -> bool:
+def is_code(span: str, code: str, literals: frozenset[float], *, is_proposal: bool) -> bool:
     """It is in the source, or it has no other numbers than the source and the suggested edits.
 
-    `is_measured`: the sentence speaks of amounts that a report tells, so that a plain number of the
-    source would be read as one.
+    A plain number (`256`) is one of the sentence, whatever it stands in, except in a proposal.
     """
     source, tokens = source_of(code), _TOKEN.findall(span)
     numbers = {_number(token) for token in tokens if token[0].isdigit()}
     is_plain = bool(_PLAIN_NUMBER.fullmatch(span.strip()))
-    if _joined(tokens) in source.text and not (is_plain and is_measured):
+    if _joined(tokens) in source.text and not is_plain:
         return True
     if _PERCENT.search(span) or _ASSIGNED.search(span) or _in_words(span):
         return False
     # New code of known names: `COLS * (COLS + 1) / 2`.
-    return not numbers or (
-        not source.words.isdisjoint(tokens) and not is_plain and numbers <= literals
-    )
+    if is_plain:
+        return is_proposal and numbers <= literals
+    return not numbers or (not source.words.isdisjoint(tokens) and numbers <= literals)
 
 
 def _in_words(span: str) -> bool:

@@ -170,7 +170,8 @@ def _repeated_unit(read: _Read, after: str) -> int:
     """Length of a unit that the author wrote behind a reference which is printed with one."""
     if read.result is None or read.result.is_comparison:
         return 0
-    shown = read.result.names[0].shown if read.result.names else ""
+    is_name = read.result.names and not read.result.alone
+    shown = read.result.names[0].shown if is_name else ""
     unit = shown.rpartition(" ")[2] if " " in shown else ""
     pattern = rf"\s{re.escape(unit)}\b" if unit.isalpha() and len(unit) > 3 else r"(?!)"
     if read.result.value.is_percent:
@@ -188,7 +189,7 @@ def _printed(node: Node, result: Result, said: str | None, after: str, text: str
     (named,) = result.names
     label = named.label.lower()
     follows = re.match(rf"\s{re.escape(label)}(?!\w)", after.lower())
-    aside = [] if said == label or follows else [named.label]
+    aside = [] if (said == label and _is_all(text, node.text, label)) or follows else [named.label]
     if named.where and not _names_place(text, named.where):
         aside.append(named.where)
     if not aside:
@@ -197,6 +198,13 @@ def _printed(node: Node, result: Result, said: str | None, after: str, text: str
     # already.
     is_aside = after.startswith(")") and f"({{{node.text}}})" in text
     return ", ".join([named.shown, *aside]) if is_aside else f"{named.shown} ({', '.join(aside)})"
+
+
+def _is_all(text: str, name: str, label: str) -> bool:
+    """The sentence, or a part of it, says just that: `The L2 hit rate is {name}.` What stands
+    before or behind could make it the number of something else."""
+    stated = rf"(?:^|[.;] )(?:the )?{re.escape(label)}(?: is| of| at|:)? \(?\{{{re.escape(name)}\}}"
+    return bool(re.search(rf"{stated}\)?(?:[.,;)]|$)", text, re.IGNORECASE))
 
 
 def _names_place(text: str, where: str) -> bool:
