@@ -18,6 +18,8 @@ from keet.verification.relations import Relation
 
 _PIPES = ("FMA pipe", "ALU pipe", "FP64 pipe", "FP16 pipe", "tensor pipe", "LSU pipe", "XU pipe")
 _UNITS = ("DRAM throughput", "L2 throughput", "L1 throughput")
+_OF_ACTIVE = frozenset({"L1 throughput"})
+"""Small sets have it over active cycles alone, which is not comparable with the others."""
 _NO_STALLS = ("selected",)
 _MAYBE = ("not_selected",)
 """A warp that could have run: some call it a stall, and some do not."""
@@ -115,7 +117,7 @@ def _of_terms(
         for reading, name in first.items()
         if (found := facts.read([reading], launches[0]))
     }
-    return _Ranked(values, first[named.readings[0]]) if named else None
+    return _Ranked(values, first[named.readings[0]], _OF_ACTIVE) if named else None
 
 
 def _of_launches(relation: Relation, text: str, facts: Facts) -> _Ranked | None:
