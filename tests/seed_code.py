@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-SEED = TESTS / "data" / "sass" / "code_cache.tar"
+SEED = TESTS / "data" / "sass" / "code_cache.tar.xz"
 
 
 def reports() -> list[Path]:
@@ -45,7 +45,7 @@ def main() -> None:
             profile.prefetch_code(profile.launches)
             for launch in profile.launches:
                 _ = launch.disassembly
-        with tarfile.open(SEED, "w") as archive:
+        with tarfile.open(SEED, "w:xz") as archive:
             for entry in sorted((Path(folder) / "code").glob("*.sass")):
                 member = tarfile.TarInfo(f"code/{entry.name}")
                 data = entry.read_bytes()

@@ -23,7 +23,9 @@ RATIO = re.compile(
     r"per ?mille?|percentiles?|quartiles?|deciles?|"
     rf"(?:{_COUNTED}|{_TENS}|hundred|thousand|many|several|\w+-)fold|"
     r"doubl(?:es|ed|ing)(?![- ]buffer)|double (?:the|that|of|its|as|speed|throughput|performance)|"
-    r"trebl\w+|tripl\w+|quadrupl\w+|quintupl\w+|sextupl\w+|halv(?:es|ed|e|ing)|"
+    r"trebl\w+|tripl\w+|quadrupl\w+|quintupl\w+|sextupl\w+|"
+    r"halv(?:es|ed|e|ing)(?= (?:\w+ ){0,3}(?:time|duration|traffic|bytes|sectors|requests|"
+    r"instructions|cycles|latency|occupancy|work)\b)|"
     r"(?<!first )(?<!second )(?<!upper )(?<!lower )(?<!left )(?<!right )(?<!other )(?<!each )"
     r"half(?![- ](?:precision|warps?|floats?|type))|"
     r"quarters?|thirds|fifths|sixths|eighths|ninths|tenths|\w+(?:ieth|dth|nth)s|"
@@ -31,7 +33,7 @@ RATIO = re.compile(
     r"(?:third|fifth|tenth) of (?:the|all|its)|"
     r"(?:twent|thirt|fort|fift|sixt|sevent|eight|ninet)ie(?:s|th)|"
     r"(?:single|double|triple|two|three)[- ]digits?|"
-    r"every (?:second|third|fourth|fifth|tenth)|(?:one|once) (?:in|out of) (?:every|an?)|"
+    r"every (?:second|third|fourth|fifth|tenth)|one (?:in|out of) (?:every|an?)|"
     r"orders? of magnitude|\d+x)\b|"
     r"[%‰‱]",
     re.IGNORECASE,
@@ -79,7 +81,7 @@ SPEED = re.compile(
 # --- names with digits
 
 KNOWN_NAME = re.compile(
-    r"L[0-3]|L1D|(?:FP|BF|TF|INT|UINT|F|S|U|B)(?:4|8|16|19|32|64|128)|E[45]M[23]|HBM[23]?e?|"
+    r"L[0-3]|L1D|L1TEX|(?:FP|BF|TF|INT|UINT|F|S|U|B)(?:4|8|16|19|32|64|128)|E[45]M[23]|HBM[23]?e?|"
     r"P[0-7]|[AH]100|H200|H20|H800|B[123]00|GB[123]00|GH200|V100|P100|A10|A30|A40|L4|L40S?|T4|"
     r"(?:sm_?|SM|compute_)(?:5[023]|6[012]|7[025]|8[0679]|9[0]|10[013]|110|12[01])[af]?|"
     r"(?:float|double|half|u?int|u?long|u?short|u?char|bool|__half|longlong)[1-4]|"

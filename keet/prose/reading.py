@@ -127,7 +127,8 @@ class _Reader:
             return self._wrong_count(part, node, result)
         if node.kind == "name":
             return None
-        if not has_influence(node, self._names.lookup):
+        is_measured = any(named.ids for named in result.names)
+        if is_measured and not has_influence(node, self._names.lookup):
             return f"{{{part}}}: it does not depend on what its names stand for"
         strange = [
             n for n in constants_of(node) if not (self._names.has_literal(n) or _is_plain(n))

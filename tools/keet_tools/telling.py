@@ -55,8 +55,8 @@ class Telling:
 
     def headline(self, each: LaunchExplanation, limit: int) -> str:
         units = [ceiling.reached for ceiling in each.ceilings]
-        left = [piece for piece in each.view.ledger if piece.metric.startswith("left.")]
-        return self.with_names(shorten(each.verdict.headline, limit), [*left, *units])
+        own = [p for p in each.view.ledger if p.metric.startswith(("left.", "account."))]
+        return self.with_names(shorten(each.verdict.headline, limit), [*own, *units])
 
     def answer(self, *lines: str) -> Answer:
         return Answer(
