@@ -66,7 +66,7 @@ def free_number(words: str, allowed: Allowed, *, compares: bool) -> str | None:
         if not quoted or _strange(span):
             return f"`{match[1][:40]}` is not in the source; {HOW}"
     plain = _as_read(_CODE.sub(" code ", words))
-    if "{}" in plain and words_for.FASTER.search(plain):
+    if words_for.FASTER.search(plain):
         return "how much faster is keet's to forecast; leave the amount out"
     return _unreadable(plain) or _stated(plain, allowed) or _compared(plain, allowed, compares)
 

@@ -71,7 +71,12 @@ MEASURED = re.compile(
     re.IGNORECASE,
 )
 """Amounts of which a report tells: comparing these is a claim about numbers."""
-FASTER = re.compile(r"\b(?:speed-?ups?|faster|quicker)\b", re.IGNORECASE)
+FASTER = re.compile(
+    r"\{\}\s?x?\b[^.{}]{0,12}\b(?:faster|quicker|speed-?ups?)\b|"
+    r"\b(?:speed-?ups?|faster|quicker)\b[^.{}]{0,25}\{\}",
+    re.IGNORECASE,
+)
+"""An amount beside it."""
 SPEED = re.compile(
     r"\bspeed-?ups?\b|\b(?:fast|quick|slow)(?:er)?\b|\bspeed\b|\bperformance\b|\brun ?-?times?\b",
     re.IGNORECASE,

@@ -160,7 +160,7 @@ class GroundingDocument(Document):
     )
     unchecked: list[str] = Field(
         description="numbers of the analyst that no evidence supports, and sentences of a model "
-        "with numbers that keet could not resolve; each with the reason"
+        "with numbers or comparisons that keet could not check; each with the reason"
     )
 
 

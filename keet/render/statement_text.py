@@ -241,7 +241,7 @@ def statements(explanation: Explanation) -> list[Statement]:
 def unchecked_text(count: int) -> str:
     those = "1 sentence" if count == 1 else f"{count} sentences"
     contain = "contains" if count == 1 else "contain"
-    return f"{those} marked [unchecked] {contain} numbers that keet could not resolve."
+    return f"{those} marked [unchecked] {contain} numbers or comparisons that keet could not check."
 
 
 def unchecked_lines(explanation: Explanation, *, always_named: bool = False) -> Iterator[str]:
