@@ -39,7 +39,7 @@ def _text(value: object) -> str:
     return str(value)[:_LONGEST]
 
 
-def _expressions(value: object) -> list[str]:
+def expressions_of(value: object) -> list[str]:
     """`"{a}; b > c"` is a list too. Braces are left out: these are expressions already."""
     if value is None:
         return []
@@ -69,7 +69,7 @@ def _claims(value: object) -> list[object]:
 
 
 Text = Annotated[str, BeforeValidator(_text)]
-Expressions = Annotated[list[str], BeforeValidator(_expressions)]
+Expressions = Annotated[list[str], BeforeValidator(expressions_of)]
 Line = Annotated[int | None, BeforeValidator(_line)]
 
 
@@ -180,6 +180,8 @@ Shape = TypeVar("Shape", bound=BaseModel)
 def understand(text: str, shape: type[Shape]) -> Shape:
     try:
         return shape.model_validate(_json_object(text))
+    except RecursionError:
+        raise NoAnswer("it is nested too deeply") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the object"

@@ -21,11 +21,12 @@ from keet.analysis.diagnosis import Diagnosis
 from keet.analysis.findings import Finding, Place
 from keet.analysis.time_model import TimeModel
 from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.headline import By, verdict_of
+from keet.explanation.headline import By, Verdict, verdict_of
 from keet.explanation.second_opinion import second_opinion
 from keet.explanation.statement import Cause
 from keet.profile.names import file_name
-from keet.prose.expressions import Result, evaluate, parse
+from keet.prose.expressions import Result, evaluate, has_influence, parse
+from keet.prose.reading import unfounded
 from keet.prose.text import Prose, Reference
 from keet.prose.values import Value, ValueProblem
 from keet.units import Quantity
@@ -35,7 +36,7 @@ class Facts(NamedTuple):
     """The measured facts that a cause rests on: those that hold, and what is wrong with others."""
 
     hold: tuple[Reference, ...]
-    """Also of constants of the source alone."""
+    """Includes facts that use only constants of the source."""
     problem: str | None
 
     @property
@@ -48,12 +49,16 @@ def facts_of(because: Iterable[str], words: Vocabulary) -> Facts:
     problems: list[str] = []
     for text in because:
         try:
-            result = evaluate(parse(text), words.names.lookup)
+            node = parse(text)
+            result = evaluate(node, words.names.lookup)
+            empty = unfounded(node, result, words.names)
         except ValueProblem as problem:
             problems.append(f"{text}: {problem}")
             continue
         if result.is_comparison and not result.is_true:
             problems.append(f"{text} is false: {result.text}")
+        elif empty:
+            problems.append(f"{text}: {empty}")
         elif result.names:
             hold.append(Reference(result.text, _ids(result), text))
     return Facts(tuple(hold), problems[0] if problems else None)
@@ -108,26 +113,27 @@ class Judge:
         kind = said.kind.strip().lower()
         if kind not in get_args(Kind):
             return WorkClaim(finding, "cause", place=place)
-        needed, removed = self._result(said.needed), self._result(said.removed)
+        needed, removed = self._amount(said.needed), self._amount(said.removed)
         return WorkClaim(
             finding,
             kind,  # type: ignore[arg-type]
             needed=_quantity(needed.value, kind, said.of) if needed else None,
-            removed=removed.value.number if removed else None,
+            removed=_share(removed.value) if removed else None,
             of=said.of.strip(),
             place=place,
-            is_derived=bool(removed and removed.names),
+            is_derived=bool(removed and removed.is_derived),
         )
 
-    def _result(self, text: str) -> Result | None:
+    def _amount(self, text: str) -> _Amount | None:
         """Raises ValueProblem."""
         plain = text.strip().strip("{}").strip()
         if not plain or plain.lower() in ("null", "none", "unknown"):
             return None
-        result = evaluate(parse(plain), self._words.names.lookup)
+        node = parse(plain)
+        result = evaluate(node, self._words.names.lookup)
         if result.is_comparison:
             raise ValueProblem(f"{plain} is a comparison, not an amount")
-        return result
+        return _Amount(result.value, has_influence(node, self._words.names.lookup))
 
     def _place(self, said: SaidCause) -> Place | None:
         """A line that the kernel's files have, with its share of the samples."""
@@ -141,6 +147,18 @@ class Judge:
     def _sampled(self, path: str, line: int) -> Place:
         known = (p for p in self._each.view.sampled_places() if (p.file, p.line) == (path, line))
         return next(known, Place(path, line, 0.0, "samples"))
+
+
+class _Amount(NamedTuple):
+    value: Value
+    is_derived: bool
+    """It depends on measured numbers or constants of the source."""
+
+
+def _share(value: Value) -> float:
+    if value.has_dimension:
+        raise ValueProblem("what goes is a share, from 0 to 1")
+    return value.number
 
 
 def _quantity(value: Value, kind: str, of: str) -> Quantity:
@@ -183,12 +201,23 @@ def with_claims(
     leads = findings[0].id != first
     # Also where the model only moved a finding of keet's to the front: it chose the headline.
     by: By = "model, computed by keet" if leads else "keet"
+    if not leads:
+        verdict = _with_line_mark(verdict, each, findings[0])
     return Led(told._replace(verdict=verdict._replace(by=by)), leads)
 
 
+def _with_line_mark(verdict: Verdict, before: LaunchExplanation, finding: Finding) -> Verdict:
+    """keet's finding at the model's line says whose line it is."""
+    places, known = finding.places, before.findings[0].places
+    if not places or (known and known[0].where == places[0].where):
+        return verdict
+    at = f"at {places[0].where}"
+    return verdict._replace(headline=verdict.headline.replace(at, f"{at} (line by the model)", 1))
+
+
 def _with_doubted(each: LaunchExplanation, ranked: Sequence[RankedCause]) -> LaunchExplanation:
-    """Beside a roofline, an amount that the report cannot confirm is told as what it is; a share
-    that is a bare number is not."""
+    """At a roofline, the headline mentions a claim that does not lead, if its amount was computed
+    and is not a bare share."""
     claim = ranked[0].claim if ranked and ranked[0].origin == "model" else None
     if claim is None or (claim.claim.needed is None and not claim.claim.is_derived):
         return each
@@ -226,12 +255,14 @@ def _reordered(
     ranked: Sequence[RankedCause], causes: Sequence[Cause], objections: Sequence[Cause]
 ) -> list[RankedCause]:
     """What the model objects to with facts that hold goes behind what it claims itself."""
-    # Who objects to what he names as a cause himself means its place, its remedy or its amount.
+    # An objection to a finding that the model also names as a cause is about its place or remedy.
     named = {cause.finding for cause in causes}
     disputed = {each.finding for each in objections if not each.problem} - named
     own = [entry for entry in ranked if entry.claim]
     if not own or ranked[0].finding.id not in disputed:
         return list(ranked)
-    first = own[0]._replace(leads=True)
+    # A claim that is not backed does not lead at a roofline, whatever the model objects to.
+    leads = ranked[0].leads or bool(own[0].claim and own[0].claim.is_backed)
+    first = own[0]._replace(leads=leads)
     rest = [entry._replace(leads=False) for entry in ranked if entry is not own[0]]
     return [first, *sorted(rest, key=lambda entry: entry.finding.id in disputed)]

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keet.agent.answers import Conclusion, Judged, Reading, Repair, Rewritten, known_finding
+from keet.agent.answers import (
+    Conclusion,
+    Judged,
+    Reading,
+    Repair,
+    Rewritten,
+    expressions_of,
+    known_finding,
+)
 from keet.agent.causes import Facts, Judge, facts_of
 from keet.agent.edits.placed import EditPlacer, PlacedEdit, sketch_of
 from keet.agent.names import Vocabulary
@@ -120,9 +128,10 @@ class Draft:
 
     def _fact_corrector(self, where: str) -> Callable[[Rewritten], bool]:
         def correct(rewritten: Rewritten) -> bool:
-            because = [part.strip("{} ") for part in rewritten.text.split(";")]
-            self._facts[where] = facts_of(filter(None, because), self._words)
-            return True
+            because = expressions_of(rewritten.text)
+            if because:
+                self._facts[where] = facts_of(because, self._words)
+            return bool(because)
 
         return correct
 
@@ -178,10 +187,10 @@ class Draft:
                 yield Hypothesis(text, known_finding(guess.finding), known, reason)
 
     def _final_edits(self) -> Iterator[Edit]:
-        for i, (said, placed) in enumerate(zip(self._said.edits, self._edits)):
-            what = self.texts[f"edits[{i}].what"]
-            if not what:
-                continue
+        kept = [i for i in range(len(self._edits)) if self.texts[f"edits[{i}].what"]]
+        numbers = {i + 1: number for number, i in enumerate(kept, 1)}
+        for i in kept:
+            said, placed, what = self._said.edits[i], self._edits[i], self.texts[f"edits[{i}].what"]
             patch = placed.patch
             yield Edit(
                 finding=known_finding(said.finding),
@@ -194,7 +203,7 @@ class Draft:
                 build_text=placed.build.message,
                 risk=self.texts[f"edits[{i}].risk"],
                 check=self.texts[f"edits[{i}].check"],
-                instead_of=said.instead_of if said.instead_of != i + 1 else None,
+                instead_of=numbers.get(said.instead_of or 0) if said.instead_of != i + 1 else None,
             )
 
 

@@ -51,7 +51,10 @@ def investigate(
         fault = problem if isinstance(problem, Fault) else Fault("interrupted", "interrupted")
     if reading is None and conclusion is None:
         return Investigated(each, fault)
-    return Investigated(_explained(session, case, placer, reading, conclusion), fault)
+    told = _explained(session, case, placer, reading, conclusion)
+    if session.interrupted and fault is None:
+        fault = Fault("interrupted", "interrupted")
+    return Investigated(told, fault)
 
 
 def _read(

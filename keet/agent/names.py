@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -75,9 +76,8 @@ def _fact(name: str, constant: Constant) -> Fact:
 
 
 def _literals_of(code: str) -> set[float]:
-    import re
-
-    found = re.findall(r"(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d+(?:\.\d+)?)", code)
+    """Longer ones are no sizes that a sentence would name."""
+    found = re.findall(r"(?<![\w.])(?:0[xX][0-9a-fA-F]{1,16}|\d{1,18}(?:\.\d{1,9})?)(?!\w)", code)
     return {float(int(n, 16)) if n[:2].lower() == "0x" else float(n) for n in found}
 
 

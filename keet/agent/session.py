@@ -279,4 +279,13 @@ def _changed(
 ) -> Mapping[str, Any] | None:
     if arguments is None:
         return None
-    return {k: change(v) if isinstance(v, str) else v for k, v in arguments.items()}
+    return {name: _value_changed(value, change) for name, value in arguments.items()}
+
+
+def _value_changed(value: Any, change: Callable[[str], str]) -> Any:
+    """Also in lists and objects: `compile_edit` takes changes of files."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_value_changed(part, change) for part in value]
+    return _changed(value, change) if isinstance(value, dict) else value

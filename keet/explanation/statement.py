@@ -39,7 +39,7 @@ class Cause(NamedTuple):
     """Why it stays the model's opinion: a fact that does not hold, or what the report shows against
     it. None: nothing in the report speaks against it."""
     claim: Evaluated | None = None
-    """What keet computed from the amounts that the model claimed; None: it claimed none."""
+    """What keet computed for it; None where there is a problem, and for objections."""
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -91,7 +91,7 @@ def _with_percent(node: Node, left: Value, right: Value) -> Node:
 
 
 def constants_of(node: Node) -> Iterator[float]:
-    """Numbers that are written out; those with a unit in bytes, seconds and so on."""
+    """Numbers that are written out, without their units: 4 of `4 KiB`."""
     if node.kind == "number":
         yield _number(node.text)
     for part in node.parts:
@@ -110,21 +110,22 @@ def _varied(lookup: Lookup, salt: int) -> Lookup:
     def varied(name: str) -> Named:
         named = lookup(name)
         number = named.value.number
-        factor = Random(f"{number} {salt}").uniform(0.1, 10.0)
+        same = number if named.ids else name  # a constant of the source is no second name
+        factor = Random(f"{same} {salt}").uniform(0.1, 10.0)
         return named._replace(value=named.value._replace(number=(number or 1.0) * factor))
 
     return varied
 
 
 def _outcome(node: Node, lookup: Lookup) -> str:
-    """Nine digits, so that rounding is no difference. Of a comparison: how far it is from equal."""
+    """Two digits: what changes less has no influence. Of a comparison: how far it is from equal."""
     try:
         numbers = [_value(part, lookup).number for part in _sides(node)]
     except ValueProblem as problem:
         return str(problem)
     if len(numbers) == 1:
-        return f"{numbers[0]:.9g}"
-    return f"{numbers[0] / numbers[1]:.9g}" if numbers[1] else f"{numbers[0]:.9g} to 0"
+        return f"{numbers[0]:.2g}"
+    return f"{numbers[0] / numbers[1]:.2g}" if numbers[1] else f"{numbers[0]:.2g} to 0"
 
 
 def _sides(node: Node) -> tuple[Node, ...]:
@@ -203,7 +204,7 @@ def _called(name: str, parts: list[Value]) -> Value:
         raise ValueProblem(f"{name} takes a plain number, not {values.unit_name(parts[0])}")
     try:
         return parts[0]._replace(number=float(function(parts[0].number)))
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ValueProblem(f"{name} of that has no value") from None
 
 
@@ -228,8 +229,8 @@ def _literal(text: str) -> Value:
     if not unit:
         return values.bare(_number(number))
     if unit in BINARY:
-        return values.value_of(_number(number) * BINARY[unit], "byte")
-    return values.value_of(_number(number), UNITS.get(unit, unit))
+        return values.checked(values.value_of(_number(number) * BINARY[unit], "byte"))
+    return values.checked(values.value_of(_number(number), UNITS.get(unit, unit)))
 
 
 def _holds(operator: str, left: Value, right: Value) -> bool:

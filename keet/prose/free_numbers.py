@@ -157,7 +157,7 @@ def _without_places(plain: str, lines: Mapping[str, int] | None) -> tuple[str, s
         if not _exists(file, max(int(n[:9]) for n in numbers), lines):
             return plain, f"there is no {match[0]} in the source"
     plain = words_for.PLACE.sub(" place ", plain)
-    for file in lines or ():
+    for file in (file for file in lines or () if file in plain):
         plain = re.sub(rf"(?<![\w./]){re.escape(file)}(?!\w)", " file ", plain)
     if found := _COUNTED_PLACE.search(plain):
         return plain, f"`{found[0]}` counts with the number of a line; {HOW}"

@@ -117,7 +117,9 @@ class _Reader:
         ids = tuple(dict.fromkeys(i for named in result.names for i in named.ids))
         after = text[span[1] : span[1] + _NEAR]
         shown = _printed(node, result, said, after, text)
-        return _Read(Reference(shown, ids, part, result.alone), problem, result)
+        return _Read(
+            Reference(shown, ids, part, result.alone if result.names else ""), problem, result
+        )
 
     def _wrong(self, part: str, node: Node, result: Result) -> str | None:
         """Raises ValueProblem."""
@@ -127,15 +129,8 @@ class _Reader:
             return self._wrong_count(part, node, result)
         if node.kind == "name":
             return None
-        is_measured = any(named.ids for named in result.names)
-        if is_measured and not has_influence(node, self._names.lookup):
-            return f"{{{part}}}: it does not depend on what its names stand for"
-        strange = [
-            n for n in constants_of(node) if not (self._names.has_literal(n) or _is_plain(n))
-        ]
-        if strange and not result.is_comparison:
-            return f"{{{part}}}: {strange[0]:g} is not a number of the source or the launch"
-        return None
+        problem = unfounded(node, result, self._names)
+        return f"{{{part}}}: {problem}" if problem else None
 
     def _wrong_count(self, part: str, node: Node, result: Result) -> str | None:
         """Numbers without a name: bytes and counts of the source, or small ones."""
@@ -150,6 +145,18 @@ class _Reader:
         if fits:
             return None
         return f"{{{part}}}: {part} is not a number of the source or the launch"
+
+
+def unfounded(node: Node, result: Result, names: Names) -> str | None:
+    """Why an expression over names says nothing about them: its value comes from a number that is
+    written out. Raises ValueProblem."""
+    is_measured = any(named.ids for named in result.names)
+    if is_measured and not has_influence(node, names.lookup):
+        return "it does not depend on what its names stand for"
+    strange = [n for n in constants_of(node) if not (names.has_literal(n) or _is_plain(n))]
+    if strange and not result.is_comparison:
+        return f"{strange[0]:g} is not a number of the source or the launch"
+    return None
 
 
 def _is_small(number: float) -> bool:
@@ -183,7 +190,7 @@ def _repeated_unit(read: _Read, after: str) -> int:
 
 def _printed(node: Node, result: Result, said: str | None, after: str, text: str) -> str:
     """A single name with its label, unless exactly that label stands next to it."""
-    if node.kind == "number":
+    if not result.names:
         return f"{result.text} ({NOT_MEASURED})"
     if node.kind != "name":
         return result.text

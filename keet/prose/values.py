@@ -82,7 +82,7 @@ def _powers(found: Mapping[str, int]) -> Powers:
 
 def bare(number: float) -> Value:
     """Raises ValueProblem for what is beyond any number of a report."""
-    return _checked(Value(number, is_bare=True))
+    return checked(Value(number, is_bare=True))
 
 
 def add(one: Value, other: Value, sign: int = 1) -> Value:
@@ -90,7 +90,7 @@ def add(one: Value, other: Value, sign: int = 1) -> Value:
         one = value_of(100, "%")  # the 1 of `1 - hit_rate` is all of it, not 1 %
     one, other = same_things(one, other)
     kept = one if one.has_dimension or one.things or one.is_percent else other
-    return _checked(
+    return checked(
         kept._replace(number=one.number + sign * other.number, is_bare=_bare(one, other))
     )
 
@@ -121,7 +121,7 @@ def power(one: Value, other: Value) -> Value:
         raise ValueProblem("it is too large") from None
     if isinstance(raised, complex):
         raise ValueProblem("it is not a real number")
-    return _checked(Value(raised, is_bare=_bare(one, other)))
+    return checked(Value(raised, is_bare=_bare(one, other)))
 
 
 def alike(one: Value, other: Value) -> tuple[Value, Value]:
@@ -158,7 +158,7 @@ def _product(one: Value, other: Value, sign: int) -> Value:
         things = things if amount.things else _combined(things, _over(counted.things), -1)
     number = one.number * other.number if sign > 0 else one.number / other.number
     percent = not (dimensions or things) and _is_share(one, other, sign)
-    return _checked(Value(number, dimensions, things, percent, _bare(one, other)))
+    return checked(Value(number, dimensions, things, percent, _bare(one, other)))
 
 
 def _is_share(one: Value, other: Value, sign: int) -> bool:
@@ -179,7 +179,7 @@ def _bare(one: Value, other: Value) -> bool:
     return one.is_bare and other.is_bare
 
 
-def _checked(value: Value) -> Value:
+def checked(value: Value) -> Value:
     if not math.isfinite(value.number) or abs(value.number) > _LARGEST:
         raise ValueProblem("it is too large")
     return value

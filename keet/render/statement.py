@@ -52,7 +52,8 @@ def edit_head(number: int, edit: Edit, each: LaunchExplanation) -> Text:
     """What is to follow: what it changes."""
     place, aim = places_of(edit), aim_of(edit, each)
     at = Text.assemble(" at ", (place, "cyan")) if place else ""
-    return Text.assemble((f"Edit {number} (model)", BY), at, f" {aim}" if aim else "")
+    other = f", instead of edit {edit.instead_of}" if edit.instead_of else ""
+    return Text.assemble((f"Edit {number} (model)", BY), at, f" {aim}" if aim else "", other)
 
 
 def edit_status_view(edit: Edit) -> Iterator[RenderableType]:

@@ -37,12 +37,12 @@ class Refusal(NamedTuple):
 def claimed(view: View, what: str, amount: Quantity, *sources: Evidence) -> Evidence:
     """An amount that the model states, as evidence. Its name has the value: another claim may
     state another amount of the same."""
-    name = f"claimed.{what}.{float(amount.value):.0f}"
+    name = f"claimed.{what}.{float(amount.value)!r}"
     return view.ledger.derived(name, amount, f"{what} needed, as the model states", *sources)
 
 
 def claimed_share(view: View, what: str, removed: float, *sources: Evidence) -> Evidence:
-    name = f"claimed.{what}.removed.{removed:.4g}"
+    name = f"claimed.{what}.removed.{removed!r}"
     label = f"of {what} can go, as the model states"
     return view.ledger.derived(name, Quantity(100 * removed, "%"), label, *sources)
 

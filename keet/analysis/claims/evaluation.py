@@ -93,7 +93,7 @@ def evaluate_claims(
     )
     made = _Made(together, all(found.is_backed for found in usable))
     found = _computed(first.claim, made, model, account)
-    return found._replace(floor=first.floor) if found.expected >= first.expected else first
+    return found._replace(floor=first.floor) if found.expected >= each[0].expected else each[0]
 
 
 def _effect(found: Evaluated) -> Effect | None:
@@ -111,7 +111,10 @@ def _together(effects: Sequence[Effect]) -> Effect:
         min(effect.every_wait for effect in effects),
         min(effect.longest_sm for effect in effects),
         min(effect.least for effect in effects),
-        {name: load for effect in effects for name, load in effect.moved.items()},
+        {
+            name: max(effect.moved.get(name, 0.0) for effect in effects)
+            for name in {name for effect in effects for name in effect.moved}
+        },
     )
 
 
@@ -237,7 +240,7 @@ def _floor(made: _Made, model: TimeModel) -> Evidence | None:
     of_time = model.loads[made.unit] if share is None else share / attainable(made.unit)
     amount = Quantity(float(duration.value) * of_time * made.kept, duration.unit)
     name = f"claimed.floor.{made.unit}.{made.kept:.4g}"
-    label = f"time that {spoken_unit(made.unit)} needs for the rest of its work"
+    label = f"time of {spoken_unit(made.unit)} for the rest of its work, by the model's claim"
     return model.view.ledger.derived(name, amount, label, duration)
 
 

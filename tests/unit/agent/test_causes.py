@@ -90,12 +90,40 @@ def test_an_amount_that_the_report_does_not_confirm_stands_beside_the_roofline()
 
 
 def test_a_share_over_evidence_is_derived() -> None:
-    """Half of the instructions, written as an expression over what was measured."""
-    derived = {"kind": "redundant", "removed": "1 - inst_executed / (2 * inst_executed)"}
+    derived = {"kind": "redundant", "removed": "issue_active_pct / 2"}
     claim = only(series(pipe(claim=derived))).claim
     assert claim is not None
     assert claim.claim.is_derived
-    assert claim.claim.removed == pytest.approx(0.5)
+    assert claim.claim.removed == pytest.approx(0.43, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "share", ["0.9 * duration / duration", "1 - inst_executed / (2 * inst_executed)", "0.9"]
+)
+def test_a_share_that_only_mentions_evidence_is_not(share: str) -> None:
+    claim = only(series(pipe(claim={"kind": "redundant", "removed": share}))).claim
+    assert claim is not None
+    assert not claim.claim.is_derived
+    assert not claim.is_backed
+
+
+@pytest.mark.parametrize(
+    "fact", ["duration * 0 + 82 us", "issue_active_pct / issue_active_pct * 82 %"]
+)
+def test_a_fact_that_only_mentions_evidence_does_not_hold(fact: str) -> None:
+    found = only(series(pipe(because=["issue_active_pct > 80", fact])))
+    assert "does not depend" in (found.problem or "")
+
+
+def test_an_objection_does_not_make_a_bare_share_lead_at_a_roofline() -> None:
+    bare = {"kind": "redundant", "removed": "0.9"}
+    objections = [
+        {"finding": name, "text": "No.", "because": ["duration > 0 us"]}
+        for name in ("latency_bound", "integer_overhead", "sfu_bound", "redundant_traffic")
+    ]
+    done = series(pipe(claim=bare), objections=objections)
+    assert not done.statement.leads
+    assert done.found.each.verdict == done.before.launches[0].verdict
 
 
 @pytest.mark.parametrize(

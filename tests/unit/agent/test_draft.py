@@ -60,8 +60,25 @@ def test_what_stays_wrong_is_printed_with_a_mark() -> None:
 )  # fmt: skip
 def test_without_corrections_the_sentence_stays_marked(reply: object) -> None:
     done = talk(READING, conclusion(summary=f"{SUMMARY} {FREE}"), reply, reply)
-    assert done.found.fault is None
+    kind = "interrupted" if isinstance(reply, KeyboardInterrupt) else None
+    assert (done.found.fault.kind if done.found.fault else None) == kind
     assert str(done.statement.summary).endswith(f"[unchecked] {FREE}")
+
+
+def test_an_empty_correction_keeps_a_fact_that_does_not_hold() -> None:
+    said = conclusion(causes=[cause(because=["bank_conflict_share > 1", "duration > 5 s"])])
+    done = talk(READING, said, {"corrections": [{"number": 1}]})
+    assert "is false" in (done.statement.causes[0].problem or "")
+
+
+def test_a_long_literal_in_an_edit_costs_nothing() -> None:
+    edit = {
+        "what": "Mask it.",
+        "changes": [{"file": "slow.cu", "old": "x", "new": "0x" + "f" * 300}],
+    }
+    done = talk(READING, conclusion(edits=[edit]), {"corrections": []})
+    assert done.found.fault is None
+    assert len(done.statement.edits) == 1
 
 
 def test_corrections_are_taken_by_number() -> None:

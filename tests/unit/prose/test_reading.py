@@ -37,7 +37,7 @@ def read(text: str, allowed: Allowed = ALLOWED) -> Prose:
         ("{{l2_busy}} of it.", "83.1% (L2 busy) of it."),
         ("Each thread reads {2} rows.", "Each thread reads 2 (not measured) rows."),
         ("It stores {N * 4 B}.", "It stores 32.77 kB (`N` 8,192 × 4 B)."),
-        ("A row has {8192 * 4 B}.", "A row has 32.77 kB (8,192 × 4 B)."),
+        ("A row has {8192 * 4 B}.", "A row has 32.77 kB (8,192 × 4 B) (not measured)."),
         ("{l2_busy > 2 * dram_busy}, so it is L2.", "L2 busy 83.1% > 2 × DRAM busy 11.5%, so it is L2."),
         ("At flip.cu:5 are {samples_share@flip.cu:5}.", "At flip.cu:5 are 61.0% (Samples)."),
         ("At flip.cu:4 are {samples_share@flip.cu:5}.", "At flip.cu:4 are 61.0% (Samples, flip.cu:5)."),

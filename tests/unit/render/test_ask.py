@@ -145,7 +145,10 @@ def test_the_answer_comes_first_and_without_ids() -> None:
 def test_unchecked_sentences() -> None:
     text = " ".join(terminal(answered()).split())
     assert "[unchecked] L1 hits 12 % of the time." in text
-    assert "1 sentence marked [unchecked] contains numbers or comparisons that keet could not check." in text
+    assert (
+        "1 sentence marked [unchecked] contains numbers or comparisons that keet could not check."
+        in text
+    )
     assert "outside of braces" not in text
     assert "(`12` is outside of braces)" in terminal(answered(), 120, verbose=True)
     out = ask_markdown(answered())

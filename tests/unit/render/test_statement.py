@@ -594,7 +594,9 @@ def test_numbers_of_both_parts_are_counted() -> None:
 
 
 def test_unchecked_sentences_are_marked_and_counted() -> None:
-    line = "1 sentence marked [unchecked] contains numbers or comparisons that keet could not check."
+    line = (
+        "1 sentence marked [unchecked] contains numbers or comparisons that keet could not check."
+    )
     assert "[unchecked]" not in terminal(column_physics())  # it stands behind --verbose
     assert line in flowing(column_physics(), verbose=True)
     summary = said("column_physics", "!L2 is at 82 %. The XU pipe idles.")
