@@ -1,4 +1,4 @@
-"""An answer in the making: its texts read, its edits placed, its faults corrected once."""
+"""A model's answer: its texts are read, its edits placed, and its faults corrected once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from keet.agent.answers import (
     Conclusion,
     Judged,
     Reading,
-    Repair,
     Rewritten,
     expressions_of,
     known_finding,
@@ -21,7 +20,7 @@ from keet.explanation.statement import Cause, Edit, Hypothesis, Statement
 from keet.prose.text import Prose
 
 
-class Fault(NamedTuple):
+class AnswerFault(NamedTuple):
     """Something that the model should correct."""
 
     text: str
@@ -56,7 +55,7 @@ class Texts:
     def __getitem__(self, where: str) -> Prose:
         return self._prose.get(where, Prose())
 
-    def faults(self) -> Iterator[Fault]:
+    def faults(self) -> Iterator[AnswerFault]:
         # From the end: a sentence that becomes two must not move those before it.
         for where, prose in self._prose.items():
             if where in self._early:
@@ -64,7 +63,9 @@ class Texts:
             for at in reversed(range(len(prose.sentences))):
                 sentence = prose.sentences[at]
                 if sentence.problem:
-                    yield Fault(sentence.written, sentence.problem, self._corrector(where, at))
+                    yield AnswerFault(
+                        sentence.written, sentence.problem, self._corrector(where, at)
+                    )
 
     def _corrector(self, where: str, at: int) -> Callable[[Rewritten], bool]:
         def correct(rewritten: Rewritten) -> bool:
@@ -79,6 +80,8 @@ class Texts:
 
 
 class Draft:
+    """A model's answer about one launch: what it said, and what has to be corrected in it."""
+
     def __init__(
         self, words: Vocabulary, judge: Judge, placer: EditPlacer, reading: Reading | None
     ) -> None:
@@ -88,7 +91,6 @@ class Draft:
         self._said = Conclusion(summary="")
         self._facts: dict[str, Facts] = {}
         self._edits: list[PlacedEdit] = []
-        self.sent_back = 0
         if reading:
             self.texts.put("purpose", reading.purpose, early=True)
             self.texts.put("mapping", reading.mapping, early=True)
@@ -111,20 +113,15 @@ class Draft:
 
     # --- corrections
 
-    def faults(self) -> list[Fault]:
+    def faults(self) -> list[AnswerFault]:
         return [*self.texts.faults(), *self._wrong_facts(), *self._wrong_edits()]
 
-    def correct(self, faults: Sequence[Fault], repair: Repair) -> None:
-        self.sent_back = len(faults)
-        given = {each.number: each for each in repair.corrections}
-        for number, fault in enumerate(faults, 1):
-            if number in given:
-                fault.correct(given[number])
-
-    def _wrong_facts(self) -> Iterator[Fault]:
+    def _wrong_facts(self) -> Iterator[AnswerFault]:
         for where, facts in self._facts.items():
             if facts.problem:
-                yield Fault(f"`because` of {where}", facts.problem, self._fact_corrector(where))
+                yield AnswerFault(
+                    f"`because` of {where}", facts.problem, self._fact_corrector(where)
+                )
 
     def _fact_corrector(self, where: str) -> Callable[[Rewritten], bool]:
         def correct(rewritten: Rewritten) -> bool:
@@ -135,11 +132,11 @@ class Draft:
 
         return correct
 
-    def _wrong_edits(self) -> Iterator[Fault]:
+    def _wrong_edits(self) -> Iterator[AnswerFault]:
         for i, placed in enumerate(self._edits):
             if placed.fault and self._said.edits[i].changes:
                 what = f"edit {i + 1}: {self._said.edits[i].what[:120]}"
-                yield Fault(what, placed.fault, self._edit_corrector(i))
+                yield AnswerFault(what, placed.fault, self._edit_corrector(i))
 
     def _edit_corrector(self, i: int) -> Callable[[Rewritten], bool]:
         def correct(rewritten: Rewritten) -> bool:
@@ -156,7 +153,7 @@ class Draft:
 
     # --- the statement
 
-    def statement(self) -> Statement:
+    def statement(self, sent_back: int) -> Statement:
         return Statement(
             summary=self.texts["summary"],
             purpose=self.texts["purpose"],
@@ -165,7 +162,7 @@ class Draft:
             causes=tuple(self._causes("causes", self._judge.cause)),
             objections=tuple(self._causes("objections", self._judge.objection)),
             edits=tuple(self._final_edits()),
-            sent_back=self.sent_back,
+            sent_back=sent_back,
         )
 
     def _causes(self, kind: str, judged: Callable[..., Cause | None]) -> Iterator[Cause]:

@@ -109,10 +109,11 @@ def _explained(
     code = [text for edit in edits for change in edit.changes for text in (change.new, change.diff)]
     words = vocabulary(case, code)
     draft = Draft(words, Judge(each, words), placer, reading)
+    sent_back = 0
     if said is not None:
         draft.take(said)
-        repair(session, case, draft)
-    statement = draft.statement()
+        sent_back = repair(session, case, draft.faults())
+    statement = draft.statement(sent_back)
     led = with_claims(each, statement.causes, statement.objections)
     if led.leads:
         statement = statement._replace(leads=True, analyst_headline=each.verdict.headline)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from keet_tools.case import Case
 
 from keet.agent import prompts
-from keet.agent.answers import Repair, Spoken
+from keet.agent.answers import Spoken
 from keet.agent.digest import overview
-from keet.agent.draft import Fault, Texts
+from keet.agent.draft import Texts
 from keet.agent.names import vocabulary
 from keet.agent.repair import repair
 from keet.agent.session import Session
@@ -33,26 +31,10 @@ def answer(session: Session, case: Case, question: str) -> Prose:
     said, _ = session.converse(
         "ask", lambda rounds: opening(case, question, rounds), Spoken, Toolbox(case)
     )
-    draft = _SpokenDraft(case, said.answer)
-    repair(session, case, draft)
-    return draft.texts[_WHERE]
-
-
-class _SpokenDraft:
-    """An answer of one text."""
-
-    def __init__(self, case: Case, text: str) -> None:
-        self.texts = Texts(vocabulary(case))
-        self.texts.put(_WHERE, text)
-
-    def faults(self) -> list[Fault]:
-        return list(self.texts.faults())
-
-    def correct(self, faults: Sequence[Fault], repair: Repair) -> None:
-        given = {each.number: each for each in repair.corrections}
-        for number, fault in enumerate(faults, 1):
-            if number in given:
-                fault.correct(given[number])
+    texts = Texts(vocabulary(case))
+    texts.put(_WHERE, said.answer)
+    repair(session, case, list(texts.faults()))
+    return texts[_WHERE]
 
 
 def answered(case: Case, question: str, text: Prose, author: Authorship) -> Answered:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Protocol
 
 from keet_tools.case import Case
 
 from keet.agent import prompts
 from keet.agent.answers import Repair
-from keet.agent.draft import Fault as AnswerFault
+from keet.agent.draft import AnswerFault
 from keet.agent.session import Session
 from keet.agent.wire import Fault
 from keet.evidence import Evidence
@@ -19,28 +18,24 @@ _SHOWN = 16
 """Names to choose from."""
 
 
-class Correctable(Protocol):
-    def faults(self) -> list[AnswerFault]: ...
-
-    def correct(self, faults: Sequence[AnswerFault], repair: Repair) -> None: ...
-
-
-def repair(session: Session, case: Case, draft: Correctable) -> None:
-    """What is not corrected stays as it is, marked as unchecked."""
-    faults = draft.faults()
+def repair(session: Session, case: Case, faults: Sequence[AnswerFault]) -> int:
+    """How many parts were sent back. What is not corrected stays as it is, marked as unchecked."""
     if not faults:
-        return
+        return 0
     session.tell(f"asking the model to correct {len(faults)} part{'s' * (len(faults) > 1)}")
-    listed = [str(fault) for fault in faults]
-    prompt = prompts.repair(listed, _names(case, faults))
+    prompt = prompts.repair([str(fault) for fault in faults], _names(case, faults))
     try:
-        corrections, _ = session.converse("repair", lambda _: prompt, Repair)
+        repaired, _ = session.converse("repair", lambda _: prompt, Repair)
     except (Fault, KeyboardInterrupt) as problem:
         # What was said is kept as it is; after Ctrl-C nothing more is asked.
         session.interrupted = isinstance(problem, KeyboardInterrupt)
         session.transcript.note(repair=str(problem) or "interrupted")
-        corrections = Repair()
-    draft.correct(faults, corrections)
+        return 0
+    given = {each.number: each for each in repaired.corrections}
+    for number, fault in enumerate(faults, 1):
+        if number in given:
+            fault.correct(given[number])
+    return len(faults)
 
 
 def _names(case: Case, faults: Sequence[AnswerFault]) -> str:

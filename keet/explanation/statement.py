@@ -99,7 +99,7 @@ class Statement(NamedTuple):
     analyst_headline: str = ""
     """What the analyst alone says, where the model leads."""
     sent_back: int = 0
-    """Sentences that were returned for correction."""
+    """Sentences, facts and edits that were returned for correction."""
 
     @property
     def texts(self) -> Iterator[tuple[str, Prose]]:

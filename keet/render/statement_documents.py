@@ -117,7 +117,9 @@ class ModelDocument(Document):
     edits: list[EditDocument]
     unchecked: list[UncheckedDocument] = Field([], description="sentences marked `[unchecked]`")
     numbers: int = Field(0, description="in its checked sentences: all are printed by keet")
-    sent_back: int = Field(0, description="sentences that were returned for correction")
+    sent_back: int = Field(
+        0, description="sentences, facts and edits that were returned for correction"
+    )
 
 
 class UsageDocument(Document):
