@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from evals.optimize.gpu.score_candidates import without_comments
+from evals.optimize.gpu.scorer.source import without_comments
 from kernels_samples.samples import Cause, Decoy, Sample
 
 GAIN = 1.1

@@ -38,7 +38,7 @@ class ProblemFacts(BaseModel):
     compulsory_write: int = Field(ge=0)
     compulsory_host: int = Field(0, ge=0)
     compulsory_flops: dict[str, int] = {}
-    """By pipe: the names of `FLOPS_A_CLOCK` in gpu/score_candidates.py."""
+    """By pipe: the names of `FLOPS_A_CLOCK` in gpu/scorer/floor.py."""
     note: str
 
     @property

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pydantic import Field, model_validator
 
 from evals.optimize.extraction import extract
-from evals.optimize.gpu.score_candidates import short_paths
+from evals.optimize.gpu.scorer.building import short_paths
 from evals.optimize.measured import Key, MeasuredResult, Measurements, Status, number
 from evals.optimize.places import Places, places
 from evals.optimize.problems import known_samples

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evals.optimize.gpu.score_candidates import digests
+from evals.optimize.gpu.scorer.measurement import digests
 from keet.cli import main
 from tests.evals.committed import RESULTS, check_committed
 
@@ -20,6 +20,7 @@ SAMPLES = Path(__file__).parents[2] / "kernels_samples"
 
 
 @pytest.mark.parametrize("archive", RUNS, ids=lambda path: path.name.partition(".")[0])
+@pytest.mark.slow
 def test_a_report_is_what_its_run_gives(
     archive: Path,
     request: pytest.FixtureRequest,
@@ -50,7 +51,7 @@ def test_every_known_cheat_was_caught_on_a_gpu_by_these_very_files(tmp_path: Pat
     text = (GPU / "exploits" / "exploits.toml").read_text(encoding="utf-8")
     listed = tomllib.loads(text)
     programs = listed["program"]
-    assert len(programs) >= 40
+    assert sum(program["expect"] == ["PASSED"] for program in programs) >= 24
     for name in ("harness", "exploits"):
         (tmp_path / name).symlink_to(GPU / name)
     (tmp_path / "samples").symlink_to(SAMPLES)
@@ -63,8 +64,8 @@ def test_every_known_cheat_was_caught_on_a_gpu_by_these_very_files(tmp_path: Pat
         assert result["status"] in program["expect"], program["id"]
         assert result["digest"] == of.digest, f"{program['id']} is another one now; {again}"
         assert result["against"] == of.against, f"the harness changed; {again}"
-        if honest := program.get("no_faster_than"):
-            assert (result.get("speedup") or 0) <= results[honest]["speedup"] / 0.8
+        if program["expect"] == ["PASSED"]:
+            assert result["runs"] == {"PASSED": 10}, program["id"]
 
 
 def about(name: str, listed: dict[str, Any]) -> dict[str, Any]:

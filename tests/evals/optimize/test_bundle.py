@@ -114,7 +114,8 @@ def test_the_folder_holds_all_that_the_machine_needs(answered: RunFolder, tmp_pa
     target = tmp_path / "out"
     write_bundle(answered, target, "sm_90")
     assert (target / SCRIPT).read_bytes() == (module.GPU / SCRIPT).read_bytes()
-    assert {path.name for path in (target / "harness").iterdir()} >= {"harness.h", "harness.cu"}
+    assert {path.name for path in (target / "harness").iterdir()} >= {"harness.h", "referee.cu"}
+    assert (target / "scorer" / "__main__.py").is_file()
     here = {path.name for path in (target / "samples" / "gas_state").iterdir()}
     assert here == {"slow.cu", "problem.cu", "problem.h", "state_math.h"}
     told = read(target)
@@ -137,7 +138,7 @@ def test_the_manifest_says_what_the_floor_rests_on(answered: RunFolder, tmp_path
 
 
 def test_the_script_knows_every_pipe_of_every_floor() -> None:
-    from evals.optimize.gpu.score_candidates import FLOPS_A_CLOCK
+    from evals.optimize.gpu.scorer.floor import FLOPS_A_CLOCK
 
     told = [module._floor(facts)["compulsory_flops"] for facts in load_problems().values()]
     assert {pipe for flops in told for pipe in flops} <= set(FLOPS_A_CLOCK)
@@ -145,7 +146,7 @@ def test_the_script_knows_every_pipe_of_every_floor() -> None:
 
 
 def test_the_script_refuses_no_baseline_and_nothing_that_the_rules_allow() -> None:
-    from evals.optimize.gpu.score_candidates import source_refusal
+    from evals.optimize.gpu.scorer.source import source_refusal
 
     own = ("state_math.h",)
     names = re.findall(r"`([\w./]+\.h)`", RULES)
@@ -158,7 +159,7 @@ def test_the_script_refuses_no_baseline_and_nothing_that_the_rules_allow() -> No
 
 @pytest.mark.parametrize("code", ['printf("x");', 'extern "C" void f();', "#include <fstream>"])
 def test_what_the_rules_forbid_is_refused(code: str) -> None:
-    from evals.optimize.gpu.score_candidates import source_refusal
+    from evals.optimize.gpu.scorer.source import source_refusal
 
     assert source_refusal(f"{code}\n") is not None
 

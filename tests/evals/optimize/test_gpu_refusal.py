@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from evals.optimize.gpu import score_candidates as scoring
+from evals.optimize.gpu.scorer import source, symbols
+from evals.optimize.gpu.scorer.common import HERE
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
-EXPLOITS = Path(scoring.__file__).parent / "exploits"
+EXPLOITS = HERE / "exploits"
 HONEST = """#include "problem.h"
 #include <cuda_runtime.h>
 // main() of the harness uses printf and std::thread: only said, not done.
@@ -21,23 +22,23 @@ void launch(const Problem& problem) {
 }
 """
 LAUNCH = "_Z6launchRK7Problem"
-HARNESS = scoring.read_symbols(
+HARNESS = symbols.read_symbols(
     "_ZN7harness6Random4bitsEv T 0 10\n_Z12problem_mainiPPc T 0 10\ncudaEventRecord U\n"
     f"memcpy U\n_ZNSt6vectorIiSaIiEE7reserveEm U\n_ZNSt6vectorIfSaIfEE9push_backEOf W 0 8\n{LAUNCH} U\n"
 )
 
 
 def test_an_honest_source_is_not_refused():
-    assert scoring.source_refusal(HONEST) is None
+    assert source.source_refusal(HONEST) is None
 
 
 @pytest.mark.parametrize("variant", ["slow", "fast"])
 def test_no_sample_is_refused(variant):
     sources = sorted(SAMPLES.glob(f"*/{variant}.cu"))
     assert len(sources) == 33
-    for source in sources:
-        headers = [path.name for path in source.parent.glob("*.h")]
-        assert scoring.source_refusal(source.read_text(encoding="utf-8"), headers) is None, source
+    for path in sources:
+        headers = [each.name for each in path.parent.glob("*.h")]
+        assert source.source_refusal(path.read_text(encoding="utf-8"), headers) is None, path
 
 
 @pytest.mark.parametrize(
@@ -79,10 +80,15 @@ def test_no_sample_is_refused(variant):
         ('std::snprintf(text, 9, "x");', "snprintf"),
         ("cudaLaunchHostFunc(s, f, p);", "cudaLaunchHostFunc"),
         ("cudaGetDriverEntryPointByVersion(a);", "cudaGetDriverEntryPointByVersion"),
+        ("extern unsigned long _GLOBAL_OFFSET_TABLE_[];", "_GLOBAL_OFFSET_TABLE_"),
+        ("extern char __init_array_start[];", "__init_array_start"),
+        ("cudaEventRecord(reinterpret_cast<cudaEvent_t>(value), s);", "event of a number"),
+        ("cudaEventRecord((cudaEvent_t)(own - 64), s);", "event of a number"),
+        ("cudaEvent_t theirs = ( cudaEvent_t ) address;", "event of a number"),
     ],
 )
 def test_forbidden_lines_are_named(line, part):
-    why = scoring.source_refusal(f'#include "problem.h"\n{line}\n')
+    why = source.source_refusal(f'#include "problem.h"\n{line}\n')
     assert why is not None
     assert part in why
 
@@ -100,6 +106,8 @@ def test_forbidden_lines_are_named(line, part):
         "float domain(float x); int remain; bool systematic;",
         "cudaEventRecord(done, side); cudaStreamWaitEvent(nullptr, done, 0);",
         "cudaGraphLaunch(graph, stream);",
+        "cudaEvent_t done = (cudaEvent_t)0; cudaEvent_t late = (cudaEvent_t)nullptr;",
+        "void wait_for(cudaEvent_t); std::vector<cudaEvent_t> all(sizeof(cudaEvent_t));",
         'extern "C" __global__ void flip(const float* in);',
         "__device__ void signal(int* flag); signal(done);",
         "cudaMallocAsync(&room, bytes, stream);",
@@ -114,11 +122,11 @@ def test_forbidden_lines_are_named(line, part):
     ],
 )
 def test_legitimate_lines_are_not_refused(line):
-    assert scoring.source_refusal(f'#include "problem.h"\n{line}\n') is None
+    assert source.source_refusal(f'#include "problem.h"\n{line}\n') is None
 
 
 def candidate(text: str) -> str | None:
-    return scoring.symbol_refusal(scoring.read_symbols(f"{LAUNCH} T 0 10\n{text}"), HARNESS)
+    return symbols.symbol_refusal(symbols.read_symbols(f"{LAUNCH} T 0 10\n{text}"), HARNESS)
 
 
 NVCC = """_Z4flipPKfPfi T 0 10
@@ -170,7 +178,7 @@ def test_what_nvcc_and_the_standard_library_bring_is_allowed():
             "cuLaunchKernel",
         ),
         *("_ZNSt6thread15_M_start_threadE", "_ZNSt6chrono3_V212steady_clock3nowEv", "_ZSt4cout"),
-        *("socket", "fork@GLIBC_2.17"),
+        *("socket", "fork@GLIBC_2.17", "_GLOBAL_OFFSET_TABLE_", "_DYNAMIC"),
     ],
 )
 def test_calls_that_no_launch_needs_are_named(needed):
@@ -214,7 +222,7 @@ def test_only_exploits_that_must_be_caught_are_refused():
         entry["id"]
         for entry in listed
         if not entry.get("fast")
-        and scoring.source_refusal((EXPLOITS / f"{entry['id']}.cu").read_text(encoding="utf-8"))
+        and source.source_refusal((EXPLOITS / f"{entry['id']}.cu").read_text(encoding="utf-8"))
     }
     assert refused <= {entry["id"] for entry in listed if entry["expect"] == ["CHEAT"]}
     assert {"flip_spawns", "flip_prints_a_time", "flip_host_assembly"} <= refused

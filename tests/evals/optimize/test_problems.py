@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evals.optimize import bundle
-from evals.optimize.gpu.score_candidates import Floor, floor_of
+from evals.optimize.gpu.scorer.floor import Floor, floor_of
 from evals.optimize.problems import (
     best_known_speedup,
     best_known_us,

@@ -2,7 +2,13 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "cuda.h"
 
 namespace {
 
@@ -12,75 +18,62 @@ struct Deferred {
 };
 
 cudaError_t fault = cudaSuccess;
-Deferred waiting[16];
-int waiting_count = 0;
-bool busy = false;
 size_t allocated = 0;
 constexpr size_t kDeviceMemory = size_t{1} << 30;
 
-double now_ms() {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
-}
+void* at(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 }  // namespace
 
-struct FakeEvent { double ms; };
+struct FakeEvent {};
 struct FakeStream { bool blocking; };
 
 extern "C" {
+cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
     if (allocated + bytes > kDeviceMemory) return fault = cudaErrorMemoryAllocation;
     allocated += bytes;
     *memory = malloc(bytes);
     return cudaSuccess;
 }
+cudaError_t cudaMallocHost(void** memory, size_t bytes) {
+    return *memory = malloc(bytes), cudaSuccess;
+}
 cudaError_t cudaFree(void* memory) { return free(memory), cudaSuccess; }
-cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
-    *memory = malloc(bytes);
-    return cudaSuccess;
+cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+    return *device = host, cudaSuccess;
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
     return memmove(to, from, bytes), fault;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t) {
-    busy = true;
     return cudaMemcpy(to, from, bytes, kind);
 }
 cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
     return memset(memory, value, bytes), fault;
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t) {
-    busy = true;
     return cudaMemset(memory, value, bytes);
 }
-cudaError_t cudaDeviceSynchronize() {
-    for (int i = 0; i < waiting_count; ++i) waiting[i].kernel(waiting[i].argument);
-    waiting_count = 0;
-    busy = false;
-    return fault;
-}
+cudaError_t cudaDeviceSynchronize() { return fault; }
 cudaError_t cudaGetLastError() { return fault; }
 const char* cudaGetErrorString(cudaError_t error) {
     if (error == cudaErrorMemoryAllocation) return "out of memory";
     return error ? "an illegal memory access was encountered" : "no error";
 }
 cudaError_t cudaCtxResetPersistingL2Cache() { return cudaSuccess; }
-cudaError_t cudaEventCreate(cudaEvent_t* event) { return *event = new FakeEvent{0}, cudaSuccess; }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-    return event->ms = now_ms(), cudaSuccess;
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+    return *event = new FakeEvent, cudaSuccess;
 }
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
-    *milliseconds = static_cast<float>(stop->ms - start->ms);
-    return cudaSuccess;
-}
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return fault; }
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return fault; }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
     return *stream = new FakeStream{!(flags & cudaStreamNonBlocking)}, cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr name, int) {
-    const int values[] = {1, 1000000, 1000000, 64, 1024, 9, 0, 0};  // 16 GB/s
+    const int values[] = {1, 1000000, 1000000, 64, 1024, 9, 0, 0, 0};  // 16 GB/s
     return *value = values[name], cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
@@ -91,10 +84,67 @@ cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSu
 cudaError_t cudaFakeLaunch(void (*kernel)(const void*), const void* argument, size_t bytes,
                            cudaStream_t stream) {
     if (!stream || stream->blocking) return kernel(argument), cudaSuccess;
-    waiting[waiting_count].kernel = kernel;
-    memcpy(waiting[waiting_count++].argument, argument, bytes);
+    Deferred later{kernel, {}};
+    memcpy(later.argument, argument, bytes);
+    std::thread([later] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        later.kernel(later.argument);
+    }).detach();
     return cudaSuccess;
 }
-bool cudaFakeBusy() { return busy; }
 cudaError_t cudaFakeFault() { return fault = cudaErrorIllegalAddress; }
+
+// --- the driver
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                     const CUmemAllocationProp*, unsigned long long) {
+    if (bytes > kDeviceMemory) return CUDA_ERROR_OUT_OF_MEMORY;
+    *handle = static_cast<CUmemGenericAllocationHandle>(memfd_create("device", 0));
+    return ftruncate(static_cast<int>(*handle), static_cast<off_t>(bytes)) ? CUDA_ERROR_OUT_OF_MEMORY
+                                                                            : CUDA_SUCCESS;
+}
+CUresult cuMemExportToShareableHandle(void* shared, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType, unsigned long long) {
+    return *static_cast<int*>(shared) = dup(static_cast<int>(handle)), CUDA_SUCCESS;
+}
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shared,
+                                        CUmemAllocationHandleType) {
+    const int descriptor = static_cast<int>(reinterpret_cast<intptr_t>(shared));
+    return *handle = static_cast<CUmemGenericAllocationHandle>(dup(descriptor)), CUDA_SUCCESS;
+}
+CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr wanted,
+                             unsigned long long) {
+    void* found = mmap(at(wanted), bytes, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    *address = reinterpret_cast<CUdeviceptr>(found);
+    return found == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle handle,
+                  unsigned long long) {
+    void* found = mmap(at(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
+                       static_cast<int>(handle), 0);
+    return found == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc*, size_t) {
+    return mprotect(at(address), bytes, PROT_READ | PROT_WRITE) ? CUDA_ERROR_NOT_SUPPORTED
+                                                                : CUDA_SUCCESS;
+}
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
+                                             unsigned long long, cudaDriverEntryPointQueryResult*) {
+    struct {
+        const char* name;
+        void* function;
+    } const known[] = {
+        {"cuMemCreate", reinterpret_cast<void*>(cuMemCreate)},
+        {"cuMemExportToShareableHandle", reinterpret_cast<void*>(cuMemExportToShareableHandle)},
+        {"cuMemImportFromShareableHandle", reinterpret_cast<void*>(cuMemImportFromShareableHandle)},
+        {"cuMemAddressReserve", reinterpret_cast<void*>(cuMemAddressReserve)},
+        {"cuMemMap", reinterpret_cast<void*>(cuMemMap)},
+        {"cuMemSetAccess", reinterpret_cast<void*>(cuMemSetAccess)},
+    };
+    for (const auto& one : known) {
+        if (strcmp(one.name, name) == 0) return *function = one.function, cudaSuccess;
+    }
+    return cudaErrorMemoryAllocation;
+}
 }

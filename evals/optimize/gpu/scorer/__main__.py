@@ -1,0 +1,7 @@
+"""As score_candidates.py runs it."""
+
+import sys
+
+from .command import main
+
+sys.exit(main())
