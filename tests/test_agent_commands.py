@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from keet.agent.time_limit import TimeLimit
 from keet.agent.transcript import read_transcript, request_text
 from keet.agent.wire import Fault, Reply, Request, Spent
 from keet.render.schemas import DOCUMENTS
@@ -139,6 +140,7 @@ def document_of(result: Result) -> Any:
         ("explain", "R", "-o", "new", "--transcript", "new"),
     ],
 )
+@pytest.mark.slow
 def test_no_file_is_written_over_another(
     arguments: tuple[str, ...], keet: Keet, script: Script, tmp_path: Path
 ) -> None:
@@ -328,6 +330,7 @@ def test_free_numbers_go_back_once_and_are_marked(keet: Keet, script: Script) ->
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "json"])
 @pytest.mark.parametrize("verbose", [(), ("--verbose",)])
+@pytest.mark.slow
 def test_no_number_of_the_models_is_printed_unmarked(
     form: str, verbose: tuple[str, ...], keet: Keet, script: Script
 ) -> None:
@@ -461,11 +464,12 @@ def test_a_transcript_that_can_not_be_written_is_told_once(
     assert result.code == 0
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_told_once(
     keet: Keet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KEET_CACHE", str(tmp_path))
-    monkeypatch.setattr("keet.agent.providers.open_chat", lambda spec: Listener())
+    monkeypatch.setattr("keet.agent.providers.open_chat", lambda *_: Listener())
     (tmp_path / "answers.sqlite").write_text("this is no base of data" * 100, encoding="utf-8")
     result = keet("explain", TILES, "--model", "openai:x")
     assert result.err.count("the cache was damaged") == 1
@@ -496,6 +500,7 @@ def test_a_fault_half_way_keeps_what_was_said(
 @pytest.mark.parametrize(
     "said", ["no json at all", '{"summary": ', "[]", '{"other": 1}', "", "```json\n{}\n```"]
 )
+@pytest.mark.slow
 def test_what_is_no_answer_is_asked_for_once_more(said: str, keet: Keet, script: Script) -> None:
     result = keet("explain", TILES, "--model", script(READING, said, CONCLUSION))
     assert result.code == 0
@@ -540,7 +545,7 @@ def test_no_more_calls_than_allowed(keet: Keet, script: Script, tmp_path: Path) 
 
 
 def test_show_prompt_sends_nothing(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.agent.providers.open_chat", lambda spec: pytest.fail("it was opened"))
+    monkeypatch.setattr("keet.agent.providers.open_chat", lambda *_: pytest.fail("it was opened"))
     for command in (("explain", TILES), ("ask", TILES, "Why?")):
         result = keet(*command, "--show-prompt", "--model", "openai:gpt-5")
         assert result.code == 0
@@ -682,6 +687,7 @@ def test_a_transcript_replays_without_a_model(keet: Keet, script: Script, tmp_pa
     assert before["grounding"] == after["grounding"]
 
 
+@pytest.mark.slow
 def test_a_transcript_belongs_to_its_report_and_command(
     keet: Keet, script: Script, tmp_path: Path
 ) -> None:
@@ -704,6 +710,7 @@ def test_a_transcript_belongs_to_its_report_and_command(
     assert "script.jsonl (replayed): 2 calls" in told.out
 
 
+@pytest.mark.slow
 def test_a_run_that_sent_nothing_leaves_nothing(keet: Keet, tmp_path: Path) -> None:
     cache = Path(os.environ["KEET_CACHE"]) / "transcripts"
     before = set(cache.glob("*")) if cache.exists() else set()
@@ -717,7 +724,7 @@ def test_what_was_asked_before_comes_from_the_cache(
     from keet.agent.scripted import open_script
 
     path = script(READING, CONCLUSION).removeprefix("scripted:")
-    monkeypatch.setattr("keet.agent.providers.open_chat", lambda spec: open_script(path))
+    monkeypatch.setattr("keet.agent.providers.open_chat", lambda *_: open_script(path))
     runs = [keet("explain", TILES, "--model", "openai:x", "--format", "json") for _ in range(2)]
     first, second = (document_of(run) for run in runs)
     assert (first["usage"]["calls"], first["usage"]["cached"]) == (2, 0)
@@ -811,6 +818,7 @@ def test_an_empty_answer_is_none(keet: Keet, script: Script) -> None:
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
 
 
+@pytest.mark.slow
 def test_two_reports_without_an_answer(keet: Keet, script: Script, tmp_path: Path) -> None:
     written = tmp_path / "out"
     reports = [LAYERS / "slow.ncu-rep", LAYERS / "fast.ncu-rep"]
@@ -836,3 +844,31 @@ def test_followups_are_safe_to_paste(keet: Keet, script: Script, tmp_path: Path)
     result = keet("ask", report, "Why?", "--model", script(said), "--format", "json")
     (command,) = json.loads(result.out)["followups"]
     assert shlex.split(command) == ["keet", "explain", str(report)]
+
+
+# Limits of time
+
+
+def test_what_is_no_time_limit(keet: Keet) -> None:
+    for seconds in ("0", "-1", "nan", "inf", "soon", ""):
+        result = keet("explain", TILES, "--time-limit", seconds)
+        assert result.code == 2
+        assert "number of seconds above 0" in result.err
+
+
+def test_reports_of_one_command_share_the_limit(
+    keet: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[TimeLimit] = []
+
+    def opened(spec: object, limit: TimeLimit) -> None:
+        given.append(limit)
+        raise Fault("time_limit", "it took 7 s in all; raise --time-limit")
+
+    monkeypatch.setattr("keet.agent.providers.open_chat", opened)
+    result = keet("explain", TILES, SERIES, "--model", "openai:x", "--time-limit", "7")
+    first, second = given
+    assert first is second
+    assert first.seconds == 7.0
+    assert result.err.count("it took 7 s in all; raise --time-limit; what follows is") == 2
+    assert "#0" in result.out

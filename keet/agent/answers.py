@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -21,9 +22,17 @@ from pydantic import (
 
 from keet.catalog import findings
 
-_FENCE = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
+_FENCE = re.compile(r"```(?:json)?\s*+(?=\{)")
+_TRIED = 20
+"""Places of a reply at which an object may begin."""
 _LONGEST = 4000
 """Characters of one text: an answer is read by people."""
+_LONGEST_CODE = 8000
+"""Characters of one piece of an edit. keet asks for answers of about 10,000 in all."""
+
+
+MOST_CORRECTIONS = 40
+_BETWEEN = re.compile(r";|\}\s*+(?:,\s*+)?\{")
 
 
 class NoAnswer(Exception):
@@ -35,17 +44,26 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, list):
-        return "\n".join(map(_text, value))[:_LONGEST]
+        return "\n".join(map(_text, value[:_LONGEST]))[:_LONGEST]
     return str(value)[:_LONGEST]
+
+
+def _code(value: object) -> str:
+    """Code that is too long is refused: a part of it would be another edit."""
+    lines = value if isinstance(value, list) else [value]
+    text = "\n".join("" if line is None else str(line) for line in lines)
+    if len(text) > _LONGEST_CODE:
+        raise ValueError(f"more than {_LONGEST_CODE} characters; change fewer lines at a time")
+    return text
 
 
 def expressions_of(value: object) -> list[str]:
     """`"{a}; b > c"` is a list too. Braces are left out: these are expressions already."""
     if value is None:
         return []
-    parts = value if isinstance(value, list) else re.split(r";|\}\s*,?\s*\{", str(value))
-    plain = (str(part).strip().strip("{}").strip() for part in parts)
-    return [part[:_LONGEST] for part in plain if part][:12]
+    parts = value if isinstance(value, list) else _BETWEEN.split(str(value)[: 12 * _LONGEST])
+    plain = (str(part)[:_LONGEST].strip().strip("{}").strip() for part in parts)
+    return list(islice(filter(None, plain), 12))
 
 
 def _line(value: object) -> int | None:
@@ -69,6 +87,7 @@ def _claims(value: object) -> list[object]:
 
 
 Text = Annotated[str, BeforeValidator(_text)]
+Code = Annotated[str, BeforeValidator(_code)]
 Expressions = Annotated[list[str], BeforeValidator(expressions_of)]
 Line = Annotated[int | None, BeforeValidator(_line)]
 
@@ -129,9 +148,9 @@ class SaidCause(_Lenient):
 class SaidChange(_Lenient):
     file: Text = ""
     line: Line = None
-    old: Text = ""
-    new: Text = ""
-    diff: Text = ""
+    old: Code = ""
+    new: Code = ""
+    diff: Code = ""
     """From models that write diffs whatever they are asked for."""
 
 
@@ -165,7 +184,7 @@ class Rewritten(_Lenient):
 
 
 class Repair(_Lenient):
-    corrections: list[Rewritten] = Field(default_factory=list, max_length=40)
+    corrections: list[Rewritten] = Field(default_factory=list, max_length=MOST_CORRECTIONS)
 
 
 class Spoken(_Lenient):
@@ -191,10 +210,10 @@ def understand(text: str, shape: type[Shape]) -> Shape:
 def _json_object(text: str) -> dict[str, Any]:
     """The first object that can be read: with or without a fence, and words around it."""
     fenced = _FENCE.search(text)
-    starts = [m.start() for m in re.finditer(r"\{", text)][:20]
-    for part in [*([fenced[1]] if fenced else []), *(text[start:] for start in starts)]:
+    starts = [match.start() for match in islice(re.finditer(r"\{", text), _TRIED)]
+    for start in [*([fenced.end()] if fenced else []), *starts]:
         try:
-            found, _ = json.JSONDecoder(strict=False).raw_decode(part)
+            found, _ = json.JSONDecoder(strict=False).raw_decode(text, start)
         except (ValueError, RecursionError):  # a number of 5,000 digits is a ValueError too
             continue
         if isinstance(found, dict):

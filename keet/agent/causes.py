@@ -29,6 +29,7 @@ from keet.prose.expressions import Result, evaluate, has_influence, parse
 from keet.prose.reading import unfounded
 from keet.prose.text import Prose, Reference
 from keet.prose.values import Value, ValueProblem
+from keet.texts import code_lines
 from keet.units import Quantity
 
 
@@ -139,7 +140,7 @@ class Judge:
         """A line that the kernel's files have, with its share of the samples."""
         files = self._each.launch.source_files
         for path, text in files.items():
-            has_line = said.line and 1 <= said.line <= len((text or "").splitlines())
+            has_line = said.line and 1 <= said.line <= len(code_lines(text or ""))
             if has_line and said.line and file_name(path) == file_name(said.file):
                 return self._sampled(path, said.line)
         return None

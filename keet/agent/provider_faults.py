@@ -14,6 +14,8 @@ import ssl
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from keet.agent.bounded_client import ReplyTimeout, ReplyTooLarge
+from keet.agent.reply_shape import UnusableReply
 from keet.agent.secrets import scrub
 from keet.agent.settings import ModelSpec, provider_of
 from keet.agent.wire import CantCallTools, Fault
@@ -22,6 +24,10 @@ from keet.errors import one_line
 PASSING = frozenset({"rate_limit", "unreachable", "server"})
 """What may be gone a moment later. A timeout is not: the user has waited for it once."""
 _QUOTED = 200
+_SCRUBBED = 64 * 2**10
+"""Characters of what a server said that are searched for keys before it is cut."""
+_READ = 4000
+"""Characters of what a server said that are searched for words: patterns take their time."""
 _TOO_LONG = re.compile(
     r"context.?length|context.?window|context.?size|maximum context|too many tokens|max_model_len"
     r"|prompt is too long|input is too long|reduce the length|exceeds? the (?:maximum|model)"
@@ -37,7 +43,7 @@ _INSTALL = re.compile(r"pip install [`'\"]?([\w.\[\]-]+)")
 _NO_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
 _GARBAGE = (
     *("JSONDecode", "Validation", "KeyError", "TypeError", "ValueError", "IndexError"),
-    *("AttributeError", "ProtocolError", "DecodingError"),
+    *("AttributeError", "ProtocolError", "DecodingError", "UnusableReply"),
 )
 """What langchain and the clients raise on a body that is no answer of a model."""
 
@@ -59,14 +65,29 @@ def fault_of(error: BaseException, asked: Asked) -> Fault:
     """The fault that an exception of a provider is. One line, no key."""
     if isinstance(error, Fault):
         return error
+    error = _bounds_error(error) or error
     kind = kind_of(error, asked)
     line = one_line(scrub(_LINES[kind](error, asked)))
     return CantCallTools(line) if kind == "no_tools" else Fault(kind, line)
 
 
+def time_limit_fault(asked: Asked, seconds: float) -> Fault:
+    then = "raise --time-limit, or ask about less (--model-launches, --kernel)"
+    line = f"{asked.whom} took {seconds:g} s in all, the time limit of a run; {then}"
+    return Fault("time_limit", one_line(scrub(line)))
+
+
+def _bounds_error(error: BaseException) -> BaseException | None:
+    """What keet's own client raised: clients wrap it, as if the connection had failed."""
+    own = (MemoryError, ReplyTooLarge, ReplyTimeout, UnusableReply)
+    return next((cause for cause in _chain(error) if isinstance(cause, own)), None)
+
+
 def kind_of(error: BaseException, asked: Asked) -> str:
     if isinstance(error, ImportError):
         return "not_installed"
+    if isinstance(error, MemoryError | ReplyTooLarge):
+        return "too_large"
     status = status_of(error)
     if status is not None:
         return _kind_of_status(status, error, asked)
@@ -75,7 +96,7 @@ def kind_of(error: BaseException, asked: Asked) -> str:
 
 def refuses_parameter(error: BaseException, name: str) -> bool:
     """The server named a part of the request that it does not take."""
-    return status_of(error) in (400, 422, 500, 501) and name in str(error)
+    return status_of(error) in (400, 422, 500, 501) and name in str(error)[:_READ]
 
 
 def status_of(error: BaseException) -> int | None:
@@ -128,7 +149,7 @@ def _kind_without_status(error: BaseException) -> str:
 
 
 def _kind_by_text(error: BaseException, names: str) -> str:
-    text = str(error)
+    text = str(error)[:_READ]
     if _NO_KEY.search(text):
         return "no_key"
     if "nable to infer model provider" in text or "nsupported provider" in text:
@@ -152,14 +173,15 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _said(error: BaseException) -> str:
     body = getattr(error, "body", None)
-    return f"{error} {body or ''}"
+    return f"{str(error)[:_READ]} {str(body or '')[:_READ]}"
 
 
 def _quote(error: BaseException) -> str:
     """What the server or client said, short. Scrubbed before it is cut: half a key is one too."""
     body = getattr(error, "body", None)
     message = body.get("message") if isinstance(body, dict) else None
-    text = " ".join(scrub(str(message or error or type(error).__name__)).split())
+    said = str(message or error or type(error).__name__)[:_SCRUBBED]
+    text = " ".join(scrub(said).split())
     return text if len(text) <= _QUOTED else text[:_QUOTED].rstrip() + " ..."
 
 
@@ -176,7 +198,7 @@ def no_key_line(variable: str, asked: Asked) -> str:
 
 
 def _no_key(error: BaseException, asked: Asked) -> str:
-    found = _VARIABLE.search(str(error))
+    found = _VARIABLE.search(str(error)[:_READ])
     return no_key_line(found[0] if found else key_variable(asked.spec.name), asked)
 
 
@@ -237,7 +259,7 @@ def _server(error: BaseException, asked: Asked) -> str:
 
 
 def _not_installed(error: BaseException, asked: Asked) -> str:
-    found = _INSTALL.search(str(error))
+    found = _INSTALL.search(str(error)[:_READ])
     provider = (provider_of(asked.spec.name) or "openai").replace("_", "-")
     package = found[1] if found else f"langchain-{provider}"
     return f"{asked.whom} needs a package that is not installed; run: pip install {package}"
@@ -251,6 +273,14 @@ def _no_provider(error: BaseException, asked: Asked) -> str:
 
 def _no_tools(error: BaseException, asked: Asked) -> str:
     return f"{asked.whom} takes no tools ({_quote(error)}); name a model that can call tools"
+
+
+def _too_large(error: BaseException, asked: Asked) -> str:
+    if isinstance(error, MemoryError):
+        what = "a reply that takes more memory than keet allows"
+    else:
+        what = f"a reply of {error}"
+    return f"{asked.whom} sent {what}; check --base-url, or name another model"
 
 
 def _bad_reply(error: BaseException, asked: Asked) -> str:
@@ -273,6 +303,7 @@ _LINES = {
     "rate_limit": _rate_limit,
     "no_quota": _no_quota,
     "too_long": _too_long,
+    "too_large": _too_large,
     "server": _server,
     "not_installed": _not_installed,
     "no_provider": _no_provider,
@@ -280,5 +311,5 @@ _LINES = {
     "bad_reply": _bad_reply,
     "other": _other,
 }
-KINDS = frozenset(_LINES) | {"script"}
+KINDS = frozenset(_LINES) | {"client", "script", "time_limit"}
 """Every kind of fault."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from keet.agent.reply_shape import MOST_CALLS, is_count
 from keet.agent.wire import Message, Reply, Request, Spent, ToolCall, ToolSpec, request_document
 from keet.explanation.budget import guess_tokens
 
@@ -15,6 +17,15 @@ if TYPE_CHECKING:
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
 """Some local servers leave it in the answer."""
+_LONGEST_TOKEN = 16
+"""Characters of a reply per token that was asked for: about four is usual, blanks and escapes of
+JSON may be more. A server that sends more does not keep to the limit of tokens."""
+_LONGEST_CALL = 16 * 2**10
+"""Characters of the arguments of a call, as JSON: `compile_edit` takes lines of code."""
+_DEEPEST = 12
+"""Levels of the arguments of a call. `compile_edit` takes 3."""
+_LONGEST_NAME = 64
+"""Characters of the name of a tool, as OpenAI allows; keet's have at most 20."""
 _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "MAX_TOKENS", "model_length"})
 """The words of providers for an answer that ended at the limit."""
 
@@ -66,11 +77,13 @@ def with_schema_as_text(request: Request) -> Request:
 
 
 def from_langchain(message: AIMessage, request: Request) -> Reply:
-    text = _THINKING.sub("", str(message.text))
-    calls = tuple(_calls(message, len(request.messages)))
+    said, most = str(message.text), _LONGEST_TOKEN * request.max_output
+    text = _THINKING.sub("", said[:most])
+    calls = tuple(islice(_calls(message, len(request.messages)), MOST_CALLS))
     spent = _usage(message) or _estimate(request, text, calls)
     reasons = (message.response_metadata.get(name) for name in ("finish_reason", "stop_reason"))
     cut = any(str(reason) in _CUT for reason in reasons) or _stopped_early(message)
+    cut = cut or len(said) > most
     return Reply(text, calls, spent, cut)
 
 
@@ -86,8 +99,8 @@ def misshapen_call(error: Exception, request: Request) -> Reply | None:
         return None
     number = len(request.messages)
     calls = tuple(
-        ToolCall(f"call_{number}_{index}", "unreadable", None, json.dumps(value, default=str))
-        for index, value in enumerate(bad)
+        _unreadable(f"call_{number}_{index}", "unreadable", value)
+        for index, value in enumerate(bad[:MOST_CALLS])
     )
     return Reply("", calls, _estimate(request, "", calls))
 
@@ -101,10 +114,54 @@ def _call(call: ToolCall) -> Any:
 def _calls(message: AIMessage, number: int) -> Iterator[ToolCall]:
     """Each with an id that no other call of the conversation has."""
     for index, call in enumerate(message.tool_calls):
-        yield ToolCall(call["id"] or f"call_{number}_{index}", call["name"], call["args"])
+        id_, name, arguments = _id(call["id"], number, index), call["name"], call["args"]
+        if _fits(arguments):
+            yield ToolCall(id_, name[:_LONGEST_NAME], arguments)
+        else:
+            yield _unreadable(id_, name, "too long, or nested too deeply")
     for index, bad in enumerate(message.invalid_tool_calls, len(message.tool_calls)):
         name, raw = bad["name"] or "unreadable", bad["args"] or ""
-        yield ToolCall(bad["id"] or f"call_{number}_{index}", name, None, raw)
+        id_ = _id(bad["id"], number, index)
+        yield ToolCall(id_, name[:_LONGEST_NAME], None, raw[:_LONGEST_CALL])
+
+
+def _id(given: str | None, number: int, index: int) -> str:
+    """The server's own, which it wants back, unless it is absurdly long."""
+    return given if given and len(given) <= 256 else f"call_{number}_{index}"
+
+
+def _unreadable(id_: str, name: str, value: object) -> ToolCall:
+    try:
+        raw = json.dumps(value, default=str)
+    except (RecursionError, ValueError):
+        raw = "nested too deeply"
+    return ToolCall(id_, name[:_LONGEST_NAME], None, raw[:_LONGEST_CALL])
+
+
+def _fits(arguments: object) -> bool:
+    """Without recursion: the arguments may be nested as deeply as JSON can be read."""
+    size, level = 0, [arguments]
+    for _ in range(_DEEPEST):
+        size += sum(_size(value) for value in level)
+        level = [part for value in level for part in _parts(value)]
+        if not level or size > _LONGEST_CALL:
+            break
+    return not level and size <= _LONGEST_CALL
+
+
+def _parts(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _size(value: object) -> int:
+    """Characters, about."""
+    if isinstance(value, Mapping):
+        return sum(len(str(name)) + 4 for name in value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value.bit_length() // 3 + 2
+    return len(value) + 2 if isinstance(value, str | list) else 5
 
 
 def _stopped_early(message: AIMessage) -> bool:
@@ -114,10 +171,12 @@ def _stopped_early(message: AIMessage) -> bool:
 
 
 def _usage(message: AIMessage) -> Spent | None:
+    """None: there is none, or no such number of tokens can have been spent."""
     usage = message.usage_metadata
-    if not usage or not usage["input_tokens"]:
+    if not usage or not usage.get("input_tokens"):
         return None
-    return Spent(usage["input_tokens"], usage["output_tokens"])
+    counts = usage["input_tokens"], usage.get("output_tokens", 0)
+    return Spent(*counts) if all(map(is_count, counts)) else None
 
 
 def _estimate(request: Request, text: str, calls: Sequence[ToolCall]) -> Spent:

@@ -6,12 +6,16 @@ Each is asked in the best way first; what it refuses is remembered and not tried
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from keet.agent.bounded_client import bounded_client
+from keet.agent.model_process import ModelProcess
 from keet.agent.provider_faults import (
     PASSING,
     Asked,
@@ -28,15 +32,16 @@ from keet.agent.provider_messages import (
     to_tools,
     with_schema_as_text,
 )
+from keet.agent.secrets import scrub
 from keet.agent.settings import ModelSpec, provider_of
+from keet.agent.time_limit import LONGEST_WAIT_S, TimeLimit
 from keet.agent.wire import CantCallTools, Chat, Fault, Reply, Request
+from keet.errors import one_line
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
 
-_LONGEST_WAIT_S = 30.0
-"""A server that asks for more is given up: the user can decide when to come back."""
 _ROOM_TO_THINK = 8000
 """Tokens. With hosted models the limit of the answer counts what they think, which is not shown."""
 _CONNECT_S = 15.0
@@ -45,6 +50,8 @@ _NO_KEY = "none"
 """Servers of one's own want no key; the client wants a text."""
 _KEYED = ("anthropic", "deepseek", "google_genai", "groq", "mistralai", "openai", "xai")
 """Providers that take nothing but a key, from one variable."""
+_MODEL_NAME = re.compile(r"[\w./:@+ -]{1,200}")
+"""What servers call models. Whatever else a server lists is not printed as a name."""
 _TRACING = (
     "LANGSMITH_TRACING_V2",
     "LANGCHAIN_TRACING_V2",
@@ -91,6 +98,8 @@ class LangchainChat:
         self._no_schema: set[bool] = set()
         """Refused without tools, with tools: some servers take a schema only alone."""
         self._limit_name = "max_tokens"
+        self.seconds_left = math.inf
+        """For the next call. keet ends it then: a wait that is longer is not begun."""
 
     @property
     def name(self) -> str:
@@ -127,12 +136,14 @@ class LangchainChat:
         the next way to ask is tried before this one again."""
         passing = PASSING if request.schema is None else PASSING - {"server"}
         asked = Asked(self._spec, bool(request.tools), request.schema is not None)
+        ends = time.monotonic() + self.seconds_left
         for attempt in range(self._spec.retries + 1):
             try:
                 return self._ask_once(request)
             except Exception as error:  # noqa: BLE001 - clients raise what they like
                 fault, wait = fault_of(error, asked), wait_of(error, attempt)
-                passes = fault.kind in passing and wait <= _LONGEST_WAIT_S
+                longest = min(LONGEST_WAIT_S, ends - time.monotonic())
+                passes = fault.kind in passing and wait <= longest
             if not passes or attempt == self._spec.retries:
                 break
             self._sleep(wait)
@@ -194,13 +205,18 @@ class LangchainChat:
         return {**arguments, "extra_body": body} if body else arguments
 
 
-def open_chat(spec: ModelSpec) -> Chat:
+def open_chat(spec: ModelSpec, limit: TimeLimit | None = None) -> Chat:
     """The model, ready to be asked; nothing is sent yet, except for the name of a model where only
-    a server is named. Raises Fault."""
+    a server is named. `limit`: for all calls together. Raises Fault."""
     if provider_of(spec.name) == "scripted":
         from keet.agent.scripted import open_script
 
         return open_script(spec.name.removeprefix("scripted:"))
+    return ModelProcess(spec, limit)
+
+
+def connect(spec: ModelSpec) -> LangchainChat:
+    """The same, in this process: without limits of time and memory. Raises Fault."""
     try:
         return _own_server(spec, spec.base_url) if spec.base_url else _hosted(spec)
     except Exception as error:  # noqa: BLE001 - clients raise what they like
@@ -234,20 +250,39 @@ def _own_server(spec: ModelSpec, base_url: str) -> LangchainChat:
         api_key=SecretStr(key),
         timeout=Timeout(spec.timeout_s, connect=min(spec.timeout_s, _CONNECT_S)),
         max_retries=0,  # `_ask_patiently` does it, for every provider alike
+        http_client=bounded_client(spec.timeout_s),
         use_responses_api=False,
     )
     return LangchainChat(model, spec._replace(name=spec.name or name), OWN_SERVER)
 
 
 def _first_model(spec: ModelSpec, base_url: str, key: str) -> str:
+    timeout = min(spec.timeout_s, _CONNECT_S)
+    try:
+        listed = _listed(base_url, key, timeout)
+    except Exception as error:  # noqa: BLE001 - clients raise what they like
+        fault = fault_of(error, Asked(spec._replace(timeout_s=timeout)))
+    else:
+        return _printable_name(listed, base_url)
+    raise fault
+
+
+def _listed(base_url: str, key: str, timeout: float) -> list[Any]:
     from openai import OpenAI
 
-    timeout = min(spec.timeout_s, _CONNECT_S)
-    with OpenAI(base_url=base_url, api_key=key, timeout=timeout, max_retries=0) as client:
-        listed = client.models.list().data
-    if not listed:
-        raise Fault("unknown_model", f"{base_url} lists no model; name one with --model")
-    return str(listed[0].id)
+    http = bounded_client(timeout)
+    with OpenAI(
+        base_url=base_url, api_key=key, timeout=timeout, max_retries=0, http_client=http
+    ) as client:
+        return list(client.models.list().data or ())
+
+
+def _printable_name(listed: list[Any], base_url: str) -> str:
+    name = str(getattr(listed[0], "id", None) or "") if listed else ""
+    if not _MODEL_NAME.fullmatch(name) or scrub(name) != name:
+        line = f"{base_url} lists no model that can be named; name one with --model"
+        raise Fault("unknown_model", one_line(scrub(line)))
+    return name
 
 
 def _hosted(spec: ModelSpec) -> LangchainChat:
@@ -266,15 +301,22 @@ def _is_set(variable: str) -> bool:
 
 
 def _init(spec: ModelSpec) -> BaseChatModel:
-    """Not every provider has a timeout and retries to set: then as it is by itself."""
+    """Not every provider has a timeout and retries to set: then as it is by itself. Those that
+    speak like OpenAI take keet's client, which bounds replies."""
     from langchain.chat_models import init_chat_model
+    from langchain_openai.chat_models.base import BaseChatOpenAI
 
+    limits: dict[str, Any] = {"timeout": spec.timeout_s, "max_retries": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return init_chat_model(spec.name, timeout=spec.timeout_s, max_retries=0)
+            model: BaseChatModel = init_chat_model(spec.name, **limits)
         except (TypeError, ValueError):
             return init_chat_model(spec.name)
+        if isinstance(model, BaseChatOpenAI):
+            http = bounded_client(spec.timeout_s)
+            model = init_chat_model(spec.name, **limits, http_client=http)
+        return model
 
 
 def _dialect_of(model: BaseChatModel) -> Dialect:

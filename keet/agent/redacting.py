@@ -24,8 +24,9 @@ _QUOTED_CODE = re.compile(r" \(`[^`\n]*`(?:, `[^`\n]*`)*\)")
 _SHORTEST = 3
 """Letters of a name: a shorter one would be found inside other words."""
 _FENCED = re.compile(r"\[data [0-9a-f]+: ([^\n]*)\]\n(.*?)\n\[end of data [0-9a-f]+\]", re.DOTALL)
-_CUT = re.compile(r"[^`\n…]*…")
-"""A quotation that was too long: a name may have lost its end."""
+_CUT = re.compile(r"(?<![^`\n…])[^`\n…]*…")
+"""A quotation that was too long: a name may have lost its end. Begins where it can, only: from each
+character to the end of a long line would take the square of its length."""
 _LEAST_OF_A_NAME = 4
 _INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 """A header of the project: those of the system stand in angle brackets."""

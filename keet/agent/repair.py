@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from keet_tools.case import Case
 
 from keet.agent import prompts
-from keet.agent.answers import Repair
+from keet.agent.answers import MOST_CORRECTIONS, Repair
 from keet.agent.draft import AnswerFault
 from keet.agent.session import Session
 from keet.agent.wire import Fault
@@ -22,6 +22,7 @@ def repair(session: Session, case: Case, faults: Sequence[AnswerFault]) -> int:
     """How many parts were sent back. What is not corrected stays as it is, marked as unchecked."""
     if not faults:
         return 0
+    faults = faults[:MOST_CORRECTIONS]
     session.tell(f"asking the model to correct {len(faults)} part{'s' * (len(faults) > 1)}")
     prompt = prompts.repair([str(fault) for fault in faults], _names(case, faults))
     try:

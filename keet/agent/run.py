@@ -25,6 +25,7 @@ from keet.agent.redacting import Redaction, Redactor
 from keet.agent.replaying import check_replay
 from keet.agent.session import Limits, Progress, Session, estimate
 from keet.agent.settings import ModelSpec
+from keet.agent.time_limit import TimeLimit, default_limit
 from keet.agent.transcript import Transcript, request_text
 from keet.agent.wire import Chat, Fault, Reply, Request, Spent
 from keet.errors import one_line
@@ -55,6 +56,13 @@ class Plan(NamedTuple):
     """Whether edits are compiled, where a compiler is found."""
     include: tuple[str, ...] = ()
     """Folders for headers that the report does not hold."""
+    time_limit: TimeLimit | None = None
+    """Of the whole command, where it explains several reports; None: one for each report."""
+
+    def limit(self) -> TimeLimit:
+        return self.time_limit or TimeLimit(
+            self.spec.time_limit_s or default_limit(self.spec.timeout_s)
+        )
 
 
 def explain_with_model(
@@ -310,7 +318,7 @@ def _chat(plan: Plan, explanations: Sequence[Explanation]) -> Chat:
         return open_script(plan.replay)
     from keet.agent.providers import open_chat
 
-    chat = open_chat(plan.spec)
+    chat = open_chat(plan.spec, plan.limit())
     if not plan.cache or plan.spec.name.startswith("scripted:"):
         return chat
     shas = "+".join(told.profile.provenance.sha256 for told in explanations)

@@ -2,56 +2,79 @@
 
 What is known to be a key (the environment says so) and what only looks like one are both replaced:
 a text that lost a harmless word can still be read, a key that got out can't be called back.
+
+Every pattern takes time in proportion to the text: a server decides what is searched.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import unquote, urlsplit
+
+from keet.agent.key_views import Span, View, letters, seen, unescaped
 
 KEY = "[key]"
 
 _SHORTEST = 8
 """Shorter values are words and numbers: replacing them would spoil the text."""
+_LOOSE = 12
+"""Letters and digits of a key that is also found with anything between them: fewer are found in
+ordinary words."""
 _NAMES = re.compile(
     r"(?:API_?KEY|_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT|_AUTH)(?:_ID)?$", re.IGNORECASE
 )
-_LOOKS = re.compile(
-    r"""
-      \b(?:sk|pk|rk|gsk|fw|gh[opsu]|hf|r8|lsv2)[-_](?:(?:live|test|pt|sk)_)?
-      (?=[A-Za-z]*\d)[A-Za-z0-9]{20,}[\w-]*       # a name of a function has words
-    | \bhf_[A-Za-z]{30,}\b
-    | \b(?:sk|pk|rk|gsk|xai|nvapi|pplx|fw|hf|r8)[-_]\w*\*{3,}[\w*]*    # as servers quote one
-    | \b(?:xai|nvapi|pplx)-[\w-]{20,}
-    | \bsk-(?=[\w*-]*[\d*])[\w*-]{8,}
-    | \bgithub_pat_\w{20,}
-    | \bAIza[\w-]{30,}
-    | \bAKIA[0-9A-Z]{12,}
-    | \beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*          # a JSON web token
-    """,
-    re.VERBOSE,
+_PREFIXES = r"sk|pk|rk|gsk|fw|gh[opsu]|hf|r8|lsv2"
+_LOOKS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # A name of a function has words, a key has digits.
+        rf"\b(?:{_PREFIXES})[-_](?:(?:live|test|pt|sk)_)?(?=[A-Za-z]*\d)[A-Za-z0-9]{{20,}}[\w-]*",
+        r"\bhf_[A-Za-z]{30,}+\b",
+        # As servers quote one.
+        r"\b(?:sk|pk|rk|gsk|xai|nvapi|pplx|fw|hf|r8)[-_]\w*+\*{3,}[\w*]*",
+        r"\b(?:xai|nvapi|pplx)-[\w-]{20,}",
+        r"\bgithub_pat_\w{20,}",
+        r"\bAIza[\w-]{30,}",
+        r"\bAKIA[0-9A-Z]{12,}",
+    )
 )
+_WORDS = re.compile(r"\bsk-[\w*-]{8,}+")
+"""A key if there is a digit or a star in it. That is looked at afterwards: a search from each of
+many `sk-` to the end would take the square of the length."""
+_DIGIT = re.compile(r"[\d*]")
+_WEB_TOKEN = re.compile(r"\beyJ[\w-]{10,}+(?P<rest>\.[\w-]{10,}+\.[\w-]*)?")
+"""A JSON web token if it has all three parts, for the same reason."""
 _AFTER = re.compile(
     r"""(?ix)
-      (?P<header> \b(?:x-api-key|api-key|authorization)
-        (?: ["']?\s*[:=] | ["'], ) \s* b?["']? (?:(?:bearer|basic|token)\s+)? ) [\w.~+/=*-]{8,}
-    | (?P<bearer> \bbearer\s+ ) (?=[\w.~+/=*-]*\d) [\w.~+/=*-]{20,}
-    | (?P<provided> \bapi\ key\ provided:\s* ) [^\s,;"']+
-    | (?P<user> \b[a-z][a-z0-9+.-]*:// ) [^\s/@?\#"']+ (?=@)
-    | (?P<query> [?&](?:[a-z_-]*(?:key|token|secret|password)|sig|signature|auth)= ) [^&\s"'\#]+
+      \b(?:x-api-key|api-key|authorization)
+        (?: ["']?\s*[:=] | ["'], ) \s* b?["']? (?:(?:bearer|basic|token)\s+)?
+        (?P<header> [\w.~+/=*-]{8,} )
+    | \bbearer\s+ (?=[\w.~+/=*-]*\d) (?P<bearer> [\w.~+/=*-]{20,} )
+    | \bapi\ key\ provided:\s* (?P<provided> [^\s,;"']+ )
+    | [a-z0-9+.-]:// (?P<user> [^\s/@?\#"']++ ) (?=@)
+    | [?&](?:[a-z_-]*(?:key|token|secret|password)|sig|signature|auth)= (?P<query> [^&\s"'\#]+ )
     """
 )
+_NOTHING = re.compile("")
+_BESIDE_BASE64 = re.compile(r"[A-Za-z0-9+/=_-]{0,4}")
+"""Up to 3 characters on each side have some bits of the key."""
+_of_urls: set[str] = set()
 
 
 def scrub(text: str, known: Sequence[str] | None = None) -> str:
     """The text without keys; `known`: those of the environment, where they were looked up."""
-    for value in _known() if known is None else known:
-        text = text.replace(value, KEY)
-    text = _LOOKS.sub(KEY, text)
-    return _AFTER.sub(lambda match: f"{match[match.lastgroup or 0]}{KEY}", text)
+    known = _known() if known is None else known
+    spans = [*_exact(text, known), *_looks(text)]
+    plain = unescaped(text)
+    if plain != text and (any(value in plain for value in known) or any(_looks(plain))):
+        view = View.of(text).unescaped()
+        spans += map(view.origin, [*_exact(view.text, known), *_looks(view.text)])
+    return _cut(text, [*spans, *_loose(text, plain, known)])
 
 
 def scrub_document(value: Any, known: Sequence[str] | None = None) -> Any:
@@ -68,10 +91,115 @@ def scrub_document(value: Any, known: Sequence[str] | None = None) -> Any:
     return value
 
 
+def remember_url(url: str | None) -> None:
+    """The name and the password in a URL are keys, too."""
+    try:
+        parts = urlsplit(url or "")
+    except ValueError:
+        return
+    for part in (parts.username, parts.password):
+        if part and len(part) >= _SHORTEST:
+            _of_urls.update((part, unquote(part)))
+
+
+# --- where keys are
+
+
+def _exact(text: str, known: Sequence[str]) -> Iterator[Span]:
+    for value in known:
+        yield from _all(text, value)
+
+
+def _all(text: str, value: str) -> Iterator[Span]:
+    at = text.find(value)
+    while at >= 0:
+        yield at, at + len(value)
+        at = text.find(value, at + len(value))
+
+
+def _looks(text: str) -> Iterator[Span]:
+    for pattern in _LOOKS:
+        yield from (match.span() for match in pattern.finditer(text))
+    yield from _words(text)
+    yield from _web_tokens(text)
+    yield from (match.span(match.lastgroup or 0) for match in _AFTER.finditer(text))
+
+
+def _words(text: str) -> Iterator[Span]:
+    for match in _WORDS.finditer(text):
+        if _DIGIT.search(match[0], 3):
+            yield match.span()
+
+
+def _web_tokens(text: str) -> Iterator[Span]:
+    return (match.span() for match in _WEB_TOKEN.finditer(text) if match["rest"])
+
+
+def _loose(text: str, plain: str, known: Sequence[str]) -> Iterator[Span]:
+    """Keys with something between their letters, or in another form."""
+    forms = [form for value in known for form in _forms(value)]
+    if not forms:
+        return
+    for sight in (plain, seen(plain)):
+        held = letters(sight)
+        found = [form for form in forms if form[0] in held]
+        if found:
+            view = View.of(text).unescaped()
+            view = (view if sight is plain else view.seen()).letters()
+            for form, beside in found:
+                for span in map(view.origin, _all(view.text, form)):
+                    yield _with_rest(text, span, beside)
+
+
+@lru_cache(maxsize=64)
+def _forms(value: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """The key itself, backwards, in base 16 and in base64, as letters and digits; with the
+    characters beside it that belong to it."""
+    data = value.encode(errors="replace")
+    base64 = [_in_base64(data, offset) for offset in range(3)]
+    forms = {letters(form): _NOTHING for form in (value, value[::-1], data.hex())}
+    forms |= {letters(form): _BESIDE_BASE64 for form in base64}
+    return tuple((form, beside) for form, beside in forms.items() if len(form) >= _LOOSE)
+
+
+def _in_base64(data: bytes, offset: int) -> str:
+    """After `offset` other bytes: without the characters that depend on what is beside the key."""
+    end = (offset + len(data)) // 3 * 4
+    return b64encode(bytes(offset) + data).decode()[(0, 2, 3)[offset] : end]
+
+
+def _with_rest(text: str, span: Span, beside: re.Pattern[str]) -> Span:
+    """With the characters beside it that belong to it, and the backslashes before it, which would
+    escape the mark."""
+    start, end = span
+    before, after = beside.match(text[max(0, start - 4) : start][::-1]), beside.match(text, end)
+    start -= before.end() if before else 0
+    while start and text[start - 1] == "\\":
+        start -= 1
+    return start, after.end() if after else end
+
+
+def _cut(text: str, spans: Iterable[Span]) -> str:
+    parts, place = [], 0
+    for start, end in _merged(spans):
+        parts += [text[place:start], KEY]
+        place = end
+    return "".join([*parts, text[place:]]) if parts else text
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
+
+
 def _known() -> list[str]:
-    """Values of the environment that are keys by the name of their variable, the longest first, so
-    that a key which is part of another does not leave the rest."""
-    return sorted(set(_credentials()), key=len, reverse=True)
+    """Values of the environment that are keys by the name of their variable, the longest first."""
+    return sorted({*_credentials(), *_of_urls}, key=len, reverse=True)
 
 
 def _credentials() -> Iterator[str]:
@@ -79,4 +207,3 @@ def _credentials() -> Iterator[str]:
         value = text.strip()
         if len(value) >= _SHORTEST and _NAMES.search(name):
             yield value
-            yield quote(value, safe="")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from keet.agent.secrets import scrub
+from keet.agent.secrets import remember_url, scrub
 from keet.errors import UsageError, one_line
 from keet.files import user_folder
 
@@ -40,6 +40,8 @@ class ModelSpec(NamedTuple):
     """US$ for a million tokens of input and of output."""
     retries: int = 2
     """Of what may go away by itself: rate limits, lost connections, errors of the server."""
+    time_limit_s: float | None = None
+    """For all calls of a run together; None: a multiple of `timeout_s` (time_limit.py)."""
 
 
 class _Source(NamedTuple):
@@ -49,7 +51,10 @@ class _Source(NamedTuple):
 
 
 def find_model(
-    model: str | None = None, base_url: str | None = None, price: Price | str | None = None
+    model: str | None = None,
+    base_url: str | None = None,
+    price: Price | str | None = None,
+    time_limit_s: float | None = None,
 ) -> ModelSpec | None:
     """The model to ask; None: nobody named one. Raises UsageError."""
     config = _read_config(config_file())
@@ -65,7 +70,8 @@ def find_model(
     if not (name or url):
         return None
     timeout = config.get("timeout", _OWN_TIMEOUT_S if url else _HOSTED_TIMEOUT_S)
-    return ModelSpec(name, url, timeout, _price_of(sources, name))
+    limit = time_limit_s if time_limit_s is not None else config.get("time_limit")
+    return ModelSpec(name, url, timeout, _price_of(sources, name), time_limit_s=limit)
 
 
 def config_file() -> Path:
@@ -143,7 +149,7 @@ def _checked(path: Path, read: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield key, _checked_url(value, where)
         elif key == "price":
             yield key, _price(value, where)
-        elif key == "timeout" and _is_number(value) and value > 0:
+        elif key in ("timeout", "time_limit") and _is_number(value) and value > 0:
             yield key, float(value)
         elif key == "model" and isinstance(value, str):
             yield key, value or None
@@ -152,10 +158,16 @@ def _checked(path: Path, read: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _complaint(key: str) -> str:
-    wanted = {"base_url": "a URL", "timeout": "seconds above 0", "model": "a name in quotes"}
+    seconds = "seconds above 0"
+    wanted = {
+        "base_url": "a URL",
+        "timeout": seconds,
+        "time_limit": seconds,
+        "model": "a name in quotes",
+    }
     if key in wanted:
         return f"{key} has to be {wanted[key]}"
-    return f"{key} is no setting: there are model, base_url, price and timeout"
+    return f"{key} is no setting: there are model, base_url, price, timeout and time_limit"
 
 
 def _broken(path: Path, problem: str) -> UsageError:
@@ -194,6 +206,7 @@ def _checked_url(url: str | None, where: str) -> str | None:
     try:
         parts = urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname:
+            remember_url(url)
             return url.rstrip("/")
     except ValueError:
         pass

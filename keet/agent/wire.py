@@ -113,6 +113,16 @@ def request_document(request: Request) -> dict[str, Any]:
     }
 
 
+def request_from(document: Mapping[str, Any]) -> Request:
+    """The inverse of `request_document`."""
+    return Request(
+        tuple(_message_from(message) for message in document["messages"]),
+        tuple(ToolSpec(**tool) for tool in document["tools"]),
+        document["schema"],
+        document["max_output"],
+    )
+
+
 def message_document(message: Message) -> dict[str, Any]:
     """Without what a message of its role has not."""
     document: dict[str, Any] = {"role": message.role, "text": message.text}
@@ -129,6 +139,11 @@ def tool_document(tool: ToolSpec) -> dict[str, Any]:
 
 def _call_document(call: ToolCall) -> dict[str, Any]:
     return dict(call._asdict())
+
+
+def _message_from(document: Mapping[str, Any]) -> Message:
+    calls = tuple(_call_from(call) for call in document.get("calls", ()))
+    return Message(document["role"], document["text"], calls, document.get("answers"))
 
 
 def _call_from(document: Mapping[str, Any]) -> ToolCall:

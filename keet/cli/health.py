@@ -120,20 +120,38 @@ def _model() -> Check:
 
 def _server(name: str, url: str) -> Check:
     """Whether somebody answers; nothing of a report is sent."""
-    from urllib.error import HTTPError
-    from urllib.request import Request, urlopen
+    from threading import Thread
 
     from keet.agent.secrets import scrub
 
     found = scrub(f"{name or 'its first model'} at {url}")
+    said: list[str | OSError | ValueError] = []
+    # A thread that is given up: the time limit of a socket starts anew with every byte.
+    asking = Thread(target=lambda: said.append(_first_words(url)), daemon=True)
+    asking.start()
+    asking.join(_SERVER_SECONDS)
+    answer = said[0] if said else OSError(f"no whole answer within {_SERVER_SECONDS:g} s")
+    if isinstance(answer, str):
+        return Check("model", "ok", False, f"{found}, which answers{answer}")
+    remedy = "start the server, or name another with KEET_BASE_URL"
+    return Check("model", "broken", False, f"{found}: {scrub(str(answer))}", remedy)
+
+
+def _first_words(url: str) -> str | OSError | ValueError:
+    """What is to be said of the answer, or why there is none."""
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
     try:
         with urlopen(Request(f"{url.rstrip('/')}/models"), timeout=_SERVER_SECONDS):
-            return Check("model", "ok", False, f"{found}, which answers")
+            return ""
     except HTTPError as problem:  # somebody is there, and may want a key
-        return Check("model", "ok", False, f"{found}, which answers (HTTP {problem.code})")
+        return f" (HTTP {problem.code})"
     except (OSError, ValueError) as problem:
-        remedy = "start the server, or name another with KEET_BASE_URL"
-        return Check("model", "broken", False, f"{found}: {scrub(str(problem))}", remedy)
+        return problem
+    except HTTPException as problem:
+        return ValueError(f"no answer of a server ({problem!r})")
 
 
 def _key(name: str) -> Check:

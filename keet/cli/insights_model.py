@@ -214,7 +214,7 @@ def _chat(plan: Plan) -> Chat:
         return open_script(plan.replay)
     from keet.agent.providers import open_chat
 
-    return open_chat(plan.spec)
+    return open_chat(plan.spec, plan.limit())
 
 
 def _cached(chat: Chat, insight: Insight, plan: Plan) -> Chat:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,12 @@ def add_model(parser: ArgumentParser) -> None:
         default=16_000,
         metavar="N",
         help="input tokens for one kernel or question (default: 16000)",
+    )
+    group.add_argument(
+        "--time-limit",
+        type=_seconds,
+        metavar="SECONDS",
+        help="to wait for the model at most, over all calls (default: 4 timeouts, 16 to 40 min)",
     )
     group.add_argument(
         "--show-prompt", action="store_true", help="print what would be sent, and send nothing"
@@ -108,7 +115,7 @@ def plan(args: Namespace) -> Plan | None:
         if not args.replay.is_file():
             raise UsageError(f"--replay {one_line(str(args.replay))}: there is no such file")
         return _plan(args, ModelSpec(f"replay:{args.replay.name}", None, 60.0, None))
-    spec = find_model(args.model, args.base_url, args.price)
+    spec = find_model(args.model, args.base_url, args.price, args.time_limit)
     if spec is None and args.show_prompt:
         spec = ModelSpec("none", None, 60.0, None)
     return _plan(args, spec) if spec else None
@@ -118,7 +125,7 @@ def _plan(args: Namespace, spec: ModelSpec) -> Plan:
     from keet.agent.run import MOST_LAUNCHES, Plan
     from keet.agent.session import Limits
 
-    return Plan(
+    made = Plan(
         spec=spec,
         limits=Limits(input_tokens=args.token_budget),
         redact=args.redact,
@@ -129,6 +136,17 @@ def _plan(args: Namespace, spec: ModelSpec) -> Plan:
         compile=not getattr(args, "no_compile", False),
         include=(str(args.source.resolve()),) if getattr(args, "source", None) else (),
     )
+    return made._replace(time_limit=made.limit())
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ArgumentTypeError(f"{text!r} must be a number of seconds above 0")
+    return seconds
 
 
 def announce(args: Namespace) -> None:

@@ -7,10 +7,12 @@ import re
 from keet.prose.free_numbers import Allowed, free_number
 
 _COMMENT = re.compile(
-    r"[ \t]*(?:(?://|#(?!\s*(?:pragma|define|if|endif|include|else|elif|undef|line|error)))[^\n]*"
+    r"(?<![ \t])[ \t]*+(?:(?://|#(?!\s*(?:pragma|define|if|endif|include|else|elif|undef|line|error)))[^\n]*"
     r"|/\*.*?(?:\*/|\Z))",
     re.DOTALL,
 )
+"""With the blanks before it, from the first of them: a search from each would take the square of
+their number."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 

@@ -20,6 +20,7 @@ from keet.agent.source.python import python_parts
 from keet.agent.source.statements import Statement, member_names, used_names
 from keet.agent.source.tokens import Token, c_tokens, is_fortran, is_python, macro_of
 from keet.profile import Launch
+from keet.texts import code_lines
 
 Role = Literal["kernel", "launch", "used", "sizes", "memory"]
 _MOST_PARTS = 150
@@ -186,7 +187,7 @@ def pieces_of(
 def source_lines(text: str | None) -> tuple[str, ...]:
     """As a compiler counts them: only a line feed ends a line. Blank lines at the end are left
     out."""
-    return tuple(line.rstrip("\r") for line in (text or "").rstrip().split("\n"))
+    return tuple(code_lines((text or "").rstrip()))
 
 
 def _far(part: Part, hot: Mapping[str, Sequence[int]]) -> tuple[bool, bool]:

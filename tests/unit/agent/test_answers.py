@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -155,3 +157,62 @@ def test_schemas_are_strict(shape: type) -> None:
                 check(part)
 
     check(schema_of(shape))
+
+
+def test_code_that_is_too_long_is_refused_and_not_cut() -> None:
+    """A part of an edit is another edit."""
+
+    def said(old: object) -> str:
+        return json.dumps({"summary": "s", "edits": [{"what": "w", "changes": [{"old": old}]}]})
+
+    whole = "x" * 8000
+    assert understand(said(whole), Conclusion).edits[0].changes[0].old == whole
+    for old in (whole + "x", ["y"] * 5000, {"a": whole}):
+        with pytest.raises(
+            NoAnswer, match=r"edits\.0\.changes\.0\.old: .*change fewer lines at a time"
+        ):
+            understand(said(old), Conclusion)
+    with pytest.raises(NoAnswer, match=r"changes\.0\.diff"):
+        understand(
+            json.dumps({"summary": "s", "edits": [{"what": "w", "changes": whole + "x"}]}),
+            Conclusion,
+        )
+
+
+@pytest.mark.slow
+def test_lists_have_the_bounds_of_texts() -> None:
+    said = {
+        "summary": ["a" * 3000] * 100_000,
+        "causes": [{"finding": "f", "text": "t", "because": ["b" * 9000] * 10_000}],
+    }
+    found = understand(json.dumps(said), Conclusion)
+    assert len(found.summary) == 4000
+    assert [len(each) for each in found.causes[0].because] == [4000] * 12
+    for name in ("causes", "objections", "edits", "judged"):
+        with pytest.raises(NoAnswer, match=f"{name}: .* at most"):
+            understand(
+                json.dumps(
+                    {"summary": "s", name: [{"finding": "f", "text": "t", "what": "w"}] * 1000}
+                ),
+                Conclusion,
+            )
+
+
+@pytest.mark.slow
+def test_no_reply_takes_the_square_of_its_length() -> None:
+    """By the square, each would take more than an hour."""
+    code = """
+import json, re
+from keet.agent.answers import Conclusion, NoAnswer, expressions_of, understand
+from keet.agent.edits.comments import without_figures
+from keet.agent.redacting import _CUT
+for text in ("```{" * 250_000, "```json " * 100_000, "{" * 1_000_000, '{"a": ' * 100_000):
+    try:
+        understand(text, Conclusion)
+    except NoAnswer:
+        pass
+expressions_of("}" + " " * 1_000_000)
+without_figures(" " * 1_000_000 + "x", "")
+_CUT.sub("", "x" * 1_000_000)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)

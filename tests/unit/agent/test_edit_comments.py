@@ -37,3 +37,7 @@ def test_neither_diff_nor_sketch_has_figures(old: str) -> None:
     (found,) = talk(READING, said, {"corrections": []}).statement.edits
     assert "from_item[0] = 1;" in found.diff + found.sketch
     assert "faster" not in found.diff + found.sketch
+
+
+def test_blanks_before_a_comment_go_with_it() -> None:
+    assert without_figures("a; \t // 2x faster\n  /* 3x */  // 4x faster\n  b;", "") == "a;\n\n  b;"

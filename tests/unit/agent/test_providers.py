@@ -19,7 +19,7 @@ import pytest
 
 from keet.agent import providers
 from keet.agent.provider_faults import KINDS
-from keet.agent.providers import announce_tracing, open_chat
+from keet.agent.providers import announce_tracing, connect
 from keet.agent.settings import ModelSpec
 from keet.agent.wire import CantCallTools, Chat, Fault, Message, Request, Spent, ToolCall, ToolSpec
 
@@ -133,7 +133,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def chat_with(url: str, timeout_s: float = 5.0, name: str = "qwen") -> tuple[Chat, list[float]]:
     waits: list[float] = []
-    chat = open_chat(ModelSpec(name, url, timeout_s, None))
+    chat = connect(ModelSpec(name, url, timeout_s, None))
     chat._sleep = waits.append  # type: ignore[attr-defined]
     return chat, waits
 
@@ -243,7 +243,7 @@ def test_no_key_is_needed_at_a_server_of_ones_own(
 
 
 def test_the_first_model_of_a_server(server: Server) -> None:
-    chat = open_chat(ModelSpec("", server.url, 5.0, None))
+    chat = connect(ModelSpec("", server.url, 5.0, None))
     chat.ask(ASK)
     assert (chat.name, server.asked[0]["model"]) == ("first", "first")
 
@@ -455,7 +455,7 @@ def test_asking_for_models_fails_as_well() -> None:
         held.bind(("127.0.0.1", 0))
         spec = ModelSpec("", f"http://127.0.0.1:{held.getsockname()[1]}/v1", 5.0, None)
         with pytest.raises(Fault, match="nobody listens") as caught:
-            open_chat(spec)
+            connect(spec)
     assert caught.value.__context__ is None
 
 
@@ -490,7 +490,7 @@ def test_before_anything_is_sent(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(Fault) as caught:
-        open_chat(ModelSpec(name, None, 5.0, None))
+        connect(ModelSpec(name, None, 5.0, None))
     assert caught.value.kind == kind
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -499,7 +499,7 @@ def test_before_anything_is_sent(
 def test_openai_itself(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thinking counts for the limit, so that there has to be room for it."""
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    chat = open_chat(ModelSpec("openai:gpt-5", None, 5.0, None))
+    chat = connect(ModelSpec("openai:gpt-5", None, 5.0, None))
     assert chat.ask(ASK._replace(schema=SCHEMA, tools=TOOLS)).text == "because"
     sent = server.asked[0]
     assert sent["model"] == "gpt-5"
@@ -514,7 +514,7 @@ def test_an_older_model_has_no_room_to_think(
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     said = "max_tokens is too large: 10500. This model supports at most 4096 completion tokens."
     server.answers = [(400, failure(said)), (200, completion("so"))]
-    chat = open_chat(ModelSpec("openai:gpt-4-turbo", None, 5.0, None))
+    chat = connect(ModelSpec("openai:gpt-4-turbo", None, 5.0, None))
     assert chat.ask(ASK).text == "so"
     assert [sent["max_completion_tokens"] for sent in server.asked] == [10500, 2500]
 

@@ -1,8 +1,16 @@
 import json
+import re
+import subprocess
+import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from keet.agent.secrets import scrub, scrub_document
+from keet.agent import key_views, secrets
+from keet.agent.secrets import remember_url, scrub, scrub_document
+from tests.hostile_behaviours import HIDDEN
+from tests.hostile_servers import reveals
 
 KEY = "corp/key+with=odd&signs"
 
@@ -89,3 +97,177 @@ def test_a_document_is_scrubbed_before_it_is_json(monkeypatch: pytest.MonkeyPatc
     clean = scrub_document(document)
     assert clean == {"a": ["x [key]", 1, None, True], "[key]": {"b": ["y"]}}
     assert json.dumps(clean)
+
+
+# Keys that are hidden
+
+SECRET = "sk-proj-Ab12_cd34-ef56GH78ijKL90mnOP"
+
+
+def test_a_hidden_key_is_cut_out_and_the_rest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_TOKEN", SECRET)
+    half = len(SECRET) // 2
+    forms = {name: hide(SECRET) for name, hide in HIDDEN.items()}
+    forms |= {
+        "two items": json.dumps([SECRET[:half], SECRET[half:]]),
+        "two literals": f'"{SECRET[:half]}" + "{SECRET[half:]}"',
+        "JSON lines": json.dumps(f"{SECRET[:half]}\n{SECRET[half:]}"),
+        "backwards": SECRET[::-1],
+        "entities without semicolons": "".join(f"&#{ord(char)} " for char in SECRET),
+        "entities in base 16": "".join(f"&#x{ord(char):X};" for char in SECRET),
+        "soft hyphens of HTML": "&shy;".join(SECRET),
+        "C": "".join(f"\\x{ord(char):02x}" for char in SECRET),
+        "octal": "".join(f"\\{ord(char):03o}" for char in SECRET),
+        "percent in percent": "".join(f"%25{ord(char):02x}" for char in SECRET),
+        "comments of HTML": "<!-- x -->".join(SECRET),
+        "some entities": SECRET.replace("A", "&#65;").replace("p", "&#x70;"),
+    }
+    wrong = {}
+    for name, hidden in forms.items():
+        clean = scrub(f"before {hidden} after")
+        kept = clean.startswith("before ") and clean.endswith(" after") and "[key]" in clean
+        if reveals(clean, SECRET) or not kept or len(clean) > 40:
+            wrong[name] = clean
+    assert wrong == {}
+
+
+def test_what_only_looks_like_a_key_is_found_behind_escapes_too() -> None:
+    unknown = "sk-proj-Zz98_yx76-wv54UT32"
+    for name in ("entities", "percent", "escapes", "entities in entities"):
+        clean = scrub(f"before {HIDDEN[name](unknown)} after")
+        assert clean == "before [key] after", name
+
+
+def test_the_password_of_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "_of_urls", set())
+    remember_url("http://someone:hunter2%2Fhunter2hunter2@host/v1")
+    assert (
+        scrub("it is hunter2/hunter2hunter2, or &#104;unter2/hunter2hunter2")
+        == "it is [key], or [key]"
+    )
+    remember_url("http://[broken")
+    remember_url(None)
+
+
+# In time that grows with the text alone
+
+_SLOW = {
+    "words": re.compile(r"\bsk-(?=[\w*-]*[\d*])[\w*-]{8,}"),
+    "web tokens": re.compile(r"\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"),
+    "users": re.compile(r"(?i)\b[a-z][a-z0-9+.-]*://([^\s/@?\#\"']+)(?=@)"),
+}
+"""As they were written first: clear, and in the square of the length."""
+
+PARTS = [
+    *(
+        "sk-",
+        "sk_",
+        "hf_",
+        "gsk_live_",
+        "eyJ",
+        "xai-",
+        "AIza",
+        "AKIA",
+        "github_pat_",
+        "a://",
+        "x1.b-c://",
+    ),
+    *(
+        "abc",
+        "ABC0",
+        "0123456789",
+        "QwErTyUiOp",
+        "***",
+        ".",
+        "-",
+        "_",
+        " ",
+        "@",
+        "/",
+        ":",
+        "?",
+        "[key]",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=30).map("".join))
+def test_fast_patterns_find_what_slow_ones_find(text: str) -> None:
+    slow = {name: [match.span() for match in found.finditer(text)] for name, found in _SLOW.items()}
+    assert list(secrets._words(text)) == slow["words"]
+    assert list(secrets._web_tokens(text)) == slow["web tokens"]
+    users = [match.span("user") for match in secrets._AFTER.finditer(text) if match["user"]]
+    expected = [match.span(1) for match in _SLOW["users"].finditer(text)]
+    # The scheme is not read any more: one that begins with a digit is taken for one, too.
+    assert set(expected) <= set(users)
+
+
+ESCAPED = [
+    "&#115;",
+    "&#x6b",
+    "%2d",
+    "\\u0070",
+    "\\\\u0071",
+    "&amp;#114;",
+    "\\n",
+    "&shy;",
+    "<b>",
+    "\x1b[1m",
+    "\u200b",
+    "ﬁ",
+    "Ⅳ",
+    "é",
+    "e\u0301",
+    "ß",
+    "a",
+    "B",
+    "_",
+    " ",
+    "&",
+    "\\",
+    "%",
+    "<!--",
+    "-->",
+]
+
+
+@given(st.lists(st.sampled_from(ESCAPED), max_size=12).map("".join))
+def test_views_with_and_without_places_agree(text: str) -> None:
+    view = key_views.View.of(text).unescaped()
+    assert view.text == key_views.unescaped(text)
+    for one in (view, view.seen()):
+        held = one.letters()
+        assert held.text == key_views.letters(one.text)
+        places = [held.origin((at, at + 1)) for at in range(len(held.text))]
+        assert places == sorted(places)
+        assert all(0 <= start < end <= len(text) for start, end in places)
+
+
+PUMPS = [
+    "sk-",
+    "sk-a",
+    "eyJ-",
+    "eyJaaaaaaaaaa.",
+    "a.",
+    "a-",
+    "a://b",
+    "?key",
+    "hf_a",
+    "authorization ",
+    "bearer ",
+    "<",
+    "&#",
+    "\\",
+    "%25",
+    "&amp;",
+    "<!--",
+    "api key provided:",
+    "](",
+]
+
+
+@pytest.mark.slow
+def test_no_text_takes_the_square_of_its_length() -> None:
+    """A million characters take about a second each; by the square, they would take hours."""
+    code = f"import os; os.environ['A_TOKEN'] = {SECRET!r}\nfrom keet.agent.secrets import scrub\nfor pump in {PUMPS!r}: scrub(pump * (1_000_000 // len(pump)))"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)

@@ -59,6 +59,7 @@ def test_each_step_demands_its_shape() -> None:
 
 
 @pytest.mark.parametrize("said", ["", "no json", "[]", '{"summary": ', "{}"])
+@pytest.mark.slow
 def test_an_answer_that_is_none_is_asked_for_once_more(said: str) -> None:
     done = talk(READING, said, conclusion())
     assert done.found.fault is None
@@ -70,6 +71,7 @@ def test_an_answer_that_is_none_is_asked_for_once_more(said: str) -> None:
     assert len(twice.chat.requests) == 3
 
 
+@pytest.mark.slow
 def test_no_more_calls_than_allowed() -> None:
     calls = Said((("why_waiting", {}),))
     for most in (1, 2, 3):

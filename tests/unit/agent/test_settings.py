@@ -38,12 +38,12 @@ def test_arguments_before_the_environment_before_the_file(
 ) -> None:
     write(home, 'model = "file"\nbase_url = "http://file/v1"\nprice = [1, 2.5]\ntimeout = 7')
     spec = find_model()
-    assert spec == ("file", "http://file/v1", 7.0, (1.0, 2.5), 2)
+    assert spec == ("file", "http://file/v1", 7.0, (1.0, 2.5), 2, None)
     monkeypatch.setenv("KEET_MODEL", "variable")
     monkeypatch.setenv("KEET_BASE_URL", "http://variable/v1/")
     monkeypatch.setenv("KEET_PRICE", "3,4")
-    assert find_model() == ("variable", "http://variable/v1", 7.0, (3.0, 4.0), 2)
-    assert find_model("mine", URL, (5, 6)) == ("mine", URL, 7.0, (5.0, 6.0), 2)
+    assert find_model() == ("variable", "http://variable/v1", 7.0, (3.0, 4.0), 2, None)
+    assert find_model("mine", URL, (5, 6)) == ("mine", URL, 7.0, (5.0, 6.0), 2, None)
 
 
 def test_a_bare_name_goes_to_the_server_that_is_set_up(home: Path) -> None:
@@ -82,9 +82,16 @@ def test_a_server_alone_is_enough_and_has_more_time() -> None:
     assert own.timeout_s > hosted.timeout_s > 60
 
 
+def test_the_time_limit_of_a_run(home: Path) -> None:
+    write(home, "time_limit = 90")
+    assert find_model("qwen", URL).time_limit_s == 90.0  # type: ignore[union-attr]
+    assert find_model("qwen", URL, time_limit_s=5.0).time_limit_s == 5.0  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
+        ("time_limit = -1", "time_limit has to be seconds above 0"),
         ("model = ", "TOML"),
         ("model = 3", "model has to be a name"),
         ("base_url = 'localhost:8000'", "base_url"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from keet.analysis.findings import Place
 from keet.explanation.budget import count_tokens
 from keet.ingest import read_profile
 from keet.profile import Launch
+from tests.long_texts import SOURCE, repeated
 from tests.unit.agent.source_launch import launch_of
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
@@ -142,6 +142,7 @@ def test_what_does_not_belong_to_it_is_left_out(fragment: str) -> None:
     assert fragment not in shown_source(program(), 3000)
 
 
+@pytest.mark.slow
 def test_allocations_go_first_then_sizes_then_far_functions() -> None:
     launch = program()
     near = [Place("/src/k.cu", line_of("return total(p)"), 1.0, "samples")]
@@ -171,6 +172,7 @@ def test_the_kernel_that_does_not_fit_keeps_its_head_and_the_lines_near_the_plac
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.slow
 def test_the_kernel_of_each_sample_is_whole_with_its_launch(path: Path) -> None:
     launch = read_profile(path).launches[0]
     files = own_files(launch)
@@ -263,22 +265,10 @@ def test_no_text_raises_or_exceeds_its_budget(text: str, ending: str) -> None:
         source_literals(launch)
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        *("template<", "int a=1;", "[&](){", "void f(){k<<<1,2>>>(3);}\n", "k<", "(", "{", '"'),
-        *("#if A\n{\n", "const int a = b;\n", "/*", "def k():\n", "__device__ int f(){f(1);}\n"),
-        "struct V{};\n__device__ V operator+(V a){}\n",
-    ],
-)
-def test_time_grows_with_the_length_alone(unit: str) -> None:
-    """Ten times the text takes about ten times as long, where a quadratic reader takes 100."""
-
-    def seconds(size: int) -> float:
-        launch = launch_of(f"__global__ void k(int n) {{}}\n{unit * (size // len(unit))}", "k")
-        start = time.process_time()
-        shown_source(launch, 3000)
-        read_constants(launch)
-        return time.process_time() - start
-
-    assert seconds(60_000) < 25 * max(seconds(6_000), 0.02)
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", SOURCE)
+def test_long_sources_are_read(piece: str) -> None:
+    """How the time grows with the length, `make bench` tells."""
+    launch = launch_of(f"__global__ void k(int n) {{}}\n{repeated(piece, 60_000)}", "k")
+    assert count_tokens(shown_source(launch, 3000)) <= 3000
+    read_constants(launch)

@@ -1,0 +1,127 @@
+"""Texts as a reader, a terminal or a browser may see them, with the way back to the characters.
+
+A key can be written so that its characters are not in the text: as HTML entities, percent signs,
+escapes of JSON or C, with marks that nobody sees, in other letters of the same look, or broken into
+lines. Each view undoes some of that. A key that is found in a view is cut out of the text itself.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from html import unescape
+
+Span = tuple[int, int]
+
+_PASSES = 4
+"""How often a text is unescaped: JSON inside JSON, entities inside percent signs."""
+_ESCAPE = re.compile(
+    r"""
+      &\#[0-9]{1,7};? | &\#[xX][0-9a-fA-F]{1,6};?
+    | &[A-Za-z][A-Za-z0-9]{1,31}; | &(?:shy|nbsp|amp|lt|gt|quot)
+    | %[0-9a-fA-F]{2}
+    | \\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}
+    | \\u[0-9a-fA-F]{4} | \\u\{[0-9a-fA-F]{1,6}\} | \\U[0-9a-fA-F]{8}
+    | \\x[0-9a-fA-F]{2} | \\[0-7]{3} | \\[abefnrtv\\"'/]
+    """,
+    re.VERBOSE,
+)
+_UNSEEN = re.compile(r"<!--.*?(?:-->|\Z)|<[^<>]{0,256}>|\x1b\[[0-?]*+[ -/]*+[@-~]", re.DOTALL)
+"""Comments and tags of HTML, colours of a terminal: they have letters, and are not seen."""
+_BETWEEN = re.compile(r"[\W_]+")
+_LAST = 0x10FFFF
+
+
+class View:
+    """A text, and for each of its characters where it comes from."""
+
+    def __init__(self, text: str, spans: Sequence[Span]) -> None:
+        self.text = text
+        self._spans = spans
+
+    def origin(self, found: Span) -> Span:
+        """The stretch of the original text that a stretch of the view stands for."""
+        start, end = found
+        return self._spans[start][0], self._spans[end - 1][1]
+
+    @classmethod
+    def of(cls, text: str) -> View:
+        return cls(text, [(at, at + 1) for at in range(len(text))])
+
+    def _made(self, pieces: Iterable[tuple[str, int, int]]) -> View:
+        """Of pieces, each with the stretch of this view that it replaces."""
+        text: list[str] = []
+        spans: list[Span] = []
+        for piece, start, end in pieces:
+            text.append(piece)
+            if end - start == len(piece):
+                spans += self._spans[start:end]
+            elif piece:
+                spans += [self.origin((start, end))] * len(piece)
+        return View("".join(text), spans)
+
+    def unescaped(self) -> View:
+        view = self
+        for _ in range(_PASSES):
+            view, before = view._made(_replaced(_ESCAPE, view.text)), view
+            if view.text == before.text:
+                break
+        return view
+
+    def seen(self) -> View:
+        return self._made(_replaced(_UNSEEN, self.text))
+
+    def letters(self) -> View:
+        return self._made((letters(char), at, at + 1) for at, char in enumerate(self.text))
+
+
+def unescaped(text: str) -> str:
+    for _ in range(_PASSES):
+        text, before = _ESCAPE.sub(_character, text), text
+        if text == before:
+            break
+    return text
+
+
+def seen(text: str) -> str:
+    return _UNSEEN.sub("", text)
+
+
+def letters(text: str) -> str:
+    """Letters and digits alone, in small letters: what is between them, and their case, is left
+    out, as are the differences of letters that look the same by definition of Unicode."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
+    return _BETWEEN.sub("", plain).casefold()
+
+
+def _replaced(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, int, int]]:
+    place = 0
+    for match in pattern.finditer(text):
+        yield text[place : match.start()], place, match.start()
+        yield _character(match) if pattern is _ESCAPE else "", match.start(), match.end()
+        place = match.end()
+    yield text[place:], place, len(text)
+
+
+def _character(match: re.Match[str]) -> str:
+    """What an escape stands for."""
+    escape = match[0]
+    if escape[0] == "&":
+        return unescape(escape)
+    if escape[0] == "%":
+        return chr(int(escape[1:], 16))
+    kind = escape[1]
+    if kind in "uUx":
+        return _by_number(escape)
+    if kind.isdigit():
+        return chr(int(escape[1:], 8))
+    return " " if kind.isalpha() else kind
+
+
+def _by_number(escape: str) -> str:
+    if len(escape) == 12:  # two halves of one character
+        high, low = int(escape[2:6], 16) - 0xD800, int(escape[8:], 16) - 0xDC00
+        return chr(0x10000 + (high << 10) + low)
+    number = int(escape[2:].strip("{}"), 16)
+    return chr(number) if number <= _LAST else " "

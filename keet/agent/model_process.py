@@ -1,0 +1,197 @@
+"""A model that is asked in a process of its own, which keet can end at any moment.
+
+Timeouts of HTTP clients are per read: a server that sends a byte now and then, a name server that
+hangs, or a reply that keeps a parser busy is not ended by them. Every provider has a client of its
+own, so the limit is held from outside: the process is killed. Its memory is limited, too
+(model_worker.py). Both hold for every provider that langchain knows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from keet.agent.provider_faults import Asked, fault_of, time_limit_fault
+from keet.agent.secrets import scrub
+from keet.agent.settings import ModelSpec
+from keet.agent.time_limit import LONGEST_WAIT_S, TimeLimit
+from keet.agent.wire import CantCallTools, Fault, Reply, Request, reply_from, request_document
+from keet.errors import one_line
+
+if TYPE_CHECKING:
+    import subprocess
+
+_START_S = 120.0
+"""For the client's modules to be loaded, about 2 s on one core. No server is involved."""
+_CODE = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from keet.agent.model_worker import main; main()"
+)
+_LONGEST_LINE = 64 * 2**20
+"""Bytes of an answer of the worker, whose own replies are bounded."""
+_LEAVE_S = 5.0
+"""For the worker to send what tracing has not sent yet."""
+
+
+class ModelProcess:
+    """A Chat. The process is started when it is first needed, and again after it was ended."""
+
+    def __init__(self, spec: ModelSpec, limit: TimeLimit | None = None) -> None:
+        """`limit`: of the run; without one, every call still has the timeout of the model.
+        Raises Fault: the model can't be asked."""
+        self._spec = spec
+        self._limit = limit
+        self._worker: _Worker | None = None
+        self._name = spec.name
+        try:
+            self._connect()
+        except BaseException:
+            self._end()
+            raise
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def ask(self, request: Request) -> Reply:
+        """Raises Fault."""
+        self._connect()
+        document = {"request": request_document(request), "seconds": self._seconds()}
+        return reply_from(self._answer(document)["reply"])
+
+    def _connect(self) -> None:
+        if self._worker is not None:
+            return
+        self._seconds()
+        self._worker = _Worker()
+        if self._worker.exchange({"spec": self._spec._asdict()}, _START_S) != {"loaded": True}:
+            raise self._ended("it could not be started")
+        self._name = str(self._answer({"connect": True})["name"])
+
+    def _seconds(self) -> float:
+        """For one call: its timeout, and the waits between its retries. Raises Fault."""
+        of_call = self._spec.timeout_s + self._spec.retries * LONGEST_WAIT_S
+        if self._limit is None:
+            return of_call
+        if not self._limit.left:
+            raise time_limit_fault(Asked(self._spec), self._limit.seconds)
+        return min(of_call, self._limit.left)
+
+    def _answer(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Raises Fault. The worker that was interrupted, or is late, is not asked again."""
+        assert self._worker is not None
+        seconds = self._seconds()
+        try:
+            if self._limit is None:
+                answer = self._worker.exchange(document, seconds)
+            else:
+                with self._limit.counted():
+                    answer = self._worker.exchange(document, seconds)
+        except BaseException:
+            self._end()
+            raise
+        if answer is not None and self._worker.was_late:  # it answered at the last moment
+            self._end()
+        elif answer is None:
+            raise self._late() if self._worker.was_late else self._ended(self._worker.death())
+        return _checked(answer)
+
+    def _late(self) -> Fault:
+        self._end()
+        if self._limit is not None and not self._limit.left:
+            return time_limit_fault(Asked(self._spec), self._limit.seconds)
+        return fault_of(TimeoutError("timed out"), Asked(self._spec))
+
+    def _ended(self, how: str) -> Fault:
+        self._end()
+        whom = Asked(self._spec).whom
+        line = f"the process that asks {whom} ended ({how})"
+        return Fault("client", one_line(scrub(f"{line}; try again, or another model")))
+
+    def _end(self) -> None:
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker = None
+
+
+def _checked(answer: dict[str, Any]) -> dict[str, Any]:
+    kind = answer.get("fault")
+    if kind is None:
+        return answer
+    line = str(answer["message"])
+    raise CantCallTools(line) if kind == "no_tools" else Fault(str(kind), line)
+
+
+class _Worker:
+    """A running process: one line of JSON goes in, one comes out."""
+
+    def __init__(self) -> None:
+        import subprocess
+
+        paths = json.dumps([path for path in sys.path if path])
+        quiet = None if os.environ.get("KEET_DEBUG") else subprocess.DEVNULL
+        # -P: a file in the working folder is not taken for a module of the client.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _CODE, paths],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=quiet,
+        )
+        self._release = weakref.finalize(self, _leave, self._process, os.getpid())
+        self.was_late = False
+
+    def exchange(self, document: Mapping[str, Any], seconds: float) -> dict[str, Any] | None:
+        """None: the process is late, and killed, or it is dead."""
+        timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._expire)
+        timer.daemon = True
+        timer.start()
+        try:
+            _file(self._process.stdin).write(json.dumps(document).encode() + b"\n")
+            _file(self._process.stdin).flush()
+            line = _file(self._process.stdout).readline(_LONGEST_LINE)
+        except OSError:  # it died while the request was written
+            line = b""
+        finally:
+            timer.cancel()
+            timer.join()  # it keeps this object alive
+        return cast("dict[str, Any]", json.loads(line)) if line.endswith(b"\n") else None
+
+    def _expire(self) -> None:
+        self.was_late = True
+        self._process.kill()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._release()
+
+    def death(self) -> str:
+        self._process.kill()
+        code = self._process.wait()
+        return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _file(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    return pipe
+
+
+def _leave(process: subprocess.Popen[bytes], owner: int) -> None:
+    """The end of its input tells the worker to end. One that does not is killed."""
+    import subprocess
+
+    if owner != os.getpid():  # a forked copy of keet: the worker is not its own
+        return
+    with suppress(OSError):  # what was not written yet can't be
+        _file(process.stdin).close()
+    try:
+        process.wait(_LEAVE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    _file(process.stdout).close()

@@ -1,0 +1,133 @@
+"""The process that asks a model (model_process.py): lines of JSON in, lines of JSON out.
+
+It ends when its input ends, also while it waits for a server: who killed keet does not have to look
+for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO, Any
+
+from keet.agent.provider_faults import Asked, fault_of
+from keet.agent.providers import LangchainChat, announce_tracing, connect
+from keet.agent.secrets import remember_url
+from keet.agent.settings import ModelSpec, provider_of
+from keet.agent.wire import Fault, reply_document, request_from
+
+MORE_BYTES = 192 * 2**20
+"""Of memory beyond what the loaded client takes (about 70 MB). A reply of the largest size, read as
+JSON, takes half of it."""
+_RUNS_MODELS = ("huggingface",)
+"""Providers that may load a model into this process: they need what the model needs."""
+
+Line = Mapping[str, Any]
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to both; keet decides
+    answers = _own_stdout()
+    inbox = _Inbox()
+    with suppress(BrokenPipeError):
+        _serve(inbox, answers)
+    if announce_tracing() is None:
+        os._exit(0)  # nothing is left to be sent
+
+
+def _serve(inbox: _Inbox, answers: IO[bytes]) -> None:
+    if (first := inbox.next()) is None:
+        return
+    spec = _spec(first["spec"])
+    remember_url(spec.base_url)
+    _load(spec)
+    _write(answers, {"loaded": True})
+    chat: LangchainChat | None = None
+    while (line := inbox.next()) is not None:
+        try:
+            if chat is None:
+                chat = connect(spec)
+                _limit_memory(spec)
+                answer: Line = {"name": chat.name}
+            else:
+                answer = {"reply": _asked(chat, line)}
+        except (Fault, MemoryError) as error:
+            fault = fault_of(error, Asked(spec))
+            answer = {"fault": fault.kind, "message": str(fault)}
+        _write(answers, answer)
+
+
+def _asked(chat: LangchainChat, line: Line) -> Line:
+    chat.seconds_left = line["seconds"]
+    return reply_document(chat.ask(request_from(line["request"])))
+
+
+class _Inbox:
+    """The lines of stdin, read by a thread that notices its end at any time."""
+
+    def __init__(self) -> None:
+        self._lines: SimpleQueue[bytes] = SimpleQueue()
+        self._is_busy = threading.Event()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def next(self) -> Line | None:
+        """None: there will be none."""
+        self._is_busy.clear()
+        if not (line := self._lines.get()):
+            return None
+        self._is_busy.set()
+        found: Line = json.loads(line)
+        return found
+
+    def _read(self) -> None:
+        for line in sys.stdin.buffer:
+            self._lines.put(line)
+        self._lines.put(b"")
+        self._is_busy.wait()
+        os._exit(1)
+
+
+def _own_stdout() -> IO[bytes]:
+    """For answers alone: what a client prints goes to stderr."""
+    own = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return own
+
+
+def _write(answers: IO[bytes], document: Line) -> None:
+    answers.write(json.dumps(document).encode() + b"\n")
+    answers.flush()
+
+
+def _spec(document: dict[str, Any]) -> ModelSpec:
+    price = document["price"]
+    return ModelSpec(**{**document, "price": tuple(price) if price else None})
+
+
+def _load(spec: ModelSpec) -> None:
+    """What takes time and asks nobody. What is missing is said when the model is opened."""
+    with suppress(ImportError):
+        import langchain_openai  # noqa: F401
+
+        if not spec.base_url:
+            import langchain.chat_models  # noqa: F401
+
+
+def _limit_memory(spec: ModelSpec) -> None:
+    """On Linux. Elsewhere only the size of replies is bounded (bounded_client.py)."""
+    if provider_of(spec.name) in _RUNS_MODELS and not spec.base_url:
+        return
+    with suppress(ImportError, OSError, ValueError, IndexError):
+        import resource
+
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        taken = int(status.split("VmData:")[1].split()[0]) * 1024
+        most = taken + MORE_BYTES
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))

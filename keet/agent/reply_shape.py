@@ -1,0 +1,72 @@
+"""What a server sent, reduced to what keet reads of it.
+
+Clients make objects of everything in a reply: a million empty choices become gigabytes, and a count
+of tokens that is a text fails the whole answer. Both are decided here, on plain JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+MOST_CALLS = 16
+"""Tool calls of one reply. keet runs 5 at a time and tells the model which ones it did not run."""
+MOST_TOKENS = 10**8
+"""A count above this is not one: no context is that long."""
+_MOST_PARTS = 64
+"""Items of a list of parts, in OpenAI's Responses."""
+_LISTS = {"choices": 1, "data": 1, "output": _MOST_PARTS}
+
+
+class UnusableReply(ValueError):
+    """The server sent what can't be decoded."""
+
+
+def reduced(body: bytes) -> bytes:
+    """The body, if it is a JSON object, with its first choice, usable counts, and bounded lists.
+    Anything else is left as it is: the client says what is wrong with it. Raises UnusableReply."""
+    try:
+        document = json.loads(body)
+    except RecursionError:
+        raise UnusableReply("its JSON is nested too deeply") from None
+    except ValueError:
+        return body
+    if not isinstance(document, dict):
+        return body
+    for name, most in _LISTS.items():
+        if isinstance(document.get(name), list):
+            document[name] = document[name][:most]
+    if "usage" in document:
+        document["usage"] = _counts(document["usage"])
+    for choice in document.get("choices") or ():
+        _reduce_choice(choice)
+    return json.dumps(document).encode()
+
+
+def _reduce_choice(choice: object) -> None:
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(message, dict):
+        return
+    for name, most in (("tool_calls", MOST_CALLS), ("content", _MOST_PARTS)):
+        if isinstance(message.get(name), list):
+            message[name] = message[name][:most]
+
+
+def _counts(usage: object) -> dict[str, Any] | None:
+    """None where a count is not one: keet estimates then, and says so."""
+    if not isinstance(usage, dict):
+        return None
+    counts = {name: usage[name] for name in usage if name.endswith("_tokens")}
+    details = {name: _details(usage[name]) for name in usage if name.endswith("_tokens_details")}
+    return {**counts, **details} if counts and all(map(is_count, counts.values())) else None
+
+
+def _details(found: object) -> Mapping[str, int]:
+    if not isinstance(found, dict):
+        return {}
+    return {name: value for name, value in found.items() if is_count(value)}
+
+
+def is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS

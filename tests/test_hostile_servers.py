@@ -1,0 +1,68 @@
+"""Whatever a model server does: the run ends, within 500 MB, without a key, with the analysis.
+
+The table is tests/hostile_behaviours.py; `python -m tests.hostile_servers` prints the figures.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Keet
+from tests.hostile_behaviours import BEHAVIOURS, HIDDEN, SHORT
+from tests.hostile_servers import KEY, Run, reveals, run_all, serving
+
+MOST_MB = 500
+QUICK = ("drips chunks",)
+"""Whole runs take seconds. Many more behaviours are tried in tests/unit/agent, in one process."""
+
+
+def faults(done: Run) -> list[str]:
+    limit_was_hit = "the time limit of a run" in done.problem
+    expected = {each.name: each.seconds for each in BEHAVIOURS}[done.name] == SHORT
+    problems = {
+        "did not end": done.code is None,
+        f"exit code {done.code}": done.code not in (None, 0, 3),
+        f"took {done.megabytes:.0f} MB": done.megabytes > MOST_MB,
+        "printed a key": done.leaks,
+        "printed no analysis": not done.has_analysis,
+        "failed inside": "Traceback" in done.err or "a bug in keet" in done.err,
+        "was not ended by a bound of its own": limit_was_hit and not expected,
+    }
+    return [
+        f"{done.name}: {problem}\n{done.err[-500:]}" for problem, is_so in problems.items() if is_so
+    ]
+
+
+def test_a_few_behaviours() -> None:
+    chosen = [each for each in BEHAVIOURS if each.name in QUICK]
+    assert len(chosen) == len(QUICK)
+    assert [fault for done in run_all(chosen) for fault in faults(done)] == []
+
+
+@pytest.mark.slow
+def test_every_behaviour() -> None:
+    assert len(BEHAVIOURS) >= 45
+    assert len({each.name for each in BEHAVIOURS}) == len(BEHAVIOURS)
+    assert [fault for done in run_all(BEHAVIOURS) for fault in faults(done)] == []
+
+
+def test_doctor_waits_no_longer_than_it_says(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first server sends a byte now and then, which would start the time limit of a socket
+    anew; the second answers with what is no HTTP."""
+    chosen = [each for each in BEHAVIOURS if each.name in ("drips headers", "no HTTP")]
+    assert len(chosen) == 2
+    monkeypatch.setattr("keet.cli.health._SERVER_SECONDS", 0.2)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for behaviour in chosen:
+        with serving(behaviour) as url:
+            monkeypatch.setenv("KEET_BASE_URL", url)
+            done = keet("doctor")
+        assert done.code in (0, 3)
+        assert "start the server, or name another with KEET_BASE_URL" in " ".join(done.out.split())
+
+
+def test_hidden_keys_are_found_by_the_test_itself() -> None:
+    """Else the tests above could not fail."""
+    missed = [name for name, hide in HIDDEN.items() if not reveals(f"it is {hide(KEY)}!", KEY)]
+    assert missed == []
+    assert not reveals("it is [key], and sk-proj is its beginning", KEY)
