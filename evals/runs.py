@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from keet.errors import UsageError, one_line
-from keet.files import replacing
+from keet.files import replacing_text
 
 Task = Literal["mcq", "optimize"]
 Condition = Literal["blind", "none", "raw", "keet", "agent"]
@@ -215,8 +215,8 @@ def write_lines(path: Path, records: Iterable[Record]) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    with replacing(path) as file:
-        file.write(text.encode())
+    with replacing_text(path) as write:
+        write(text)
 
 
 def cut_half_line(path: Path) -> None:

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from keet.texts import one_line as one_line  # noqa: PLC0414 - every error's text needs it
+
 
 class KeetError(Exception):
     """The root of every error that `main` turns into one line and an exit code."""
@@ -95,10 +97,3 @@ class MetricNotCollected(KeetError):
         super().__init__(
             f"launch {launch} has no value for {name!r}; profile again with: ncu {remedy} ..."
         )
-
-
-def one_line(text: str) -> str:
-    """File names may hold anything, line breaks and terminal escapes included: show them inert."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

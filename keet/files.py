@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from keet.texts import visible
+
+_PERMISSIONS = 0o777
+"""The bits of a mode that are kept: a file that keet wrote runs as nobody else."""
 
 
 def cache_folder() -> Path:
@@ -26,8 +31,10 @@ def user_folder(variable: str, default: str) -> Path:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes the place of `path` when all went well.
 
-    What is no regular file (`/dev/null`, a pipe) is written to as it is; a link keeps pointing to
-    the file that is replaced. Raises OSError.
+    It has the mode of the file that it replaces, and its owner and group where the user may set
+    them; a new one has the mode of the umask. Other hard links keep the old content. What is no
+    regular file (`/dev/null`, a pipe) is written to as it is; a link keeps pointing to the file
+    that is replaced. Raises OSError.
     """
     if path.exists() and not path.is_file():
         with _open_special(path) as file:
@@ -38,12 +45,58 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))
     partial = target.parent / f".{secrets.token_hex(8)}.partial"
     try:
-        with partial.open("xb") as file:
+        with _create_like(target, partial) as file:
             yield file
         partial.replace(target)
     finally:
         with suppress(OSError):
             partial.unlink()
+
+
+@contextmanager
+def replacing_text(path: Path) -> Iterator[Callable[[str], object]]:
+    """The same for text: pieces are given to a function, which makes control characters visible."""
+    with replacing(path) as file:
+        yield lambda text: file.write(visible(text).encode("utf-8", errors="backslashreplace"))
+
+
+def put_in_place(made: Path, path: Path) -> None:
+    """Move a finished file over `path`, with the mode and owner that `replacing` would give it.
+
+    For files that another program wrote, on the same file system. Raises OSError.
+    """
+    with suppress(FileNotFoundError), made.open("rb") as file:
+        _take_over(file.fileno(), path.stat())
+    made.replace(path)
+
+
+def _create_like(target: Path, partial: Path) -> BinaryIO:
+    """Nobody may read the new file who may not read the old one, not even while it is written."""
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        return partial.open("xb")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(partial, flags, 0o600)
+    try:
+        _take_over(descriptor, old)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return os.fdopen(descriptor, "wb")
+
+
+def _take_over(descriptor: int, old: os.stat_result) -> None:
+    if not hasattr(os, "fchmod"):  # Windows: files inherit what the folder allows
+        return
+    # One may be allowed without the other.
+    for owner, group in ((old.st_uid, -1), (-1, old.st_gid)):
+        with suppress(PermissionError):
+            os.fchown(descriptor, owner, group)
+    mode = old.st_mode & _PERMISSIONS
+    if os.fstat(descriptor).st_gid != old.st_gid:  # another group gets what everybody has
+        mode = mode & ~0o070 | (mode & 0o007) << 3
+    os.fchmod(descriptor, mode)
 
 
 def _open_special(path: Path) -> BinaryIO:

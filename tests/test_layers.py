@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.rows import each_row
 
 ROOT = Path(__file__).parent.parent
 LAYERS = [
+    {"texts"},
     {"units", "errors", "files", "version"},
     {"catalog"},
     {"profile", "evidence"},
@@ -68,7 +69,7 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+@each_row("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports(path: Path) -> None:
     """Both rules at once: to read a module takes longer than to judge what it imports."""
     modules = list(imported(path))

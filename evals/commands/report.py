@@ -106,7 +106,7 @@ def _command(args: Namespace) -> str:
 
 def _write(path: Path, text: str) -> None:
     from keet.cli.arguments import output_errors
-    from keet.files import replacing
+    from keet.files import replacing_text
 
-    with output_errors(path), replacing(path) as file:
-        file.write(text.encode())
+    with output_errors(path), replacing_text(path) as write:
+        write(text)

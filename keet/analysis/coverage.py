@@ -245,13 +245,14 @@ def _asked(profile: Profile) -> str:
     return profile.provenance.command_line or ""
 
 
-def run_notes(profile: Profile) -> list[str]:
-    """Why a table of the run is not used."""
+def profile_notes(profile: Profile) -> list[str]:
+    """What a reader of the numbers must know: what is missing, and why a table is not used."""
+    notes = list(profile.provenance.notes)
     if profile.run_problem:
-        return [profile.run_problem]
-    if profile.run is None or profile.run.busy_ns:
-        return []
-    return ["the table of the run has no time in it, so it is not used"]
+        notes.append(profile.run_problem)
+    elif profile.run is not None and not profile.run.busy_ns:
+        notes.append("the table of the run has no time in it, so it is not used")
+    return notes
 
 
 _RANGE_REPLAY = r"(?<!\S)--replay-mode[\s=]+(?:app-)?range(?!\S)"

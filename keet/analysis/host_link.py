@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from keet.analysis.ledger import Ledger
-from keet.analysis.rates import SECTOR, Peak, first, measured, per_second
+from keet.analysis.rates import SECTOR, Peak, first, per_second
 from keet.evidence import Evidence
 from keet.units import Quantity
 
@@ -86,8 +86,8 @@ def _fills_from_host(ledger: Ledger) -> bool:
 
 def host_traffic(ledger: Ledger) -> HostTraffic:
     """For a launch that uses the link."""
-    read, written = measured(ledger, _READ), first(ledger, *_WRITTEN)
-    together = measured(ledger, _ALL) if read is None else None
+    read, written = ledger.measured(_READ), first(ledger, *_WRITTEN)
+    together = ledger.measured(_ALL) if read is None else None
     if together is not None:
         read, written = together, None
     label = "read from host memory"
@@ -103,7 +103,7 @@ def host_traffic(ledger: Ledger) -> HostTraffic:
 
 def _filled(ledger: Ledger) -> Evidence | None:
     """Sectors that L2 fetched from host memory. What is written there is not in this counter."""
-    share, cycles = measured(ledger, _FILLS), measured(ledger, _L2_CYCLES)
+    share, cycles = ledger.measured(_FILLS), ledger.measured(_L2_CYCLES)
     if share is None or cycles is None:
         return None
     sectors = Quantity(round(share.value / 100 * cycles.value), "sector")
@@ -113,7 +113,7 @@ def _filled(ledger: Ledger) -> Evidence | None:
 
 def from_host(ledger: Ledger) -> Evidence | None:
     """Of the sectors that L2 fetches, those from host memory, in per cent."""
-    host, own = measured(ledger, _FILLS), measured(ledger, _OWN_FILLS)
+    host, own = ledger.measured(_FILLS), ledger.measured(_OWN_FILLS)
     if host is None or own is None or host.value + own.value <= 0:
         return None
     share = Quantity(100 * host.value / (host.value + own.value), "%")

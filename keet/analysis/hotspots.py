@@ -6,7 +6,6 @@ without a line in a row of their own), so the rows add up to the launch's totals
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -151,13 +150,10 @@ class InstructionTable:
             return {} if metric is not None and metric.value == 0 else None
         if instances.ids is None:
             return None
-        if {*map(type, instances.ids), *map(type, instances.values)} == {int}:
-            return dict(zip(instances.ids, instances.values))  # type: ignore[arg-type]
-        return {
-            address: int(value)
-            for address, value in instances.pairs()
-            if isinstance(address, int) and isinstance(value, (int, float)) and math.isfinite(value)
-        }
+        found = instances.by_address()
+        if {*map(type, found.values())} <= {int}:
+            return found  # type: ignore[return-value]
+        return {address: int(value) for address, value in found.items()}
 
     def ranked(self, rows: Sequence[_Row]) -> list[_Row]:
         """By weight. Equal ones keep the order of the code: a report always prints the same."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from functools import cached_property
 
@@ -37,7 +36,7 @@ def written_and_read(launch: Launch) -> tuple[float | None, float | None]:
 def _bytes(launch: Launch, *sources: tuple[str, int]) -> float | None:
     for metric_id, size in sources:
         found = launch.get(metric_id)
-        if found is not None and math.isfinite(found.value):
+        if found is not None:
             return float(found.value) * size
     return None
 
@@ -53,12 +52,8 @@ def stored_bytes(launch: Launch) -> float | None:
     sectors = launch.instances(found.name) if found else None
     if kinds is None or sectors is None or kinds.ids is None or sectors.ids is None:
         return None
-    kind_of = dict(zip(kinds.ids, kinds.values))
-    stored = [
-        float(count)
-        for address, count in zip(sectors.ids, sectors.values)
-        if kind_of.get(address) == _STORE and isinstance(count, int | float)
-    ]
+    kind_of = dict(kinds.measured())
+    stored = [float(n) for address, n in sectors.measured() if kind_of.get(address) == _STORE]
     return SECTOR * sum(stored)
 
 

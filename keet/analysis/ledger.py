@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import count
-from math import isfinite
 
 from keet.catalog import metric_named, metric_with_id, metrics
 from keet.evidence import Evidence, slug_of
@@ -88,6 +87,8 @@ class Ledger(Book):
         self.launch = launch
         self._measured: dict[str, Evidence | None] = {}
         self._named: dict[str, Evidence | None] = {}
+        self.refused: set[str] = set()
+        """Metrics that were asked for, and whose numbers can't be measurements."""
 
     def measured(self, metric_id: str) -> Evidence | None:
         """A metric of the catalog; None where the report has no value for it."""
@@ -123,12 +124,14 @@ class Ledger(Book):
         return metric_id if found and found.name == name else slug_of(name)
 
     def _enter(self, found: Metric | None, slug: str, label: str) -> Evidence | None:
-        """Neither texts nor NaN nor infinite numbers are evidence."""
-        value = found.value if found else None
-        if found is None or value is None or isinstance(value, str) or not isfinite(value):
+        """Neither texts nor numbers that can't be measurements are evidence."""
+        number = found.measured if found else None
+        if found is None or number is None:
+            if found is not None and found.quantity is not None:
+                self.refused.add(found.name)
             return None
         known = self._entries.get((found.name, None))
-        return known or self._add(slug, found.name, value, found.unit, label)
+        return known or self._add(slug, found.name, number.value, found.unit, label)
 
     def adopt(self, piece: Evidence) -> Evidence:
         """Evidence of several launches that is cited here: its id tells it from the launch's."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from keet.analysis.ledger import Ledger
@@ -21,15 +20,8 @@ class Peak(NamedTuple):
     """Where the number comes from: the report, keet's catalog or documentation."""
 
 
-def measured(ledger: Ledger, metric_id: str) -> Evidence | None:
-    """A metric with a number that can be computed with: neither infinite nor negative."""
-    found = ledger.measured(metric_id)
-    usable = found is not None and math.isfinite(found.value) and found.value >= 0
-    return found if usable else None
-
-
 def first(ledger: Ledger, *metric_ids: str) -> Evidence | None:
-    return next(filter(None, (measured(ledger, metric_id) for metric_id in metric_ids)), None)
+    return next(filter(None, (ledger.measured(metric_id) for metric_id in metric_ids)), None)
 
 
 def positive(evidence: Evidence | None) -> Evidence | None:
@@ -39,7 +31,7 @@ def positive(evidence: Evidence | None) -> Evidence | None:
 
 def per_second(ledger: Ledger, name: str, label: str, amount: Evidence) -> Evidence | None:
     """An amount of the launch over its duration."""
-    duration = positive(measured(ledger, "duration"))
+    duration = positive(ledger.measured("duration"))
     if duration is None:
         return None
     rate = Quantity(amount.value / (duration.value * 1e-9), f"{amount.unit}/s")

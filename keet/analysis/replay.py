@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from keet.profile import Launch, Position
@@ -64,6 +63,4 @@ def both_times(launch: Launch, position: Position | None) -> ReplayGap | None:
     plain = position.plain_ns if position else None
     if duration is None or plain is None:
         return None
-    replay = float(duration.value)
-    known = all(math.isfinite(time) and time > 0 for time in (replay, plain))
-    return ReplayGap(replay, plain) if known else None
+    return ReplayGap(float(duration.value), plain) if plain > 0 else None

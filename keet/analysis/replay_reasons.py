@@ -169,12 +169,12 @@ class _Case:
 
     def _host_reads(self) -> _Answer | None:
         host, every = self._view.get("l2_sysmem_misses"), self._view.get("l2_l1_sectors")
-        if host is None or every is None or not every.value:
+        if host is None or every is None:
             return None
         share = self._view.percent(
             "host_memory_share", "share of the SMs' sectors in host memory", host, every
         )
-        if share.value < _HOST_SHARE:
+        if share is None or share.value < _HOST_SHARE:
             return None
         text = (
             f"{share:.0f} of the sectors that the SMs access are in host memory; what the kernel "

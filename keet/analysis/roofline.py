@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from keet.analysis.ceilings import HOST_LINK, NEAR, Ceiling, Ceilings, nearest
 from keet.analysis.ledger import Ledger
-from keet.analysis.rates import clock, measured
+from keet.analysis.rates import clock
 from keet.analysis.roofline_compute import compute_ceilings, loads_constants
 from keet.analysis.roofline_memory import memory_ceilings
 from keet.analysis.stages import Stage, measured_stages
@@ -105,7 +105,7 @@ def find_roofline(launch: Launch, ledger: Ledger | None = None) -> Roofline:
         notes=tuple(_notes(ledger, compute, memory, constants=constants)),
         uncounted=next(iter(measured_stages(ledger, _UNCOUNTED)), None),
         host_link=units.get(HOST_LINK),
-        duration=measured(ledger, "duration"),
+        duration=ledger.measured("duration"),
         sm_clock=clock(ledger),
     )
 
@@ -163,7 +163,7 @@ def _notes(
         yield "the ceiling is that of warp-level HMMA: HGMMA (wgmma) has 1.5 times as much"
     if constants and any(c.id == "fp16" and c.reached.value >= SEEN for c in compute):
         yield "the few FP16 operations are HFMA2 without HADD2 or HMUL2: constants being loaded"
-    packed = measured(ledger, "inst_fp32_packed_total")
+    packed = ledger.measured("inst_fp32_packed_total")
     if packed is not None and packed.value > 0:
         yield "packed FP32 instructions (FFMA2) ran and are not counted: FP32 is a lower bound"
 

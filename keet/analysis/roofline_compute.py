@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from keet.analysis.ceilings import Ceiling, Ceilings, ceiling_of_rate
 from keet.analysis.ledger import Ledger
-from keet.analysis.rates import Peak, clock, first, measured, per_second, positive
+from keet.analysis.rates import Peak, clock, first, per_second, positive
 from keet.analysis.roofline_tensor import LABELS, Work, has_pipe_alone, ledger_value, tensor_work
 from keet.catalog import throughputs
 from keet.evidence import Evidence
@@ -84,7 +84,7 @@ def _scalar_ceiling(ledger: Ledger, units: Ceilings, scalar: _Scalar) -> Ceiling
 
 def _scalar_rate(ledger: Ledger, scalar: _Scalar) -> Evidence | None:
     """FLOP a second: the rate a cycle times the clock, as ncu has it, or the count over time."""
-    speed = positive(measured(ledger, "sm_clock"))
+    speed = positive(ledger.measured("sm_clock"))
     rates = _parts(ledger, scalar, "per_cycle")
     label = f"{scalar.label} operations a second"
     if speed is not None and rates is not None:
@@ -120,7 +120,7 @@ def _parts(ledger: Ledger, scalar: _Scalar, kind: str) -> Mapping[str, Evidence]
     """Additions, multiplications and multiply-adds; None unless all three are there."""
     if scalar.id == "fp16" and kind == "total":
         return None  # the catalog has no counts of its additions
-    found = {op: measured(ledger, f"inst_{scalar.letter}{op}_{kind}") for op in _OPERATIONS}
+    found = {op: ledger.measured(f"inst_{scalar.letter}{op}_{kind}") for op in _OPERATIONS}
     known = {op: evidence for op, evidence in found.items() if evidence is not None}
     return known if len(known) == len(_OPERATIONS) else None
 
@@ -133,7 +133,7 @@ def _scalar_peak(ledger: Ledger, scalar: _Scalar) -> Peak | None:
     speed = clock(ledger)
     if speed is None:
         return None
-    per_cycle = positive(measured(ledger, f"inst_{scalar.letter}fma_peak_per_cycle"))
+    per_cycle = positive(ledger.measured(f"inst_{scalar.letter}fma_peak_per_cycle"))
     if per_cycle is None:
         return _catalog_peak(ledger, scalar.id, scalar.label, scalar.id, 1)
     rate = ledger.derived(
@@ -231,7 +231,7 @@ _HALF_RATES_KNOWN = ("8.0", "9.0")
 
 def _counter_peak(ledger: Ledger, work: Work) -> Peak | None:
     """From the dense peak a cycle of the instructions used, where one family did the work."""
-    speed = positive(measured(ledger, "sm_clock"))
+    speed = positive(ledger.measured("sm_clock"))
     for name in _peak_names(work):
         value = ledger_value(ledger, name)
         per_cycle = ledger.named(name, f"Tensor {LABELS[work.type]} peak a cycle")

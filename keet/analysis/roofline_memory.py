@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from keet.analysis.ceilings import Ceiling, Ceilings, ceiling_of_rate
 from keet.analysis.ledger import Ledger
-from keet.analysis.rates import SECTOR, Peak, clock, first, measured, per_second, positive
+from keet.analysis.rates import SECTOR, Peak, clock, first, per_second, positive
 from keet.analysis.stages import Stage, measured_stages
 from keet.catalog import gpu_named
 from keet.evidence import Evidence
@@ -64,7 +64,7 @@ def _share_alone(units: Ceilings, level: str) -> Ceiling | None:
 
 
 def _dram(ledger: Ledger, units: Ceilings) -> Ceiling | Absent:
-    achieved = measured(ledger, "dram_bytes_per_second") or _dram_counted(ledger)
+    achieved = ledger.measured("dram_bytes_per_second") or _dram_counted(ledger)
     if achieved is None:
         return _share_alone(units, "dram") or Absent(
             "DRAM traffic was not measured", "profile with: ncu --section MemoryWorkloadAnalysis"
@@ -80,7 +80,7 @@ _NO_DRAM_PEAK = Absent(
 
 
 def _dram_counted(ledger: Ledger) -> Evidence | None:
-    read, written = (measured(ledger, f"dram_bytes_{way}") for way in ("read", "written"))
+    read, written = (ledger.measured(f"dram_bytes_{way}") for way in ("read", "written"))
     if read is None or written is None:
         return None
     total = Quantity(read.value + written.value, "byte")
@@ -90,8 +90,8 @@ def _dram_counted(ledger: Ledger) -> Evidence | None:
 
 def _dram_peak(ledger: Ledger, achieved: Evidence, share: Evidence | None) -> Peak | None:
     name, label = "roofline.dram.peak", "DRAM peak"
-    per_cycle = positive(measured(ledger, "dram_peak_bytes_per_cycle"))
-    speed = positive(measured(ledger, "dram_frequency"))
+    per_cycle = positive(ledger.measured("dram_peak_bytes_per_cycle"))
+    speed = positive(ledger.measured("dram_frequency"))
     if per_cycle and speed:
         rate = Quantity(per_cycle.value * speed.value, "byte/s")
         return Peak(
@@ -108,8 +108,8 @@ def _dram_peak(ledger: Ledger, achieved: Evidence, share: Evidence | None) -> Pe
 
 def _dram_nominal(ledger: Ledger, name: str, label: str) -> Peak | None:
     """By the attributes of the device (data moves on both edges of the clock), or a data sheet."""
-    speed = positive(measured(ledger, "device_memory_clock"))
-    width = positive(measured(ledger, "device_memory_bus_width"))
+    speed = positive(ledger.measured("device_memory_clock"))
+    width = positive(ledger.measured("device_memory_bus_width"))
     if speed and width:
         rate = Quantity(2 * speed.value * 1000 * width.value / 8, "byte/s")
         return Peak(ledger.derived(name, rate, label, speed, width), "report: device attributes")
@@ -136,7 +136,7 @@ _SM_SHARE_OF_LOOKUPS = {
 
 
 def _l2(ledger: Ledger, units: Ceilings) -> Ceiling | Absent:
-    sectors, everybodys = (measured(ledger, name) for name in ("l2_l1_sectors", "l2_sectors"))
+    sectors, everybodys = (ledger.measured(name) for name in ("l2_l1_sectors", "l2_sectors"))
     peak = _l2_peak(ledger, sectors, everybodys) if sectors else None
     if sectors is None or peak is None:
         sectors, peak = everybodys, _lookup_peak(ledger, everybodys, 1.0)
@@ -158,15 +158,15 @@ def _sector_rate(ledger: Ledger, name: str, sectors: Evidence | None) -> Evidenc
 
 
 def _l2_peak(ledger: Ledger, sectors: Evidence, everybodys: Evidence | None) -> Peak | None:
-    per_cycle = positive(measured(ledger, "l2_peak_bytes_per_cycle"))
-    speed = positive(measured(ledger, "l2_clock"))
+    per_cycle = positive(ledger.measured("l2_peak_bytes_per_cycle"))
+    speed = positive(ledger.measured("l2_clock"))
     if per_cycle and speed:
         rate = Quantity(per_cycle.value * speed.value, "byte/s")
         return Peak(
             ledger.derived("roofline.l2.peak", rate, "L2 peak", per_cycle, speed),
             "report: peak a cycle x L2 clock",
         )
-    own_share = positive(measured(ledger, "l2_l1_sectors_pct"))
+    own_share = positive(ledger.measured("l2_l1_sectors_pct"))
     if own_share and sectors.value > 0:
         return _peak_by_share(ledger, sectors, own_share, 1.0)
     part = _SM_SHARE_OF_LOOKUPS.get(ledger.launch.device.compute_capability or "")
@@ -174,7 +174,7 @@ def _l2_peak(ledger: Ledger, sectors: Evidence, everybodys: Evidence | None) -> 
 
 
 def _lookup_peak(ledger: Ledger, sectors: Evidence | None, part: float) -> Peak | None:
-    share = positive(measured(ledger, "l2_sectors_pct"))
+    share = positive(ledger.measured("l2_sectors_pct"))
     if sectors is None or share is None or not sectors.value:
         return None
     return _peak_by_share(ledger, sectors, share, part)
@@ -182,7 +182,7 @@ def _lookup_peak(ledger: Ledger, sectors: Evidence | None, part: float) -> Peak 
 
 def _peak_by_share(ledger: Ledger, sectors: Evidence, share: Evidence, part: float) -> Peak | None:
     """The rate at which the share would be 100 %."""
-    duration = positive(measured(ledger, "duration"))
+    duration = positive(ledger.measured("duration"))
     if duration is None:
         return None
     rate = sectors.value * SECTOR / (duration.value * 1e-9) / (share.value / 100)
@@ -215,7 +215,7 @@ def _l1(ledger: Ledger, units: Ceilings) -> Ceiling | Absent:
 
 def _shared(ledger: Ledger, units: Ceilings) -> Ceiling | Absent:
     kinds = ("load", "store", "atomic")
-    parts = [measured(ledger, f"shared_{kind}_wavefronts") for kind in kinds]
+    parts = [ledger.measured(f"shared_{kind}_wavefronts") for kind in kinds]
     known = [part for part in parts if part is not None]
     if len(known) < len(kinds):
         return Absent(

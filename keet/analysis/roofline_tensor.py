@@ -133,10 +133,9 @@ def has_pipe_alone(launch: Launch) -> bool:
     the pipe is not that of the matrices.
     """
     instances = launch.instances(_OPCODES)
-    counts = dict(instances.pairs()) if instances else {}
-    others = counts.get("HFMA2.MMA") or 0
+    others = instances.by_name().get("HFMA2.MMA", 0) if instances else 0
     matrices = sum((_matrix_opcodes(launch) or {}).values())
-    return isinstance(others, (int, float)) and others <= 0.01 * matrices
+    return others <= 0.01 * matrices
 
 
 def _matrix_opcodes(launch: Launch) -> Mapping[str, float] | None:
@@ -146,8 +145,7 @@ def _matrix_opcodes(launch: Launch) -> Mapping[str, float] | None:
         return None
     return {
         opcode: float(count)
-        for opcode, count in instances.pairs()
-        if isinstance(opcode, str) and isinstance(count, (int, float))
+        for opcode, count in instances.by_name().items()
         if count > 0 and _ANY_MATRIX.match(opcode)
     }
 

@@ -7,7 +7,6 @@ are pressed by requests, data banks by bytes, the L1 data stage by wavefronts th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -44,7 +43,7 @@ def measured_stage(ledger: Ledger, unit_id: str) -> Stage | None:
     unit = hardware_units()[unit_id]
     for name in unit.share_of_peak:
         found = ledger.named(name, f"{unit.label} busy")
-        if found is not None and math.isfinite(found.value):
+        if found is not None:
             busy = found if unit.basis == "elapsed" else _over_elapsed(ledger, unit, found)
             return Stage(unit_id, unit.label, busy) if busy else None
     return _issue_slots(ledger, unit) if unit_id == "issue_slots" else None

@@ -248,16 +248,16 @@ def _by_sectors(view: View) -> HotLine | None:
     cycles = _l2_cycles(view)
     if most is None or usual is None or not cycles:
         most, usual, cycles = _slice_shares(view)
-    if most is None or usual is None or not usual.value or not cycles:
+    if most is None or usual is None or not cycles:
         return None
     sure = _is_skewed(most, usual) * max(_stands_out(view, most, usual), _is_full(view))
-    if not sure:
+    shown = sure and view.ratio("l2_slice_skew", "busiest L2 slice over the average", most, usual)
+    if not shown:
         return None
     rate = (float(most.value) - float(usual.value)) / cycles
     atomic = _is_atomic(view, rate)
     # An atomic looks up its sector twice: to read and to write it.
     best = parameter("hot_line_rate") * (2 if atomic else 1)
-    shown = view.ratio("l2_slice_skew", "busiest L2 slice over the average", most, usual)
     return HotLine(min(1.0, rate / best) * sure, shown, most, usual, atomic)
 
 
@@ -322,10 +322,11 @@ def _host_line(view: View) -> HotLine | None:
     if highest is None or average is None or most is None or usual is None or not elapsed:
         return None
     sure = min(_is_skewed(highest, average), _is_skewed(most, usual))
-    if not sure:
+    label = "busiest L2 slice over the average"
+    shown = sure and view.ratio("l2_slice_activity", label, most, usual)
+    if not shown:
         return None
     load = (float(most.value) - float(usual.value)) / elapsed
-    shown = view.ratio("l2_slice_activity", "busiest L2 slice over the average", most, usual)
     atomic = _is_atomic(view, (float(highest.value) - float(average.value)) / 100)
     return HotLine(min(1.0, max(0.0, load)) * sure, shown, most, usual, atomic, is_in_host=True)
 

@@ -17,6 +17,7 @@ from keet.catalog import stalls
 from keet.evidence import Evidence
 from keet.profile import Absent, Launch
 from keet.profile.launch import Location
+from keet.texts import bounded_lines
 from keet.units import Number, Quantity
 
 if TYPE_CHECKING:
@@ -89,13 +90,19 @@ class View:
         found = self.get(metric_id)
         return float(found.value) if found else None
 
-    def ratio(self, name: str, label: str, over: Evidence, under: Evidence) -> Evidence:
-        quotient = over.value / under.value if under.value else 0.0
-        return self.ledger.derived(name, Quantity(quotient, ""), label, over, under)
+    def ratio(self, name: str, label: str, over: Evidence, under: Evidence) -> Evidence | None:
+        """`None` where there is nothing to divide by: that is unknown, and not zero."""
+        if not under.value:
+            return None
+        quotient = Quantity(over.value / under.value, "")
+        return self.ledger.derived(name, quotient, label, over, under)
 
-    def percent(self, name: str, label: str, part: Evidence, whole: Evidence) -> Evidence:
-        share = 100 * part.value / whole.value if whole.value else 0.0
-        return self.ledger.derived(name, Quantity(share, "%"), label, part, whole)
+    def percent(self, name: str, label: str, part: Evidence, whole: Evidence) -> Evidence | None:
+        """`None` where there is no whole to have a share of."""
+        if not whole.value:
+            return None
+        share = Quantity(100 * part.value / whole.value, "%")
+        return self.ledger.derived(name, share, label, part, whole)
 
     def total(self, name: str, label: str, *parts: Evidence | None) -> Evidence | None:
         """The sum of those that are there; `None` where none is."""
@@ -213,7 +220,7 @@ class View:
     def _lines(self, file: str) -> Sequence[str]:
         """A file is asked for line by line: it is cut into lines once."""
         if file not in self._texts:
-            self._texts[file] = (self.launch.source_text(file) or "").splitlines()
+            self._texts[file] = bounded_lines(self.launch.source_text(file) or "")
         return self._texts[file]
 
     def accesses(self, finding: str, places: Sequence[Place]) -> list[str]:
@@ -339,30 +346,17 @@ class View:
     def by_address(self, name: str) -> Mapping[int, float]:
         """A metric's values by instruction."""
         if name not in self._columns:
-            self._columns[name] = dict(self._addressed(name))
+            parts = self.launch.instances(name)
+            found = parts.by_address() if parts else {}
+            self._columns[name] = dict(zip(found, map(float, found.values())))
         return self._columns[name]
-
-    def _addressed(self, name: str) -> Iterable[tuple[int, float]]:
-        parts = self.launch.instances(name)
-        if parts is None or parts.ids is None:
-            return ()
-        if {*map(type, parts.ids), *map(type, parts.values)} == {int}:  # as in all new reports
-            return zip(parts.ids, map(float, parts.values))  # type: ignore[arg-type]
-        pairs = zip(parts.ids, parts.values)
-        return (
-            (i, float(v)) for i, v in pairs if isinstance(i, int) and isinstance(v, int | float)
-        )
 
     @cached_property
     def opcodes(self) -> Mapping[str, float]:
         """Executed warp instructions by opcode."""
         found = self.launch.find("inst_by_opcode")
         parts = self.launch.instances(found.name) if found else None
-        if parts is None or parts.ids is None:
-            return {}
-        return {
-            str(i): float(v) for i, v in zip(parts.ids, parts.values) if isinstance(v, int | float)
-        }
+        return {opcode: float(n) for opcode, n in parts.by_name().items()} if parts else {}
 
     @cached_property
     def all_executed(self) -> float:

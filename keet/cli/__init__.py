@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import NamedTuple, NoReturn
 
 from keet.errors import KeetError, UsageError, one_line
+from keet.texts import visible_output
 from keet.version import __version__
 
 EXIT_NOT_THERE = 3
@@ -111,7 +112,11 @@ def run() -> NoReturn:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    with visible_output():
+        return _main(list(sys.argv[1:] if argv is None else argv))
+
+
+def _main(arguments: list[str]) -> int:
     try:
         code = dispatch(arguments)
         sys.stdout.flush()

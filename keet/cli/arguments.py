@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from keet.errors import UsageError
-from keet.files import replacing
+from keet.files import replacing_text
 from keet.profile import Launch, Profile
 
 if TYPE_CHECKING:
@@ -197,12 +197,12 @@ class Destination:
         if self._path is None:
             self._stdout.write(text)
             return
-        with output_errors(self._path), replacing(self._path) as file:
-            file.write(text.encode("utf-8", errors="backslashreplace"))
+        with output_errors(self._path), replacing_text(self._path) as write:
+            write(text)
 
     def show(self, view: Callable[[int], RenderableType]) -> None:
         """Print a view that is laid out for the width it gets."""
-        from keet.render.console import Harmless, console_width, make_console, to_text
+        from keet.render.console import console_width, make_console, to_text
 
         if self._path is not None:
             width = console_width(io.StringIO())
@@ -210,6 +210,6 @@ class Destination:
             return
         console = make_console(self._stdout)
         if console.is_terminal:
-            console.print(Harmless(view(console.width)), crop=False)
+            console.print(view(console.width), crop=False)
         else:  # a pipe has no use for the blanks that fill a line
             self._stdout.write(to_text(view(console.width), console.width))

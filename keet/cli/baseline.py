@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from keet.cli.arguments import reports_in
-from keet.errors import UsageError
+from keet.errors import UsageError, one_line
 
 EXAMPLES = """\
 examples:
@@ -49,10 +49,11 @@ def _save(args: Namespace) -> None:
         raise UsageError("name the reports to save: keet baseline save NAME REPORT...")
     saved = save_baseline(args.name, [read_profile(path, source=args.source) for path in named])
     runs = f"{len(saved.runs)} run{'s' * (len(saved.runs) != 1)}"
-    sys.stderr.write(
+    line = (
         f"keet: saved {args.name} ({runs}) in {saved.runs[0].parent}; "
-        f"compare with: keet diff baseline:{args.name} REPORT\n"
+        f"compare with: keet diff baseline:{args.name} REPORT"
     )
+    sys.stderr.write(one_line(line) + "\n")
 
 
 def _expanded(path: Path) -> list[Path]:

@@ -269,7 +269,7 @@ def _analyse(path: str, *, sass: bool) -> FileRows:
     profile = replace(read, provenance=named)
     explanation = explain(profile, profile.launches, _TOP, sass=sass)
     rows = rows_of(explanation, lambda each: launch_json(explanation, each))
-    return rows._replace(table_problem=profile.run_problem)
+    return rows._replace(table_problem=profile.run_problem, notes=profile.provenance.notes)
 
 
 # --- the end

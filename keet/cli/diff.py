@@ -22,6 +22,7 @@ from keet.cli.arguments import (
     selected_launches,
 )
 from keet.errors import KeetError, NotComparable, UsageError
+from keet.texts import visible
 
 if TYPE_CHECKING:
     from keet.comparison.difference import Difference
@@ -302,7 +303,7 @@ def _print_github(
     if page := os.environ.get("GITHUB_STEP_SUMMARY"):
         try:
             with Path(page).open("a", encoding="utf-8") as file:
-                file.write(summary)
+                file.write(visible(summary))
         except OSError as problem:
             reason = problem.strerror or str(problem)
             sys.stderr.write(f"keet: GITHUB_STEP_SUMMARY can't be written ({reason.lower()})\n")

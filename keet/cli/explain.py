@@ -96,7 +96,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from keet.analysis.coverage import run_notes
+    from keet.analysis.coverage import profile_notes
     from keet.ingest import read_profile
 
     check_files(args)
@@ -110,7 +110,7 @@ def run(args: Namespace) -> int:
 
         return explain_many(args, chosen)
     profile = read_profile(args.reports[0], source=args.source, run_table=args.run_table)
-    for note in run_notes(profile):
+    for note in profile_notes(profile):
         tell(note)
     launches = selected_launches(profile, args)
     if not args.no_sass:

@@ -81,10 +81,13 @@ def _found(places: list[Path]) -> list[Path]:
 
 def _explained(args: Namespace, path: Path, chosen: Plan | None) -> list[Explanation]:
     """One, or none where --kernel lets no launch of it through."""
+    from keet.analysis.coverage import profile_notes
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
 
     profile = read_profile(path, source=args.source)
+    for note in profile_notes(profile):
+        tell(f"{path}: {note}")
     try:
         launches = selected_launches(profile, args)
     except UsageError:

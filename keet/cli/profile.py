@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import pattern, positive
-from keet.errors import IngestError, UsageError
+from keet.errors import IngestError, UsageError, one_line
 
 if TYPE_CHECKING:
     from keet.collect import Request
@@ -325,7 +325,7 @@ def _profile_function(args: Namespace, report: Path) -> int:
 
 
 def _note(line: str) -> None:
-    sys.stderr.write(f"keet: {line}\n")
+    sys.stderr.write(one_line(f"keet: {line}") + "\n")
     sys.stderr.flush()
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from keet.cli.arguments import Destination, add_output, check_output, output_errors, positive
 from keet.cli.top import add_store, note_older, open_filled
 from keet.errors import UsageError
-from keet.files import replacing
+from keet.files import replacing, replacing_text
 
 if TYPE_CHECKING:
     from keet.corpus.store import Store
@@ -88,9 +88,9 @@ def _emit(args: Namespace, pieces: Iterable[str]) -> None:
         for piece in pieces:
             sys.stdout.write(piece)
         return
-    with output_errors(args.output), replacing(args.output) as file:
+    with output_errors(args.output), replacing_text(args.output) as write:
         for piece in pieces:
-            file.write(piece.encode())
+            write(piece)
 
 
 def _write_parquet(store: Store, args: Namespace) -> None:

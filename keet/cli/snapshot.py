@@ -14,6 +14,7 @@ from keet.cli.arguments import (
     check_output,
     output_errors,
 )
+from keet.errors import one_line
 
 EXAMPLES = """\
 examples:
@@ -50,7 +51,7 @@ def run(args: Namespace) -> None:
     check_output(path, args.report)
     with output_errors(path):
         write_snapshot(profile, path)
-    sys.stderr.write(f"keet: wrote {path}\n")
+    sys.stderr.write(one_line(f"keet: wrote {path}") + "\n")
 
 
 def _stem(report: Path) -> str:

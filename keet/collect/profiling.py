@@ -34,6 +34,7 @@ from keet.collect.problems import NO_GPU, program_status
 from keet.collect.running import Attempt, Limits, complaint, failure, run, whole_launches
 from keet.collect.tools import has_gpu
 from keet.errors import NotAvailable, ProgramFailed, UsageError
+from keet.files import put_in_place
 from keet.ingest import read_profile
 from keet.ingest.run_table import table_path, write_run_table
 from keet.profile.names import short_name
@@ -289,7 +290,7 @@ class _Profiling:
         """With its table, or without an old one that would be taken for its own."""
         with suppress(OSError):
             table_path(self._report).unlink()
-        best.path.replace(self._report)
+        put_in_place(best.path, self._report)
         if self._plain is None:
             return
         profile = read_profile(self._report)

@@ -20,6 +20,7 @@ from keet.collect.plain_run import Progress
 from keet.collect.planning import counted
 from keet.collect.running import whole_launches
 from keet.errors import NotAvailable, ProgramFailed, UsageError
+from keet.files import put_in_place
 
 _INSTEAD = "or profile the whole script: keet profile -- python3 FILE"
 _NOT_FOR_NCU = ("launch__", "device__", "derived__", "profiler__")
@@ -66,7 +67,7 @@ def collect_function(function: str, report: Path, clock_control: str, progress: 
         launches = whole_launches(written) if written else 0
         if written is None or not launches:
             raise _failure(function, done)
-        written.replace(report)
+        put_in_place(written, report)
     progress(f"nsight-python profiled {counted(launches, 'launch', 'launches')} of {function}")
     if done.returncode:
         progress(f"{function} failed after its kernels ran: {_message(done)}")

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from keet.profile.run_table import Migrations
 from keet.profile.timeline import Record
+from keet.texts import bounded_line
 
 _HEAD = struct.Struct("=II")
 _KERNEL = struct.Struct("=QQ10I")
@@ -101,7 +102,8 @@ def _parts(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _text(name: bytes) -> str:
-    return name.decode("utf-8", errors="replace")
+    """As the reader of reports has it, so that launches of the two match."""
+    return bounded_line(name.decode("utf-8", errors="replace"))
 
 
 def read_recording(folder: Path) -> Recording:

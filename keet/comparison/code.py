@@ -9,6 +9,7 @@ from itertools import product
 
 from keet.analysis.hotspots import InstructionTable
 from keet.profile import Launch
+from keet.texts import code_lines
 
 _SHARED = 0.4
 """Of the lines of the shorter file that must be in the other: an edit leaves more, another program
@@ -55,7 +56,7 @@ def _opcodes(launch: Launch) -> frozenset[str] | None:
     parts = launch.instances(found.name) if found else None
     if parts is None or parts.ids is None:
         return None
-    return frozenset(str(opcode) for opcode, count in parts.pairs() if count)
+    return frozenset(opcode for opcode, count in parts.by_name().items() if count)
 
 
 def uses_tensor_cores(launch: Launch) -> bool | None:
@@ -69,7 +70,7 @@ def _layout(launch: Launch) -> tuple[tuple[int, str], ...] | None:
     addresses = InstructionTable(launch).addresses
     if not addresses:
         return None
-    texts = {path: (text or "").splitlines() for path, text in launch.source_files.items()}
+    texts = {path: code_lines(text or "") for path, text in launch.source_files.items()}
     return tuple((a - addresses[0], _line_text(launch, texts, a)) for a in addresses)
 
 

@@ -241,7 +241,7 @@ def _values(runs: Sequence[Run], group: Group, name: str) -> list[Quantity]:
     for run in runs:
         same = next((g for g in groups_of(run.launches) if g.key == group.key), None)
         value = _value(same.typical, name) if same else None
-        if value is not None and math.isfinite(value.value):
+        if value is not None:
             found.append(value)
     return found
 
@@ -250,7 +250,7 @@ def _value(launch: Launch, name: str) -> Quantity | None:
     if name in metrics():
         return launch.get(name)
     found = launch.metric(name)
-    return found.quantity if found else None
+    return found.measured if found else None
 
 
 def _regression(

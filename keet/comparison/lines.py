@@ -12,6 +12,7 @@ from keet.comparison.alignment import align
 from keet.comparison.both_sides import WeighedLaunch
 from keet.comparison.code import is_toolkit, shared_lines
 from keet.profile.launch import Location
+from keet.texts import bounded_lines
 
 _LEAST = 0.03
 """Of the longer side's time: a line that moved by less is not worth a look."""
@@ -81,7 +82,7 @@ def _read(launches: Sequence[WeighedLaunch]) -> _Text | str:
             return "no source lines"
         if found.ranked_by != "samples" or found.partial:
             return "no samples of the whole launch"
-        files |= {path: text.splitlines() for path, text in launch.source_files.items() if text}
+        files |= {path: bounded_lines(text) for path, text in launch.source_files.items() if text}
         for location, cost in _costs(each, found):
             costs[location] = _added(costs.get(location), cost)
     if not any(location.file in files for location in costs):

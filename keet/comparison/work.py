@@ -122,7 +122,7 @@ def _growth(one: Sequence[float], other: Sequence[float]) -> float:
 def _values(groups: Sequence[Group], metric_id: str) -> list[float]:
     """Launch by launch; nothing where one has no value."""
     found = [launch.get(metric_id) for group in groups for launch in group.launches]
-    known = [float(each.value) for each in found if each and math.isfinite(each.value)]
+    known = [float(each.value) for each in found if each]
     return known if len(known) == len(found) else []
 
 
@@ -156,8 +156,6 @@ def _threads(launch: Launch) -> float:
 
 def log_change(before: Quantity | None, after: Quantity | None) -> float | None:
     if before is None or after is None or not (before.value > 0 and after.value > 0):
-        return None
-    if not (math.isfinite(before.value) and math.isfinite(after.value)):
         return None
     return math.log(after.value / before.value)
 

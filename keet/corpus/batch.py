@@ -20,7 +20,7 @@ from keet.corpus.rows import FileRows, RunTimes
 from keet.corpus.settled import Claims, Decision, Do, Duplicate, Kept, Known, Owner, failures
 from keet.corpus.worker import Analysed, Answer, Failed, Hashed, Look, Step, Task
 from keet.errors import KeetError, one_line
-from keet.files import replacing
+from keet.files import replacing_text
 from keet.version import __version__
 
 FIRST_PART_SECONDS, PART_SECONDS = 0.5, 8.0
@@ -48,6 +48,8 @@ class Tally(NamedTuple):
     """Of `runs`, those with a launch whose time in the run is known."""
     unused_tables: int = 0
     """Files beside which a table of a run lies that is not theirs, or damaged."""
+    noted: int = 0
+    """Files with a note: launches may be missing, or values are rounded."""
     seconds: float = 0.0
     workers: int = 0
     """Processes started so far: more than `jobs` where some died or were replaced."""
@@ -250,7 +252,7 @@ class Batch:
     def _record_done(self, answer: Answer, rows: FileRows) -> None:
         file, count = self._files[answer.task.number], len(rows.launches)
         record = _in_run(_record(file, "done", sha256=rows.sha256, launches=count), rows.run)
-        record = _as_seen(record._replace(reason=rows.table_problem), answer)
+        record = _as_seen(record._replace(reason=_reason(rows)), answer)
         self._writer.add(record, rows)
         if rows.sha256:
             table = TableFile(record.run_table_size, record.run_table_mtime_ns)
@@ -262,6 +264,7 @@ class Batch:
             gpu_seconds=spent,
             **_run_counts(rows.run),
             unused_tables=rows.table_problem is not None,
+            noted=bool(rows.notes),
         )
 
     def _record_equal(self, number: int, equal: Duplicate) -> None:
@@ -292,6 +295,11 @@ class Batch:
     def _finish(self, number: int) -> None:
         for decision in self._claims.finished(number):
             self._act(decision)
+
+
+def _reason(rows: FileRows) -> str | None:
+    """What to know of a file that is done."""
+    return "; ".join([*rows.notes, *([rows.table_problem] if rows.table_problem else [])]) or None
 
 
 def _run_counts(run: RunTimes | None) -> dict[str, int]:
@@ -354,7 +362,7 @@ def write_quarantine(out: Path) -> int:
     if not failed:
         path.unlink(missing_ok=True)
         return 0
-    with replacing(path) as file:
+    with replacing_text(path) as write:
         for failure in failed:
-            file.write(f"{one_line(failure.path)}\t{failure.reason}\n".encode())
+            write(f"{one_line(failure.path)}\t{failure.reason}\n")
     return len(failed)

@@ -206,6 +206,7 @@ def _added(tally: Tally, chunk: Tally, files: int) -> Tally:
         runs=chunk.runs,
         placed=chunk.placed,
         unused_tables=chunk.unused_tables,
+        noted=chunk.noted,
     )._replace(worker_memory=max(tally.worker_memory, chunk.worker_memory))
 
 

@@ -68,11 +68,16 @@ class _Worker:
         self._listener.start()
 
     def _listen(self, heard: SimpleQueue[_Heard | None]) -> None:
+        """The end is reported in any case: without it the run would wait for ever. An answer that
+        can't be unpickled is one of another version of keet, installed since the run began."""
         assert self.process.stdout is not None
-        with suppress(OSError, ValueError):
+        try:
             while (message := read_frame(self.process.stdout)) is not None:
                 heard.put(_Heard(self.number, message))
-        heard.put(_Heard(self.number, None))
+        except Exception:  # noqa: BLE001 - unpickling may raise anything
+            self.kill()
+        finally:
+            heard.put(_Heard(self.number, None))
 
     def give(self, task: Task) -> None:
         """Whoever is dead by now will be heard of soon."""

@@ -44,6 +44,8 @@ class FileRows(NamedTuple):
     """None: the run is not known."""
     table_problem: str | None = None
     """Why the table of the run that lies beside the report is not used."""
+    notes: tuple[str, ...] = ()
+    """What a reader of its numbers must know: launches that may be missing, rounded values."""
 
     @property
     def sha256(self) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -87,7 +86,8 @@ class Explanation(NamedTuple):
     @property
     def capture_hints(self) -> CaptureHints:
         skipped = (each for told in self.launches for each in told.skipped)
-        return capture_hints(skipped, self.build_hint)
+        refused = [name for told in self.launches for name in sorted(told.view.ledger.refused)]
+        return capture_hints(skipped, self.build_hint, refused)
 
 
 def explain(
@@ -197,10 +197,10 @@ def _small_share(  # noqa: PLR0913, PLR0917 - a row of the table above
     view: View, finding: str, part: str, whole: str, text: str, limit: float
 ) -> Note | None:
     some, every = view.get(part), view.get(whole)
-    if some is None or every is None or not every.value:
+    if some is None or every is None:
         return None
     share = view.percent(f"{finding}_share", findings()[finding].label, some, every)
-    if share.value > limit:
+    if share is None or share.value > limit:
         return None
     return Note(finding, text.format(share=f"{share:.0f}"), (share, some, every))
 
@@ -215,8 +215,7 @@ def _debug(view: View) -> list[Skipped]:
 def _partial(launch: Launch) -> list[Skipped]:
     """Samples of a part of the launch rank that part's lines, not the launch's."""
     samples = launch.get("samples_total")
-    counted = samples is not None and math.isfinite(samples.value)
-    partial = partial_sampling(launch, int(samples.value)) if samples and counted else None
+    partial = partial_sampling(launch, int(samples.value)) if samples else None
     return [Skipped("samples of the whole launch", str(partial), partial.remedy)] if partial else []
 
 

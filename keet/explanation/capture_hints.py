@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from keet.analysis.findings import Skipped
@@ -35,8 +35,11 @@ class CaptureHints(NamedTuple):
         return f"To include it, {f'build with {self.build} and ' if self.build else ''}run:"
 
 
-def capture_hints(skipped: Iterable[Skipped], build: str | None) -> CaptureHints:
-    """`build`: what the program has to be built with, where the report has no source lines."""
+def capture_hints(
+    skipped: Iterable[Skipped], build: str | None, refused: Sequence[str] = ()
+) -> CaptureHints:
+    """`build`: what the program has to be built with, where the report has no source lines.
+    `refused`: metrics whose numbers can't be measurements, once per launch."""
     lacking: dict[str, None] = {}
     others: dict[str, dict[str, str]] = {}
     options: dict[str, None] = {}
@@ -58,8 +61,18 @@ def capture_hints(skipped: Iterable[Skipped], build: str | None) -> CaptureHints
         lacking = {}
     elif options:
         command = _with_options(command or _ANY_COMMAND, options)
-    sentences = tuple(_sentence(remedy, checks) for remedy, checks in others.items())
-    return CaptureHints(tuple(lacking), command, build if command else None, sentences)
+    sentences = [_sentence(remedy, checks) for remedy, checks in others.items()]
+    sentences += [_about_refused(refused)] if refused else []
+    return CaptureHints(tuple(lacking), command, build if command else None, tuple(sentences))
+
+
+def _about_refused(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"The value of {names[0]} can't be a measurement and counts as not collected."
+    return (
+        f"{len(names)} values of the report can't be measurements and count as not collected; "
+        f"the first is {names[0]}."
+    )
 
 
 def _sentence(remedy: str, reasons: Mapping[str, str]) -> str:

@@ -173,7 +173,7 @@ def _from_container(
     report = Report(file.path, data, blocks)
     try:
         launches = report.launches()
-        session = report.session
+        session, notes = report.session, report.notes
     except Malformed as problem:
         raise container.damaged(file.path, str(problem)) from None
     provenance = Provenance(
@@ -187,7 +187,7 @@ def _from_container(
         driver_version=session.driver_version,
         command_line=session.command_line,
         created=session.created,
-        notes=report.notes,
+        notes=notes,
     )
     return Profile(launches, provenance, report.prefetch_code)
 

@@ -1,4 +1,9 @@
-"""Named baselines: snapshots in `.keet/baselines/NAME/`, one for each run.
+"""Named baselines: snapshots in `.keet/baselines/NAME/VERSION/`, one for each run.
+
+Every save makes a version of its own. The file `current` beside the versions names the one that
+counts, and is replaced by one rename: a save that is killed at any point, or that others overtake,
+leaves the old version or the new one, never a mix and never none. Baselines of older keets have
+their snapshots in `NAME/` itself.
 
 The folder is that of the project: the nearest `.keet` up to the repository's root. Outside of a
 repository it lies here.
@@ -12,16 +17,22 @@ import secrets
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from keet.errors import NotAvailable, UsageError, one_line
+from keet.files import replacing_text
 from keet.ingest.snapshot import SUFFIX, write_snapshot
 from keet.profile import Profile
 
 _STALE = 3600.0
 """Seconds after which nobody is writing it any more."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_VERSION = re.compile(r"[0-9a-f]{16}")
+_CURRENT = "current"
+_READS = 100
+"""How often a baseline is looked up that is replaced in the very moment, again and again."""
 
 
 class Baseline(NamedTuple):
@@ -63,13 +74,34 @@ def save_baseline(name: str, profiles: Sequence[Profile]) -> Baseline:
         making.mkdir(parents=True)
         for number, profile in enumerate(profiles, 1):
             write_snapshot(profile, making / f"run_{number:02}{SUFFIX}")
-        _swap(making, folder / name)
+        return _publish(making, folder / name)
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
         raise UsageError(f"{folder}: it can't be written ({reason}); make it writable") from None
     finally:
         shutil.rmtree(making, ignore_errors=True)
-    return find_baseline(name)
+
+
+def _publish(making: Path, place: Path) -> Baseline:
+    """Make the finished folder the current version. Raises OSError."""
+    place.mkdir(exist_ok=True)
+    before = _version_folder(place)
+    version = place / secrets.token_hex(8)
+    making.rename(version)
+    with replacing_text(place / _CURRENT) as write:
+        write(f"{version.name}\n")
+    _remove(before, place)
+    return Baseline(place.name, tuple(_snapshots(version)), time.time())
+
+
+def _remove(version: Path, place: Path) -> None:
+    """The runs of a version that does not count any more; one of an older keet is the place."""
+    if version != place:
+        shutil.rmtree(version, ignore_errors=True)
+        return
+    for run in _snapshots(place):
+        with suppress(OSError):
+            run.unlink()
 
 
 def _check_devices(profiles: Sequence[Profile]) -> None:
@@ -82,19 +114,24 @@ def _check_devices(profiles: Sequence[Profile]) -> None:
 
 
 def _tidy(folder: Path) -> None:
-    """What a killed run left behind."""
-    for left in folder.glob(".*.partial"):
-        if time.time() - left.stat().st_mtime > _STALE:
-            shutil.rmtree(left, ignore_errors=True)
+    """Remove what killed or overtaken saves left behind."""
+    halves = [path for path in _entries(folder) if _is_partial(path)]
+    inner = [path for place in _entries(folder) for path in _entries(place)]
+    for left in [*halves, *filter(_is_left, inner)]:
+        with suppress(OSError):  # another save tidies at the same time
+            if time.time() - left.stat().st_mtime > _STALE:
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
-def _swap(making: Path, place: Path) -> None:
-    """A folder can't replace a full one in one step: the old one steps aside first."""
-    aside = place.with_name(f".{secrets.token_hex(8)}.partial")
-    if place.exists():
-        place.rename(aside)
-    making.rename(place)
-    shutil.rmtree(aside, ignore_errors=True)
+def _is_partial(path: Path) -> bool:
+    return path.name.startswith(".") and path.name.endswith(".partial")
+
+
+def _is_left(path: Path) -> bool:
+    """In the folder of a baseline: half-written, or a version that is not current. One that a save
+    is about to make current is young."""
+    is_version = bool(_VERSION.fullmatch(path.name))
+    return _is_partial(path) or (is_version and _version_folder(path.parent) != path)
 
 
 def list_baselines() -> list[Baseline]:
@@ -107,8 +144,43 @@ def list_baselines() -> list[Baseline]:
 
 
 def _baseline(place: Path) -> Baseline:
-    runs = tuple(sorted(place.glob(f"*{SUFFIX}")))
-    return Baseline(place.name, runs, place.stat().st_mtime if place.exists() else 0.0)
+    """Without runs where there is none. A version that is still current after its runs were listed
+    was whole meanwhile; else a save has replaced it: then look again."""
+    for _ in range(_READS):
+        version = _version_folder(place)
+        runs = _snapshots(version)
+        if _version_folder(place) == version:
+            break
+    return Baseline(place.name, tuple(runs), _changed(place / _CURRENT) or _changed(place))
+
+
+def _changed(path: Path) -> float:
+    """When it was written, in seconds since 1970; 0: it is not there."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _version_folder(place: Path) -> Path:
+    """Where the runs are: in the current version; in the place itself for one of an older keet."""
+    try:
+        name = (place / _CURRENT).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return place
+    return place / name if _VERSION.fullmatch(name) else place
+
+
+def _snapshots(folder: Path) -> list[Path]:
+    return sorted(path for path in _entries(folder) if path.name.endswith(SUFFIX))
+
+
+def _entries(folder: Path) -> list[Path]:
+    """None where it is gone, as another process may have replaced it just now."""
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
 
 
 def find_baseline(name: str) -> Baseline:
@@ -123,5 +195,9 @@ def find_baseline(name: str) -> Baseline:
 
 
 def remove_baseline(name: str) -> None:
+    """By one rename, too: half a baseline would be compared with."""
     find_baseline(name)
-    shutil.rmtree(_folder() / name)
+    folder = _folder()
+    aside = folder / f".{secrets.token_hex(8)}.partial"
+    (folder / name).rename(aside)
+    shutil.rmtree(aside, ignore_errors=True)

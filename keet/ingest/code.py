@@ -37,7 +37,7 @@ class CodeObject:
             self.places.append(CodePlace(function.text(1) or "", function.number(2) or 0))
         files = message.message(8)
         for file in files.messages(1) if files else ():
-            self.files[file.text(1) or ""] = file.text(2)
+            self.files[file.text(1) or ""] = file.lines_of_text(2)
 
     @cached_property
     def lines(self) -> LineTable | None:

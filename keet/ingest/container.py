@@ -3,7 +3,8 @@
 NVIDIA documents the format in the Customization Guide ("Report File Format", version 7): `NVR\\0`,
 a file header, then blocks of a header and a payload of entries. Each length is written before what
 it measures, so a file that was cut short shows it: the last length points past the end. A file
-that was cut exactly between two blocks cannot be told from one that was closed there.
+that was cut exactly between two blocks is whole as a container; `completeness.py` looks at what the
+blocks hold.
 """
 
 from __future__ import annotations

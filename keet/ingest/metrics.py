@@ -28,6 +28,7 @@ _DOUBLE = b"\x12\x09\x19"  # a value of nine bytes: a double. Nearly every one o
 _LONGEST = 60
 """Bytes of an id or a value that are looked for in runs: numbers have up to 11, opcodes more."""
 _A_FEW = 8
+_ADDRESSES = 1 << 64
 _NEVER = re.compile(rb"(?!)")
 _WHOLE = bytes((5 << 3,))  # field 5 of a value: 64 bits without a sign
 _WIDEST = 11  # the key, and 64 bits in seven a byte
@@ -152,7 +153,7 @@ def _identity(value: Value) -> MetricId:
     """Addresses and counters are whole numbers, now and then stored as doubles."""
     if isinstance(value, int):
         return value
-    whole = isinstance(value, float) and value.is_integer()
+    whole = isinstance(value, float) and value.is_integer() and 0 <= value < _ADDRESSES
     return int(value) if whole else str(value)  # type: ignore[arg-type]
 
 

@@ -7,7 +7,6 @@ It gives everything but the SASS text, for which NVIDIA's reader is asked in a p
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keet.errors import DamagedReport
 from keet.ingest.code import CodeObject
+from keet.ingest.completeness import cut_notes, release_of
 from keet.ingest.container import PROCESS, SESSION, STRINGS, Block, Entry, EntryKind, damaged
 from keet.ingest.functions import Function, functions_of
 from keet.ingest.lines import LineTable
@@ -138,9 +138,7 @@ class Report:
         notes = []
         if unknown:
             notes.append(f"{unknown} results of a kind that this keet does not know are left out")
-        if self.session.ncu_version is None and not self.devices:
-            # ncu writes both behind the first launch.
-            notes.append("the report has no session: it may have been cut short between launches")
+        notes += cut_notes(self.blocks, self.session.ncu_version)
         return tuple(notes)
 
     def launches(self) -> tuple[Launch, ...]:
@@ -164,7 +162,8 @@ class Report:
         grid, block = _dim3(message.message(10)), _dim3(message.message(11))
         if grid is None or block is None or not all(block):
             return grid
-        if _is_older_than(self.session.ncu_version, 2020, 3):
+        release = release_of(self.session.ncu_version)
+        if release is not None and release < (2020, 3):
             blocks = tuple(size // step for size, step in zip(grid, block))
             count = data.metric("launch__grid_size")
             if count is None or count.value == math.prod(blocks):
@@ -195,12 +194,6 @@ class Report:
 def _name_table(tables: tuple[bytes, ...]) -> NameTable:
     """Reports that were made in one way name the same metrics, so a batch reads them once."""
     return NameTable([name for table in tables for name in Message(table).texts(1)])
-
-
-def _is_older_than(version: str | None, year: int, release: int) -> bool:
-    """Whether a version like `2020.2.0.0` is; reports from before 2020.1 record none."""
-    match = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", version or "0.0")
-    return match is not None and (int(match[1]), int(match[2])) < (year, release)
 
 
 def _kernel_name(message: Message) -> KernelName:

@@ -13,6 +13,7 @@ from pathlib import Path
 from keet.errors import DamagedReport, UnknownFormat
 from keet.profile.launch import Dim3
 from keet.profile.run_table import KernelRun, RunTable
+from keet.texts import bounded_line
 
 _NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
 """With both characters that stand for micro."""
@@ -152,7 +153,7 @@ class _Row:
 
 
 def _kernel(row: _Row) -> KernelRun:
-    name, total = row.text("kernel"), row.time("total")
+    name, total = bounded_line(row.text("kernel")), row.time("total")
     if not name:
         raise row.fail("it names no kernel")
     if total is None:

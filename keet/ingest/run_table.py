@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keet.errors import DamagedReport, IngestError, UnreadableFile, UnsupportedVersion
-from keet.files import replacing
+from keet.files import replacing_text
+from keet.ingest.completeness import table_notes
 from keet.ingest.files import MAX_TEXT, open_input, printable_path
+from keet.ingest.stored import bounded
 from keet.profile import Profile
 from keet.profile.run_table import RunLaunch, RunTable
+from keet.texts import bounded_line
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -41,7 +44,7 @@ def with_run(profile: Profile, report: Path, named: Path | None) -> Profile:
     user the report: what is wrong with it is in `run_problem`.
     """
     if named is not None:
-        return replace(profile, run=read_run_table(named))
+        return _used(profile, read_run_table(named))
     beside = table_path(report)
     if profile.run is not None or profile.provenance.format == "ncu-csv" or not beside.exists():
         return profile
@@ -55,7 +58,16 @@ def with_run(profile: Profile, report: Path, named: Path | None) -> Profile:
             profile,
             run_problem=f"{other}; if it does fit: --run-table {printable_path(beside)}",
         )
-    return replace(profile, run=table)
+    return _used(profile, table)
+
+
+def _used(profile: Profile, table: RunTable) -> Profile:
+    """The table may know of launches that the report lacks."""
+    known = replace(profile, run=table)
+    if missing := table_notes(known):
+        notes = (*profile.provenance.notes, *missing)
+        return replace(known, provenance=profile.provenance._replace(notes=notes))
+    return known
 
 
 def read_run_table(path: Path) -> RunTable:
@@ -112,7 +124,20 @@ def table_from_document(document: dict[str, Any], path: Path) -> RunTable:
     except (KeyError, TypeError, ValueError) as problem:
         raise _damaged(path, f"launches: {problem}") from None
     _check(table, path)
-    return table
+    return _bounded(table)
+
+
+def _bounded(table: RunTable) -> RunTable:
+    """Names as the reader of reports bounds them, so that launches of the two still match."""
+    return table._replace(
+        kernels=tuple(
+            each._replace(name=bounded_line(each.name), full=bounded_line(each.full))
+            for each in table.kernels
+        ),
+        command=bounded(table.command),
+        skipped=bounded(table.skipped),
+        notes=bounded(table.notes),
+    )
 
 
 @cache
@@ -187,8 +212,8 @@ def write_run_table(table: RunTable, path: Path) -> None:
     """A crash leaves no half of it. One line per kernel and column, for people and for `diff`."""
     document = table_document(table)
     lines = [f"{json.dumps(name)}: {_value(value)}" for name, value in document.items()]
-    with replacing(path) as file:
-        file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode())
+    with replacing_text(path) as write:
+        write("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def _value(value: Any) -> str:

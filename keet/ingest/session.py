@@ -6,14 +6,13 @@ too; keet neither needs nor keeps them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from keet.ingest.metrics import read_value
 from keet.ingest.wire import Message
-from keet.profile import Device, RawMetric, Value
+from keet.profile import Device, RawMetric, Value, is_measurement
 
 _ATTRIBUTE_PREFIX = "device__attribute_"
 _DEVICE_ATTRIBUTES = (
@@ -118,6 +117,4 @@ def _from_attributes(
 
 def _whole(value: Value) -> int | None:
     """Counts are stored as doubles in some versions of ncu and as whole numbers in others."""
-    if isinstance(value, (int, float)) and math.isfinite(value):
-        return int(value)
-    return None
+    return int(value) if is_measurement(value) else None

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keet.errors import DamagedReport, UnsupportedVersion
-from keet.files import replacing
-from keet.ingest.stored import StoredLaunch
+from keet.files import replacing, replacing_text
+from keet.ingest.stored import StoredLaunch, bounded
 from keet.profile import (
     Absent,
     Device,
@@ -36,6 +36,7 @@ from keet.profile import (
     Value,
     Workload,
 )
+from keet.texts import bounded_line
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -52,12 +53,13 @@ Cell = int | float | str | list[str] | None
 
 def write_snapshot(profile: Profile, path: Path) -> None:
     """Write the profile so that a crash leaves no half of it."""
-    with replacing(path) as file:
-        if path.name.endswith(PACKED):
+    if path.name.endswith(PACKED):
+        with replacing(path) as file:
             file.write(packed_snapshot(profile))
-            return
+        return
+    with replacing_text(path) as write:
         for piece in snapshot_text(profile):
-            file.write(piece.encode())
+            write(piece)
 
 
 def packed_snapshot(profile: Profile) -> bytes:
@@ -211,7 +213,8 @@ def read_snapshot(text: str, path: Path) -> Profile:
         snapshot = _adapter().validate_python(document)
         launches = tuple(_launch(stored) for stored in snapshot.launches)
         run = _run(snapshot.run, path)
-        return Profile(launches, snapshot.provenance._replace(snapshot=str(path)), run=run)
+        provenance = bounded(snapshot.provenance)._replace(snapshot=str(path))
+        return Profile(launches, provenance, run=run)
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -319,43 +322,54 @@ def _run(document: dict[str, Any] | None, path: Path) -> RunTable | None:
 
 def _launch(stored: _StoredLaunch) -> Launch:
     data = StoredLaunch(
-        stored_device=stored.device,
+        stored_device=_bounded_device(stored.device),
         metrics={
-            name: RawMetric(_value(cell), stored.units.get(name))
+            bounded_line(name): RawMetric(_value(cell), bounded(stored.units.get(name)))
             for name, cell in stored.metrics.items()
         },
         stored_instances={
-            name: Instances(
+            bounded_line(name): Instances(
                 tuple(_value(cell) for cell in found.values),
-                None if found.ids is None else tuple(found.ids),
+                None if found.ids is None else tuple(map(_bounded_id, found.ids)),
             )
             for name, found in stored.instances.items()
         },
-        stored_sections=tuple(stored.sections),
-        stored_rules=tuple(stored.rules),
-        stored_markers=tuple(stored.markers),
-        stored_nvtx=tuple(stored.nvtx),
+        stored_sections=bounded(tuple(stored.sections)),
+        stored_rules=bounded(tuple(stored.rules)),
+        stored_markers=bounded(tuple(stored.markers)),
+        stored_nvtx=bounded(tuple(stored.nvtx)),
         stored_files={
-            path: None if lines is None else "\n".join(lines)
+            bounded_line(path): None if lines is None else "\n".join(lines)
             for path, lines in stored.source_files.items()
         },
-        stored_locations={pc: Location(*where) for pc, where in stored.locations.items()},
+        stored_locations={
+            pc: Location(bounded_line(file), line) for pc, (file, line) in stored.locations.items()
+        },
         stored_disassembly=stored.disassembly,
     )
     return Launch(
         number=stored.id,
-        name=stored.name,
+        name=bounded(stored.name),
         workload=stored.workload,
         grid=stored.grid,
         block=stored.block,
         data=data,
-        process=stored.process,
+        process=bounded(stored.process),
         stream=stored.stream,
         context=stored.context,
     )
 
 
+def _bounded_device(device: Device) -> Device:
+    name, capability = bounded((device.name, device.compute_capability))
+    return replace(device, name=name, compute_capability=capability)
+
+
+def _bounded_id(part: MetricId) -> MetricId:
+    return bounded_line(part) if isinstance(part, str) else part
+
+
 def _value(cell: Cell) -> Value:
     if isinstance(cell, list):
         return float(cell[0]) if len(cell) == 1 else None
-    return cell
+    return bounded_line(cell) if isinstance(cell, str) else cell

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from keet.profile import (
     Absent,
@@ -15,6 +16,19 @@ from keet.profile import (
     RuleResult,
     SourceMarker,
 )
+from keet.texts import bounded_line
+
+_Value = TypeVar("_Value")
+
+
+def bounded(value: _Value) -> _Value:
+    """The same with its texts bounded, in tuples too: as the reader of reports hands texts on."""
+    if isinstance(value, str):
+        return bounded_line(value)  # type: ignore[return-value]
+    if isinstance(value, tuple):
+        parts = [bounded(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from keet.texts import bounded_line
+
 _MAX_FIELDS = 2_000_000
 """In one message that is indexed: a launch has some thousands. More would be memory for nothing."""
 
@@ -191,6 +193,11 @@ class Message:
         raw = self.raw(number)
         return None if raw is None else decode_text(raw)
 
+    def lines_of_text(self, number: int) -> str | None:
+        """A text that may have lines and be of any length, as a source file is."""
+        raw = self.raw(number)
+        return None if raw is None else _decoded(raw)
+
     def texts(self, number: int) -> list[str]:
         data = self._data
         return [decode_text(data[start:stop]) for start, stop in self.spans(number)]
@@ -213,6 +220,12 @@ class Message:
 
 
 def decode_text(raw: bytes) -> str:
+    """A name or message: one line of a bounded length, whatever the bytes are. The zero that ends a
+    C string is not a part of it; some versions of ncu for Windows write it."""
+    return bounded_line(_decoded(raw.rstrip(b"\0")))
+
+
+def _decoded(raw: bytes) -> str:
     """Names are UTF-8 by rule and anything in practice: nothing is dropped in silence."""
     return raw.decode("utf-8", errors="backslashreplace")
 

@@ -12,7 +12,7 @@ from keet.profile.launch import (
     Workload,
     shape_text,
 )
-from keet.profile.metric import Instances, Metric, MetricId, Value
+from keet.profile.metric import Instances, Metric, MetricId, Value, is_measurement
 from keet.profile.model import Profile, Provenance, ReportFormat
 from keet.profile.names import KernelName, short_name
 from keet.profile.rules import (
@@ -53,6 +53,7 @@ __all__ = [
     "SpeedupScope",
     "Value",
     "Workload",
+    "is_measurement",
     "shape_text",
     "short_name",
 ]

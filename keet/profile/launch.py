@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,6 +24,11 @@ def shape_text(shape: Sequence[int] | None, unknown: str = "unknown") -> str:
         return unknown
     last = max((axis for axis, size in enumerate(shape) if size != 1), default=0)
     return "×".join(map(str, shape[: last + 1]))
+
+
+def _shape(stored: Dim3 | None) -> Dim3 | None:
+    """A grid or block without a thread can't have run: its shape is unknown."""
+    return stored if stored and min(stored) > 0 else None
 
 
 class Workload(StrEnum):
@@ -52,6 +56,11 @@ class Device:
     sm_count: int | None
     index: int | None = None
     """Which of the machine's GPUs, where the report says."""
+
+    def __post_init__(self) -> None:
+        """A GPU without multiprocessors can't have run anything: their number is unknown."""
+        if self.sm_count is not None and self.sm_count < 1:
+            object.__setattr__(self, "sm_count", None)
 
 
 class Location(NamedTuple):
@@ -134,8 +143,8 @@ class Launch:
         self.id = number
         self.name = name
         self.workload = workload
-        self.grid = grid
-        self.block = block
+        self.grid = _shape(grid)
+        self.block = _shape(block)
         self.process = process
         self.stream = stream
         self.context = context
@@ -160,7 +169,7 @@ class Launch:
     def cluster(self) -> Dim3 | None:
         """Blocks a cluster, or `None` for a launch without clusters."""
         axes = [self.get(f"cluster_dim_{axis}") for axis in "xyz"]
-        sizes = [int(axis.value) if axis and math.isfinite(axis.value) else 0 for axis in axes]
+        sizes = [int(axis.value) if axis else 0 for axis in axes]
         return (sizes[0], sizes[1], sizes[2]) if all(sizes) else None
 
     def metric_names(self) -> tuple[str, ...]:
@@ -182,14 +191,24 @@ class Launch:
         return self._found[metric_id]
 
     def _find(self, metric_id: str) -> Metric | None:
+        first: Metric | None = None
         for name in metric_with_id(metric_id).names:
             found = self.metric(name)
-            if found is not None and found.value is not None:
+            if found is None or found.value is None:
+                continue
+            if isinstance(found.value, str) or found.measured is not None:
                 return found
-        return None
+            first = first or found
+        return first
 
     def get(self, metric_id: str) -> Quantity | None:
-        """The number behind a catalog id, or `None` where it was not measured."""
+        """The number behind a catalog id, or `None` where it was not measured: also where the
+        report has a number that can't be a measurement."""
+        found = self.find(metric_id)
+        return found.measured if found else None
+
+    def reported(self, metric_id: str) -> Quantity | None:
+        """The number as the report has it, NaN included: to be shown, not to compute with."""
         found = self.find(metric_id)
         return found.quantity if found else None
 

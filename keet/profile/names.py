@@ -12,9 +12,13 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from keet.texts import shortened
+
 _FOLDED = "…"
 _MAX_ARGUMENTS = 40
 """Characters of template arguments that a table column can bear."""
+_LONGEST_SHORT = 160
+"""Characters. The longest short name of the public reports that were tried has 82."""
 
 
 class KernelName(NamedTuple):
@@ -36,6 +40,10 @@ class KernelName(NamedTuple):
 @lru_cache(maxsize=1024)
 def short_name(demangled: str) -> str:
     """Fold `void ns::tile<float, 32, Op<A, B>>(float *)` to `tile<float, 32, Op<…>>`."""
+    return shortened(_folded(demangled), _LONGEST_SHORT)
+
+
+def _folded(demangled: str) -> str:
     name = _without_parameters(demangled.strip())
     path = _split(name, "::")
     last = path[-1].strip()

@@ -9,6 +9,7 @@ from typing import Protocol, TextIO
 from rich.cells import set_cell_size
 
 from keet.render.console import console_width
+from keet.texts import terminal_stream
 
 _PLAIN_SECONDS = 10.0
 """Between lines where no terminal is: a log of a night must stay readable."""
@@ -37,6 +38,8 @@ class Tally(Protocol):
     @property
     def unused_tables(self) -> int: ...
     @property
+    def noted(self) -> int: ...
+    @property
     def seconds(self) -> float: ...
     @property
     def through(self) -> int: ...
@@ -48,7 +51,7 @@ class ProgressLine:
     """One line that changes on a terminal; a line now and then in a log."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
+        self._stream = terminal_stream(stream or sys.stderr)
         self._terminal = self._stream.isatty()
         self._next = time.monotonic() + (0 if self._terminal else _PLAIN_SECONDS)
 
@@ -123,6 +126,9 @@ def summary_text(tally: Tally, settled: int, strangers: int) -> str:
     if tally.unused_tables:
         tables = _count(tally.unused_tables, "table")
         lines.append(f"{tables} of a run not used; why is in the column reason of files")
+    if tally.noted:
+        files = _count(tally.noted, "file")
+        lines.append(f"{files} with a note on what is missing; it is in the column reason of files")
     if strangers:
         what = "CSV or JSON file is" if strangers == 1 else "CSV and JSON files are"
         lines.append(f"{strangers:,} {what} no report{'' if strangers == 1 else 's'}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import os
 import re
-from typing import TextIO
+from collections.abc import Iterable
+from typing import Any, TextIO
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, RenderableType
 from rich.segment import Segment
 
-from keet.errors import one_line
+from keet.texts import one_line, terminal_stream
 
 _PIPED_WIDTH = 120
 """Wide enough that nothing is folded away from `grep`, narrow enough for a pager."""
@@ -29,53 +30,46 @@ def console_width(file: TextIO) -> int:
 
 
 class _Console(Console):
-    """A console that leaves a broken pipe to `main`, which knows what it means."""
+    """A console that prints escapes of its own and none from the text that it is given, and leaves
+    a broken pipe to `main`, which knows what it means."""
+
+    def __init__(self, file: TextIO, width: int, **options: Any) -> None:
+        # rich would read these too, and stumble over what is no number.
+        sizes = ("COLUMNS", "LINES")
+        surroundings = {name: value for name, value in os.environ.items() if name not in sizes}
+        super().__init__(
+            file=terminal_stream(file),
+            width=width,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            _environ=surroundings,
+            **options,
+        )
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
+    def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+        """Every text passes here on its way out, laid out and not yet coloured."""
+        return super()._render_buffer(map(_harmless, buffer))
 
-class Harmless:
-    """What names and sources in a report could do to a terminal, undone: escapes are shown."""
 
-    def __init__(self, renderable: RenderableType) -> None:
-        self._renderable = renderable
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for segment in console.render(self._renderable, options):
-            if segment.control or segment.text.isprintable():
-                yield segment
-            else:
-                lines = "\n".join(one_line(line) for line in segment.text.split("\n"))
-                yield Segment(lines, segment.style)
+def _harmless(segment: Segment) -> Segment:
+    if segment.control or segment.text.isprintable():
+        return segment
+    lines = "\n".join(one_line(line) for line in segment.text.split("\n"))
+    return Segment(lines, segment.style)
 
 
 def make_console(file: TextIO) -> Console:
     """Colour only on a terminal and not under NO_COLOR, as rich decides; names are never markup."""
-    # rich would read these too, and stumble over what is no number.
-    sizes = ("COLUMNS", "LINES")
-    surroundings = {name: value for name, value in os.environ.items() if name not in sizes}
-    return _Console(
-        file=file,
-        width=console_width(file),
-        highlight=False,
-        markup=False,
-        emoji=False,
-        _environ=surroundings,
-    )
+    return _Console(file, console_width(file))
 
 
 def to_text(renderable: RenderableType, width: int) -> str:
     """What a console of that width would show, without colour: for files and for tests."""
     out = io.StringIO()
-    console = Console(
-        file=out,
-        width=width,
-        color_system=None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-    )
-    console.print(Harmless(renderable), crop=False)
+    console = _Console(out, width, color_system=None, legacy_windows=False)
+    console.print(renderable, crop=False)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

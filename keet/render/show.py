@@ -10,8 +10,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from keet.analysis.coverage import Coverage, Gap, made_with, ncu_arguments, run_notes
+from keet.analysis.coverage import Coverage, Gap, made_with, ncu_arguments, profile_notes
 from keet.explanation.run_texts import whole_time
+from keet.ingest.completeness import uncertain_count
 from keet.profile import Device, Launch, Profile, RunPositions, Workload, shape_text
 from keet.units import Quantity, format_number
 
@@ -61,8 +62,7 @@ def _heading(profile: Profile) -> Group:
         lines.append(Text(f"snapshot of {origin.path}", style="dim"))
     if command := _command(profile):
         lines.append(Text(command, style="dim"))
-    notes = [*origin.notes, *run_notes(profile)]
-    lines += [Text(f"note: {note}", style="yellow") for note in notes]
+    lines += [Text(f"note: {note}", style="yellow") for note in profile_notes(profile)]
     return Group(*lines)
 
 
@@ -128,13 +128,13 @@ def _launch_row(launch: Launch, *, wide: bool) -> list[RenderableType]:
         shape = [
             shape_text(launch.grid, "-"),
             shape_text(launch.block, "-"),
-            _plain(launch.get("registers_per_thread")),
+            _plain(launch.reported("registers_per_thread")),
             _size(_shared(launch)),
-            _one_decimal(launch.get("achieved_occupancy_pct")),
+            _one_decimal(launch.reported("achieved_occupancy_pct")),
         ]
     elif launch.workload is Workload.KERNEL:
         kernel.append(f"\n{_shape_line(launch)}", style="dim not bold")
-    duration = launch.get("duration")
+    duration = launch.reported("duration")
     return [
         str(launch.id),
         kernel,
@@ -145,18 +145,18 @@ def _launch_row(launch: Launch, *, wide: bool) -> list[RenderableType]:
 
 
 def _first(launch: Launch, metric_ids: Iterable[str]) -> Quantity | None:
-    return next(filter(None, map(launch.get, metric_ids)), None)
+    return next(filter(None, map(launch.reported, metric_ids)), None)
 
 
 def _shape_line(launch: Launch) -> str:
     shape = f"grid {shape_text(launch.grid, '-')}, block {shape_text(launch.block, '-')}"
-    registers = launch.get("registers_per_thread")
+    registers = launch.reported("registers_per_thread")
     return f"{shape}, {_plain(registers)} regs" if registers else shape
 
 
 def _shared(launch: Launch) -> Quantity | None:
     """Shared memory that the kernel asks for; what the driver adds is not its doing."""
-    parts = [launch.get("shared_memory_static"), launch.get("shared_memory_dynamic")]
+    parts = [launch.reported("shared_memory_static"), launch.reported("shared_memory_dynamic")]
     known = [part.value for part in parts if part is not None]
     return Quantity(sum(known), "byte") if known else None
 
@@ -185,6 +185,8 @@ def _footnotes(profile: Profile, cut: int, width: int) -> list[str]:
     lines += [] if profile.run else _totals(profile)
     if cut > 0:
         lines.append(f"{cut:,} more launches: --all, --launch N, --kernel REGEX, --sort time")
+    if uncertain := uncertain_count(profile):
+        lines.append(uncertain)
     if len(profile.devices) > 1:
         lines.append("several GPUs: keet show --format json says which launch ran on which")
     ranges = sorted({f"{r.domain}/{r.name}" for launch in profile.launches for r in launch.nvtx})

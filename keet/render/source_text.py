@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from keet.analysis.hotspots import Spot
 from keet.profile import Launch
+from keet.texts import bounded_lines
 
 
 def source_lines(launch: Launch) -> Mapping[str, Sequence[str]]:
     """The lines of each source file whose text is at hand."""
-    return {path: text.splitlines() for path, text in launch.source_files.items() if text}
+    return {path: bounded_lines(text) for path, text in launch.source_files.items() if text}
 
 
 def source_line(spot: Spot, lines: Mapping[str, Sequence[str]]) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from keet.analysis.coverage import Coverage, run_notes
+from keet.analysis.coverage import Coverage, profile_notes
 from keet.catalog import MetricSpec
 from keet.profile import Device, Launch, Metric, Profile, Value
 from keet.render.documents import (
@@ -48,8 +48,8 @@ _NOTHING: dict[str, Any] = {}
 
 def report_document(profile: Profile) -> ReportDocument:
     provenance = profile.provenance._asdict()
-    notes = [*provenance.pop("notes"), *run_notes(profile)]
-    return ReportDocument(**provenance, notes=notes, launch_count=len(profile.launches))
+    provenance["notes"] = profile_notes(profile)
+    return ReportDocument(**provenance, launch_count=len(profile.launches))
 
 
 def device_document(device: Device) -> DeviceDocument:
@@ -93,7 +93,7 @@ def show_document(
 
 
 def _show_launch(profile: Profile, launch: Launch) -> ShowLaunch:
-    values = {metric_id: launch.get(metric_id) for metric_id in SHOWN_VALUES}
+    values = {metric_id: launch.reported(metric_id) for metric_id in SHOWN_VALUES}
     return ShowLaunch(
         id=launch.id,
         kernel=launch.kernel,

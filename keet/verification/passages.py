@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from keet.profile import Launch
 from keet.profile.names import file_name
+from keet.texts import code_lines
 from keet.verification.binding import Place, find_places
 
 _SAYS_NOTHING = re.compile(
@@ -89,7 +90,7 @@ class _Source:
             for path in launch.source_files
             if file_name(path) == name
         }
-        yield from (text.splitlines() for text in texts if text)
+        yield from (code_lines(text) for text in texts if text)
 
 
 def _quotation(text: str, line: str, after: int) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from keet.errors import one_line
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
 from keet.profile import Absent, Location
+from keet.texts import bounded_lines
 from keet.units import Quantity
 from keet_tools.case import Abstention, Case
 from keet_tools.telling import place_name, quote
@@ -53,7 +54,8 @@ class Code:
 
     @cached_property
     def _texts(self) -> Mapping[str, Sequence[str]]:
-        return {path: text.splitlines() for path, text in self.launch.source_files.items() if text}
+        files = self.launch.source_files.items()
+        return {path: bounded_lines(text) for path, text in files if text}
 
     @cached_property
     def weights(self) -> Mapping[Location, int]:

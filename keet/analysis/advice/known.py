@@ -6,7 +6,6 @@ only the evidence of the advice that is given belongs there.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -54,11 +53,8 @@ class Known:
     # --- counters
 
     def value(self, metric_id: str) -> float | None:
-        found = self.launch.find(metric_id)
-        value = found.value if found else None
-        if value is None or isinstance(value, str) or not math.isfinite(value):
-            return None
-        return float(value)
+        found = self.launch.get(metric_id)
+        return float(found.value) if found else None
 
     def total(self, *metric_ids: str) -> float | None:
         """The sum of those that are known; `None` where none is."""
@@ -97,9 +93,7 @@ class Known:
         """Executed warp instructions by opcode with its modifiers: `MUFU.EX2`."""
         found = self.launch.find("inst_by_opcode_all_modifiers")
         parts = self.launch.instances(found.name) if found else None
-        if parts is None or parts.ids is None:
-            return {}
-        return {str(i): float(v) for i, v in parts.pairs() if isinstance(v, int | float)}
+        return {opcode: float(n) for opcode, n in parts.by_name().items()} if parts else {}
 
     def matching(self, pattern: str) -> float | None:
         """Executed warp instructions whose opcode with modifiers matches from its start."""
@@ -129,7 +123,6 @@ class Known:
                 threads.get(address, 0.0),
             )
             for address, kind in kinds.items()
-            if math.isfinite(kind + operations.get(address, 0) + threads.get(address, 0))
         )
 
     def accesses_of(self, memory: int) -> list[MemoryInstruction]:

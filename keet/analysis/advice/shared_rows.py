@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from keet.analysis.advice.known import SHARED, Known
+from keet.texts import code_lines
 
 if TYPE_CHECKING:
     from keet.analysis.sass.forms import Form
@@ -136,7 +137,7 @@ def _by_source(known: Known) -> Rows | None:
 
 def declared_rows(source: str, line: int, names: Collection[str]) -> Rows | None:
     """By the nearest declaration above a line of a shared array with one of these names."""
-    for text in reversed(source.splitlines()[:line]):
+    for text in reversed(code_lines(source)[:line]):
         declared = _declaration(text, names)
         if declared is not None:
             return _row(declared, _constants(source))

@@ -31,7 +31,7 @@ def uncoalesced(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
     every = view.get("src_l2_sectors_global") or sectors  # atomics and asynchronous copies too
     share = view.percent("excess_sectors_share", "global sectors beyond the ideal", excess, every)
-    if share.value <= 0:
+    if share is None or share.value <= 0:
         return
     kept = max(0.0, 1 - float(share.value) / 100)
     variant = _gathers(view)

@@ -145,7 +145,7 @@ def _overhead_share(view: View, executed: Evidence | None) -> Evidence | None:
     integers = view.get("thread_inst_integer")
     singles, doubles = view.get("thread_inst_fp32"), view.get("thread_inst_fp64")
     every = view.total("thread_insts", "arithmetic thread instructions", integers, singles, doubles)
-    if integers is None or every is None or not every.value:
+    if integers is None or every is None:
         return None
     return view.percent("integer_share", "of arithmetic is integer", integers, every)
 

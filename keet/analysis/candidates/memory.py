@@ -32,11 +32,13 @@ def bank_conflicts(view: View, model: TimeModel) -> Iterator[Candidate]:
         view.get("shared_load_wavefronts"),
         view.get("shared_store_wavefronts"),
     )
-    if conflicts is None or fronts is None or fronts.value <= 0 or conflicts.value <= 0:
+    if conflicts is None or fronts is None or not conflicts.value:
         return
     share = view.percent(
         "bank_conflict_share", "shared wavefronts lost to bank conflicts", conflicts, fronts
     )
+    if share is None:
+        return
     wasted = min(1.0, float(share.value) / 100)
     all_fronts = max(view.value("shared_wavefronts") or 0.0, float(fronts.value))
     of_l1 = wasted * float(fronts.value) / all_fronts * _of_l1(view)
@@ -69,11 +71,13 @@ def _of_l1(view: View) -> float:
 
 def shared_atomics(view: View, model: TimeModel) -> Iterator[Candidate]:
     conflicts, fronts = view.get("bank_conflicts_atomic"), view.get("shared_atomic_wavefronts")
-    if conflicts is None or fronts is None or fronts.value <= 0 or conflicts.value <= 0:
+    if conflicts is None or fronts is None or not conflicts.value:
         return
     share = view.percent(
         "atomic_conflict_share", "wavefronts of shared atomics that are repeats", conflicts, fronts
     )
+    if share is None:
+        return
     wasted = min(1.0, float(share.value) / 100)
     all_fronts = max(view.value("shared_wavefronts") or 0.0, float(fronts.value))
     of_l1 = wasted * float(fronts.value) / all_fronts * _of_l1(view)
@@ -153,6 +157,8 @@ def local_memory(view: View, model: TimeModel) -> Iterator[Candidate]:
     if local is None or every is None or not local.value:
         return
     share = view.percent("local_share", "local memory of L1 sectors", local, every)
+    if share is None:
+        return
     wasted = float(share.value) / 100
     l2 = _without_local(view, 1 - wasted)
     variant = _local_cause(view)
@@ -217,13 +223,15 @@ def replays(view: View, model: TimeModel) -> Iterator[Candidate]:
     measured = ("src_l2_sectors_global", "bank_conflicts_load", "global_load_sectors")
     if stage is None or asked is None or any(view.get(each) for each in measured):
         return
-    if model.busiest not in ("L1", "L2") or not asked.value:
+    if model.busiest not in ("L1", "L2"):
         return
     if model.loads.get("DRAM", 0.0) > model.pressure * parameter("indirect"):
         return  # what L2 does is passing on DRAM's bytes
     shared = view.value("shared_memory_per_block") or 0.0
     own = shared - (view.value("shared_memory_driver") or 0.0)
     times = view.ratio("l1_passes", "L1 busy over LSU busy", stage, asked)
+    if times is None:
+        return
     kept = min(1.0, parameter("replayed") / max(float(times.value), 1.0))
     found = "shared_bank_conflict" if own > 0 else "uncoalesced_global"
     what = "scattered addresses or bank conflicts" if own > 0 else "scattered addresses"

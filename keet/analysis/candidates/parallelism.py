@@ -187,9 +187,9 @@ def uneven(view: View, model: TimeModel) -> Iterator[Candidate]:
     if most is None:
         yield from _uneven_at_all(view, usual)
         return
-    if usual is None or not most.value:
+    even = usual and view.ratio("sm_evenness", "average over longest active SM", usual, most)
+    if even is None:
         return
-    even = view.ratio("sm_evenness", "average over longest active SM", usual, most)
     expected = shape.expected if shape else 1.0
     if shape and shape.waves and shape.spread == 1 and shape.waves.value > 1:
         tail = min(1.0, max(float(even.value), expected) / parameter("balanced"))
@@ -227,9 +227,11 @@ def _uneven_at_all(view: View, usual: Evidence | None) -> Iterator[Candidate]:
     """Without a value per SM: only in long launches, where launch and drain are no reason."""
     elapsed, shape = view.get("elapsed_cycles"), grid_shape(view)
     duration = view.value("duration") or 0.0
-    if usual is None or elapsed is None or not elapsed.value or not duration:
+    if usual is None or elapsed is None or not duration:
         return
     share = view.percent("sm_active_share", "of the time the average SM is active", usual, elapsed)
+    if share is None:
+        return
     start = parameter("short_kernel_ns") / duration
     expected = shape.expected if shape else 1.0
     rest = min(1.0, (float(share.value) / 100 + start) / expected / parameter("balanced"))

@@ -138,7 +138,7 @@ def _repeated_places(view: View, rows: Sequence[PointerReuse]) -> tuple[Place, .
 def reread_from_l2(view: View, model: TimeModel) -> Iterator[Candidate]:
     """L2 delivers more than DRAM gave it: neighbours load the same bytes."""
     sectors, read = view.get("l2_l1_read_sectors"), view.get("dram_bytes_read")
-    if sectors is None or read is None or not read.value:
+    if sectors is None or read is None:
         return
     delivered = 32.0 * float(sectors.value)
     if delivered <= float(read.value) or read.value < _LEAST_READ:
@@ -150,6 +150,8 @@ def reread_from_l2(view: View, model: TimeModel) -> Iterator[Candidate]:
         "l2_bytes_delivered", Quantity(delivered, "byte"), "read from L2 by L1", sectors
     )
     times = view.ratio("l2_reads_per_byte", "L2 reads over DRAM reads", asked, read)
+    if times is None:
+        return
     yield Candidate(
         "redundant_traffic",
         f"L1 reads {asked} from L2, {times:.1f} times the {read} that come from DRAM: blocks or "

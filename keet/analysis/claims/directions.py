@@ -7,6 +7,7 @@ not. Limits are those of the candidates. What the report does not tell contradic
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeGuard
 
 from keet.analysis.account import Account
 from keet.analysis.candidates.candidate import LEAST_PART, part_of
@@ -44,7 +45,7 @@ def _least() -> float:
     return 1 - parameter("most_removed")
 
 
-def _low_share(share: Evidence | None, least: float) -> bool:
+def _low_share(share: Evidence | None, least: float) -> TypeGuard[Evidence]:
     """Of a share in per cent."""
     return share is not None and float(share.value) < 100 * least
 
@@ -60,7 +61,7 @@ def _coalesced(view: View, model: TimeModel) -> Absence | None:
     if not sectors.value:
         return "The kernel does not access global memory.", (sectors,)
     used = view.percent("ideal_sectors_share", "ideal of all global sectors", ideal, sectors)
-    if float(used.value) < 100 * (1 - _least()):
+    if used is None or float(used.value) < 100 * (1 - _least()):
         return None
     text = f"Global accesses touch {sectors:.0f}s, and {used:.0f} of that is the ideal."
     return text, (sectors, used)
@@ -138,10 +139,10 @@ def _no_atomics(view: View, model: TimeModel) -> Absence | None:
 
 def _even_slices(view: View, model: TimeModel) -> Absence | None:
     most, usual = view.get("l2_slice_sectors_max"), view.get("l2_slice_sectors_avg")
-    if model.hot_line is not None or most is None or usual is None or not usual.value:
+    if model.hot_line is not None or most is None or usual is None:
         return None
     skew = view.ratio("l2_slice_skew", "busiest L2 slice over the average", most, usual)
-    if float(skew.value) >= SKEW_FROM:
+    if skew is None or float(skew.value) >= SKEW_FROM:
         return None
     return f"The busiest slice of L2 looks up {skew:.2f} times the average.", (skew, most, usual)
 
@@ -167,7 +168,7 @@ def _full_grid(view: View, model: TimeModel) -> Absence | None:
 
 def _evenness(view: View) -> Evidence | None:
     usual, most = view.get("sm_active_cycles"), view.get("sm_active_cycles_max")
-    if usual is None or most is None or not most.value:
+    if usual is None or most is None:
         return None
     return view.ratio("sm_evenness", "average over longest active SM", usual, most)
 

@@ -216,9 +216,10 @@ def _balance(claim: WorkClaim, view: View, model: TimeModel) -> Draft | Refusal:
     usual, most = view.get("sm_active_cycles"), view.get("sm_active_cycles_max")
     if problem is not None:
         return problem
-    if usual is None or most is None or not most.value:
+    label = "average over longest active SM"
+    even = usual and most and view.ratio("sm_evenness", label, usual, most)
+    if even is None:
         return Refusal("The report does not say how long each SM was active.")
-    even = view.ratio("sm_evenness", "average over longest active SM", usual, most)
     removed = removable(claim.removed or 0.0)
     share = claimed_share(view, "the difference between SMs", claim.removed or 0.0, even)
     longest = 1 - removed * (1 - min(1.0, float(even.value)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -161,4 +160,4 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
 
 def _l2_read_bytes(launch: Launch) -> int | None:
     sectors = launch.get("l2_l1_read_sectors")
-    return int(sectors.value) * SECTOR if sectors and math.isfinite(sectors.value) else None
+    return int(sectors.value) * SECTOR if sectors else None

@@ -6,7 +6,6 @@ families, 145 of 213 launches that read each byte once are shown to, and none is
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -52,7 +51,7 @@ class Streaming(NamedTuple):
 
 def streaming(launch: Launch, code: MachineCode) -> Streaming:
     measured = launch.get("dram_bytes_read")
-    dram = int(measured.value) if measured and math.isfinite(measured.value) else None
+    dram = int(measured.value) if measured else None
     if dram is not None and code.l2_read_bytes is not None:
         dram = min(dram, code.l2_read_bytes)  # the rest fills sectors that are written in part
     return judged(dram, code.reuse, others=_other_readers(code, dram or 0))

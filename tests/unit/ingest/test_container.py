@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from keet.errors import DamagedReport, EmptyReport, IngestError, UnsupportedVersion
 from keet.ingest import read_profile
 from keet.ingest.container import EntryKind, blocks_of, read_blocks
+from keet.texts import bounded_line
 from tests import encode
 from tests.conftest import REPORTS
 
@@ -81,6 +82,7 @@ def test_a_giant_of_zeros_is_refused_at_once() -> None:
 
 @settings(max_examples=150)
 @given(st.integers(0, len(REAL) - 1), st.integers(1, 255))
+@pytest.mark.slow
 def test_a_changed_byte_never_escapes(position: int, change: int) -> None:
     """Whatever byte is wrong: a launch with all its parts, or an error that names the file."""
     data = bytearray(REAL)
@@ -137,6 +139,7 @@ metric_names = st.text(
         max_size=4,
     )
 )
+@pytest.mark.slow
 def test_what_is_written_is_read(kernels: list[encode.Kernel]) -> None:
     from keet.ingest.ncu_rep import Report
 
@@ -144,9 +147,16 @@ def test_what_is_written_is_read(kernels: list[encode.Kernel]) -> None:
     launches = Report(Path("x"), data, blocks_of(data, Path("x"))).launches()
     assert len(launches) == len(kernels)
     for launch, kernel in zip(launches, kernels, strict=True):
-        assert launch.name.function == kernel.name
-        assert set(launch.metric_names()) == set(kernel.metrics) | set(kernel.instances)
+        assert launch.name.function == as_read(kernel.name)
+        names = {*kernel.metrics, *kernel.instances}
+        assert set(launch.metric_names()) == set(map(as_read, names))
         for name, value in kernel.metrics.items():
-            assert launch.metric(name).value == value
+            assert launch.metric(as_read(name)).value == as_read(value)
         for name, parts in kernel.instances.items():
-            assert list(launch.instances(name).pairs()) == list(parts)
+            pairs = [tuple(map(as_read, pair)) for pair in parts]
+            assert list(launch.instances(as_read(name)).pairs()) == pairs
+
+
+def as_read(value: encode.Scalar) -> encode.Scalar:
+    """Texts are read as one line, with control characters shown as escapes."""
+    return bounded_line(value.rstrip("\0")) if isinstance(value, str) else value

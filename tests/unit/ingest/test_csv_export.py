@@ -89,7 +89,8 @@ def test_nan_is_nan_and_text_is_text(tmp_path: Path) -> None:
         ("launch__func_cache_config", "", "CachePreferNone"),
     )
     launch = read(tmp_path, table).launches[0]
-    assert math.isnan(launch.get("sm_throughput_pct").value)
+    assert math.isnan(launch.reported("sm_throughput_pct").value)
+    assert launch.get("sm_throughput_pct") is None
     assert launch.metric("launch__func_cache_config").value == "CachePreferNone"
     assert launch.get("func_cache_config") is None
 

@@ -16,6 +16,7 @@ import pytest
 from keet.catalog import MetricSpec, metrics, sections
 from keet.ingest import read_profile
 from tests.conftest import CORPUS, REPORTS, TESTS
+from tests.rows import each_row
 
 TABLES = sorted((TESTS / "data" / "details").glob("*.csv"))
 
@@ -66,7 +67,7 @@ def agrees(ours: object, printed: str) -> bool:
     return abs(float(ours) - float(text)) <= tolerance + 1e-9 * abs(float(text))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda path: path.stem)
+@each_row("table", TABLES, ids=lambda path: path.stem)
 def test_values_are_those_of_the_details_page(table: Path) -> None:
     name, digest, rows = read_table(table)
     path = REPORTS / name

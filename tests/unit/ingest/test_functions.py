@@ -10,6 +10,7 @@ from keet.ingest.elf import Elf, Symbol
 from keet.ingest.functions import functions_of
 from keet.ingest.lines import CodePlace
 from tests.conftest import CORPUS, REPORTS, needs_corpus
+from tests.rows import each_row
 
 
 def test_whole_functions(profile_of) -> None:
@@ -80,7 +81,8 @@ def some_of_the_corpus() -> list[Path]:
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", some_of_the_corpus(), ids=lambda path: path.name[:20])
+@each_row("path", some_of_the_corpus(), ids=lambda path: path.name[:20])
+@pytest.mark.slow
 def test_no_instruction_is_lost(path: Path) -> None:
     for launch in read_profile(path).launches[:6]:
         held = {pc for function in launch.data.functions for pc in function.addresses}  # type: ignore[attr-defined]

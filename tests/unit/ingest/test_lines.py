@@ -10,6 +10,7 @@ from keet.ingest.elf import Elf
 from keet.ingest.lines import read_sequences
 from keet.ingest.wire import Malformed
 from tests.conftest import CORPUS, REPORTS, needs_corpus
+from tests.rows import each_row
 
 WITH_LINES = ["tour_full.ncu-rep", "tour_lines.ncu-rep", "zoo.ncu-repz", "triton.ncu-rep"]
 STRANGERS_WITH_LINES = [
@@ -39,13 +40,14 @@ def assert_sums_close(path: Path) -> None:
                 assert sum(spot.share or 0 for spot in found.spots) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("name", WITH_LINES)
+@each_row("name", WITH_LINES)
 def test_sums_over_lines_are_the_totals(name: str) -> None:
     assert_sums_close(REPORTS / name)
 
 
 @needs_corpus
-@pytest.mark.parametrize("name", STRANGERS_WITH_LINES)
+@each_row("name", STRANGERS_WITH_LINES)
+@pytest.mark.slow
 def test_sums_over_lines_of_strangers(name: str) -> None:
     assert_sums_close(CORPUS / name)
 
@@ -66,7 +68,7 @@ def test_python_lines(profile_of) -> None:
 
 def test_two_processes_keep_their_own_code(profile_of) -> None:
     """Both processes call their first cubin by the same number."""
-    launches = profile_of("processes.ncu-rep").launches
+    launches = profile_of("processes.ncu-repz").launches
     assert [launch.name.function for launch in launches[:4]] == [
         "fill",
         "scale",
@@ -110,7 +112,7 @@ def test_a_program_by_hand() -> None:
     assert sequence.at(-1) is None
 
 
-@pytest.mark.parametrize("cut", range(1, 30))
+@each_row("cut", range(1, 30))
 def test_a_cut_program_is_malformed_or_shorter(cut: int) -> None:
     program = line_program(SET_ADDRESS_0 + bytes([3, 10, 1, 2, 16]) + END)
     try:
@@ -120,9 +122,7 @@ def test_a_cut_program_is_malformed_or_shorter(cut: int) -> None:
     assert len(program) - cut < 4  # not even a length is left
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"\x7fELF", b"\x7fELF\x02\x01" + bytes(58), bytes(64), b"\xff" * 200]
-)
+@each_row("data", [b"", b"\x7fELF", b"\x7fELF\x02\x01" + bytes(58), bytes(64), b"\xff" * 200])
 def test_what_is_no_cubin(data: bytes) -> None:
     with pytest.raises(Malformed):
         Elf(data)

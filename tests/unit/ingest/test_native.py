@@ -21,7 +21,6 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         script = tmp_path / "child.py"
         script.write_text(code)
         monkeypatch.setattr(native, "_CHILD", script)
-        monkeypatch.setattr(native, "SECONDS", 2.0)
 
     return replace
 
@@ -31,7 +30,6 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     [
         ("import os; os.abort()", "killed by signal 6"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "killed by signal 11"),
-        ("import time; time.sleep(60)", "did not answer within 2 s"),
         ("raise MemoryError('no more')", "MemoryError: no more"),
         ("print('not json')", "could not be understood"),
         ("", "could not be understood"),
@@ -44,6 +42,14 @@ def test_every_way_to_die(code: str, says: str, child) -> None:
     assert isinstance(answer, Absent)
     assert says in answer.reason
     assert answer.remedy
+
+
+def test_a_child_that_never_answers(child, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "SECONDS", 1.0)
+    child("import time; time.sleep(600)")
+    answer = native.Disassembly(DATA, {0: [1]}).texts()[0]
+    assert isinstance(answer, Absent)
+    assert "did not answer within 1 s" in answer.reason
 
 
 def test_code_of_a_gpu_that_it_no_longer_knows() -> None:
@@ -76,6 +82,7 @@ def test_the_real_thing(profile_of) -> None:
 
 
 @pytest.mark.skipif(native.installed_version() is None, reason="no ncu-report here")
+@pytest.mark.slow
 def test_many_launches_are_asked_for_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 from keet.ingest import native, read_profile
 from keet.profile import Launch
 from tests.conftest import CORPUS, REPORTS, needs_corpus
+from tests.rows import mostly_slow
 
 pytestmark = pytest.mark.skipif(native.installed_version() is None, reason="no ncu-report here")
 
@@ -111,12 +112,13 @@ def compare(path: Path, most: int, monkeypatch: pytest.MonkeyPatch) -> int:
     )
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", mostly_slow(OWN, few=2))
 def test_our_reports(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert compare(REPORTS / name, 3, monkeypatch) > 200
 
 
 @needs_corpus
 @pytest.mark.parametrize("name", STRANGERS)
+@pytest.mark.slow
 def test_reports_of_strangers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert compare(CORPUS / name, 6, monkeypatch) > 100

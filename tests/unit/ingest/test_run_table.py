@@ -15,6 +15,7 @@ from keet.ingest.run_table import read_run_table, table_path, write_run_table
 from keet.profile.run_table import RunTable
 from keet.profile.timeline import Record, tabulate
 from tests.conftest import REPORTS
+from tests.rows import each_row
 
 RUNS = REPORTS.parent / "runs"
 HERE = Path("run.csv")
@@ -24,7 +25,7 @@ def rows(text: str) -> list[tuple[object, ...]]:
     return [(k.name, k.launches, k.total_ns) for k in read_run_csv(text, HERE).kernels]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "kernel,launches,total_ms\ngemm,3,1.5\n",
@@ -40,7 +41,7 @@ def test_hand_made_tables(text: str) -> None:
     assert rows(text) == [("gemm", 3, 1_500_000.0)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "says"),
     [
         ("kernel,launches\ngemm,3\n", "no columns kernel, launches and total time"),

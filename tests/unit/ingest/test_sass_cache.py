@@ -131,6 +131,7 @@ def document(**changes: object) -> bytes:
         zlib.compress(b" " * (65 << 20)),
     ],
 )
+@pytest.mark.slow
 def test_a_damaged_entry_is_replaced(cache: SassCache, tmp_path: Path, content: bytes) -> None:
     cache.store(function(), code())
     (entry,) = entries(tmp_path)
@@ -231,6 +232,7 @@ for round in range(60):
 """
 
 
+@pytest.mark.slow
 def test_several_processes_at_once(tmp_path: Path) -> None:
     """With so little room that each removes what others write."""
     running = [

@@ -1,15 +1,15 @@
 """Short kernel names: readable, and the same wherever the kernel is met."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.profile import short_name
+from tests.rows import each_row
 
 CUTLASS = "cutlass_80_tensorop_s16816gemm_bf16_128x128_32x5_tn_align8"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("demangled", "short"),
     [
         ("transpose_rows(const float *, float *, int)", "transpose_rows"),

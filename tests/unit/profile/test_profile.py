@@ -10,6 +10,7 @@ from keet.ingest import read_profile
 from keet.profile import Profile, Workload
 from tests import encode
 from tests.conftest import CORPUS, Keet, needs_corpus
+from tests.rows import each_row
 
 
 def on_device(name: str, index: int, **metrics: object) -> encode.Kernel:
@@ -84,7 +85,7 @@ def test_a_frame_has_units_and_gaps(two_gpus: Path, profile_of) -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize(
+@each_row(
     ("name", "launch", "grid"),
     [
         ("skycs97__darknet--profile.nsight-cuprof-report", 0, (9216, 1, 1)),

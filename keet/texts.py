@@ -1,0 +1,125 @@
+"""Text that others wrote, made safe to print: names in reports, file names, answers of models.
+
+A terminal obeys control characters (C0, DEL, C1), shows text in another order after bidi marks, and
+hides other format characters. Everything that keet prints or writes as text passes `visible`, which
+shows them as escapes: stdout and stderr are wrapped for the time of a command, files are written
+through `keet.files.replacing_text`, and the console cleans what it lays out.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TextIO, cast
+
+LONGEST = 32_768
+"""Characters of any single text from a report. The longest seen in a real one has 10,549."""
+LONGEST_LINE = 2_000
+"""Characters of a source line that are analysed and printed. A judgement: no one reads more."""
+
+_CONTROLS = bytes({*range(0x20), 0x7F} - {0x09, 0x0A})
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters but tab, newline and return
+    "\\ud800-\\udfff"  # halves of a character
+    "\u2028\u2029"  # ends of a line and of a paragraph
+    # format characters: Unicode's category Cf, with the marks that turn the direction
+    "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "|\r(?!\n)"
+)
+
+_UNSAFE_IN_LINE = re.compile(f"{_UNSAFE.pattern}|[\r\n\t]")
+
+
+def visible(text: str) -> str:
+    """The text with control and format characters as escapes; newlines and tabs stay.
+
+    The escapes are those of JSON: in a JSON document such a character stands inside a string, so
+    that the document still means the same.
+    """
+    if text.isascii():
+        raw = text.encode()
+        if len(raw.translate(None, _CONTROLS)) == len(raw):
+            return text
+    return _UNSAFE.sub(lambda found: _escaped(found[0]), text)
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def one_line(text: str) -> str:
+    """For a name or message that has to stay on its line: newlines and tabs are escaped too."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def shortened(text: str, limit: int = LONGEST) -> str:
+    """At most `limit` characters: the beginning, then the length and a hash, so that two long names
+    stay two."""
+    if len(text) <= limit:
+        return text
+    import hashlib
+
+    digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:12]
+    mark = f"…[{len(text):,} characters, sha256 {digest}]"
+    return text[: limit - len(mark)] + mark
+
+
+def bounded_line(text: str) -> str:
+    """A name or message as readers hand it on: one line of at most `LONGEST` characters, with
+    nothing in it that a terminal would obey. Letters that this Python does not know stay."""
+    if not text.isprintable():
+        text = _UNSAFE_IN_LINE.sub(lambda found: ascii(found[0])[1:-1], text)
+    return shortened(text)
+
+
+def code_lines(text: str) -> list[str]:
+    """The lines of a source file as compilers count them: a form feed, which `str.splitlines` takes
+    for the end of a line, is none."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def bounded_lines(text: str) -> list[str]:
+    """The lines of a source file, each of at most `LONGEST_LINE` characters."""
+    return [shortened(line, LONGEST_LINE) for line in code_lines(text)]
+
+
+class VisibleStream:
+    """A stream that shows control characters as escapes; everything else is the stream's own."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        return self.stream.write(visible(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.stream, name)
+
+
+def terminal_stream(stream: TextIO) -> TextIO:
+    """The stream itself, for code that writes escapes of its own: colours, a line that changes."""
+    return stream.stream if isinstance(stream, VisibleStream) else stream
+
+
+@contextmanager
+def visible_output() -> Iterator[None]:
+    """Wrap stdout and stderr, so that no code of a command has to think of it."""
+    before = sys.stdout, sys.stderr
+    wrapped = [VisibleStream(terminal_stream(stream)) for stream in before]
+    sys.stdout, sys.stderr = (cast(TextIO, stream) for stream in wrapped)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before

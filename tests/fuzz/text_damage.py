@@ -1,0 +1,162 @@
+"""Damage to the other inputs: CSV exports of ncu, snapshots, and tables of a run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from tests.fuzz.bad_values import bad_number, bad_text
+
+TextDamage = Callable[[bytes, Random], bytes]
+_CELLS = ("", "nan", "-nan", "inf", "-inf", "n/a", "no data", "0", "-1", "1e300", "9" * 30)
+_DEEPEST = 12
+
+
+# --- CSV: an export of ncu, or a table of a run that people made
+
+
+def bad_cells(data: bytes, rng: Random) -> bytes:
+    """Some cells of some rows, mostly below the headings."""
+    rows = _rows(data)
+    below = rows[1:] if rng.random() < 0.9 and len(rows) > 1 else rows
+    for row in rng.sample(below, min(len(below), rng.choice((1, 2, 5)))):
+        for at in rng.sample(range(len(row)), min(len(row), rng.choice((1, 3, 40)))):
+            row[at] = _bad_cell(row[at], rng)
+    return _written(rows, rng)
+
+
+def bad_columns(data: bytes, rng: Random) -> bytes:
+    """Whole columns with one value; columns doubled, swapped or left out."""
+    rows = _rows(data)
+    width = max(map(len, rows))
+    for _ in range(rng.choice((1, 3, 20))):
+        at, action = rng.randrange(width), rng.randrange(12)
+        last = rows[-1][at] if at < len(rows[-1]) else ""
+        cell = _bad_cell(last, rng)
+        for number, row in enumerate(rows):
+            if at < len(row):
+                if action == 0:
+                    del row[at]
+                elif action == 1:
+                    row.insert(at, row[at])
+                elif number > 1:
+                    row[at] = cell
+    return _written(rows, rng)
+
+
+def bad_rows(data: bytes, rng: Random) -> bytes:
+    """Rows doubled, lost, swapped, or in the wrong place."""
+    rows = _rows(data)
+    for _ in range(rng.choice((1, 2, 4))):
+        row = rng.choice(rows)
+        rows.remove(row)
+        for _ in range(rng.randrange(3)):
+            rows.insert(rng.randrange(len(rows) + 1), list(row))
+        if not rows:
+            break
+    return _written(rows, rng)
+
+
+def _bad_cell(cell: str, rng: Random) -> str:
+    """A kernel named "inf" would be printed rightly: names get bad texts alone."""
+    drawn = rng.random()
+    if not cell[:1].isdigit():
+        return bad_text(rng) if drawn < 0.5 else ""
+    if drawn < 0.6:
+        return rng.choice(_CELLS)
+    return str(bad_number(rng)) if drawn < 0.97 else bad_text(rng)
+
+
+def _rows(data: bytes) -> list[list[str]]:
+    rows = list(csv.reader(io.StringIO(data.decode("utf-8-sig"))))
+    return [row for row in rows if row] or [["ID"]]
+
+
+def _written(rows: list[list[str]], rng: Random) -> bytes:
+    out = io.StringIO()
+    quoting = csv.QUOTE_ALL if rng.random() < 0.8 else csv.QUOTE_MINIMAL
+    csv.writer(out, quoting=quoting, lineterminator="\n", escapechar="\\").writerows(rows)
+    return out.getvalue().encode("utf-8", "replace")
+
+
+# --- JSON: a snapshot, or the table of a run that keet wrote
+
+
+def bad_leaves(data: bytes, rng: Random) -> bytes:
+    """Values anywhere in the document."""
+    document = json.loads(data)
+    for _ in range(rng.choice((1, 3, 20))):
+        _change_one(document, rng)
+    return _dumped(document, rng)
+
+
+def bad_numbers(data: bytes, rng: Random) -> bytes:
+    """A share of all numbers, each with its own value or all with one."""
+    share, same = rng.choice((0.01, 0.2, 1.0)), bad_number(rng)
+    one = rng.random() < 0.5
+
+    def change(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: change(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [change(each) for each in value]
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or rng.random() > share:
+            return value
+        return _as_cell(same if one else bad_number(rng))
+
+    document = json.loads(data)
+    for key in ("keet_snapshot", "keet_run"):
+        if key in document:
+            return _dumped({**change(document), key: document[key]}, rng)
+    return _dumped(change(document), rng)
+
+
+def _change_one(document: Any, rng: Random) -> None:
+    """A way down by chance, and another value at its end."""
+    for _ in range(_DEEPEST):
+        keys = list(document) if isinstance(document, dict) else range(len(document))
+        if not keys:
+            return
+        key = rng.choice(keys)
+        below = document[key]
+        if not isinstance(below, dict | list) or not below or rng.random() < 0.05:
+            document[key] = _bad_leaf(below, rng)
+            return
+        document = below
+
+
+def _bad_leaf(value: Any, rng: Random) -> Any:
+    if rng.random() < 0.2:
+        return rng.choice((None, [], {}, "", True, [None], {"a": 1}))
+    if isinstance(value, str) and rng.random() < 0.8:
+        return bad_text(rng)
+    return _as_cell(bad_number(rng))
+
+
+def _as_cell(value: int | float) -> Any:
+    """As a snapshot writes what JSON has no number for."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return ["nan" if math.isnan(value) else "inf" if value > 0 else "-inf"]
+    return value
+
+
+def _dumped(document: Any, rng: Random) -> bytes:
+    """Now and then with `NaN`, which is not JSON."""
+    text = json.dumps(document, ensure_ascii=False)
+    if rng.random() < 0.05:
+        text = text.replace("null", "NaN", 1)
+    return text.encode("utf-8", "replace")
+
+
+CSV_KINDS: dict[str, TextDamage] = {
+    "bad_cells": bad_cells,
+    "bad_columns": bad_columns,
+    "bad_rows": bad_rows,
+}
+JSON_KINDS: dict[str, TextDamage] = {"bad_leaves": bad_leaves, "bad_numbers": bad_numbers}

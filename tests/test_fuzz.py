@@ -1,0 +1,122 @@
+"""The fuzzer itself, the mutants that once showed a fault, and a short run: see tests/fuzz."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keet.ingest import read_profile
+from tests.fuzz.campaign import try_mutant, try_seed
+from tests.fuzz.commands import ALWAYS, EVERY, Command, by_name
+from tests.fuzz.mutants import ROOT, Recipe, mutant, originals, recipe
+from tests.fuzz.report_tree import taken_apart
+from tests.fuzz.trial import Outcome, fault_of, surroundings
+
+SEEDS = tomllib.loads((ROOT / "tests/fuzz/seeds.toml").read_text(encoding="utf-8"))["seed"]
+RANGE = "tests/data/reports/range.ncu-rep"
+SHORT_RUN = range(900, 916)
+"""Seeds, each of another original."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    with surroundings(tmp_path, tmp_path / "cache"):
+        yield tmp_path
+
+
+@pytest.mark.slow
+def test_faults_of_the_past_stay_mended(folder: Path) -> None:
+    seen = []
+    for entry in SEEDS:
+        made_by = Recipe(entry["report"], entry["form"], tuple(entry["kinds"]), entry["seed"])
+        done = try_seed(mutant(made_by), by_name(entry["command"]), folder)
+        if done.fault:
+            seen.append(f"{done.fault} (was: {entry['found']}), seed {made_by.seed}")
+    assert seen == []
+
+
+@pytest.mark.slow
+def test_a_short_run_finds_no_fault(folder: Path) -> None:
+    reports = originals()
+    seen = []
+    for number, seed in enumerate(SHORT_RUN):
+        report = reports[number * len(reports) // len(SHORT_RUN)]
+        done = try_mutant(mutant(recipe(report, seed)), folder)
+        seen += [f"{command}: {fault} ({done.recipe})" for command, fault in done.faults]
+    assert seen == []
+
+
+def test_a_mutant_can_be_made_again() -> None:
+    for report in (
+        RANGE,
+        "tests/data/reports/tour_basic.live.csv",
+        "tests/data/runs/waits.ncu-repz",
+    ):
+        made_by = [r for r in (recipe(report, seed) for seed in range(6)) if r.form != "snapshot"]
+        files = [mutant(each).files for each in made_by]
+        assert files == [mutant(each).files for each in made_by]
+        others = [mutant(each._replace(seed=each.seed + 100)).files for each in made_by]
+        assert sum(one != other for one, other in zip(files, others)) > len(files) / 2
+
+
+def test_there_are_originals_of_every_kind() -> None:
+    known = originals()
+    assert len(known) >= 30
+    forms = {recipe(report, seed).form for report in known for seed in range(8)}
+    assert forms == {"report", "snapshot", "run_json", "run_csv"}
+    assert not [report for report in known if "casebook" in report]
+
+
+def test_a_report_that_is_taken_apart_is_the_same_report(tmp_path: Path) -> None:
+    path = tmp_path / "again.ncu-rep"
+    path.write_bytes(taken_apart((ROOT / RANGE).read_bytes()).encoded())
+    (one,), (other,) = (read_profile(each).launches for each in (ROOT / RANGE, path))
+    assert one.metric_names() == other.metric_names()
+    assert [one.metric(n) for n in one.metric_names()] == [
+        other.metric(n) for n in one.metric_names()
+    ]
+
+
+def test_damage_reaches_the_numbers(tmp_path: Path) -> None:
+    """A mutator that breaks the file instead would find nothing in the analysis."""
+    path = mutant(Recipe(RANGE, "report", ("same_bad_metrics",), 4)).write(tmp_path)
+    (before,), (after,) = (read_profile(each).launches for each in (ROOT / RANGE, path))
+    changed = [n for n in before.metric_names() if not _same(before.metric(n), after.metric(n))]
+    assert changed
+
+
+def _same(one: object, other: object) -> bool:
+    return one == other or all(math.isnan(each.value) for each in (one, other))  # type: ignore[attr-defined]
+
+
+def test_what_counts_as_a_fault() -> None:
+    text, document = ALWAYS[1], ALWAYS[2]
+    svg = Command("svg", ("roofline",), "svg")
+    trace = 'File "/x/keet/analysis/view.py", line 7, in ratio\nkeet: this is a bug in keet: KeyError: 1'
+    cases = [
+        (text, Outcome(70, "", trace, 0.1), "KeyError at keet/analysis/view.py:7 in ratio"),
+        (text, Outcome(139, "", "killed", 0.1), "exit 139 at killed"),
+        (text, Outcome(0, "L2 is busy for nan% of the time", "", 0.1), "prints no number"),
+        (text, Outcome(0, "it took -inf ns", "", 0.1), "prints no number"),
+        (document, Outcome(0, '{"share": NaN}', "", 0.1), "not json"),
+        (document, Outcome(0, '{"share": 1', "", 0.1), "not json"),
+        (svg, Outcome(0, "<svg><a></svg>", "", 0.1), "not svg"),
+        (svg, Outcome(0, '<svg><path d="M1 nan"/></svg>', "", 0.1), "prints no number"),
+    ]
+    missed = [says for command, done, says in cases if says not in str(fault_of(command, done))]
+    assert missed == []
+    fine = ["financial information, nano.cu and -INFINITY", "n/a", "info", 'a "nan" in quotes']
+    assert [out for out in fine if fault_of(text, Outcome(0, out, "", 0.1))] == []
+    assert fault_of(text, Outcome(4, "", "keet: x: damaged; copy it again", 0.1)) is None
+
+
+def test_every_command_that_reads_a_report_is_run() -> None:
+    from keet.cli import COMMANDS
+
+    others = {"cases", "eval", "profile", "doctor", "schema"}
+    assert {command.command for command in EVERY} == COMMANDS.keys() - others
+    assert len({command.name for command in EVERY}) == len(EVERY)

@@ -1,0 +1,283 @@
+"""Texts in reports and on the command line that attack a terminal, or are far too long: in every
+format of every command they are printed as escapes, and cut."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keet.cli import main
+from keet.texts import LONGEST, bounded_line, shortened, visible
+from tests.conftest import REPORTS, Keet
+from tests.hostile_reports import ATTACK, attacked, nvtx_of
+
+UNSAFE = {"Cc", "Cf", "Zl", "Zp", "Cs"}
+LIMIT = 3_000_000
+"""Bytes that any output may take: the report itself has less than that."""
+FORMATS = {
+    "show": ("terminal", "json"),
+    "explain": ("terminal", "markdown", "json"),
+    "hotspots": ("terminal", "json", "csv"),
+    "roofline": ("terminal", "json", "svg"),
+    "metrics": ("terminal", "json", "csv"),
+    "diff": ("terminal", "markdown", "json", "github"),
+    "top": ("terminal", "json", "csv", "markdown"),
+    "query": ("terminal", "csv", "json"),
+    "insights": ("terminal", "markdown", "json", "svg"),
+    "verify": ("terminal", "json"),
+}
+
+
+def unsafe_in(text: str) -> set[str]:
+    """Characters that must not be printed; newlines and tabs are layout."""
+    return {c for c in set(text) - {"\n", "\t"} if unicodedata.category(c) in UNSAFE}
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report, and another with a kernel name of 10 MB, in a folder that attacks too."""
+    folder = tmp_path_factory.mktemp("hostile") / "fold\x1b[31m\u202eer\n"
+    folder.mkdir()
+    real = (REPORTS / "tour_lines.ncu-rep").read_bytes()
+    nvtx = nvtx_of((REPORTS / "nvtx.ncu-rep").read_bytes())
+    (folder / "\x9battack.ncu-rep").write_bytes(attacked(real, nvtx))
+    (folder / "long.ncu-rep").write_bytes(attacked(real, nvtx, name="k" * 10_000_000))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def store(hostile: Path) -> Path:
+    out = hostile / "store"
+    assert main(["batch", str(hostile), "-o", str(out), "--jobs", "1"]) == 0
+    return out
+
+
+def runs(report: Path, text: Path, store: Path | None) -> Iterator[list[str]]:
+    """Every command in every format that reads such a report."""
+    operands = {
+        **{key: [str(report)] for key in ("show", "explain", "hotspots", "roofline")},
+        "metrics": [str(report), "--all"],
+        "diff": [str(report), str(report.with_name("long.ncu-rep"))],
+        "verify": [str(text), "--report", str(report)],
+    }
+    if store is not None:
+        operands |= {"top": [str(store)], "insights": [str(store), "--no-model"]}
+        operands["query"] = [str(store), "SELECT *, chr(27) || '[31m' || chr(8238) FROM launches"]
+    for command, names in operands.items():
+        for form in FORMATS[command]:
+            yield [command, *names, "--format", form]
+    yield ["context", str(report)]
+    yield ["snapshot", str(report), "-o", "-"]
+    yield ["explain", str(report), "--verbose", "--all"]
+    yield ["hotspots", str(report), "--line", "\x1b[1m.cu:60"]
+    yield ["show", str(report.with_name("missing\x1b[2J\u202e.ncu-rep"))]
+    yield ["metrics", str(report), "\x1b[31m\x9b"]
+    yield ["\x1b[31mfrobnicate\u2066"]
+
+
+def problems(arguments: list[str], out: str, err: str) -> Iterator[str]:
+    shown = [ascii(word) for word in arguments]
+    for text in (out, err):
+        if found := unsafe_in(text):
+            yield f"{shown}: prints {sorted(found)!a}"
+        if len(text.encode("utf-8", "surrogatepass")) > LIMIT:
+            yield f"{shown}: prints {len(text):,} characters"
+        if "bug in keet" in text:
+            yield f"{shown}: {text[:300]!a}"
+    if "json" in arguments and out:
+        json.loads(out)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["\x9battack.ncu-rep", "long.ncu-rep"], ids=["attack", "long"])
+def test_every_command_in_every_format(
+    name: str, hostile: Path, store: Path, keet: Keet, tmp_path: Path
+) -> None:
+    text = tmp_path / "\x1b]0;text\x07.md"
+    text.write_text(f"The launch of {ATTACK} took 1.00 us, and 99.99 % of DRAM{ATTACK}.\n")
+    found = []
+    for arguments in runs(hostile / name, text, store):
+        done = keet(*arguments, width=100)
+        found += problems(arguments, done.out, done.err)
+        if done.code == 0 and arguments[-2] == "--format" and name != "long.ncu-rep":
+            target = tmp_path / "out"
+            assert keet(*arguments, "-o", target, width=100).code == 0
+            found += problems(arguments, target.read_text("utf-8"), "")
+    assert found == []
+
+
+def test_the_commands_that_are_used_most(hostile: Path, keet: Keet, tmp_path: Path) -> None:
+    report = hostile / "\x9battack.ncu-rep"
+    found = []
+    for arguments in (
+        ["show", str(report)],
+        ["show", str(report), "--format", "json"],
+        ["metrics", str(report), "stack", "--all", "--format", "csv"],
+        ["show", str(report.with_name("missing\x1b[2J\u202e.ncu-rep"))],
+    ):
+        done = keet(*arguments)
+        assert done.out or done.err
+        found += problems(arguments, done.out, done.err)
+    assert found == []
+    assert "\\u202elatot" in keet("metrics", report, "stack", "--all", "--format", "csv").out
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["show", "explain", "hotspots", "roofline", "metrics"])
+def test_colours_are_keets_own(
+    command: str, hostile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal keet prints escapes for colours, and no others."""
+    out = Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert main([command, str(hostile / "\x9battack.ncu-rep")]) == 0
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    assert len(plain) < len(out.getvalue())
+    assert unsafe_in(plain) == set()
+
+
+def test_a_line_of_colour_is_cleaned_before_it_is_coloured() -> None:
+    from rich.text import Text
+
+    from keet.render.console import make_console
+
+    out = Terminal()
+    make_console(out).print(Text(f"name{ATTACK}", style="bold red"))
+    assert unsafe_in(re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())) == set()
+
+
+def test_long_names_stay_two_and_pair(keet: Keet, tmp_path: Path) -> None:
+    """Kernels with long names that differ in the last letter."""
+    from keet.ingest import read_profile
+
+    real = (REPORTS / "nvtx.ncu-rep").read_bytes()
+    nvtx, kernels = nvtx_of(real), []
+    for letter in "ab":
+        path = tmp_path / f"{letter}.ncu-rep"
+        path.write_bytes(attacked(real, nvtx, name="k" * 100_000 + letter))
+        kernels.append(read_profile(path).launches[0].name)
+    assert kernels[0] != kernels[1]
+    assert kernels[0].short != kernels[1].short
+    assert {len(form) for name in kernels for form in name} == {LONGEST}
+    same = keet("diff", tmp_path / "a.ncu-rep", tmp_path / "a.ncu-rep", "--format", "json")
+    assert [len(pair["before"]) for pair in json.loads(same.out)["pairs"]] == [1, 2]
+
+
+def test_every_reader_hands_on_names_as_one_bounded_line(tmp_path: Path) -> None:
+    """Snapshots, CSV exports and tables of runs are edited by hand, and by attackers."""
+    from keet.ingest import read_profile
+    from keet.ingest.run_table import read_run_table
+    from keet.ingest.snapshot import write_snapshot
+
+    attack = ATTACK.replace("\r", "")  # which ends a row of CSV
+    for name in (f"k{attack}", "k" * 100_000):
+        snapshot, export = tmp_path / "a.keet.json", tmp_path / "a.csv"
+        write_snapshot(read_profile(REPORTS / "nvtx.ncu-rep"), snapshot)
+        text = snapshot.read_text("utf-8").replace('"fill', f'"{json.dumps(name)[1:-1]}')
+        snapshot.write_text(text.replace("_Z4fill", json.dumps(name)[1:-1]), "utf-8")
+        live = (REPORTS / "nvtx.live.csv").read_text("utf-8")
+        export.write_text(live.replace('"fill', f'"{name}'), "utf-8")
+        (tmp_path / "run.csv").write_text(f'kernel,launches,total_us\n"{name}",2,7\n', "utf-8")
+        table = read_run_table(tmp_path / "run.csv").kernels[0]
+        names = [*read_profile(snapshot).launches[0].name, table.name, table.short]
+        names += [part.name for part in read_profile(snapshot).launches[0].nvtx]
+        names.append(read_profile(export).launches[0].name.demangled)
+        assert [ascii(each[:60]) for each in names if unsafe_in(each)] == []
+        assert max(map(len, names)) <= LONGEST
+        assert sum(each.startswith("k") for each in names) >= 5, "the names were planted"
+
+
+# --- the functions
+
+
+@pytest.mark.slow
+def test_every_character_that_a_terminal_may_obey() -> None:
+    kinds = {chr(code): unicodedata.category(chr(code)) for code in range(sys.maxunicode + 1)}
+    raw = "".join(c for c, kind in kinds.items() if kind in UNSAFE and c not in "\n\t")
+    letters = "".join(c for c, kind in kinds.items() if kind[0] in "LNPS") + " \n\t\xa0"
+    assert unsafe_in(visible(raw)) == unsafe_in(bounded_line(raw)) == set()
+    assert visible(letters) == letters
+
+
+def test_json_means_the_same() -> None:
+    document = {ATTACK: [ATTACK, "tab\t, line\n, \ud7fc, é, 𝄞"]}
+    for text in (json.dumps(document, ensure_ascii=False), json.dumps(document)):
+        assert json.loads(visible(text)) == document
+
+
+def test_ends_of_lines_stay() -> None:
+    assert visible("a\tb\r\nc\n") == "a\tb\r\nc\n"
+    assert visible("a\rb") == "a\\u000db"
+
+
+def test_the_length_is_exact() -> None:
+    assert shortened("k" * LONGEST) == "k" * LONGEST
+    cut = shortened("k" * (LONGEST + 1))
+    assert len(cut) == LONGEST
+    assert "32,769 characters" in cut
+    assert len(shortened("k" * 1000, 160)) == 160
+
+
+# --- the ways out
+
+WRITES = re.compile(
+    r"sys\.__std|(?:stdout|stderr)\.buffer|os\.write\(|\.write_(?:text|bytes)\("
+    r"|open\([^()]*[\"'][wxa]b?[\"']|os\.open\("
+)
+"""Ways to write that neither `keet.texts.visible_output` nor `keet.files.replacing` sees."""
+KNOWN = {
+    "keet/files.py": "the place itself",
+    "keet/agent/cache.py": "keet's own database",
+    "keet/agent/transcript.py": "JSON lines, appended while a model answers",
+    "keet/agent/edits/nvcc.py": "a folder for the compiler",
+    "keet/agent/edits/patches.py": "a folder for git apply",
+    "keet/catalog/compiling.py": "make docs",
+    "keet/cli/__init__.py": "/dev/null",
+    "keet/cli/diff.py": "GITHUB_STEP_SUMMARY, appended, with `visible`",
+    "keet/corpus/discovery.py": "opened to read",
+    "keet/corpus/part_writer.py": "opened to sync",
+    "keet/ingest/files.py": "opened to read",
+    "keet/ingest/native_child.py": "the answer to the parent process",
+    "keet/ingest/reader_process.py": "a folder for NVIDIA's reader",
+    "keet/ingest/sass_cache.py": "keet's own cache",
+}
+
+
+def test_there_is_no_other_way_out() -> None:
+    root = REPORTS.parents[2]
+    found = {
+        str(path.relative_to(root)).replace("\\", "/")
+        for path in (root / "keet").rglob("*.py")
+        if WRITES.search(path.read_text(encoding="utf-8"))
+    }
+    assert found - set(KNOWN) == set()
+
+
+def test_commands_keep_the_mode_of_a_file(keet: Keet, tmp_path: Path) -> None:
+    report, out = REPORTS / "range.ncu-rep", tmp_path / "out.keet.json"
+    for command in (
+        ["show", report],
+        ["metrics", report, "--format", "csv"],
+        ["metrics", report, "--format", "parquet"],
+        ["snapshot", report],
+    ):
+        for mode in (0o600, 0o664):
+            out.write_text("old")
+            out.chmod(mode)
+            assert keet(*command, "-o", out).code == 0
+            assert oct(out.stat().st_mode & 0o777) == oct(mode), command
+            assert out.read_bytes() != b"old"

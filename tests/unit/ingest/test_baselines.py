@@ -1,0 +1,290 @@
+"""Baselines: whatever ends a save, and whoever saves at the same time, one whole version counts."""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keet.errors import NotAvailable
+from keet.files import put_in_place, replacing
+from keet.ingest import baselines, read_profile
+from keet.ingest.baselines import find_baseline, remove_baseline, save_baseline
+from keet.ingest.snapshot import write_snapshot
+from keet.profile import Profile
+from tests.unit.ingest.test_snapshot import a_profile
+
+STEPS = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "open", "os.chmod", "os.chown"}
+"""What a save asks of the system, as Python's audit hooks name it."""
+KILLED = 9
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def runs_of(count: int) -> list[Profile]:
+    """That many runs, each of which says how many there are."""
+    return [a_profile(count)] * count
+
+
+def saved() -> int:
+    """How many runs the baseline has, which must be what each of them says."""
+    for _ in range(1000):
+        try:
+            told = [_count_in(path) for path in find_baseline("main").runs]
+        except FileNotFoundError:  # replaced after it was found
+            continue
+        assert set(told) == {len(told)}
+        return len(told)
+    raise AssertionError("it is replaced faster than it can be read")
+
+
+def _count_in(path: Path) -> int:
+    path.stat()
+    try:
+        return int(read_profile(path).launches[0].data.metric("m").value)  # type: ignore[union-attr, arg-type]
+    except Exception:
+        path.stat()  # gone meanwhile, or damaged
+        raise
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Run in a process of its own, and give its exit code."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:  # noqa: BLE001 - told here, or nowhere
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return child
+
+
+def ended(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def killed_at(step: int, work: Callable[[], object]) -> Callable[[], object]:
+    """The work, ended at once before its n-th request to the system, as kill -9 would."""
+
+    def until_killed() -> object:
+        left = step
+
+        def count(event: str, arguments: tuple[object, ...]) -> None:
+            nonlocal left
+            if event in STEPS:
+                left -= 1
+                if left < 0:
+                    os._exit(KILLED)
+
+        sys.addaudithook(count)
+        return work()
+
+    return until_killed
+
+
+@pytest.mark.parametrize("old", ["version", pytest.param("older keet", marks=pytest.mark.slow)])
+def test_a_save_that_is_killed_at_any_step(
+    old: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = project / ".keet" / "baselines" / "main"
+    steps = 0
+    seen = set()
+    while True:
+        remove_all(project)
+        if old == "version":
+            save_baseline("main", runs_of(2))
+        else:
+            place.mkdir(parents=True)
+            for number in (1, 2):
+                write_snapshot(a_profile(2), place / f"run_{number:02}.keet.json")
+        code = ended(in_child(killed_at(steps, lambda: save_baseline("main", runs_of(3)))))
+        assert saved() in (2, 3)
+        seen.add((code, saved()))
+        save_baseline("main", runs_of(1))
+        assert saved() == 1
+        if code != KILLED:
+            break
+        steps += 1
+    assert code == 0
+    assert {(KILLED, 2), (KILLED, 3), (0, 3)} == seen
+    assert steps > 10
+    monkeypatch.setattr(baselines, "_STALE", -1.0)
+    save_baseline("main", runs_of(4))
+    save_baseline("main", runs_of(1))
+    left = [path.name for path in place.parent.rglob("*") if path.is_file()]
+    assert sorted(left) == ["current", "run_01.keet.json"], "what was left behind is removed"
+
+
+def remove_all(project: Path) -> None:
+    import shutil
+
+    shutil.rmtree(project / ".keet", ignore_errors=True)
+
+
+@pytest.mark.parametrize("name", ["0123456789abcdef", "current"])
+def test_names_that_look_like_parts_of_a_baseline(
+    name: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an older keet, then saved anew, then tidied beside."""
+    place = project / ".keet" / "baselines" / name
+    place.mkdir(parents=True)
+    write_snapshot(a_profile(1), place / "run_01.keet.json")
+    monkeypatch.setattr(baselines, "_STALE", -1.0)
+    save_baseline("main", runs_of(2))
+    assert len(find_baseline(name).runs) == 1
+    save_baseline(name, runs_of(3))
+    save_baseline("main", runs_of(2))
+    assert [len(find_baseline(each).runs) for each in (name, "main")] == [3, 2]
+
+
+@pytest.mark.slow
+def test_a_removal_that_is_killed_at_any_step(project: Path) -> None:
+    steps, code = 0, KILLED
+    while code == KILLED:
+        save_baseline("main", runs_of(2))
+        code = ended(in_child(killed_at(steps, lambda: remove_baseline("main"))))
+        try:
+            assert saved() == 2
+        except NotAvailable:
+            assert steps > 0
+        steps += 1
+    with pytest.raises(NotAvailable):
+        find_baseline("main")
+
+
+@pytest.mark.slow
+def test_saves_at_the_same_time(project: Path) -> None:
+    """Four processes save as fast as they can: there is a whole baseline at every moment."""
+    save_baseline("main", runs_of(1))
+    children = [in_child(lambda count=count: save_often(count)) for count in (2, 3, 4, 5)]  # type: ignore[misc]
+    seen = set()
+    while children:
+        child, status = os.waitpid(-1, os.WNOHANG)
+        if child:
+            assert os.waitstatus_to_exitcode(status) == 0
+            children.remove(child)
+        seen.add(saved())
+    assert saved() in (2, 3, 4, 5)
+    assert seen <= {1, 2, 3, 4, 5}
+
+
+def save_often(count: int) -> None:
+    for _ in range(10):
+        save_baseline("main", runs_of(count))
+
+
+# --- output files
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o640, 0o444])
+def test_a_file_keeps_its_mode(mode: int, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_text("old")
+    path.chmod(mode)
+    with replacing(path) as file:
+        (partial,) = tmp_path.glob(".*.partial")
+        assert partial.stat().st_mode & 0o777 & ~mode == 0, "nobody else may read it meanwhile"
+        file.write(b"new")
+    assert (path.read_text(), oct(path.stat().st_mode & 0o7777)) == ("new", oct(mode))
+
+
+def test_a_file_that_another_program_made_takes_over_the_mode(tmp_path: Path) -> None:
+    made, path = tmp_path / "made", tmp_path / "out"
+    made.write_text("first")
+    put_in_place(made, path)
+    path.chmod(0o600)
+    made.write_text("second")
+    put_in_place(made, path)
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("second", 0o600)
+
+
+def test_a_snapshot_that_is_killed_at_any_step(tmp_path: Path) -> None:
+    path, steps, code = tmp_path / "a.keet.json", 0, KILLED
+    seen = set()
+    while code == KILLED:
+        write_snapshot(a_profile(1), path)
+        path.chmod(0o600)
+        code = ended(in_child(killed_at(steps, lambda: write_snapshot(a_profile(2), path))))
+        seen.add((code, _count_in(path), path.stat().st_mode & 0o777))
+        steps += 1
+    assert seen >= {(KILLED, 1, 0o600), (0, 2, 0o600)}
+    assert {mode for _, _, mode in seen} == {0o600}
+
+
+def test_a_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with replacing(tmp_path / "out") as file:
+            file.write(b"new")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_a_file_keeps_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_text("old")
+    os.chown(path, 12345, 23456)
+    path.chmod(0o640)
+    with replacing(path) as file:
+        file.write(b"new")
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (12345, 23456, 0o640)
+
+
+def test_a_group_that_can_not_be_kept_gives_no_rights_to_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out"
+    path.write_text("old")
+    path.chmod(0o660)
+    found = path.stat()
+    values = list(found)
+    values[5] = found.st_gid + 1
+    monkeypatch.setattr(Path, "stat", lambda self, **_: os.stat_result(values))
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    with replacing(path) as file:
+        file.write(b"new")
+    monkeypatch.undo()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_hard_link_keeps_the_old_content_and_a_soft_one_leads_to_the_new(tmp_path: Path) -> None:
+    path, hard, soft = tmp_path / "out", tmp_path / "hard", tmp_path / "soft"
+    path.write_text("old")
+    hard.hardlink_to(path)
+    soft.symlink_to(path)
+    with replacing(soft) as file:
+        file.write(b"new")
+    assert (path.read_text(), hard.read_text(), soft.is_symlink()) == ("new", "old", True)
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_text("old")
+    path.chmod(0o600)
+
+    def fail() -> None:
+        with replacing(path) as file:
+            file.write(b"half")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        fail()
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("old", 0o600)

@@ -1,0 +1,155 @@
+"""Reports that were cut between two blocks: what shows it, and what does not."""
+
+import json
+import shutil
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keet.errors import IngestError
+from keet.ingest import read_profile, zstd
+from keet.ingest.completeness import asked_launches
+from keet.ingest.container import EntryKind, blocks_of
+from tests.conftest import REPORTS, TESTS, Keet, corpus_files, needs_corpus
+
+RUNS = TESTS / "data" / "runs"
+SAMPLES = TESTS.parent / "kernels_samples"
+SEVERAL = ["tour_basic.ncu-rep", "metrics_only.ncu-rep", "processes.ncu-repz", "zoo.ncu-repz"]
+
+
+def unpacked(path: Path) -> bytes:
+    data = path.read_bytes()
+    if data.startswith(b"NVR"):
+        return data
+    with zstd.unpacked(data) as stream:
+        return stream.read()
+
+
+def cuts(data: bytes) -> Iterator[tuple[int, str]]:
+    """Each place between two blocks: where it is, and what the block before it holds."""
+    at = 8 + struct.unpack_from("<I", data, 4)[0]
+    blocks = blocks_of(data, Path("x"))
+    for block in blocks[:-1]:
+        at += 4 + struct.unpack_from("<I", data, at)[0] + (block.header.number(5) or 0)
+        kinds = {entry.kind for entry in block.entries}
+        code = EntryKind.SOURCE in kinds
+        yield at, "code" if code else "launch" if kinds else "session"
+
+
+def seen_in(path: Path) -> str:
+    """What keet says of a cut report."""
+    try:
+        notes = read_profile(path).provenance.notes
+    except IngestError:
+        return "refused"
+    return "noted" if any("cut short between launches" in note for note in notes) else "silent"
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_every_cut_that_shows_is_noted(name: str, tmp_path: Path) -> None:
+    """Silent are cuts between two launches after the first, and before the first code that follows
+    the session."""
+    data, path = unpacked(REPORTS / name), tmp_path / "cut.ncu-rep"
+    found = []
+    for at, before in cuts(data):
+        path.write_bytes(data[:at])
+        found.append((before, seen_in(path)))
+    first = found.index(("launch", "noted"))
+    session = next(n for n in range(first + 1, len(found)) if found[n][0] != "session") - 1
+    assert {seen for _, seen in found[:first]} == {"refused"}
+    assert {seen for _, seen in found[first:session]} == {"noted"}
+    assert found[session] == ("session", "silent")
+    for before, seen in found[session + 1 :]:
+        assert seen == {"code": "noted", "launch": "silent"}[before]
+
+
+def test_a_whole_report_has_no_such_note() -> None:
+    paths = [*REPORTS.glob("*.ncu-rep*"), *RUNS.glob("*.ncu-repz"), *SAMPLES.glob("*/*.ncu-rep")]
+    assert len(paths) > 80
+    noted = {path.name: seen_in(path) for path in paths if seen_in(path) != "silent"}
+    assert noted == {}
+
+
+@needs_corpus
+def test_neither_have_those_of_strangers() -> None:
+    reports = [
+        path for path in corpus_files() if path.suffix in (".ncu-rep", ".nsight-cuprof-report")
+    ]
+    assert {path.name: seen_in(path) for path in reports if seen_in(path) == "noted"} == {}
+
+
+@pytest.fixture
+def cut_run(tmp_path: Path) -> Path:
+    """A report whose last launch is gone, beside the table of its run."""
+    path = tmp_path / "waits.ncu-rep"
+    data = unpacked(RUNS / "waits.ncu-repz")
+    path.write_bytes(data[: list(cuts(data))[-1][0]])
+    shutil.copy(RUNS / "waits.run.json", tmp_path)
+    return path
+
+
+def test_the_table_of_the_run_knows_how_many_there_were(cut_run: Path, keet: Keet) -> None:
+    whole = read_profile(RUNS / "waits.ncu-repz")
+    (note,) = read_profile(cut_run).provenance.notes
+    assert f"has {len(whole.launches) - 1} of the {len(whole.launches)} launches" in note
+    assert note in " ".join(keet("show", cut_run).out.split())
+    assert note in json.loads(keet("show", cut_run, "--format", "json").out)["report"]["notes"]
+    assert note in keet("explain", cut_run, "--no-model").err
+    assert note in keet("explain", cut_run, RUNS / "managed.ncu-repz", "--no-model").err
+
+
+def test_a_named_table_knows_it_too(cut_run: Path) -> None:
+    table = cut_run.with_name("waits.run.json").rename(cut_run.with_name("other.json"))
+    (note,) = read_profile(cut_run, run_table=table).provenance.notes
+    assert "cut short between launches" in note
+    assert read_profile(cut_run, run_table=RUNS / "managed.run.json").provenance.notes == ()
+
+
+@pytest.mark.slow
+def test_a_batch_keeps_the_note(cut_run: Path, keet: Keet, tmp_path: Path) -> None:
+    done = keet("batch", cut_run, "-o", tmp_path / "store", "--jobs", 1)
+    assert "1 file with a note on what is missing" in done.out
+    sql = "SELECT status, reason FROM files"
+    (row,) = json.loads(keet("query", tmp_path / "store", sql, "--format", "json").out)["rows"]
+    assert row[0] == "done"
+    assert "cut short between launches" in row[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("tour_basic.ncu-rep", "how many launches there were is not recorded"),
+        ("tour_full.ncu-rep", None),  # ncu -c 3, and three there are
+        ("range.ncu-rep", None),
+        ("zoo.ncu-repz", None),  # packed: a cut file can't be unpacked
+    ],
+)
+def test_show_says_what_can_not_be_known(name: str, says: str | None, keet: Keet) -> None:
+    out = " ".join(keet("show", REPORTS / name).out.split())
+    assert ("does not show" in out) == (says is not None)
+    assert says is None or says in out
+
+
+def test_fewer_launches_than_asked_for(tmp_path: Path, keet: Keet) -> None:
+    data = unpacked(REPORTS / "tour_full.ncu-rep")
+    (tmp_path / "cut.ncu-rep").write_bytes(data[: list(cuts(data))[-1][0]])
+    out = " ".join(keet("show", tmp_path / "cut.ncu-rep").out.split())
+    assert "2 of at most 3 launches asked for" in out
+
+
+def test_how_many_ncu_was_asked_for() -> None:
+    asked = {
+        "ncu -c 3 ./app": 3,
+        "/opt/ncu --set full -f --launch-count 12 ./app -c 7": 12,
+        "ncu --launch-count=5 ./app": 5,
+        "ncu --set full ./app -c 7": None,
+        'ncu -f --target-processes all bash -c "a; b"': None,
+        '"C:\\Program Files\\ncu.exe" -o "a b" -c 2 app.exe': 2,
+        "ncu -k regex:a -c x ./app": None,
+        "ncu -c": None,
+        'ncu "': None,
+        None: None,
+    }
+    assert {line: asked_launches(line) for line in asked} == asked

@@ -1,0 +1,223 @@
+"""Which numbers can be measurements, and that the others are unknown and never zero."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.analysis.ledger import Ledger
+from keet.analysis.view import View
+from keet.catalog import metric_with_id
+from keet.evidence import Evidence
+from keet.ingest import read_profile
+from keet.ingest.stored import StoredLaunch
+from keet.profile import (
+    Device,
+    Instances,
+    KernelName,
+    Launch,
+    Metric,
+    RawMetric,
+    Value,
+    Workload,
+    is_measurement,
+)
+from keet.profile.metric import LARGEST, SMALLEST
+from keet.units import Quantity
+from tests import encode
+from tests.conftest import REPORTS, Keet
+
+NO_MEASUREMENTS = (math.nan, math.inf, -math.inf, -1, -0.07, 5e-324, 1e-300, 1e20, 1e300, 10**21)
+any_number = st.one_of(st.floats(), st.integers(-(2**70), 2**70))
+a_measurement = st.one_of(st.just(0), st.floats(SMALLEST, LARGEST), st.integers(0, 2**64))
+any_value = st.one_of(any_number, st.none(), st.text(max_size=3))
+DURATION, READ = "gpu__time_duration.sum", "dram__bytes_read.sum"
+
+
+def launch_with(metrics: dict[str, Value], instances: Instances | None = None) -> Launch:
+    parts = {} if instances is None else {"inst_executed": instances}
+    return Launch(
+        number=0,
+        name=KernelName("k", "k()", "_Z1kv"),
+        workload=Workload.KERNEL,
+        grid=(1, 1, 1),
+        block=(1, 1, 1),
+        data=StoredLaunch(
+            Device("GPU", "9.0", 132), {n: RawMetric(v) for n, v in metrics.items()}, parts
+        ),
+    )
+
+
+def test_what_no_counter_counts_is_no_measurement() -> None:
+    assert [value for value in NO_MEASUREMENTS if is_measurement(value)] == []
+    assert not is_measurement(None)
+    assert not is_measurement("12")
+    kept = (0, 0.0, -0.0, 1, 1.8e16, 2**64 - 1, LARGEST, SMALLEST, 1e-9)
+    assert [value for value in kept if not is_measurement(value)] == []
+
+
+@given(st.lists(a_measurement, min_size=15, max_size=15))
+def test_fifteen_measurements_multiply_to_a_finite_number(values: list[float]) -> None:
+    assert math.isfinite(math.prod(map(float, values)))
+
+
+@given(a_measurement, a_measurement.filter(bool))
+def test_a_quotient_of_two_measurements_is_finite(over: float, under: float) -> None:
+    assert math.isfinite(over / under)
+
+
+@given(any_value)
+def test_evidence_is_a_measurement_or_is_not_there(value: Value) -> None:
+    launch = launch_with({READ: value})
+    ledger = Ledger(launch)
+    found = ledger.measured("dram_bytes_read")
+    assert (found is not None) == is_measurement(value)
+    assert found is None or found.value == pytest.approx(value)
+    refused = value is not None and not isinstance(value, str) and found is None
+    assert ledger.refused == ({READ} if refused else set())
+    assert (launch.reported("dram_bytes_read") is None) == (not isinstance(value, int | float))
+
+
+def _kept(value: float) -> float:
+    return value if value <= 2**53 else float(value)
+
+
+@given(any_value)
+def test_instances_that_are_no_measurements_are_left_out(value: Value) -> None:
+    parts = Instances((1, value, 3.0), (16, 32, 48))
+    known = {16: 1, 32: _kept(value), 48: 3.0} if is_measurement(value) else {16: 1, 48: 3.0}
+    assert parts.by_address() == known
+    assert dict(parts.measured()) == known
+    assert View(launch_with({}, parts)).by_address("inst_executed") == known
+    assert Instances((1, value), ("FADD", "MOV")).by_address() == {}
+
+
+@pytest.mark.parametrize("value", [-1, 2**70])
+def test_columns_of_whole_numbers_are_checked_too(value: int) -> None:
+    """The short way for such columns took them as they are."""
+    assert Instances((1, value), (16, 32)).by_address() == {16: 1}
+
+
+def test_numbers_that_differ_do_so_as_doubles_too() -> None:
+    """2**53 + 1 was larger than 2.0**53, and their difference as doubles was 0."""
+    large = Metric(READ, 2**53 + 1, "byte").measured
+    assert large is not None
+    assert (large.value > 2.0**53) == (float(large.value) - 2.0**53 > 0)
+    ((_, part),) = Instances((2**53 + 1,), (16,)).measured()
+    assert part == float(part)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, -0.0])
+def test_zero_is_no_measurement_of_what_every_launch_has(value: float) -> None:
+    never = (
+        DURATION,
+        "gpc__cycles_elapsed.max",
+        "gpc__cycles_elapsed.avg.per_second",
+        "sm__cycles_active.avg",
+        "launch__grid_size",
+        "launch__block_size",
+        "launch__waves_per_multiprocessor",
+        "device__attribute_multiprocessor_count",
+        "device__attribute_max_warps_per_multiprocessor",
+        "sm__inst_executed.sum.peak_sustained",
+    )
+    assert [name for name in never if Metric(name, value, "").measured] == []
+    may = (READ, "sm__cycles_active.min", "dram__cycles_active.avg", "launch__cluster_dim_x")
+    may += ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "device__attribute_device_index")
+    assert [name for name in may if not Metric(name, value, "").measured] == []
+
+
+def test_a_name_with_a_measurement_is_preferred() -> None:
+    """A metric has several names: one of them may have a number, and another NaN."""
+    first, second = metric_with_id("sm_frequency").names[:2]
+    launch = launch_with({first: math.nan, second: 1e9})
+    assert launch.get("sm_frequency") == Quantity(1e9, "hz")
+    assert launch_with({first: math.nan}).get("sm_frequency") is None
+
+
+def _evidence(value: float) -> Evidence:
+    return Evidence("x#0", "x", value, "", "x")
+
+
+@given(a_measurement, a_measurement)
+def test_shares_of_nothing_are_unknown(part: float, whole: float) -> None:
+    view = View(launch_with({}))
+    ratio = view.ratio("r", "r", _evidence(part), _evidence(whole))
+    percent = view.percent("p", "p", _evidence(part), _evidence(whole))
+    assert (ratio is None) == (percent is None) == (whole == 0)
+    assert ratio is None or ratio.value == part / whole
+
+
+def test_the_explanation_says_how_many_values_it_left_out(tmp_path: Path, keet: Keet) -> None:
+    path = tmp_path / "bad.ncu-rep"
+    metrics: dict[str, encode.Scalar] = {DURATION: math.nan, READ: math.inf}
+    path.write_bytes(encode.report([encode.Kernel("k", metrics)]))
+    told = " ".join(keet("explain", path).out.split())
+    assert "2 values of the report can't be measurements and count as not collected" in told
+    path.write_bytes(encode.report([encode.Kernel("k", {READ: -1.0, DURATION: 5.0})]))
+    told = " ".join(keet("explain", path).out.split())
+    assert f"The value of {READ} can't be a measurement" in told
+
+
+@given(any_number, st.sampled_from(["", "%", "ns", "byte", "byte/s", "hz", "inst", "Gbyte/s"]))
+def test_any_number_can_be_shown(value: float, unit: str) -> None:
+    assert str(Quantity(value, unit))
+
+
+def test_an_address_has_64_bits(tmp_path: Path) -> None:
+    """1e300 became a whole number of 301 digits, which no format takes."""
+    path = tmp_path / "x.ncu-rep"
+    parts: list[tuple[encode.Scalar, encode.Scalar]] = [(1e300, 1), (16.0, 2), (-16.0, 3)]
+    path.write_bytes(encode.report([encode.Kernel("k", {}, {"inst_executed": parts})]))
+    found = read_profile(path).launches[0].instances("inst_executed")
+    assert found is not None
+    assert found.by_address() == {16: 2}
+
+
+@pytest.mark.parametrize("count", [0.0, -1.0, math.nan, math.inf, 1e300, "many", None])
+def test_a_gpu_without_a_number_of_sms(count: encode.Scalar, tmp_path: Path) -> None:
+    path = tmp_path / "x.ncu-rep"
+    metrics = {"device__attribute_multiprocessor_count": count}
+    path.write_bytes(encode.report([encode.Kernel("k", metrics)]))
+    assert read_profile(path).launches[0].device.sm_count is None
+
+
+def test_a_launch_without_threads_has_no_shape() -> None:
+    """Whatever reader it comes from; a snapshot may have a number of multiprocessors below zero."""
+    launch = read_profile(REPORTS / "range.ncu-rep").launches[0]
+    for shape in ((0, 1, 1), (32, 1, 0), (-1, 1, 1)):
+        made = Launch(
+            number=0,
+            name=launch.name,
+            workload=launch.workload,
+            grid=shape,
+            block=shape,
+            data=launch.data,
+        )
+        assert (made.grid, made.block) == (None, None)
+    assert [Device("a", "9.0", count).sm_count for count in (-1, 0, 1, 132)] == [None, None, 1, 132]
+
+
+def test_show_and_metrics_print_what_the_report_has(tmp_path: Path, keet: Keet) -> None:
+    path = tmp_path / "bad.ncu-rep"
+    path.write_bytes(encode.report([encode.Kernel("k", {DURATION: math.nan, READ: math.inf})]))
+    assert "n/a" in keet("show", path).out
+    assert "inf" in keet("metrics", path, "dram__bytes_read").out
+
+
+def test_notes_that_can_not_be_read_are_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were built outside of what turns damage into a message."""
+    from keet.errors import DamagedReport
+    from keet.ingest.ncu_rep import Report
+    from keet.ingest.wire import Malformed
+
+    def fail(_: Report) -> tuple[str, ...]:
+        raise Malformed("a field runs over the end")
+
+    monkeypatch.setattr(Report, "notes", property(fail))
+    with pytest.raises(DamagedReport, match="runs over the end"):
+        read_profile(REPORTS / "range.ncu-rep")
