@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 SAMPLE := kernels_samples/column_physics
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs samples casebook casebook-import clean
+.PHONY: help demo test test-all check bench fuzz docs samples casebook casebook-import clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,14 +24,21 @@ demo: $(STAMP)  ## explain a shipped report: no key, no GPU, no network
 	@echo
 	@$(BIN)/keet explain $(SAMPLE)/fast.ncu-rep
 
-# Types are checked beside the tests, and told after them: neither alone keeps two cores busy. Two
-# workers, because what a worker has analysed, only its own tests use again.
-test: $(STAMP)  ## the whole test suite, types and style included
+# pytest keeps the modules that it has rewritten, unless it is told not to: that is most of its start.
+export PYTHONDONTWRITEBYTECODE :=
+# Two workers, because only the tests of the same worker use again what it has analysed.
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+# mypy runs beside the tests, because neither alone keeps two cores busy. Its result is printed last.
+test: $(STAMP)  ## the test suite without slow tests, types and style included: two minutes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@told=$$(mktemp); $(BIN)/mypy > $$told 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal; code=$$?; \
+	$(PYTEST); code=$$?; \
 	wait $$types || code=1; cat $$told; rm $$told; exit $$code
+
+test-all: test  ## the same, and then the slow tests
+	$(PYTEST) -m slow
 
 check: $(STAMP)  ## types and style alone
 	$(BIN)/ruff check .
@@ -40,6 +47,10 @@ check: $(STAMP)  ## types and style alone
 
 bench: $(STAMP)  ## speed, as ratios to yardsticks of the same run
 	$(BIN)/python -m tests.benchmarks
+
+fuzz: SECONDS = 300
+fuzz: $(STAMP)  ## damaged reports through every command, for SECONDS=N; see tests/fuzz
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --workers 2 --seed $(or $(SEED),1) --keep fuzz_faults
 
 docs: $(STAMP)  ## write what is generated again: the compiled catalog, tables of the docs
 	$(BIN)/python -m keet.catalog.compiling

@@ -6,6 +6,7 @@ import gc
 import hashlib
 import json
 import os
+import signal
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -53,12 +54,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write the golden files again")
 
 
+def pytest_configure() -> None:
+    """Shells let background jobs ignore Ctrl-C, and nohup lets them ignore the end of the terminal:
+    processes that tests interrupt would inherit that."""
+    for name in ("SIGINT", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            usual = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+            signal.signal(number, usual)
+
+
 def pytest_collection_finish() -> None:
     """Thousands of tests and what they import stay to the end: not to be looked through for garbage
     again and again. A report makes some thousand objects, too."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+def pytest_unconfigure() -> None:
+    """Frozen objects outlive the interpreter: duckdb's bindings would report them as leaks."""
+    gc.unfreeze()
 
 
 class Result(NamedTuple):
@@ -89,11 +105,13 @@ def no_model_of_the_developers(monkeypatch: pytest.MonkeyPatch, tmp_path_factory
 @pytest.fixture
 def keet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Keet:
     """Run a command in this process, in a terminal of `width` columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
 
     def run(*arguments: object, width: int = 80) -> Result:
-        monkeypatch.setenv("COLUMNS", str(width))
-        monkeypatch.setenv("NO_COLOR", "1")
-        code = main([str(argument) for argument in arguments])
+        with pytest.MonkeyPatch.context() as patch:  # pytest lays out its own lines by COLUMNS, too
+            patch.setenv("COLUMNS", str(width))
+            code = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return Result(code, captured.out, captured.err)
 

@@ -48,6 +48,7 @@ def cited(answer: Any, pattern: str) -> str:
     return found[1]
 
 
+@pytest.mark.slow
 def test_numbers_of_the_machine_code_can_be_cited(
     keet: Keet, script: Script, tmp_path: Path
 ) -> None:
@@ -75,6 +76,7 @@ def test_numbers_of_the_machine_code_can_be_cited(
 
 
 @pytest.mark.parametrize("mode", ["source", "all"])
+@pytest.mark.slow
 def test_what_the_machine_code_tells_of_the_source_stays(
     mode: str, keet: Keet, script: Script, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from keet.agent.transcript import read_transcript
 from keet.ingest import read_profile
 from keet.ingest.snapshot import snapshot_text
 from tests.conftest import Keet, Result
+from tests.rows import mostly_slow
 from tests.test_agent_commands import CAUSE, CONCLUSION, EDIT, READING, no_compiler
 
 __all__ = ["no_compiler"]
@@ -277,7 +278,7 @@ def unverified(document: Any) -> int:
 # --- what has to hold
 
 
-@pytest.mark.parametrize("attack", EXPLAINED)
+@pytest.mark.parametrize("attack", mostly_slow(EXPLAINED, few=6))
 def test_it_changes_nothing(attack: Attack, strike: Strike, analyst: Analyst) -> None:
     outcome = strike(attack, "--format", "json")
     _is_harmless(outcome)
@@ -369,6 +370,7 @@ def _core(sentence: str) -> str:
 
 @pytest.mark.parametrize("attack", [each for each in ATTACKS if each.values[0].get("printed")])
 @pytest.mark.parametrize("form", ["terminal", "markdown"])
+@pytest.mark.slow
 def test_what_is_printed_is_inert(attack: Attack, form: str, strike: Strike) -> None:
     outcome = strike(attack, "--format", form)
     _is_harmless(outcome)

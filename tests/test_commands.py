@@ -12,6 +12,7 @@ from keet.cli import COMMANDS
 from keet.render.schemas import DOCUMENTS
 from tests import encode
 from tests.conftest import REPORTS, TESTS, Keet
+from tests.rows import each_row
 
 VERSIONS = {"explain": 3, "explain-against": 3, "ask": 2, "diff": 2}
 """Of JSON that readers of the first version can't read; all other is 1."""
@@ -53,8 +54,8 @@ def test_output(command: str, rest: str, width: int, keet: Keet, golden) -> None
     golden(f"{command}.{safe}.{width}.txt", result.out)
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in REPORTS.iterdir()))
-@pytest.mark.parametrize("command", ["explain", "show", "metrics", "hotspots", "roofline"])
+@each_row("name", sorted(path.name for path in REPORTS.iterdir()), few=3)
+@each_row("command", ["explain", "show", "metrics", "hotspots", "roofline"])
 def test_nothing_is_cut_at_80_columns(command: str, name: str, keet: Keet) -> None:
     out = keet(command, (REPORTS / name).relative_to(TESTS.parent)).out
     assert max(len(line) for line in out.splitlines()) <= 80, "but for paths, which stay whole"
@@ -115,6 +116,7 @@ def test_metrics_csv(keet: Keet) -> None:
     assert len(rows) > 3000
 
 
+@pytest.mark.slow
 def test_metrics_parquet(keet: Keet, tmp_path: Path) -> None:
     """What CSV has, with texts in a column of their own: numbers stay numbers."""
     import duckdb
@@ -253,6 +255,7 @@ def test_help_and_version(keet: Keet) -> None:
     assert keet("--version").out.startswith("keet ")
 
 
+@pytest.mark.slow
 def test_schema(keet: Keet) -> None:
     everything = json.loads(keet("schema").out)
     assert set(everything) == set(DOCUMENTS)
@@ -294,6 +297,7 @@ def test_ctrl_c(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result.code, result.err) == (130, "keet: interrupted\n")
 
 
+@pytest.mark.slow
 def test_no_number_is_ever_cut(keet: Keet) -> None:
     """Whatever the width: shares, counts and places are there as the JSON has them."""
     report = REPORTS / "tour_full.ncu-rep"
@@ -313,6 +317,7 @@ def test_options_may_stand_before_the_pattern(keet: Keet) -> None:
     assert mixed == keet("metrics", report, "dram_bytes", "--launch", 1).out
 
 
+@pytest.mark.slow
 def test_a_snapshot_is_as_good_as_its_report(keet: Keet, tmp_path: Path) -> None:
     report, snapshot = REPORTS / "tour_lines.ncu-rep", tmp_path / "x.keet.json"
     keet("snapshot", report, "-o", snapshot)
@@ -384,6 +389,7 @@ def test_the_terminal_lists_the_longest_of_many(long_report: Path, keet: Keet) -
 
 
 @pytest.mark.parametrize("command", ["explain", "show", "metrics", "hotspots", "roofline"])
+@pytest.mark.slow
 def test_json_holds_every_launch(command: str, long_report: Path, keet: Keet) -> None:
     document = json.loads(keet(command, long_report, "--format", "json").out)
     assert [launch["id"] for launch in document["launches"]] == list(range(45))

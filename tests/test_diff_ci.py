@@ -108,6 +108,7 @@ def job(tmp_path: Path) -> Job:
     return Job(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_push_saves_what_a_pull_request_is_compared_with(job: Job) -> None:
     job.runs(AFTER)
     assert "there is no baseline main-NVIDIA-H200 yet" in job("Compare").summary
@@ -124,6 +125,7 @@ def test_a_push_saves_what_a_pull_request_is_compared_with(job: Job) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="the step uses jq")
+@pytest.mark.slow
 def test_a_baseline_is_named_by_the_gpu(job: Job) -> None:
     job.runs(AFTER)
     assert job("Name the baseline by GPU").code == 0
@@ -134,6 +136,7 @@ def test_a_baseline_is_named_by_the_gpu(job: Job) -> None:
     ("report", "code", "complaint"),
     [(DOUBLE, 6, "another problem size"), (None, 4, "cut short")],
 )
+@pytest.mark.slow
 def test_what_can_not_be_compared_is_told(
     report: Path | None,
     code: int,
@@ -221,6 +224,7 @@ def test_annotations_lie_on_lines_of_the_checkout(keet: Keet, checkout: Path) ->
         assert each.text.endswith("% of the time lost")
 
 
+@pytest.mark.slow
 def test_names_do_not_break_annotations(keet: Keet, tmp_path: Path) -> None:
     sides = [
         edited(keet, SAMPLES / f"xs_lookup/{v}.ncu-rep", tmp_path / f"{v}.keet.json", rename(ODD))
@@ -249,6 +253,7 @@ def cells(markdown: str) -> list[list[str]]:
     return [row for row in rows if row]
 
 
+@pytest.mark.slow
 def test_names_do_not_break_the_comment(keet: Keet, tmp_path: Path) -> None:
     def edit(told: dict[str, Any]) -> None:
         rename(ODD)({"launches": told["launches"][3:4]})
@@ -292,6 +297,7 @@ def test_what_is_inconclusive_passes_and_says_so(keet: Keet) -> None:
     assert "all kernels" in told["gate"]["blurred"]
 
 
+@pytest.mark.slow
 def test_one_slower_kernel_fails_although_the_total_stands(keet: Keet, tmp_path: Path) -> None:
     def edit(told: dict[str, Any]) -> None:
         told["launches"][3]["metrics"]["gpu__time_duration.sum"] *= 1.12
@@ -303,6 +309,7 @@ def test_one_slower_kernel_fails_although_the_total_stands(keet: Keet, tmp_path:
     assert [each["kernel"] for each in told["gate"]["regressions"]] == ["turn<16>"]
 
 
+@pytest.mark.slow
 def test_a_new_kernel_counts_in_the_total(keet: Keet, tmp_path: Path) -> None:
     def edit(told: dict[str, Any]) -> None:
         del told["launches"][4]
@@ -317,6 +324,7 @@ def test_a_new_kernel_counts_in_the_total(keet: Keet, tmp_path: Path) -> None:
     assert {pair["how"] for pair in told["pairs"]} == {"same", "added"}
 
 
+@pytest.mark.slow
 def test_runs_of_two_gpus_are_refused(keet: Keet, tmp_path: Path) -> None:
     def edit(told: dict[str, Any]) -> None:
         for launch in told["launches"]:
@@ -354,6 +362,7 @@ def kept(project: Path) -> Iterator[tuple[str, bytes]]:
         yield path.name, path.read_bytes() if path.is_file() else b""
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_the_old_baseline(
     keet: Keet, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -380,7 +389,8 @@ def test_a_folder_with_a_broken_report_leaves_the_old_baseline(keet: Keet, proje
 
 
 def test_a_damaged_baseline_is_named(keet: Keet, project: Path) -> None:
-    (project / ".keet/baselines/main/run_01.keet.json").write_text("{}")
+    (kept_run,) = (project / ".keet/baselines/main").rglob("run_01.keet.json")
+    kept_run.write_text("{}")
     result = keet("diff", "baseline:main", AFTER, "--gate", 5)
     assert (result.code, "run_01.keet.json" in result.err) == (4, True)
 

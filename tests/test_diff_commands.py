@@ -62,6 +62,7 @@ def test_every_number_is_evidence(keet: Keet) -> None:
     assert cited <= told["evidence"].keys()
 
 
+@pytest.mark.slow
 def test_the_account_of_a_pair_adds_up(keet: Keet) -> None:
     told = document(keet, BEFORE, AFTER)
     assert told["schema_version"] == 2
@@ -98,6 +99,7 @@ def test_kernels_are_paired_and_totalled(keet: Keet) -> None:
 # --- what may be compared
 
 
+@pytest.mark.slow
 def test_another_problem_size_is_refused(keet: Keet) -> None:
     result = keet("diff", BEFORE, DOUBLE)
     assert (result.code, result.out) == (6, "")
@@ -108,6 +110,7 @@ def test_another_problem_size_is_refused(keet: Keet) -> None:
     assert "not comparable: scale: another problem size" in forced.out
 
 
+@pytest.mark.slow
 def test_another_gpu_is_refused(keet: Keet, tmp_path: Path) -> None:
     other = tmp_path / "other.keet.json"
     keet("snapshot", AFTER, "-o", other)
@@ -169,6 +172,7 @@ def test_a_count_is_told_of_a_unit_only_where_it_moved_with_it(keet: Keet) -> No
     assert "conversion" not in xu
 
 
+@pytest.mark.slow
 def test_the_same_report_twice(keet: Keet) -> None:
     told = document(keet, BEFORE, BEFORE)
     assert (told["verdict"]["word"], told["verdict"]["speedup"]) == ("unchanged", 1.0)
@@ -206,6 +210,7 @@ def test_wrong_usage(arguments: tuple, complaint: str, keet: Keet, monkeypatch, 
 # --- the gate
 
 
+@pytest.mark.slow
 def test_the_gate_stops_what_is_slower_beyond_noise(keet: Keet) -> None:
     worse = keet("diff", AFTER, BEFORE, "--gate", 5)
     assert worse.code == 1
@@ -217,6 +222,7 @@ def test_the_gate_stops_what_is_slower_beyond_noise(keet: Keet) -> None:
     assert "noise exceeds the gate" in within.out
 
 
+@pytest.mark.slow
 def test_the_gate_of_another_metric(keet: Keet) -> None:
     flip = pair("matrix_flip")
     registers = ("--gate", 0, "--metric", "launch__registers_per_thread")
@@ -234,6 +240,7 @@ def test_the_gate_of_another_metric(keet: Keet) -> None:
     assert "neither report has such a metric" in mistyped.err
 
 
+@pytest.mark.slow
 def test_more_runs_make_the_noise_smaller(keet: Keet, tmp_path: Path) -> None:
     for name, report in (("a", BEFORE), ("b", AGAIN)):
         (tmp_path / f"{name}.ncu-repz").write_bytes(report.read_bytes())
@@ -245,6 +252,7 @@ def test_more_runs_make_the_noise_smaller(keet: Keet, tmp_path: Path) -> None:
     assert named["verdict"]["noise"] == two["verdict"]["noise"]
 
 
+@pytest.mark.slow
 def test_a_copy_is_no_further_run(keet: Keet, tmp_path: Path) -> None:
     copy = tmp_path / "copy.ncu-repz"
     copy.write_bytes(BEFORE.read_bytes())
@@ -277,6 +285,7 @@ def test_the_next_step_is_not_known_where_nothing_was_judged(keet: Keet) -> None
     assert "Next: transpose_rows: uncoalesced global access" in no_lines
 
 
+@pytest.mark.slow
 def test_a_gate_that_judged_nothing_does_not_pass(keet: Keet, tmp_path: Path) -> None:
     """--force compares reports without durations; what was not compared was not gated."""
     timeless = tmp_path / "timeless.keet.json"
@@ -340,6 +349,7 @@ def test_a_baseline_is_saved_listed_shown_and_compared_with(
     assert keet("diff", "baseline:main", after).code == 3
 
 
+@pytest.mark.slow
 def test_a_baseline_is_replaced_whole_or_not_at_all(
     keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -348,11 +358,12 @@ def test_a_baseline_is_replaced_whole_or_not_at_all(
     keet("baseline", "save", "main", before, after)
     (tmp_path / "bad.ncu-rep").write_bytes(b"NVR\0 and nothing")
     assert keet("baseline", "save", "main", before, "bad.ncu-rep").code == 4
-    kept = sorted(path.name for path in Path(".keet/baselines/main").iterdir())
+    kept = sorted(path.name for path in Path(".keet/baselines/main").rglob("*.json"))
     assert kept == ["run_01.keet.json", "run_02.keet.json"]
     keet("baseline", "save", "main", after)
     assert [path.name for path in Path(".keet/baselines").iterdir()] == ["main"]
-    assert len(list(Path(".keet/baselines/main").iterdir())) == 1
+    assert len(list(Path(".keet/baselines/main").rglob("*.json"))) == 1
+    assert len(list(Path(".keet/baselines/main").iterdir())) == 2  # the version and its name
 
 
 @pytest.mark.parametrize("name", ["../out", "", "a/b", ".hidden"])
@@ -414,6 +425,7 @@ def test_the_readme_shows_what_is_printed() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_model_may_cite_what_changed(keet: Keet, tmp_path: Path) -> None:
     """keet puts the number of a comparison by its name; another one is marked as unchecked."""
     slow, fast = pair("matrix_flip")

@@ -64,6 +64,7 @@ def document(keet: Keet, *arguments: object) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.slow
 def test_times_are_those_of_the_runs(keet: Keet, tables: tuple[object, ...]) -> None:
     told = document(keet, BEFORE, AFTER, *tables)
     verdict = told["verdict"]
@@ -91,6 +92,7 @@ def test_times_are_those_of_the_runs(keet: Keet, tables: tuple[object, ...]) -> 
     assert told["grounding"]["numbers"] == told["grounding"]["verified"] > 50
 
 
+@pytest.mark.slow
 def test_the_terminal_says_what_the_times_are_of(keet: Keet, tables: tuple[object, ...]) -> None:
     told = keet("diff", BEFORE, AFTER, *tables).out
     flat = " ".join(told.split())
@@ -109,6 +111,7 @@ def test_markdown_has_the_launches_and_the_rest(keet: Keet, tables: tuple[object
     assert "| `relax` | 300 → 150 | 3.85 ms | 1.90 ms | 🟢 2.03x faster |" in told
 
 
+@pytest.mark.slow
 def test_github_annotates_what_the_run_lost(keet: Keet, tables: tuple[object, ...]) -> None:
     before, after = tables[1], tables[3]
     swapped = ("--run-table-before", after, "--run-table", before)
@@ -126,6 +129,7 @@ def test_chosen_kernels_have_a_total_of_their_own(keet: Keet, tables: tuple[obje
     assert told["not_profiled"] is None
 
 
+@pytest.mark.slow
 def test_one_table_changes_nothing_but_a_note(keet: Keet, tables: tuple[object, ...]) -> None:
     plain, one = document(keet, BEFORE, AFTER), document(keet, BEFORE, AFTER, *tables[2:])
     assert plain["verdict"] == one["verdict"]
@@ -184,6 +188,7 @@ def test_a_broken_table_beside_the_report_is_noted(keet: Keet, tmp_path: Path) -
     assert fits["verdict"]["basis"] == "run"
 
 
+@pytest.mark.slow
 def test_a_side_of_several_reports_keeps_tables_beside_them(
     keet: Keet, tables: tuple[object, ...]
 ) -> None:
@@ -230,6 +235,7 @@ def test_short_launches_are_counted_as_the_user_says(keet: Keet, tmp_path: Path)
     assert "too short a kernel: gone; 400 launches of 2.53 us → 1 of 54.62 us" in causes
 
 
+@pytest.mark.slow
 def test_an_explanation_against_a_report_uses_the_tables(keet: Keet, tmp_path: Path) -> None:
     """Tables that lie beside the reports, as keet profile leaves them."""
     from keet.ingest import read_profile
@@ -299,6 +305,7 @@ def test_a_gate_of_sums_that_may_overlap_does_not_pass(keet: Keet, tmp_path: Pat
 # --- without tables
 
 
+@pytest.mark.slow
 def test_captured_launches_are_not_the_run(keet: Keet) -> None:
     result = keet("diff", *sample("matrix_flip"), "--gate", 5)
     flat = " ".join(result.out.split())
@@ -353,6 +360,7 @@ def test_force_gives_no_total_of_launches_that_do_the_work_of_many(keet: Keet) -
     assert "slower" not in out
 
 
+@pytest.mark.slow
 def test_the_gate_says_that_the_total_was_not_gated(keet: Keet) -> None:
     passed = keet("diff", *sample("row_layers"), "--gate", 5)
     assert passed.code == 0

@@ -12,6 +12,7 @@ from keet.catalog import findings_page, gpus, hardware_units, metrics, stalls
 from keet.catalog.page import page
 from keet.cli import COMMANDS, help_text
 from keet.version import __version__
+from tests.rows import each_row
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -59,9 +60,7 @@ def test_the_changelog_has_this_version() -> None:
     assert f"## {__version__}" in CHANGELOG
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
-)
+@each_row("page", ["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))])
 def test_links_lead_somewhere(page: str) -> None:
     path = ROOT / page
     for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
@@ -74,6 +73,7 @@ def test_the_readme_python_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     exec(compile(code.replace("report.ncu-rep", report), "README.md", "exec"), {})
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_catalog(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation"]
     subprocess.run([*command, "--quiet", "-w", str(tmp_path)], check=True, capture_output=True)

@@ -14,6 +14,7 @@ from keet.render.context import context_text, longest
 from keet.render.schemas import DOCUMENTS
 from tests import encode
 from tests.conftest import REPORTS, Keet
+from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
 FLIP = SAMPLES / "matrix_flip" / "slow.ncu-rep"
@@ -31,7 +32,7 @@ GOLDENS = {
     "context.tour_nolines.md": ("context", NO_LINES),
 }
 
-every_report = pytest.mark.parametrize("path", EVERY, ids=lambda p: f"{p.parent.name}/{p.name}")
+every_report = each_row("path", EVERY, ids=lambda p: f"{p.parent.name}/{p.name}", few=5)
 
 
 @pytest.mark.parametrize("name", GOLDENS)
@@ -176,6 +177,7 @@ def test_the_smallest_context_has_the_verdict_and_the_first_cause(keet: Keet) ->
         assert f"1. {finding['findings'][0]['title']}: " in out
 
 
+@pytest.mark.slow
 def test_more_room_tells_more(keet: Keet) -> None:
     sizes = [len(keet("context", PHYSICS, "--max-tokens", n).out) for n in (60, 120, 500, 2000)]
     assert sizes == sorted(set(sizes))

@@ -8,6 +8,7 @@ import pytest
 
 from keet.cli import _may_ask_for_help
 from tests.conftest import REPORTS, Keet
+from tests.rows import each_row
 
 REPORT, OTHER = str(REPORTS / "tour_full.ncu-rep"), str(REPORTS / "tour_basic.ncu-rep")
 AT_EXIT = """
@@ -18,14 +19,12 @@ run()
 """
 
 
-@pytest.mark.parametrize("argument", ["--help", "--hel", "--h", "-h", "-vh"])
+@each_row("argument", ["--help", "--hel", "--h", "-h", "-vh"])
 def test_help_may_be_asked_for(argument: str) -> None:
     assert _may_ask_for_help(argument)
 
 
-@pytest.mark.parametrize(
-    "argument", ["--launch", "--all", "-o", "help", "report-h.ncu-rep", "-", ""]
-)
+@each_row("argument", ["--launch", "--all", "-o", "help", "report-h.ncu-rep", "-", ""])
 def test_help_is_not_asked_for(argument: str) -> None:
     assert not _may_ask_for_help(argument)
 
@@ -55,6 +54,7 @@ def test_garbage_is_not_looked_for_at_the_exit() -> None:
     assert enabled == "True"
 
 
+@pytest.mark.slow
 def test_a_store_leaves_no_message_at_the_exit(tmp_path: Path) -> None:
     """Bindings of duckdb report each of their objects that is left then."""
     script = [sys.executable, "-c", AT_EXIT]

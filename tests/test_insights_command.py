@@ -71,12 +71,14 @@ def test_markdown_has_a_table_of_the_curve(keet: Keet, store: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown"])
+@pytest.mark.slow
 def test_columns_of_units_are_explained(keet: Keet, store: Path, form: str) -> None:
     out = " ".join(keet("insights", store, "--format", form).out.split())
     assert "share of peak over the elapsed cycles" in out
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown"])
+@pytest.mark.slow
 def test_one_file_is_no_set_and_rows_name_their_files(
     keet: Keet, tmp_path: Path, form: str
 ) -> None:
@@ -106,6 +108,7 @@ def test_a_store_without_insights_says_so(keet: Keet, tmp_path: Path) -> None:
     assert "Nothing that these profiles show together" in out
 
 
+@pytest.mark.slow
 def test_names_of_strangers_do_no_harm(keet: Keet, tmp_path: Path) -> None:
     name = "evil\x1b[31m|<b>`x`"
     launches = [
@@ -139,6 +142,7 @@ def script(tmp_path: Path, *answers: str | dict[str, str]) -> str:
     return f"scripted:{path}"
 
 
+@pytest.mark.slow
 def test_a_model_is_asked_once_a_group_and_told_of_the_cost_first(
     keet: Keet, store: Path, tmp_path: Path
 ) -> None:
@@ -165,6 +169,7 @@ def test_a_model_is_asked_once_a_group_and_told_of_the_cost_first(
     assert len([e for e in read_transcript(kept) if e["event"] == "request"]) == groups
 
 
+@pytest.mark.slow
 def test_a_model_refers_to_numbers_of_its_group(keet: Keet, store: Path, tmp_path: Path) -> None:
     prompt = keet("insights", store, "--show-prompt").out
     name = re.findall(r"\{([a-z]\w*[^{}\s]*)\}", prompt.partition("measured")[2])[0]
@@ -178,6 +183,7 @@ def test_a_model_refers_to_numbers_of_its_group(keet: Keet, store: Path, tmp_pat
     assert "there is no `no_such_name`" in second["unchecked"][0]["reason"]
 
 
+@pytest.mark.slow
 def test_a_model_that_fails_costs_nothing_that_was_found(
     keet: Keet, store: Path, tmp_path: Path
 ) -> None:
@@ -187,6 +193,7 @@ def test_a_model_that_fails_costs_nothing_that_was_found(
     assert "what the analyst found stands" in result.err
 
 
+@pytest.mark.slow
 def test_what_was_said_before_a_fault_stands(keet: Keet, store: Path, tmp_path: Path) -> None:
     model = script(tmp_path, "Look at the tile.", {"fault": "timeout"})
     result = keet("insights", store, "--model", model)

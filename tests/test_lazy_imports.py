@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.conftest import REPORTS
 
 REPORT = str(REPORTS / "tour_full.ncu-rep")
@@ -50,6 +52,7 @@ COMMANDS: list[tuple[str, ...]] = [
 ]
 
 
+@pytest.mark.slow
 def test_no_heavy_package() -> None:
     """In one process: what none of them loads together, none loads alone."""
     for arguments, loaded in zip(COMMANDS, loaded_by(*COMMANDS), strict=True):
@@ -78,12 +81,14 @@ NOT_FOR_A_REPORT_ALONE = (
 """What `explain --no-sass` has no use for, where there is neither a model nor a run."""
 
 
+@pytest.mark.slow
 def test_explain_loads_what_it_needs() -> None:
     (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT))
     assert loaded.isdisjoint(NOT_FOR_A_REPORT_ALONE)
     assert "keet.verification.grounding" in loaded  # the probe sees modules, too
 
 
+@pytest.mark.slow
 def test_the_probe_sees_what_is_loaded() -> None:
     """The tests above can fail: JSON output does load pydantic."""
     (loaded,) = loaded_by(("show", REPORT, "--format", "json"))

@@ -21,6 +21,7 @@ from keet.profile import KernelRun, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, SkippedKernel
 from keet.render.schemas import DOCUMENTS
 from tests.conftest import REPORTS, Keet
+from tests.rows import each_row
 
 MS, US = 1e6, 1e3
 TOUR = Path("tests/data/reports/tour_full.ncu-rep")
@@ -304,6 +305,7 @@ def test_show_lists_twenty_kernels(tmp_path: Path, keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("budget", [30, 120, 300, 800, 2000])
+@pytest.mark.slow
 def test_context_keeps_to_its_budget(budget: int, beside: Path, keet: Keet) -> None:
     text = keet("context", beside, "--max-tokens", budget).out
     assert count_tokens(text) <= budget
@@ -339,6 +341,7 @@ def test_context_knows_the_run(beside: Path, keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("budget", [60, 90, 120, 150, 200, 300])
+@pytest.mark.slow
 def test_a_cause_of_the_replay_never_stands_alone(budget: int, beside: Path, keet: Keet) -> None:
     text = keet("context", beside, "--max-tokens", budget).out
     if "Exposed latency" in text or "exposed latency" in text:
@@ -358,6 +361,7 @@ def test_confidence_is_that_of_the_replay(beside: Path, keet: Keet) -> None:
 
 
 @pytest.mark.parametrize("name", ["app.keet.json", "app.keet.json.zst"])
+@pytest.mark.slow
 def test_a_snapshot_keeps_the_table(name: str, beside: Path, tmp_path: Path, keet: Keet) -> None:
     path = tmp_path / "elsewhere" / name
     path.parent.mkdir()
@@ -373,6 +377,7 @@ def test_a_snapshot_keeps_the_table(name: str, beside: Path, tmp_path: Path, kee
     assert first["launches"] == second["launches"]
 
 
+@pytest.mark.slow
 def test_a_snapshot_takes_a_table_that_is_named(table: Path, tmp_path: Path, keet: Keet) -> None:
     path = tmp_path / "named.keet.json"
     assert keet("snapshot", TOUR, "--run-table", table, "-o", path).code == 0
@@ -381,6 +386,7 @@ def test_a_snapshot_takes_a_table_that_is_named(table: Path, tmp_path: Path, kee
     assert (run.recorder, run.launch_count) == ("file", 514)
 
 
+@pytest.mark.slow
 def test_a_baseline_keeps_the_table(
     beside: Path, tmp_path: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,6 +400,7 @@ def test_a_baseline_keeps_the_table(
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown"])
+@pytest.mark.slow
 def test_what_explain_says_is_not_contradicted(
     form: str, beside: Path, tmp_path: Path, keet: Keet
 ) -> None:
@@ -403,6 +410,7 @@ def test_what_explain_says_is_not_contradicted(
     assert (result.code, ", 0 contradicted," in result.out) == (0, True)
 
 
+@pytest.mark.slow
 def test_verify_knows_numbers_of_the_run(beside: Path, tmp_path: Path, keet: Keet) -> None:
     text = tmp_path / "said.txt"
     text.write_text("In the run, normalise took 2.41 ms.\n\nThe run took 252.6 ms of GPU time.\n")
@@ -415,7 +423,7 @@ def test_verify_knows_numbers_of_the_run(beside: Path, tmp_path: Path, keet: Kee
     assert keet("verify", text, "--report", beside).code == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "verdict"),
     [
         ("In the plain run, normalise took 14.69 us per launch.", "contradicted"),
@@ -442,6 +450,7 @@ def test_verify_knows_numbers_of_the_run(beside: Path, tmp_path: Path, keet: Kee
         ("In the run, kernels caused 1,600 groups of page faults.", "confirmed"),
         ("In the run, kernels caused 1,700 groups of page faults.", "contradicted"),
     ],
+    few=6,
 )
 def test_a_sentence_about_the_run_is_held_to_its_table(
     text: str, verdict: str, beside: Path, tmp_path: Path, keet: Keet

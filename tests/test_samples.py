@@ -15,14 +15,15 @@ from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from kernels_samples.samples import HERE, Sample, load_samples, parse_condition
 from kernels_samples.table import README, readme_text
+from tests.rows import each_row
 
 SAMPLES = load_samples()
 PAIRS = [(sample, variant) for sample in SAMPLES for variant in sample.variants]
 SWEPT = [sample for sample in SAMPLES if sample.sweep]
 HEALTHY = {"at_dram_roofline", "at_compute_roofline"}
 
-each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-each_variant = pytest.mark.parametrize(
+each_sample = each_row("sample", SAMPLES, ids=lambda sample: sample.name)
+each_variant = each_row(
     ("sample", "variant"), PAIRS, ids=lambda part: part if isinstance(part, str) else part.name
 )
 

@@ -30,6 +30,7 @@ def test_reading_the_same_bytes_again_is_a_finding(keet: Keet) -> None:
     assert {place["line"] for place in first["locations"]}
 
 
+@pytest.mark.slow
 def test_without_the_code_it_is_not_known(keet: Keet) -> None:
     launch = launch_of(keet, STREAMS, "--launch", "0", "--no-sass")
     assert launch["machine_code"] == "off"
@@ -51,6 +52,7 @@ def test_the_line_to_change_leads(keet: Keet) -> None:
     assert launch_of(keet, UNEVEN, "--no-sass")["findings"][0]["locations"][0]["line"] != loop
 
 
+@pytest.mark.slow
 def test_only_the_longest_launches_are_looked_at_and_it_says_so(keet: Keet) -> None:
     told = keet("explain", STREAMS, "--no-model", "--launch", "0-11", width=120)
     assert "for 8 of these 12 launches: one for each kernel and shape" in told.out
@@ -64,6 +66,7 @@ def test_only_the_longest_launches_are_looked_at_and_it_says_so(keet: Keet) -> N
 
 
 @pytest.mark.parametrize(("options", "expected"), [([], {"off"}), (["--sass"], {"analysed"})])
+@pytest.mark.slow
 def test_batch(keet: Keet, tmp_path: Path, options: list[str], expected: set[str]) -> None:
     report = tmp_path / "in" / HEALTHY.name
     report.parent.mkdir()

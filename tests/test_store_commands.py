@@ -211,6 +211,7 @@ def test_top_json_adds_up(store: Path, keet: Keet) -> None:
             )
 
 
+@pytest.mark.slow
 def test_top_csv(store: Path, keet: Keet) -> None:
     rows = list(csv.DictReader(io.StringIO(keet("top", store, "--format", "csv").out)))
     document = json.loads(keet("top", store, "--format", "json").out)
@@ -248,6 +249,7 @@ def write_on_gpus(out: Path, rows: FileRows, count: int) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.slow
 def test_several_gpus_are_told_one_by_one(
     tmp_path: Path, analysed: dict[str, FileRows], keet: Keet, width: int
 ) -> None:
@@ -269,6 +271,7 @@ def test_several_gpus_are_told_one_by_one(
     assert "own GPU" not in "".join(one)
 
 
+@pytest.mark.slow
 def test_a_report_without_counters_is_not_found_well(tmp_path: Path, keet: Keet) -> None:
     path = "tests/data/reports/metrics_only.ncu-rep"
     rows = analyse(path)
@@ -293,6 +296,7 @@ def test_what_was_judged_is_said_to_be(analysed: dict[str, FileRows]) -> None:
             assert cells["not_judged"] == (says and cells["top_finding"] is None)
 
 
+@pytest.mark.slow
 def test_an_example_that_is_gone_is_marked(
     tmp_path: Path, analysed: dict[str, FileRows], keet: Keet
 ) -> None:
@@ -346,6 +350,7 @@ def test_query_output(name: str, sql: str, width: int, store: Path, keet: Keet, 
     golden(f"query.{name}.{width}.txt", result.out)
 
 
+@pytest.mark.slow
 def test_columns_are_listed_with_their_meaning(store: Path, keet: Keet) -> None:
     rows = list(csv.DictReader(io.StringIO(keet("query", store, "--format", "csv").out)))
     views = ("launches", "findings", "account", "metrics", "files")
@@ -384,6 +389,7 @@ def test_query_csv(store: Path, keet: Keet) -> None:
     assert out == "path,n,reason\ncut.ncu-rep,,cut.ncu-rep: it was cut short; copy it again\n"
 
 
+@pytest.mark.slow
 def test_a_long_answer_is_cut_on_a_terminal_and_nowhere_else(store: Path, keet: Keet) -> None:
     sql = "SELECT range FROM range(5000)"
     out = keet("query", store, sql).out.splitlines()
@@ -394,6 +400,7 @@ def test_a_long_answer_is_cut_on_a_terminal_and_nowhere_else(store: Path, keet: 
     assert len(keet("query", store, sql, "--limit", 7, "--format", "csv").out.splitlines()) == 8
 
 
+@pytest.mark.slow
 def test_files_are_written_whole(store: Path, keet: Keet, tmp_path: Path) -> None:
     out = tmp_path / "answer.parquet"
     assert (
@@ -447,6 +454,7 @@ def test_wrong_usage(arguments: list[str], says: str, store: Path, keet: Keet) -
 
 
 @pytest.mark.parametrize("command", [["top"], ["query"], ["query", "SELECT 1"]])
+@pytest.mark.slow
 def test_an_empty_store(command: list[str], tmp_path: Path, keet: Keet) -> None:
     make_store(tmp_path)
     name, *rest = command
@@ -455,6 +463,7 @@ def test_an_empty_store(command: list[str], tmp_path: Path, keet: Keet) -> None:
     assert "the store is empty; fill it with: keet batch DIR -o" in result.err
 
 
+@pytest.mark.slow
 def test_a_store_of_failures_says_where_the_reasons_are(tmp_path: Path, keet: Keet) -> None:
     write_part(tmp_path, [record("x", None, "failed", reason="cut short")], [])
     result = keet("top", tmp_path)
@@ -471,6 +480,7 @@ def test_a_newer_store(tmp_path: Path, keet: Keet) -> None:
     assert "upgrade keet" in result.err
 
 
+@pytest.mark.slow
 def test_names_in_a_store_do_nothing_to_a_terminal(
     tmp_path: Path, analysed: dict[str, FileRows], keet: Keet
 ) -> None:
@@ -494,6 +504,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_page_run(store: Path, run_store: Path) -> None:
     (text,) = blocks("sql")
     questions = [part for part in text.split(";") if part.strip()]
@@ -523,6 +534,7 @@ def run_store(tmp_path: Path) -> Path:
     return tmp_path / "OUT"
 
 
+@pytest.mark.slow
 def test_a_command_that_top_names_for_a_replay_gap_can_be_pasted(
     run_store: Path, keet: Keet
 ) -> None:

@@ -17,6 +17,7 @@ import pytest
 from keet.agent.session import Limits
 from keet.agent.transcript import read_transcript
 from tests.conftest import CORPUS, Keet
+from tests.rows import each_row, mostly_slow
 from tests.test_agent_commands import no_compiler
 
 __all__ = ["no_compiler"]
@@ -61,7 +62,7 @@ def test_every_recording_is_in_the_index() -> None:
     assert {path.stem for path in FOLDER.glob("*.jsonl")} == set(RUNS)
 
 
-@pytest.mark.parametrize("name", EXPLAINED)
+@pytest.mark.parametrize("name", mostly_slow(EXPLAINED, few=2))
 def test_an_explanation_stands(name: str, keet: Keet) -> None:
     told = replayed(name, keet)
     assert told["grounding"]["numbers"] == told["grounding"]["verified"]
@@ -94,7 +95,7 @@ def test_an_answer_stands(name: str, keet: Keet) -> None:
     assert document["grounding"]["numbers"] == document["grounding"]["verified"] > 0
 
 
-@pytest.mark.parametrize("name", RUNS)
+@each_row("name", RUNS)
 def test_it_kept_to_its_budget(name: str) -> None:
     """As the server counted."""
     assert 1 <= len(replies(name)) <= MOST.calls
@@ -102,6 +103,7 @@ def test_it_kept_to_its_budget(name: str) -> None:
 
 
 @pytest.mark.skipif(len(EXPLAINED) < 3, reason="fewer than three runs are recorded")
+@pytest.mark.slow
 def test_runs_are_short_in_the_median(keet: Keet) -> None:
     assert median(len(replies(name)) for name in EXPLAINED) <= MEDIAN_CALLS
     assert median(map(tokens, EXPLAINED)) <= MEDIAN_TOKENS

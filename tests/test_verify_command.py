@@ -65,6 +65,7 @@ def test_the_chosen_launches(keet: Keet, tmp_path: Path) -> None:
     assert "12.26 us is that of launch 1" in result.out
 
 
+@pytest.mark.slow
 def test_what_keet_shows_is_never_contradicted(keet: Keet, tmp_path: Path) -> None:
     for name in ("tour_full.ncu-rep", "zoo.ncu-repz", "triton.ncu-rep"):
         text = tmp_path / "explained.md"
@@ -94,6 +95,7 @@ def test_wrong_usage(arguments: list[str], code: int, says: str, keet: Keet) -> 
     assert says in result.err
 
 
+@pytest.mark.slow
 def test_a_comparison_is_held_to_both_reports(keet: Keet, tmp_path: Path) -> None:
     folder = Path("kernels_samples/matrix_flip")
     before, after = folder / "slow.ncu-rep", folder / "fast.ncu-rep"
@@ -118,6 +120,7 @@ def test_a_comparison_is_held_to_both_reports(keet: Keet, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("command", ["hotspots", "roofline", "context"])
+@pytest.mark.slow
 def test_what_keet_prints_is_confirmed(command: str, keet: Keet, tmp_path: Path) -> None:
     report = REPORTS / "tour_full.ncu-rep"
     text = tmp_path / "printed.txt"

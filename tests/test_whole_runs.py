@@ -109,6 +109,7 @@ def test_the_table_travels_in_a_snapshot(keet: Keet, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_store_weighs_by_the_runs(keet: Keet, tmp_path: Path) -> None:
     """The kernel with 128 ms of a run leads; by single launches it would be `expand`."""
     assert keet("batch", WHERE, "-o", tmp_path / "store", "--jobs", 1).code == 0
@@ -117,6 +118,7 @@ def test_a_store_weighs_by_the_runs(keet: Keet, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["managed", "streams_together", "waits", "growing"])
+@pytest.mark.slow
 def test_what_explain_says_of_a_run_is_not_contradicted(
     name: str, keet: Keet, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.ingest.zstd import zstd
-from tests.benchmarks import batch, code
+from tests.benchmarks import batch, code, texts
 
 ROUNDS = 15
 REPORTS = Path(__file__).parent.parent / "data" / "reports"
@@ -160,6 +160,7 @@ def main() -> None:
                 f"  {ratio:5.2f} (budget {comparison.budget}, {word})  "
                 f"{ours * 1e3:6.1f} ms / {theirs * 1e3:6.1f} ms  {comparison.what}"
             )
+    lines += texts.lines()
     lines += code.lines()
     lines += batch.lines()
     sys.stdout.write("\n".join(lines) + "\n")

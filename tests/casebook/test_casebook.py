@@ -18,13 +18,14 @@ from kernels_samples.casebook.counts import KNOWN, counts
 from kernels_samples.casebook.family import load_families
 from kernels_samples.casebook.index import INDEX, diff_key, entry_of
 from kernels_samples.casebook.runner import source_digest
+from tests.rows import each_row
 
 CASES = load_cases()
 BY_ID = {case.id: case for case in CASES}
 SAMPLE = random.Random(15).sample(CASES, min(len(CASES), 12))
 """Read in full: all of them would take longer than the rest of the suite."""
 
-each_of_a_few = pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.id)
+each_of_a_few = each_row("case", SAMPLE, ids=lambda case: case.id)
 
 
 def test_there_is_enough_of_everything() -> None:
@@ -59,7 +60,7 @@ def values_in(launches: list[dict[str, float]], metric: str) -> list[float]:
     return [sum(values)] if metric.endswith(".sum") else values
 
 
-@pytest.mark.parametrize("family", sorted({entry.family for entry in casebook()}))
+@each_row("family", sorted({entry.family for entry in casebook()}), few=5)
 def test_the_moved_counters_are_those_of_the_profiles(family: str) -> None:
     """By family: its cases share sides, and a side is read once."""
     for entry in casebook():
@@ -74,12 +75,14 @@ def check_moved(case: Case, moved: MovedCounter) -> None:
 
 
 @each_of_a_few
+@pytest.mark.slow
 def test_the_index_says_what_the_files_say(case: Case) -> None:
     document = json.loads(INDEX.read_text(encoding="utf-8"))
     (entry,) = [each for each in document["cases"] if each["id"] == case.id]
     assert json.loads(json.dumps(entry_of(case))) == entry
 
 
+@pytest.mark.slow
 def test_the_index_has_every_case_and_its_diff() -> None:
     entries = {entry.id: entry for entry in casebook()}
     assert list(entries) == [case.id for case in CASES]
@@ -92,6 +95,7 @@ def test_the_index_has_every_case_and_its_diff() -> None:
 
 
 @each_of_a_few
+@pytest.mark.slow
 def test_a_side_opens_like_any_report(case: Case) -> None:
     for variant in case.spec.variants:
         profile = read_profile(case.profile_path(variant))

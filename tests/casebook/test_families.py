@@ -16,6 +16,7 @@ from kernels_samples.casebook.family import (
     load_split,
     sections_of,
 )
+from tests.rows import each_row
 
 CODE = """\
 #include "x"
@@ -142,7 +143,7 @@ def test_the_floor_is_the_longest_of_the_needed_parts() -> None:
         floor_us(needs, "abacus")
 
 
-@pytest.mark.parametrize("family", load_families(), ids=lambda family: family.name)
+@each_row("family", load_families(), ids=lambda family: family.name)
 def test_what_authors_state_fits_the_source(family: Family) -> None:
     assert list(problems_of(family)) == []
 

@@ -50,6 +50,7 @@ def ask(folder: RunFolder, *lines: dict[str, Any], **options: Any) -> tuple[Aske
     return ask_all(folder, ScriptedChat(lines, "m"), told.append, **options), told
 
 
+@pytest.mark.slow
 def test_every_prompt_is_asked_as_it_is_and_every_answer_kept(folder: RunFolder) -> None:
     chat = ScriptedChat([say(f"answer {i}") for i in range(8)], "m")
     assert ask_all(folder, chat, lambda _: None) == Asked(8, 8)
@@ -75,11 +76,13 @@ def test_what_begins_alike_is_asked_together(folder: RunFolder) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_progress_has_place_and_tokens(folder: RunFolder) -> None:
     _, told = ask(folder, say("x"), limit=1)
     assert told[0].startswith("[1/1] optimize.a.none.1: 90 in, 4 out, ")
 
 
+@pytest.mark.slow
 def test_tokens_that_the_server_does_not_count_are_not_recorded(folder: RunFolder) -> None:
     ask(folder, {"content": "x"}, limit=1)
     assert folder.answers[0].output_tokens is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evals.tables import markdown_table, text_table
+from tests.rows import each_row
 
 ROWS = [("name", "times", "why"), ("a", "1.5", "short"), ("longer", "-", ""), ("b", "12,000", "x")]
 
@@ -26,12 +27,12 @@ def test_markdown_says_which_columns_are_numbers() -> None:
     ]
 
 
-@pytest.mark.parametrize("cell", ["1", "-3.5", "+0.1", "95 %", "95%", "2.31x", "1e-3", "12.5 us"])
+@each_row("cell", ["1", "-3.5", "+0.1", "95 %", "95%", "2.31x", "1e-3", "12.5 us"])
 def test_what_counts_as_a_number(cell: str) -> None:
     assert markdown_table([("n",), (cell,)])[1] == "| ---: |"
 
 
-@pytest.mark.parametrize("cell", ["a", "1 of 3", "0.95 (0.90 to 1.00)", "3 apples", "", "-"])
+@each_row("cell", ["a", "1 of 3", "0.95 (0.90 to 1.00)", "3 apples", "", "-"])
 def test_what_does_not(cell: str) -> None:
     assert markdown_table([("n",), (cell,)])[1] == "| --- |"
 

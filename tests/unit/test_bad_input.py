@@ -11,6 +11,7 @@ import pytest
 
 from tests import encode
 from tests.conftest import REPORTS, Keet, corpus_files, needs_corpus
+from tests.rows import each_row
 
 COMMANDS = ["show", "metrics", "hotspots", "snapshot"]
 
@@ -160,7 +161,7 @@ def test_content_decides_not_the_name(keet: Keet, bad) -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:40])
+@each_row("path", corpus_files(), ids=lambda path: path.name[:40], few=3)
 def test_every_file_of_strangers_is_read_or_refused(path: Path, keet: Keet) -> None:
     result = keet("show", path)
     if "--export__" in path.name:  # details pages and printed text
@@ -182,6 +183,7 @@ def test_the_real_program_ends_with_the_code() -> None:
     assert done.stderr == "keet: /no/such.ncu-rep: there is no such file; check the path\n"
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early() -> None:
     """`keet metrics REPORT --all | head -1`"""
     command = f"{sys.executable} -m keet metrics {REPORTS / 'tour_full.ncu-rep'} --all | head -1"

@@ -1,11 +1,10 @@
 """How numbers of a text are written."""
 
-import pytest
-
 from keet.evidence import Evidence
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "unit", "spec", "told"),
     [
         (61.4, "%", ".0f", "61%"),

@@ -18,6 +18,7 @@ from keet.profile import Launch
 from keet.render.explain_documents import explain_document, launch_json
 from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS
+from tests.rows import each_row
 
 SLOW = [sample.report("slow") for sample in load_samples()]
 SOME = [*SLOW[::6], *sorted(REPORTS.glob("*.ncu-rep"))]
@@ -42,7 +43,8 @@ def name_of(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
-@pytest.mark.parametrize("path", SOME, ids=name_of)
+@each_row("path", SOME, ids=name_of)
+@pytest.mark.slow
 def test_a_launch_alone_is_written_as_in_the_document(path: Path) -> None:
     profile = read_profile(path)
     explanation = explain(profile, profile.launches, 5)
@@ -58,7 +60,7 @@ def by_line(launch: Launch, of: str, cost: Callable[[Spot], int | None]) -> tupl
     return View(launch)._largest(of, Counter(costs))
 
 
-@pytest.mark.parametrize("path", SOME, ids=name_of)
+@each_row("path", SOME, ids=name_of)
 def test_places_by_instruction_are_those_by_line(path: Path) -> None:
     for launch in read_profile(path).launches:
         for name, (costs, cost) in _WAYS.items():
@@ -66,7 +68,7 @@ def test_places_by_instruction_are_those_by_line(path: Path) -> None:
             assert short == by_line(launch, name, cost), name
 
 
-@pytest.mark.parametrize("path", SOME, ids=name_of)
+@each_row("path", SOME, ids=name_of)
 def test_some_lines_are_those_of_all(path: Path) -> None:
     for short, long in zip(read_profile(path).launches, read_profile(path).launches):
         assert short.has_lines == bool(long.locations)

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.units import Quantity, UnitMismatch, base_unit, format_number, parse_unit
+from tests.rows import each_row
 
 SCALED = ["ns", "us", "ms", "s", "byte", "Kbyte", "Mbyte", "Gbyte/s", "byte/s", "hz", "Khz", "Ghz"]
 finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spelled", "kept"),
     [
         ("nsecond", "ns"),
@@ -35,7 +36,7 @@ def test_every_spelling_has_one_base(spelled: str, kept: str) -> None:
     assert base_unit(spelled) == kept
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("quantity", "unit", "value"),
     [
         (Quantity(69856, "ns"), "us", 69.856),
@@ -72,7 +73,7 @@ def test_text_means_the_number(value: float, unit: str) -> None:
     assert shown == pytest.approx(scaled, rel=5.1e-3, abs=1e-300)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("quantity", "text"),
     [
         (Quantity(69856, "ns"), "69.86 us"),
@@ -91,7 +92,7 @@ def test_what_people_read(quantity: Quantity, text: str) -> None:
     assert str(quantity) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [
         (math.nan, "n/a"),

@@ -10,6 +10,7 @@ from evals.pages import Prose
 from keet.analysis.account import Part
 from keet.evidence import Evidence
 from tests.conftest import REPORTS
+from tests.rows import each_row
 
 
 def part(name: str, share: float, *children: Part) -> Part:
@@ -28,7 +29,7 @@ def test_an_account_that_closes() -> None:
     assert row.not_attributable == 20
 
 
-@pytest.mark.parametrize(
+@each_row(
     "parts",
     [
         [part("idle", 30.0), part("issue", 69.8)],

@@ -20,6 +20,7 @@ from evals.analyst.reports import (
 from evals.pages import Prose, Table
 from kernels_samples.casebook.family import load_split
 from tests.conftest import REPORTS
+from tests.rows import each_row
 
 
 def report(name: str) -> Source:
@@ -101,7 +102,7 @@ def test_the_command_prints_a_page(capsys: pytest.CaptureFixture[str]) -> None:
 # --- reports
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "kind"),
     [
         ("tour_full.ncu-rep", "full"),

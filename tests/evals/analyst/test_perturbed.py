@@ -115,6 +115,7 @@ def test_parts_of_a_metric_move_together_and_codes_stay(launch: Launch) -> None:
     assert drawn.instances("memory_type") == launch.instances("memory_type")
 
 
+@pytest.mark.slow
 def test_without_width_the_findings_are_those_of_the_launch(
     profile_of: Callable[[str], Profile],
 ) -> None:

@@ -22,6 +22,7 @@ def sample(name: str) -> Source:
     return next(source for source in sample_sources() if source.name == name)
 
 
+@pytest.mark.slow
 def test_a_clear_cause_does_not_change() -> None:
     rows = stability.stability([sample("matrix_flip/slow"), sample("column_physics/slow")], 3, 1)
     assert [row.answer for row in rows] == ["uncoalesced_global", "local_memory_spill"]

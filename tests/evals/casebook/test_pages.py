@@ -29,6 +29,7 @@ def row_of(cells: tuple[str, ...]) -> str:
     return markdown_table([cells, cells])[0]
 
 
+@pytest.mark.slow
 def test_diagnosis_rows_are_those_of_the_page(some: list[Read]) -> None:
     page, scores = PAGES["diagnosis"], diagnosis.score_cases(some)
     for cause in scores.causes:
@@ -38,6 +39,7 @@ def test_diagnosis_rows_are_those_of_the_page(some: list[Read]) -> None:
         assert row_of(diagnosis._alarm_cells(alarm)) in page
 
 
+@pytest.mark.slow
 def test_forecast_rows_are_those_of_the_page(some: list[Read]) -> None:
     for each in forecast.score_forecasts(some, []).forecasts:
         told, measured, said, error, nvidia, _ = forecast._cells(each)

@@ -15,6 +15,7 @@ from evals.diagnosis.nvidia import Advice
 from evals.task_command import Result, printed
 from kernels_samples.casebook.cases import load_cases
 from tests.conftest import Keet
+from tests.rows import each_row
 
 FACTS = Facts(
     id="scan/x",
@@ -101,7 +102,7 @@ def test_a_promise_to_a_look_alike_counts_whatever_it_is_for() -> None:
     assert rows["the same, of the 1 of which no variant is 1.15x faster"][0].startswith("0.00 ")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("other", "confirms"),
     [
         ({"finding": "latency_bound", "speedup": 1.15}, True),

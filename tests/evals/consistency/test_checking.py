@@ -12,6 +12,8 @@ from evals.consistency.page import missed
 from evals.consistency.texts import Printed, texts_of_pair, texts_of_report
 from kernels_samples.samples import HERE
 
+pytestmark = pytest.mark.slow
+
 
 def checked(*names: str) -> list[Checked]:
     texts = [

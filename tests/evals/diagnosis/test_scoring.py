@@ -10,6 +10,7 @@ from evals.diagnosis.answers import Answer, Claim, Truth, Unscored
 from evals.diagnosis.nvidia import Advice
 from evals.diagnosis.scoring import HealthyRow, Row, score, score_healthy
 from evals.diagnosis.summary import Share, bar_values, summarise
+from tests.rows import each_row
 
 TRUTH = Truth(
     "made_up",
@@ -61,7 +62,7 @@ def test_a_miss_says_what_came_first() -> None:
     assert other.misses == ("cause: not raised; raised: sfu_bound 3.00x (high)",)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("places", "located"),
     [
         ((), False),

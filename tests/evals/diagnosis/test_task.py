@@ -14,6 +14,9 @@ from evals.task_command import Result, printed
 from kernels_samples.samples import Sample, load_samples
 from tests.conftest import Keet
 from tests.evals.committed import check_committed
+from tests.rows import each_row
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +144,7 @@ def test_a_wrong_line_is_no_place(tried: dict[str, Tried]) -> None:
     assert tried["right finding, every line of the file"].located == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "top1", "top3"),
     [
         ("every finding there is", 0.05, 0.15),

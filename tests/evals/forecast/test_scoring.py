@@ -13,6 +13,7 @@ from evals.forecast.pairs import Pair, Range, pairs_of
 from evals.forecast.scoring import doublings, naive_range, off_by, score_pair, score_range
 from evals.forecast.summary import bar_values, summarise
 from kernels_samples.samples import Sample, load_samples
+from tests.rows import each_row
 
 
 def test_errors_are_factors_of_two() -> None:
@@ -21,7 +22,7 @@ def test_errors_are_factors_of_two() -> None:
     assert off_by(None, 8) == off_by(1.0, 8) == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("likely", "covered"), [(0.99, False), (1.0, True), (2.0, True), (4.0, True), (4.01, False)]
 )
 def test_the_range_includes_its_ends(likely: float, covered: bool) -> None:
@@ -52,7 +53,7 @@ NONE = [
 ]
 
 
-@pytest.mark.parametrize(("said", "why"), NONE)
+@each_row(("said", "why"), NONE)
 def test_what_is_no_forecast_counts_as_none(said: Range, why: str) -> None:
     row = score_pair(a_pair(8.0, said), [])
     assert row.keet == replace(score_range(None, 8.0))

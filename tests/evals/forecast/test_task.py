@@ -13,6 +13,9 @@ from evals.task_command import Result, printed
 from kernels_samples.samples import load_samples
 from tests.conftest import Keet
 from tests.evals.committed import check_committed
+from tests.rows import each_row
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +69,7 @@ def test_full_marks_can_be_had(tried: dict[str, Tried]) -> None:
     assert tried["knows what was measured (not an attack)"][1:] == (0, 1, 0, 0, 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     ["infinite", "2x, up to infinity", "not a number", "zero", "negative"],
 )

@@ -12,6 +12,7 @@ from evals.grounding.material import Material
 from evals.grounding.mutations import MUTATIONS, Mutant, mutants_of
 from evals.grounding.scoring import Trial, accepted, caught_by_kind
 from kernels_samples.samples import load_samples
+from tests.rows import each_row
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def test_mutants_are_the_same_in_every_run(material: Material) -> None:
     assert list(mutants_of(material, 3)) == list(mutants_of(material, 3))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "kind",
     ["first digit", "last digit, by one", "two digits swapped", "decimal point moved"],
 )

@@ -7,6 +7,8 @@ import pytest
 from evals.grounding.sentence_bars import Figures, Judged, figures_of, judge, load_sentences
 from evals.verify_sentences import main
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def judged() -> list[Judged]:

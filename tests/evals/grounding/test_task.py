@@ -11,6 +11,8 @@ from evals.task_command import Result, printed
 from kernels_samples.samples import load_samples
 from tests.evals.committed import check_committed
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def real() -> Grounded:

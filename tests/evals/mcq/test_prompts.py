@@ -13,6 +13,8 @@ from evals.mcq.questions import Question, all_questions
 from evals.runs import Condition
 from keet.cli.eval import find_action
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parent / "golden"
 SHOWN: tuple[tuple[str, Condition], ...] = (
     ("unit", "blind"),

@@ -21,6 +21,9 @@ from evals.mcq.versions import MEASURES, RATIOS, SPEEDS
 from evals.mcq.wording import guesses_of_all
 from evals.runs import digest
 from keet.errors import UsageError
+from tests.rows import each_row
+
+pytestmark = pytest.mark.slow
 
 SCALES = {"busy": BUSY, "cache": CACHE, "warps": WARPS, "waves": [WAVES], "traffic": [TRAFFIC]}
 
@@ -56,7 +59,7 @@ def test_ids_are_short_and_unique():
     assert max(map(len, ids)) <= 40
 
 
-@pytest.mark.parametrize("kind", [*KINDS, None])
+@each_row("kind", [*KINDS, None])
 def test_places_are_balanced(kind: str | None):
     questions = of_kind(kind) if kind else all_questions()
     counts = Counter(question.correct for question in questions)
@@ -154,7 +157,7 @@ def measured(question: Question) -> float:
     return seen.need(scales[question.kind, asked].metric)
 
 
-@pytest.mark.parametrize("kind", ["busy", "cache", "warps", "waves", "traffic"])
+@each_row("kind", ["busy", "cache", "warps", "waves", "traffic"])
 def test_the_right_range_holds_the_number_and_no_edge_is_near(kind: str):
     for question in of_kind(kind):
         value = measured(question)
@@ -249,7 +252,7 @@ def test_no_question_names_a_kernel():
 FIXED = ("unit", "stall", "busy", "cache", "warps", "occupancy", "waves", "traffic")
 
 
-@pytest.mark.parametrize("kind", [*FIXED, "speed", "change"])
+@each_row("kind", [*FIXED, "speed", "change"])
 def test_fixed_options_are_all_right_equally_often(kind: str):
     """By what is asked: a reader who knows what is usual has nothing of it."""
     right: dict[tuple[str, frozenset[str]], Counter[str]] = {}

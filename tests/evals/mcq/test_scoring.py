@@ -8,11 +8,12 @@ from evals.mcq.questions import Question, write_key
 from evals.mcq.scoring import extract, find_letter, score, scores
 from evals.mcq.summary import ALL, summarise
 from evals.runs import Answer, Prompt, Run, RunFolder, now
+from tests.rows import each_row
 
 OPTIONS = "A) DRAM\nB) L2 cache\nC) FMA pipes\nD) XU pipe"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "letter"),
     [
         ("ANSWER: B", "B"),
@@ -44,7 +45,7 @@ def test_a_letter_is_found(text: str, letter: str):
     assert extract(text) == letter
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "why"),
     [
         ("", "empty"),

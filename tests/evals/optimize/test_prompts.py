@@ -22,6 +22,7 @@ def sample(name: str) -> Sample:
     return load_sample(HERE / name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", ["raw", "keet"])
 def test_conditions_differ_in_their_context_alone(condition: str) -> None:
     for each in CUDA:

@@ -14,6 +14,7 @@ from evals.report.optimize import document_of
 from evals.report.speedups_svg import Mark, mark_of, speedups_svg
 from tests.evals.report.synthetic import Outcomes, scored_run, scores
 from tests.evals.report.test_report import printed
+from tests.rows import each_row
 
 SVG = "{http://www.w3.org/2000/svg}"
 OUTCOMES: Outcomes = {
@@ -120,7 +121,7 @@ def test_names_from_outside_are_harmless() -> None:
     tree(drawing)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attempts", "mark"),
     [
         ((), None),

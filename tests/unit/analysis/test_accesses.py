@@ -1,8 +1,7 @@
 """Which accesses of a line a finding names."""
 
-import pytest
-
 from keet.analysis.accesses import accesses, is_gather
+from tests.rows import each_row
 
 TEXT = """
 __global__ void k(const float* x, const int* columns, float* out, int n) {
@@ -14,7 +13,7 @@ __global__ void k(const float* x, const int* columns, float* out, int n) {
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "finding", "named"),
     [
         # rate_table, sparse_apply, xs_lookup: the gather, not what is read in order
@@ -42,7 +41,7 @@ def test_a_gather_reads_its_index() -> None:
     assert not is_gather([])
 
 
-@pytest.mark.parametrize("odd", ["a<" * 5000, "a<b> " * 5000, "__shared__ " * 5000, "a[" * 5000])
+@each_row("odd", ["a<" * 5000, "a<b> " * 5000, "__shared__ " * 5000, "a[" * 5000])
 def test_odd_sources_end(odd: str) -> None:
     """Patterns that try every way to read such a line would not."""
     assert accesses(f"b[i] = {odd}", f"{odd}\n" * 20, "uncoalesced_global")

@@ -16,6 +16,7 @@ from keet.profile import Launch
 from kernels_samples.casebook.cases import Case, load_cases
 from kernels_samples.samples import Sample, load_samples
 from tests.conftest import REPORTS, corpus_files, needs_corpus
+from tests.rows import each_row
 from tests.unit.analysis.changed_launch import profile_of
 from tests.unit.analysis.made_up_launch import ELAPSED, OPCODES, launches, made_up
 
@@ -77,7 +78,8 @@ def _is_missing(reason: str, view: View) -> bool:
 # --- real launches
 
 
-@pytest.mark.parametrize("sample", load_samples(), ids=lambda sample: sample.name)
+@each_row("sample", load_samples(), ids=lambda sample: sample.name)
+@pytest.mark.slow
 def test_the_accounts_of_the_samples_close(sample: Sample) -> None:
     for variant in sample.variants:
         for launch in profile_of(sample.report(variant)).launches:
@@ -86,15 +88,14 @@ def test_the_accounts_of_the_samples_close(sample: Sample) -> None:
             assert found.unknown <= 15  # full sets: almost all can be attributed
 
 
-@pytest.mark.parametrize(
-    "name", [path.name for path in sorted(REPORTS.iterdir()) if path.suffix != ".md"]
-)
+@each_row("name", [path.name for path in sorted(REPORTS.iterdir()) if path.suffix != ".md"])
+@pytest.mark.slow
 def test_the_accounts_of_the_test_reports_close(name: str) -> None:
     for launch in profile_of(REPORTS / name).launches:
         check(*account(launch))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@each_row("case", CASES, ids=lambda case: case.id, few=4)
 def test_the_accounts_of_the_casebook_close(case: Case) -> None:
     """With the machine code, which says what instructions are for."""
     profile = case.before_profile
@@ -105,7 +106,7 @@ def test_the_accounts_of_the_casebook_close(case: Case) -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", corpus_files()[::4], ids=lambda path: path.name[:40])
+@each_row("path", corpus_files()[::4], ids=lambda path: path.name[:40])
 def test_the_accounts_of_reports_by_others_close(path: Path) -> None:
     from keet.errors import KeetError
 
@@ -122,6 +123,7 @@ def test_the_accounts_of_reports_by_others_close(path: Path) -> None:
 
 @settings(max_examples=80)
 @given(launches(opcodes=OPCODES))
+@pytest.mark.slow
 def test_any_account_closes(launch: Launch) -> None:
     check(*account(launch))
 

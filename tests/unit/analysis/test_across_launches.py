@@ -21,6 +21,7 @@ from kernels_samples.casebook.cases import Case, cases_of
 from kernels_samples.casebook.family import load_family
 from tests.conftest import CORPUS, TESTS
 from tests.many_launches import DURATION, copied
+from tests.rows import each_row
 
 FAMILIES = TESTS.parent / "kernels_samples" / "casebook" / "families"
 READ = CORPUS.parent / "corpus_read"
@@ -52,7 +53,8 @@ HANDED_OVER = [
 ]
 
 
-@pytest.mark.parametrize("name", HANDED_OVER)
+@each_row("name", HANDED_OVER)
+@pytest.mark.slow
 def test_a_measured_hand_over_is_found_with_its_saving(name: str) -> None:
     """Fusing was measured: the forecast is within a quarter of it."""
     case = work_case(name)

@@ -21,6 +21,7 @@ from keet.profile import Launch, Profile
 from kernels_samples.casebook.cases import Case, load_cases
 from kernels_samples.samples import Sample, load_samples
 from tests.conftest import CORPUS, REPORTS
+from tests.rows import each_row
 from tests.unit.analysis.advice_checks import contradictions
 
 SAMPLES = load_samples()
@@ -35,7 +36,7 @@ BY_NAME = re.compile(r"library|looks_like|triton|openacc|kokkos")
 # --- the catalog
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+@each_row("spec", SPECS, ids=lambda spec: spec.id)
 def test_the_remedies_of_a_finding_are_told_apart_by_known_facts(spec: FindingSpec) -> None:
     names = [remedy.name for remedy in spec.remedies]
     assert len(names) == len(set(names)) >= 2
@@ -47,7 +48,7 @@ def test_the_remedies_of_a_finding_are_told_apart_by_known_facts(spec: FindingSp
         assert not set(remedy.needs) & set(remedy.excludes)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+@each_row("spec", SPECS, ids=lambda spec: spec.id)
 def test_no_remedy_hides_a_later_one(spec: FindingSpec) -> None:
     """One that needs less and excludes nothing more would always be chosen before the other."""
     for index, later in enumerate(spec.remedies):
@@ -56,7 +57,7 @@ def test_no_remedy_hides_a_later_one(spec: FindingSpec) -> None:
             assert not (hides and set(earlier.excludes) <= set(later.excludes)), later.name
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+@each_row("spec", SPECS, ids=lambda spec: spec.id)
 def test_a_remedy_is_a_sentence_without_numbers(spec: FindingSpec) -> None:
     for remedy in spec.remedies:
         assert re.fullmatch(r"[A-Z].*[.]", remedy.text)
@@ -126,7 +127,8 @@ def check_choice(view: View, finding: Finding, advice: Advice) -> None:
         assert {piece.id for piece in because.evidence} <= known
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+@each_row("sample", SAMPLES, ids=lambda sample: sample.name, few=5)
+@pytest.mark.slow
 def test_no_advice_contradicts_a_sample(sample: Sample) -> None:
     for variant in sample.variants:
         reads_code = variant == "slow" and sample.name not in LARGE
@@ -135,7 +137,7 @@ def test_no_advice_contradicts_a_sample(sample: Sample) -> None:
             check(diagnosis.view, finding, advice_for(finding, diagnosis.view))
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+@each_row("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_whichever_finding_is_raised_its_remedy_fits(sample: Sample) -> None:
     """General remedies take the finding for granted, and these findings are made up."""
     view = View(launch_of(sample.name))
@@ -158,7 +160,8 @@ def work_cases() -> dict[str, list[Case]]:
 WORK = work_cases()
 
 
-@pytest.mark.parametrize("family", WORK)
+@each_row("family", WORK, few=4)
+@pytest.mark.slow
 def test_no_advice_contradicts_a_case(family: str) -> None:
     for case in WORK[family]:
         diagnosis = diagnose(case.launch(case.before_profile), reads_code=False)
@@ -166,7 +169,8 @@ def test_no_advice_contradicts_a_case(family: str) -> None:
             check(diagnosis.view, finding, advice_for(finding, diagnosis.view))
 
 
-@pytest.mark.parametrize("path", sorted(REPORTS.iterdir()), ids=lambda path: path.name)
+@each_row("path", sorted(REPORTS.iterdir()), ids=lambda path: path.name)
+@pytest.mark.slow
 def test_no_advice_contradicts_a_report(path: Path) -> None:
     try:
         launches = profile_of(path).launches
@@ -178,7 +182,7 @@ def test_no_advice_contradicts_a_report(path: Path) -> None:
             check(diagnosis.view, finding, advice_for(finding, diagnosis.view))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sample", "finding", "variant"),
     [
         ("matrix_flip", "uncoalesced_global", "stores"),
@@ -214,7 +218,7 @@ def test_the_remedy_of_a_sample(sample: str, finding: str, variant: str) -> None
     assert advice_for(finding_of(finding, view), view).variant == variant
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("unit", "variant"),
     [("FMA", "fma"), ("ALU", "alu"), ("XU", "xu"), ("FP64", "fp64"), ("issue", "issue")],
 )
@@ -264,7 +268,7 @@ def test_facts_of_a_report_with_few_metrics_are_unknown() -> None:
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
-@pytest.mark.parametrize(
+@each_row(
     ("owner", "finding", "variant"),
     [
         ("JakeFlasher__", "occupancy_limited_registers", "library_elementwise"),
@@ -293,7 +297,7 @@ def test_a_kernel_that_initialises_random_numbers_is_known_by_its_name() -> None
 # --- archetypes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sample", "archetype"),
     [
         ("key_count", "histogram"),

@@ -14,11 +14,12 @@ from keet.analysis.advice.shared_rows import (
     declared_rows,
 )
 from keet.analysis.sass.forms import Form, Symbol
+from tests.rows import each_row
 
 NAMES = {"tile"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("declaration", "rows"),
     [
         ("__shared__ float tile[32][32];", "even"),
@@ -69,6 +70,7 @@ def test_an_odd_row_is_padded_and_whole_banks_are_not(words: int, times: int) ->
 
 
 @given(st.text(st.sampled_from("tile[]()+-*/ 0123456789kx_shared\n"), max_size=80))
+@pytest.mark.slow
 def test_any_text_can_be_read(text: str) -> None:
     assert declared_rows(f"__shared__ {text}", 9, NAMES) in (None, "even", "padded")
 
@@ -81,7 +83,7 @@ def address(symbol: Symbol, stride: int, offset: int = 0) -> Form:
     return Form({(symbol,): stride, (): offset})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stride", "width", "rows"),
     [(128, 4, "even"), (132, 4, "padded"), (8, 4, "within"), (32, 16, "within"), (16, 16, None)],
 )

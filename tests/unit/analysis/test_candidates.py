@@ -20,6 +20,7 @@ from keet.profile.metric import Value
 from keet.verification.grounding import check_grounding
 from kernels_samples.casebook.cases import Case, load_cases
 from kernels_samples.samples import Sample, load_samples
+from tests.rows import each_row
 from tests.unit.analysis.changed_launch import changed, profile_of
 from tests.unit.analysis.made_up_launch import made_up
 
@@ -108,12 +109,13 @@ def _check(candidate: Candidate, model: TimeModel) -> None:
         assert all(0 <= load <= 1 for load in effect.moved.values())
 
 
-@pytest.mark.parametrize(("kind", "report"), [row[:2] for row in KINDS])
+@each_row(("kind", "report"), [row[:2] for row in KINDS], few=5)
+@pytest.mark.slow
 def test_a_cause_is_a_candidate_where_it_is(kind: str, report: str) -> None:
     assert gains_of(report, reads_code=kind in BY_CODE)[kind] >= CLEAR
 
 
-@pytest.mark.parametrize(("kind", "report"), [(kind, like) for kind, _, like in KINDS])
+@each_row(("kind", "report"), [(kind, like) for kind, _, like in KINDS], few=5)
 def test_a_look_alike_promises_little(kind: str, report: str) -> None:
     assert gains_of(report, reads_code=kind in BY_CODE).get(kind, 1.0) < CLEAR
 
@@ -146,6 +148,7 @@ def _launch_cost(nanoseconds: float) -> float:
     return max((possible_gain(each, model) for each in launch_cost(view, model)), default=1.0)
 
 
+@pytest.mark.slow
 def test_a_change_of_one_per_cent_moves_no_gain_by_more_than_a_tenth() -> None:
     """L1 and the issue slots of this launch are equally busy, to 1 %: each may be the busiest."""
     launch = launch_of("mechanism_rates:fast")

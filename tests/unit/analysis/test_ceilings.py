@@ -21,6 +21,7 @@ from keet.profile import Launch, Profile
 from kernels_samples.samples import load_samples
 from tests import encode
 from tests.conftest import CORPUS, REPORTS, TESTS, corpus_files, needs_corpus
+from tests.rows import each_row
 
 SAMPLES = TESTS.parent / "kernels_samples"
 ELAPSED = "avg.pct_of_peak_sustained_elapsed"
@@ -114,7 +115,8 @@ def test_all_commands_show_the_same_share() -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:30])
+@each_row("path", corpus_files(), ids=lambda path: path.name[:30])
+@pytest.mark.slow
 def test_all_commands_show_the_same_share_of_strangers(path: Path) -> None:
     try:
         launches = read_profile(path).launches

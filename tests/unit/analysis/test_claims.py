@@ -32,6 +32,7 @@ from keet.catalog import findings
 from keet.units import Quantity
 from kernels_samples.casebook.cases import Case, load_cases
 from kernels_samples.samples import Sample, load_samples
+from tests.rows import each_row
 from tests.unit.analysis.changed_launch import changed, profile_of
 from tests.unit.analysis.made_up_launch import made_up, model_of
 
@@ -133,14 +134,15 @@ FACTOR, ON_AVERAGE = 2.0, 0.65
 doublings on average. Which rows are in which table was decided when their gains were known."""
 
 
-@pytest.mark.parametrize("row", FAR_BELOW, ids=lambda row: f"{row.report} {row.kind} {row.of}")
+@each_row("row", FAR_BELOW, ids=lambda row: f"{row.report} {row.kind} {row.of}")
 def test_some_good_claims_promise_far_less_than_was_gained(row: Claimed) -> None:
     found = evaluated(row.report, row.claim)
     assert found.supported, found.reason
     assert 1.1 <= found.possible < row.measured / FACTOR
 
 
-@pytest.mark.parametrize("row", CLAIMED, ids=lambda row: f"{row.report} {row.kind} {row.of}")
+@each_row("row", CLAIMED, ids=lambda row: f"{row.report} {row.kind} {row.of}", few=4)
+@pytest.mark.slow
 def test_a_good_claim_is_supported_with_about_the_measured_gain(row: Claimed) -> None:
     found = evaluated(row.report, row.claim)
     assert found.supported, found.reason
@@ -152,6 +154,7 @@ def test_a_good_claim_is_supported_with_about_the_measured_gain(row: Claimed) ->
     assert found.forecast.low <= found.forecast.likely <= found.forecast.high <= MOST
 
 
+@pytest.mark.slow
 def test_claimed_gains_are_near_the_measured_ones_on_average() -> None:
     rows = [*CLAIMED, *FAR_BELOW]
     errors = [abs(math.log2(evaluated(r.report, r.claim).possible / r.measured)) for r in rows]
@@ -237,7 +240,7 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("report", "parts", "why"), WRONG, ids=lambda part: str(part)[:60])
+@each_row(("report", "parts", "why"), WRONG, ids=lambda part: str(part)[:60])
 def test_a_wrong_claim_is_refused_with_its_reason(
     report: str, parts: tuple[str, ...], why: str
 ) -> None:
@@ -303,7 +306,7 @@ OWN = [f"{name}:{variant}" for name, s in SAMPLES.items() for variant in s.varia
 OWN += ["reduce_rows/one_load_at_a_time", "heat_steps/two_barriers", "graph_bfs/social_hubs"]
 
 
-@pytest.mark.parametrize("report", OWN)
+@each_row("report", OWN, few=8)
 def test_keet_does_not_contradict_itself(report: str) -> None:
     found = diagnosis_of(report)
     told = [each.id for each in found.findings] + ([found.healthy] if found.healthy else [])
@@ -311,7 +314,7 @@ def test_keet_does_not_contradict_itself(report: str) -> None:
         assert check_cause(finding, found.view, found.model, found.account) is None
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@each_row("name", SAMPLES)
 def test_what_is_planted_is_not_contradicted(name: str) -> None:
     found, truth = diagnosis_of(f"{name}:slow"), SAMPLES[name].truth
     assert check_cause(truth.dominant, found.view, found.model, found.account) is None
@@ -346,7 +349,8 @@ ABSENT = [
 ]
 
 
-@pytest.mark.parametrize(("finding", "report"), ABSENT)
+@each_row(("finding", "report"), ABSENT)
+@pytest.mark.slow
 def test_a_cause_that_is_not_there_is_contradicted(finding: str, report: str) -> None:
     found = diagnosis_of(report)
     told = check_cause(finding, found.view, found.model, found.account)
@@ -433,9 +437,7 @@ HOSTILE = [
 """Promises of thirty times, as bare numbers or as amounts that cannot be."""
 
 
-@pytest.mark.parametrize(
-    "name", ["field_axpy:slow", "pair_reduce:slow", "series_eval:slow", "token_mix:slow"]
-)
+@each_row("name", ["field_axpy:slow", "pair_reduce:slow", "series_eval:slow", "token_mix:slow"])
 def test_no_promise_takes_the_headline_of_a_healthy_kernel(name: str) -> None:
     assert not any(leads for *_, leads in ranked(name, *HOSTILE))
 

@@ -11,6 +11,7 @@ from keet.analysis.coverage import find_coverage, keet_command
 from keet.ingest import read_profile
 from keet.profile import Profile, Provenance
 from tests.conftest import CORPUS, REPORTS, needs_corpus
+from tests.rows import each_row
 
 
 def gaps_of(profile: Profile) -> set[str]:
@@ -78,7 +79,7 @@ def test_no_recorded_command(profile_of) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("recorded", "rest"),
     [
         ("/opt/ncu ./app", "./app"),

@@ -31,6 +31,7 @@ from keet.profile import Launch
 from keet.profile.metric import Value
 from kernels_samples.samples import Sample, load_samples
 from tests.conftest import REPORTS, corpus_files, needs_corpus
+from tests.rows import each_row
 from tests.unit.analysis.changed_launch import changed, profile_of
 from tests.unit.analysis.made_up_launch import made_up
 
@@ -73,21 +74,21 @@ def gain_of(diagnosis: Diagnosis, finding_id: str) -> float:
 # --- the samples
 
 
-@pytest.mark.parametrize("sample", PLANTED, ids=lambda sample: sample.name)
+@each_row("sample", PLANTED, ids=lambda sample: sample.name)
 def test_the_planted_cause_is_found(sample: Sample) -> None:
     found = ids_of(diagnosis_of(sample, "slow"))
     named = {sample.truth.dominant, *sample.truth.accept}
     assert named & set(found[: 2 if sample.name in SECOND else 1])
 
 
-@pytest.mark.parametrize("sample", PLANTED, ids=lambda sample: sample.name)
+@each_row("sample", PLANTED, ids=lambda sample: sample.name)
 def test_less_is_left_to_gain_after_the_fix(sample: Sample) -> None:
     before, after = diagnosis_of(sample, "slow"), diagnosis_of(sample, "fast")
     planted = max({sample.truth.dominant, *sample.truth.accept}, key=lambda i: gain_of(before, i))
     assert gain_of(after, planted) < gain_of(before, planted)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sample", "variant"), HEALTHY, ids=lambda part: part if isinstance(part, str) else part.name
 )
 def test_a_kernel_at_a_ceiling_has_no_finding(sample: Sample, variant: str) -> None:
@@ -96,7 +97,7 @@ def test_a_kernel_at_a_ceiling_has_no_finding(sample: Sample, variant: str) -> N
     assert diagnosis.healthy == sample.truth.dominant
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+@each_row("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_findings_are_whole_and_ranked(sample: Sample) -> None:
     for variant in ("slow", "fast"):
         _check(diagnosis_of(sample, variant))
@@ -122,7 +123,7 @@ def _check(diagnosis: Diagnosis) -> None:
     assert verdict_of(diagnosis).headline.endswith(".")
 
 
-@pytest.mark.parametrize("name", ["xs_lookup", "stencil_march", "sparse_apply", "ring_steps"])
+@each_row("name", ["xs_lookup", "stencil_march", "sparse_apply", "ring_steps"])
 def test_findings_are_ranked_by_the_time_they_save(name: str) -> None:
     """A suspicion counts for less than what is measured."""
     sample = sample_named(name)
@@ -187,7 +188,8 @@ def test_confidence_falls_with_what_is_not_attributable() -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:40])
+@each_row("path", corpus_files(), ids=lambda path: path.name[:40])
+@pytest.mark.slow
 def test_reports_by_others(path: Path) -> None:
     try:
         profile = profile_of(path)
@@ -253,6 +255,7 @@ def test_no_sample_looks_like_a_debug_build() -> None:
 
 @needs_corpus
 @pytest.mark.parametrize("owner", ["suhithr__", "victor-lvsy__"])
+@pytest.mark.slow
 def test_a_debug_build_is_recognised(owner: str) -> None:
     """Half of its instructions are MOV: a matrix product without FFMA, and integers alone."""
     (path,) = (path for path in corpus_files() if path.name.startswith(owner))
@@ -263,7 +266,7 @@ def test_a_debug_build_is_recognised(owner: str) -> None:
     assert "debug code" in told.verdict.headline
 
 
-@pytest.mark.parametrize("name", ["matrix_flip", "row_layers", "half_dense", "fan_update"])
+@each_row("name", ["matrix_flip", "row_layers", "half_dense", "fan_update"])
 def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
     """They are sampled at the instruction behind it, which may be of another line."""
     view = View(launch_of(sample_named(name), "slow" if name == "half_dense" else "fast"))

@@ -15,6 +15,7 @@ from keet.analysis.findings import Forecast
 from keet.analysis.forecast import certainty, expected_gain, forecast, possible_gain
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect
+from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up, model_of
 
 ALL_WORK = Effect({"DRAM": 0.0}, every_wait=0.0)
@@ -126,7 +127,7 @@ def test_no_kernel_gets_shorter_than_an_empty_one() -> None:
     assert of_a_launch(ALL_WORK) == MOST  # without a duration
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stated", "gain"), [(0.0, 1), (-3.0, 1), (1.5, 1.5), (1e6, MOST), (math.inf, MOST), (math.nan, 1)]
 )  # fmt: skip
 def test_a_stated_gain_is_kept_within_what_anyone_would_believe(stated: float, gain: float) -> None:

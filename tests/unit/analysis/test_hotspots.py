@@ -12,6 +12,7 @@ from keet.ingest.ncu_rep import Report
 from keet.profile import Absent, Launch
 from tests import encode
 from tests.conftest import corpus_files, needs_corpus
+from tests.rows import each_row
 
 
 def launch_with(**instances: list[tuple[int, int]]) -> Launch:
@@ -98,7 +99,7 @@ def sampled(samples: int, *, interval: float = 1024, cycles: float = 1e6, sms: i
     return Report(Path("x"), data, blocks_of(data, Path("x"))).launches()[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("samples", "share", "setting"),
     [
         (9766, None, None),  # 10 SMs, 1e6 cycles, one sample in 1024: all of it
@@ -120,6 +121,7 @@ def test_samples_that_stop_early(samples: int, share: float | None, setting: int
 
 
 @needs_corpus
+@pytest.mark.slow
 def test_samples_of_strangers() -> None:
     """Four reports of the corpus have samples of a part of the launch; the others are whole."""
     partial = {}

@@ -23,6 +23,7 @@ from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.units import Quantity
 from tests.conftest import REPORTS, TESTS, corpus_files, needs_corpus
+from tests.rows import each_row
 from tests.unit.analysis.made_up_launch import made_up
 
 SAMPLES = sorted((TESTS.parent / "kernels_samples").glob("*/*.ncu-rep"))
@@ -80,7 +81,7 @@ def test_what_is_computed_never_has_the_name_of_what_is_measured() -> None:
     assert (computed.slug, measured.slug) == ("l2_hit_rate_pct_computed", "l2_hit_rate_pct")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "written"),
     [
         ("flip.cu:31", "share@flip.cu:31#0"),
@@ -95,6 +96,7 @@ def test_a_source_line(line: str, written: str) -> None:
 
 
 @given(st.text(), st.text())
+@pytest.mark.slow
 def test_no_name_makes_an_id_that_can_not_be_read(name: str, line: str) -> None:
     found = Book().derived(name, SHARE, "label", line=line or None)
     assert re.fullmatch(r"[a-z]\w*(@[\w.:+-]*)?#run", found.id)
@@ -108,7 +110,7 @@ def test_different_numbers_have_different_ids_whatever_their_names() -> None:
     assert [book.derived(name, SHARE, "label") for name in names] == made
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "slug"),
     [
         ("left.DRAM", "left_dram"),
@@ -150,16 +152,15 @@ def test_evidence_by_its_slug() -> None:
 # --- over real reports
 
 
-@pytest.mark.parametrize(
-    "path", [*SAMPLES, *RUNS, PIPELINE], ids=lambda p: f"{p.parent.name}/{p.stem}"
-)
+@each_row("path", [*SAMPLES, *RUNS, PIPELINE], ids=lambda p: f"{p.parent.name}/{p.stem}", few=10)
 def test_ids_are_names(path: Path, profile_of: Callable[[Path], Profile]) -> None:
     for book in books_of(explained(profile_of(path))):
         check_ids(book)
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", corpus_files()[::2], ids=lambda path: path.name[:24])
+@each_row("path", corpus_files()[::2], ids=lambda path: path.name[:24])
+@pytest.mark.slow
 def test_ids_of_public_reports_are_names(path: Path) -> None:
     try:
         profile = read_profile(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from keet.analysis.library import library_of
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from tests.conftest import corpus_files, needs_corpus
+from tests.rows import each_row
 
 KNOWN = {
     "ampere_sgemm_128x64_tn": "cuBLAS",
@@ -58,12 +58,12 @@ OWN = (
 )
 
 
-@pytest.mark.parametrize(("name", "library"), KNOWN.items())
+@each_row(("name", "library"), KNOWN.items())
 def test_a_kernel_of_a_library_is_recognised(name: str, library: str) -> None:
     assert library_of(name) == library
 
 
-@pytest.mark.parametrize("name", OWN)
+@each_row("name", OWN)
 def test_code_of_the_user_is_no_library(name: str) -> None:
     assert library_of(name) is None
 

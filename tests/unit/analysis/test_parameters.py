@@ -13,6 +13,7 @@ import pytest
 
 from keet.analysis.parameters import MOST_PARAMETERS, PARAMETERS, Source, parameter
 from tests.conftest import TESTS
+from tests.rows import each_row
 
 KEET = TESTS.parent / "keet"
 TABLE = KEET / "analysis" / "parameters.py"
@@ -40,7 +41,7 @@ def test_there_are_few() -> None:
     assert len(PARAMETERS) <= MOST_PARAMETERS
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@each_row("name", PARAMETERS)
 def test_each_says_what_it_means_and_where_it_comes_from(name: str) -> None:
     value, meaning, source = PARAMETERS[name]
     assert math.isfinite(value)
@@ -50,6 +51,7 @@ def test_each_says_what_it_means_and_where_it_comes_from(name: str) -> None:
     assert parameter(name) == value
 
 
+@pytest.mark.slow
 def test_each_is_used() -> None:
     patterns = {pattern for _, pattern in looked_up() if re.search(r"\w{3}", pattern)}
     unused = {name for name in PARAMETERS if not any(re.fullmatch(p, name) for p in patterns)}

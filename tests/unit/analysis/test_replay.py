@@ -26,6 +26,7 @@ from keet.profile import (
     Workload,
 )
 from keet.profile.run_table import Migrations, ProfiledLaunch
+from tests.rows import each_row
 
 US = 1000.0
 DURATION = "gpu__time_duration.sum"
@@ -142,7 +143,7 @@ def test_the_limits() -> None:
     assert not differs(2.9, 4.3)
 
 
-@pytest.mark.parametrize("duration", [None, math.nan, math.inf, 0.0, -1.0])
+@each_row("duration", [None, math.nan, math.inf, 0.0, -1.0])
 def test_a_time_that_is_not_known_is_no_gap(duration: float | None) -> None:
     metrics = {} if duration is None else {DURATION: duration}
     assert replay_gap(launch_with(metrics), position_of(1000)) is None
@@ -182,7 +183,7 @@ def test_flags_in_managed_memory() -> None:
     assert [piece.value for piece in first.evidence] == [1600, 100 << 20]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "own_ms", "other_ms", "groups"),
     [
         ("likely", 30, 0.001, 100),
@@ -304,7 +305,7 @@ def test_bytes_that_fit_the_l2() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "known"),
     [
         ("ruled_out", {"metrics": FITS, "command": "ncu --cache-control none ./app"}),
@@ -331,7 +332,7 @@ def test_caches_do_not_make_a_kernel_ten_times_as_fast() -> None:
 SLOW_CLOCK = {CLOCK: 1.2e9, MOST_CLOCK: 1_980_000}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "plain_us", "known"),
     [
         ("likely", 60, {"metrics": SLOW_CLOCK}),
@@ -378,7 +379,7 @@ def test_a_ratio_that_all_kernels_share() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "others",
     [
         (("a", 50, 85),),  # two are a coincidence
@@ -394,7 +395,7 @@ def test_a_ratio_that_they_do_not_share(others) -> None:
 # --- other kernels
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "share"),
     [("ruled_out", 0.0), ("ruled_out", 0.04), ("possible", 0.2), ("likely", 0.8), ("likely", 1.0)],
 )
@@ -406,7 +407,7 @@ def test_when_other_kernels_can_be_the_reason(status: str, share: float) -> None
     assert statuses(100, position)["concurrency"] == status
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "at_once"), [("likely", 2.0), ("likely", 8.0), ("possible", 1.9), ("ruled_out", 1.0)]
 )
 def test_as_many_kernels_at_a_time_as_it_is_slower(status: str, at_once: float) -> None:
@@ -452,7 +453,7 @@ def test_overlap_that_is_not_known() -> None:
 # --- other launches
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "fields"),
     [
         ("ruled_out", {"known_by": "launch"}),
@@ -477,7 +478,7 @@ def shaped(grid: int, shortest_us: float, longest_us: float) -> KernelRun:
     return made._replace(shortest_ns=shortest_us * US, longest_ns=longest_us * US)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "ending", "row"),
     [
         ("possible", "launches of this shape took 90 us to 900 us", shaped(1, 90, 900)),

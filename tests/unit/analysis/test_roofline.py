@@ -19,6 +19,7 @@ from keet.ingest.ncu_rep import Report
 from keet.profile import Absent, Launch, Profile
 from tests import encode
 from tests.conftest import CORPUS, TESTS, corpus_files, needs_corpus
+from tests.rows import each_row
 
 SAMPLES = TESTS.parent / "kernels_samples"
 OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
@@ -105,9 +106,7 @@ def check_against_ncu(launch: Launch) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    "path", sorted(SAMPLES.glob("*/slow.ncu-rep")), ids=lambda p: p.parent.name
-)
+@each_row("path", sorted(SAMPLES.glob("*/slow.ncu-rep")), ids=lambda p: p.parent.name)
 def test_as_ncus_rule_says(path: Path) -> None:
     checked = [check_against_ncu(launch) for launch in read_profile(path).launches]
     assert any(checked)
@@ -162,7 +161,8 @@ def test_int8_on_an_a40() -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:30])
+@each_row("path", corpus_files(), ids=lambda path: path.name[:30])
+@pytest.mark.slow
 def test_reports_by_strangers(path: Path) -> None:
     """Each works or abstains; where ncu's rule says a share, it is ours; no peak is exceeded."""
     try:
@@ -184,7 +184,7 @@ def test_reports_by_strangers(path: Path) -> None:
 # --- opcodes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("opcode", "type_id", "operations"),
     [
         ("HMMA.16816.F32", "fp16", 4096),
@@ -208,7 +208,7 @@ def test_opcodes(opcode: str, type_id: str, operations: float) -> None:
     assert (matrix.type, matrix.operations) == (type_id, operations)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "opcode", ["HFMA2.MMA", "FFMA", "HMMA", "HMMA.884.F32.F32.STEP2", "UTCHMMA.2CTA", "HMMA.999"]
 )
 def test_opcodes_without_a_shape(opcode: str) -> None:

@@ -20,6 +20,7 @@ from keet.analysis.warp_work import working_part
 from keet.profile import Launch
 from keet.profile.metric import Value
 from tests.conftest import CORPUS, TESTS, needs_corpus
+from tests.rows import each_row
 from tests.unit.analysis.changed_launch import changed, profile_of
 from tests.unit.analysis.made_up_launch import ELAPSED, made_up
 
@@ -111,7 +112,7 @@ def test_without_counts_the_atomic_unit_of_a_slice_tells_atomics() -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize(
+@each_row(
     ("start", "launch", "least"),
     [
         ("extra-p", 2, 99),
@@ -148,6 +149,7 @@ def test_an_sm_without_a_block_is_idle_whatever_is_measured() -> None:
 
 
 @needs_corpus
+@pytest.mark.slow
 def test_more_blocks_need_work_for_them() -> None:
     """Victor: one block of 32 warps works on diagonals of 4 warps at most, between 219 barriers."""
     view = View(by_others("victor", 1), reads_code=True)

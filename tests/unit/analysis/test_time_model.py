@@ -28,6 +28,7 @@ EFFECTS = st.tuples(
 
 @FEW
 @given(launches())
+@pytest.mark.slow
 def test_without_a_fix_the_time_stays(launch: Launch) -> None:
     model = model_of(launch)
     assert model.time(Effect()) == pytest.approx(1, abs=1e-9)
@@ -36,6 +37,7 @@ def test_without_a_fix_the_time_stays(launch: Launch) -> None:
 
 @FEW
 @given(launches())
+@pytest.mark.slow
 def test_loads_and_waiting_are_shares(launch: Launch) -> None:
     model = model_of(launch)
     assert sum(model.waiting.values()) == pytest.approx(1)
@@ -47,6 +49,7 @@ def test_loads_and_waiting_are_shares(launch: Launch) -> None:
 
 @FEW
 @given(launches(), EFFECTS)
+@pytest.mark.slow
 def test_a_gain_is_a_finite_number_from_one_on(launch: Launch, effect: Effect) -> None:
     gain = model_of(launch).gain(effect)
     assert 1 <= gain < math.inf
@@ -54,6 +57,7 @@ def test_a_gain_is_a_finite_number_from_one_on(launch: Launch, effect: Effect) -
 
 @FEW
 @given(launches(), EFFECTS, EFFECTS)
+@pytest.mark.slow
 def test_less_work_or_waiting_never_takes_longer(
     launch: Launch, effect: Effect, further: Effect
 ) -> None:
@@ -89,6 +93,7 @@ def metrics_of(draw: st.DrawFn, most: float = 105.0) -> tuple[Launch, str]:
 
 @FEW
 @given(metrics_of(), EFFECTS, st.sampled_from([0.9999, 1.0001]))
+@pytest.mark.slow
 def test_there_is_no_limit_to_fall_over(
     found: tuple[Launch, str], effect: Effect, factor: float
 ) -> None:
@@ -98,6 +103,7 @@ def test_there_is_no_limit_to_fall_over(
 
 @FEW
 @given(metrics_of(most=60.0), EFFECTS, st.sampled_from([0.99, 1.01]))
+@pytest.mark.slow
 def test_a_change_of_one_per_cent_moves_the_time_by_a_few(
     found: tuple[Launch, str], effect: Effect, factor: float
 ) -> None:
@@ -112,6 +118,7 @@ def test_a_change_of_one_per_cent_moves_the_time_by_a_few(
 
 @FEW
 @given(launches(), st.sampled_from(UNITS), FACTOR)
+@pytest.mark.slow
 def test_what_was_not_measured_is_unknown_and_not_zero(
     launch: Launch, unit: str, factor: float
 ) -> None:

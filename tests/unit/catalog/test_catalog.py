@@ -25,6 +25,7 @@ from keet.errors import IngestError
 from keet.ingest import read_profile
 from keet.units import base_unit
 from tests.conftest import TESTS, corpus_files, needs_corpus
+from tests.rows import each_row
 
 UNITS_BY_NCU = TESTS / "data" / "metric_units.csv"
 SPECS = list(metrics().values())
@@ -97,7 +98,7 @@ TRUE_UNITS = {
 }
 
 
-@pytest.mark.parametrize(("name", "unit"), TRUE_UNITS.items())
+@each_row(("name", "unit"), TRUE_UNITS.items())
 def test_units_that_matter(name: str, unit: str) -> None:
     assert unit_of(name) == unit
 
@@ -111,7 +112,7 @@ def test_every_sampled_stall_reason_is_explained() -> None:
     assert sampled - claimed == set()
 
 
-@pytest.mark.parametrize("stall", stalls().values(), ids=lambda stall: stall.id)
+@each_row("stall", stalls().values(), ids=lambda stall: stall.id)
 def test_a_stall_says_what_it_waits_for(stall) -> None:
     assert stall.waits_for
     assert stall.meaning.endswith(".")
@@ -119,7 +120,7 @@ def test_a_stall_says_what_it_waits_for(stall) -> None:
     assert stall.counts_as_stall == (stall.id not in ("selected", "not_selected"))
 
 
-@pytest.mark.parametrize("unit", hardware_units().values(), ids=lambda unit: unit.id)
+@each_row("unit", hardware_units().values(), ids=lambda unit: unit.id)
 def test_a_hardware_unit_is_measured_in_percent(unit) -> None:
     assert unit.kind in ("memory", "compute", "issue", "link")
     assert unit.basis in ("elapsed", "active")
@@ -138,7 +139,7 @@ def test_gpu_peaks_have_sources() -> None:
     assert all(table.source and table.per_cycle for table in throughputs().values())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "cc", "sms", "match"),
     [
         ("NVIDIA H200", "9.0", 132, "NVIDIA H200"),
@@ -160,7 +161,7 @@ def test_files_stay_readable() -> None:
     assert long == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "cc", "exists"),
     [
         ("dram__bytes_read.sum", "9.0", True),
@@ -177,7 +178,8 @@ def test_which_gpus_have_a_counter(name: str, cc: str, exists: bool | None) -> N
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:40])
+@each_row("path", corpus_files(), ids=lambda path: path.name[:40])
+@pytest.mark.slow
 def test_no_report_has_what_its_gpu_lacks(path: Path) -> None:
     try:
         profile = read_profile(path)

@@ -118,6 +118,7 @@ def test_the_launches_that_matter(bench: Bench) -> None:
     assert (position.launches, position.known_by) == (400, "launch")
 
 
+@pytest.mark.slow
 def test_a_kernel_that_can_not_be_replayed(bench: Bench) -> None:
     """It is left out with its reason, and the others are profiled."""
     hangs = '==PROF== Profiling "1:7:_Z13wait_for_hostPViPf:2": 0%..'
@@ -143,6 +144,7 @@ def test_only_kernels_that_can_not_be_replayed(bench: Bench) -> None:
     assert bench.left() == ["r.run.json"]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_ncu_gives_up_on(bench: Bench) -> None:
     fails = '==ERROR== Failed to profile "1:7:_Z13wait_for_hostPViPf:2" in process 7\n'
     bench.answers({"log": fails}, {"report": report("waits")})
@@ -166,6 +168,7 @@ def test_a_warning_in_the_middle_of_a_launch_is_no_end(bench: Bench) -> None:
         (["--kernel-timeout", "0.3"], "did not go on under ncu"),
     ],
 )
+@pytest.mark.slow
 def test_a_run_that_does_not_end(options: list[str], says: str, bench: Bench) -> None:
     """A program that forks may hang under ncu when it is done."""
     bench.answers({"log": PROFILED.format(STEP), "hangs": True, "report": report("steps_many")})
@@ -176,6 +179,7 @@ def test_a_run_that_does_not_end(options: list[str], says: str, bench: Bench) ->
 
 
 @pytest.mark.parametrize(("end", "code"), [(("exit", 3), 3), (("delivered", "abort"), 134)])
+@pytest.mark.slow
 def test_the_programs_exit_code_is_kept(end: tuple[object, ...], code: int, bench: Bench) -> None:
     bench.answers({"report": report("steps_many")})
     done = bench.profile(*STEPS, *end)
@@ -200,6 +204,7 @@ def test_a_program_that_fails_before_its_first_kernel(bench: Bench) -> None:
     assert "failed with exit code 7 before a kernel was profiled" in done.err
 
 
+@pytest.mark.slow
 def test_without_a_recorder_ncu_times_the_launches(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +265,7 @@ def test_what_recording_costs(bench: Bench) -> None:
     assert "s in all, " in said
 
 
+@pytest.mark.slow
 def test_a_program_that_prints_a_lot_is_heard_once(bench: Bench) -> None:
     """On stderr, in the plain run; stdout is keet's result."""
     bench.answers({"report": report("steps_many")})
@@ -285,7 +291,7 @@ def test_ctrl_c_in_the_plain_run_keeps_what_was_recorded(bench: Bench) -> None:
         assert process.poll() is None
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert f"wrote {bench.folder / 'r.run.json'}" in said
     assert bench.left() == ["r.run.json"]
@@ -307,6 +313,7 @@ def test_nothing_is_replaced_without_being_told(bench: Bench) -> None:
 # --- what a reviewer broke
 
 
+@pytest.mark.slow
 def test_a_program_that_changes_its_folder(
     bench: Bench, keet: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,6 +362,7 @@ SLEEPS = "(home / 'ready').touch()\nimport time\ntime.sleep(1000)\n"
         ),
     ],
 )
+@pytest.mark.slow
 def test_ctrl_c_under_ncu_keeps_what_is_there(
     calls: list[dict[str, Any]], kept: list[str], bench: Bench
 ) -> None:
@@ -367,6 +375,7 @@ def test_ctrl_c_under_ncu_keeps_what_is_there(
     assert bench.left() == kept
 
 
+@pytest.mark.slow
 def test_a_failed_profile_leaves_an_older_one_alone(bench: Bench) -> None:
     bench.answers({"report": report("steps_many")})
     bench.profile(*STEPS)
@@ -378,6 +387,7 @@ def test_a_failed_profile_leaves_an_older_one_alone(bench: Bench) -> None:
     assert read_profile(bench.report).run is not None
 
 
+@pytest.mark.slow
 def test_a_report_without_a_plain_run_does_not_inherit_a_table(bench: Bench) -> None:
     bench.answers({"report": report("steps_many")})
     bench.profile(*STEPS)
@@ -385,6 +395,7 @@ def test_a_report_without_a_plain_run_does_not_inherit_a_table(bench: Bench) -> 
     assert bench.left() == ["r.ncu-rep"]
 
 
+@pytest.mark.slow
 def test_after_a_failure_the_same_command_works(bench: Bench) -> None:
     bench.answers({"log": "==ERROR== Something new.\n"})
     assert bench.profile(*STEPS).code == 3
@@ -421,6 +432,7 @@ def test_arguments_that_are_no_text(bench: Bench) -> None:
     assert run.command[-1] == "caf\\udce9"
 
 
+@pytest.mark.slow
 def test_a_cache_that_can_not_be_written(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEET_CACHE", "/proc/nothing")
     bench.answers({"report": report("steps_many")})

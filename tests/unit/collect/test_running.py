@@ -93,6 +93,7 @@ def test_a_report_is_written_and_shown(fake_ncu: FakeNcu, keet: Keet, tmp_path: 
         ("", 139, 3, "it ended with exit code 139"),
     ],
 )
+@pytest.mark.slow
 def test_no_report(
     log: str, code: int, exit_code: int, says: str, fake_ncu: FakeNcu, keet: Keet, tmp_path: Path
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_program_that_fails_late_keeps_its_report_and_its_code(
         (PROFILED, 139, "keet: ncu ended with an error: exit code 139 and no message; "),
     ],
 )
+@pytest.mark.slow
 def test_an_error_of_ncu_is_told_beside_its_report(
     log: str, code: int, says: str, fake_ncu: FakeNcu, keet: Keet, tmp_path: Path
 ) -> None:
@@ -167,6 +169,7 @@ def test_no_gpu(fake_ncu: FakeNcu, keet: Keet, tmp_path: Path) -> None:
     assert "there is no GPU that ncu can profile; see: nvidia-smi" in done.err
 
 
+@pytest.mark.slow
 def test_nothing_is_replaced_without_being_told(
     fake_ncu: FakeNcu, keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,16 +215,14 @@ def test_ctrl_c_keeps_what_ncu_wrote(fake_ncu: FakeNcu, tmp_path: Path) -> None:
     fake_ncu(PROFILED, report=REPORT, body=body)
     out = tmp_path / "r.ncu-rep"
     words = [sys.executable, "-m", "keet", "profile", "--no-plain-run", "-o", str(out), "--", "ls"]
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # `&` ignores it
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    signal.signal(signal.SIGINT, before)
     while not list(tmp_path.glob(".keet-profile-*/ready")):
         assert process.poll() is None
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert f"interrupted; {out} holds 4 launches" in said
     assert leftovers(tmp_path) == ["r.ncu-rep"]

@@ -20,6 +20,7 @@ from keet.comparison.telling import grounded
 from keet.comparison.timing import Timing
 from keet.evidence import Evidence
 from keet.units import Quantity
+from tests.rows import each_row
 
 
 def every(account: Sequence[PartChange]) -> Iterator[PartChange]:
@@ -96,8 +97,9 @@ _SECTIONS = {
 }
 
 
-@pytest.mark.parametrize("part_id", _SECTIONS)
-@pytest.mark.parametrize("lacking", ["before", "after"])
+@each_row("part_id", _SECTIONS)
+@each_row("lacking", ["before", "after"])
+@pytest.mark.slow
 def test_what_one_side_does_not_split_is_compared_whole(part_id: str, lacking: str) -> None:
     pieces, what = _SECTIONS[part_id]
     sides = {"before": sample("matrix_flip"), "after": sample("matrix_flip", "fast")}
@@ -170,6 +172,7 @@ _SIDES = st.lists(_MADE, min_size=1, max_size=3)
 
 
 @given(_SIDES, _SIDES)
+@pytest.mark.slow
 def test_any_difference_adds_up_and_mirrors(before: list[_Made], after: list[_Made]) -> None:
     found, swapped = _changes(before, after), _changes(after, before)
     assert {part.id for part in every(found)} == {part.id for part in every(swapped)}

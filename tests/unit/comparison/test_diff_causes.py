@@ -25,6 +25,7 @@ from keet.analysis.ledger import Book
 from keet.comparison.both_sides import BothSides, WeighedLaunch
 from keet.comparison.causes import Outcome, changed_causes, outcome
 from keet.comparison.difference import Difference
+from tests.rows import each_row
 
 
 def _fates(found: Difference) -> Outcome:
@@ -35,7 +36,7 @@ def _fates(found: Difference) -> Outcome:
     return Outcome(*sums)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "finding"),
     [
         ("blend_frames", "uncoalesced_global"),
@@ -45,17 +46,19 @@ def _fates(found: Difference) -> Outcome:
         ("phase_sum", "sfu_bound"),
     ],
 )
+@pytest.mark.slow
 def test_what_was_fixed_is_fixed(name: str, finding: str) -> None:
     assert finding in _fates(sample_difference(name)).fixed
     assert finding in _fates(sample_difference(name, swapped=True)).new
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if is_healthy(name)])
+@each_row("name", [name for name in NAMES if is_healthy(name)])
 def test_nothing_is_fixed_where_nothing_was_wrong(name: str) -> None:
     found = _fates(sample_difference(name))
     assert (found.fixed, found.new) == ((), ())
 
 
+@pytest.mark.slow
 def test_a_finding_has_one_fate() -> None:
     for name in NAMES[::3]:
         for pair in sample_difference(name).pairs:
@@ -85,7 +88,7 @@ def _with_gain(each: WeighedLaunch, of: WeighedLaunch, gain: float) -> WeighedLa
     return each._replace(explanation=each.explanation._replace(**kept))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("after", "here", "there", "fate"),
     [
         ("fast", 1.11, 1.09, "remaining"),  # crossed the limit, and costs as much
@@ -121,8 +124,8 @@ def test_a_number_that_got_worse_shows_no_improvement() -> None:
 # --- the number that shows it
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("swapped", [False, True])
+@each_row("name", NAMES, few=5)
+@each_row("swapped", [False, True])
 def test_the_number_of_a_cause_is_of_its_finding(name: str, *, swapped: bool) -> None:
     """Its first one, or what that was computed from; never the load of a unit."""
     for pair in sample_difference(name, swapped=swapped).pairs:
@@ -155,8 +158,8 @@ def test_nothing_is_fixed_or_new_for_want_of_a_section() -> None:
         assert not [a for pair in paired for a in pair.attribution if a.kind == "cause"]
 
 
-@pytest.mark.parametrize("name", ["panel_product", "key_count", "matrix_flip", "page_walk"])
-@pytest.mark.parametrize("section", ["warp_issue_stalled", "dram__", "l1tex__", "pct_of_peak"])
+@each_row("name", ["panel_product", "key_count", "matrix_flip", "page_walk"], few=1)
+@each_row("section", ["warp_issue_stalled", "dram__", "l1tex__", "pct_of_peak"])
 def test_a_lack_makes_no_news(name: str, section: str) -> None:
     """Against the same pair with all numbers: nothing more is fixed or new."""
     before, after = sample(name), sample(name, "fast")
@@ -193,7 +196,7 @@ def test_a_missing_volume_is_not_zero() -> None:
     assert not [text for text in told if "DRAM" in text and "byte" in text]
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -1.0, None])
+@each_row("value", [math.nan, math.inf, 0.0, -1.0, None])
 def test_odd_numbers_are_no_crash(value: float | None) -> None:
     before = sample("matrix_flip")
     names = [n for n in before.launches[0].metric_names() if n.startswith(("sm__", "lts", "dram"))]

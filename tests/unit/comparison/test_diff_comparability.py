@@ -25,6 +25,7 @@ from keet.comparison.difference import compare
 from keet.comparison.pairing import pair_groups
 from keet.comparison.sides import Run, Side, groups_of
 from keet.profile import Device, Profile
+from tests.rows import each_row
 
 
 def _captures(before: Profile, after: Profile) -> dict[str, str]:
@@ -86,7 +87,7 @@ def test_warm_caches_weaken() -> None:
     assert found.timing.doubt >= 0.5
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "differs"),
     [
         ("ncu ./a", "ncu --cache-control all ./a", False),
@@ -159,6 +160,7 @@ def test_a_run_with_other_launches_is_noted() -> None:
 
 
 @pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.slow
 def test_another_problem_size_forbids(*, swapped: bool) -> None:
     one, other = pipeline("before"), pipeline("double")
     found = difference(other, one) if swapped else difference(one, other)
@@ -223,7 +225,7 @@ def test_basic_reports_of_two_problems_are_not_called_slower() -> None:
     assert reasons(found)["launch_size"] == "weakens"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_the_same_code_in_the_same_shape_is_the_same_problem(name: str) -> None:
     """Every sample against itself with other times: nothing forbids that."""
     profile = sample(name)
@@ -257,7 +259,7 @@ def test_fewer_launches_count_where_all_were_captured() -> None:
     assert found == {"launch_counts": "note"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [None, "ncu -c 6 ./solver", "ncu --launch-count 6 ./solver", "ncu -k regex:step ./solver"],
 )

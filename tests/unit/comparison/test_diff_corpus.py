@@ -18,6 +18,9 @@ from keet.comparison.telling import grounded
 from keet.errors import KeetError
 from keet.profile import Profile
 from tests.conftest import corpus_files, needs_corpus
+from tests.rows import each_row
+
+pytestmark = pytest.mark.slow
 
 _SMALL = 3_000_000
 """Bytes: what can be read a dozen times within seconds."""
@@ -62,9 +65,7 @@ def test_unrelated_kernels_are_not_paired() -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize(
-    "paths", _some_pairs(30), ids=lambda pair: " ".join(p.name[:9] for p in pair)
-)
+@each_row("paths", _some_pairs(30), ids=lambda pair: " ".join(p.name[:9] for p in pair))
 def test_two_reports_of_strangers(paths: tuple[Path, Path]) -> None:
     before, after = (read(path) for path in paths)
     one, other = difference(before, after, guess=True), difference(after, before, guess=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from compared import Kernel, difference, made, sample
 from tables import in_run, ran, row, table
 
@@ -12,6 +11,7 @@ from keet.comparison.difference import Difference
 from keet.comparison.telling import basis_text, grounded, headline, span_text, unprofiled_text
 from keet.profile import Profile
 from keet.profile.run_table import Migrations
+from tests.rows import each_row
 
 
 def _spans(before: float | None, after: float | None, **fields: object) -> Difference:
@@ -20,7 +20,7 @@ def _spans(before: float | None, after: float | None, **fields: object) -> Diffe
     return difference(*sides)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "text"),
     [
         (6.12e6, 1e6, "From the first to the last kernel: 6.12 ms → 1 ms, 6.12x shorter."),

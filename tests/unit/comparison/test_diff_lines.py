@@ -11,6 +11,7 @@ from keet.comparison.alignment import align
 from keet.comparison.lines import LineCost, _file_pairs, _Text, changed_lines
 from keet.profile import Location
 from keet.profile.names import file_name
+from tests.rows import each_row
 
 _LINE = st.sampled_from(["}", "", "{", "__syncthreads();"]) | st.text(
     alphabet="abcxyz01 =+*;[]", min_size=4, max_size=24
@@ -74,7 +75,7 @@ def test_indentation_does_not_matter() -> None:
     assert len(align(text, ["\t\t" + line.strip() for line in text])) == 30
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [([], []), ([], ["x"]), ([""], []), (["\x00\xff\ufffd"] * 50, ["\x00", "\ud83d"] * 30)],
 )
@@ -127,7 +128,8 @@ def _text(name: str, version: str, place) -> str:
     return text.splitlines()[place.line - 1].strip()
 
 
-@pytest.mark.parametrize("name", NAMES[::4])
+@each_row("name", NAMES[::4])
+@pytest.mark.slow
 def test_no_line_costs_more_than_the_kernel(name: str) -> None:
     for pair in sample_difference(name).pairs:
         lines = changed_lines(*pair.weighed)

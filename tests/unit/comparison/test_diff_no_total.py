@@ -15,6 +15,7 @@ from keet.comparison.telling import grounded, headline, pair_headline
 from keet.profile import Profile
 from kernels_samples.casebook.cases import Case, cases_of
 from kernels_samples.casebook.family import load_families, load_split
+from tests.rows import each_row
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
@@ -86,7 +87,7 @@ def test_chosen_launches_are_not_all_launches() -> None:
     assert not _no_total(compare(side(before), side(after)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "whole"),
     [
         ("ncu ./app", True),
@@ -104,6 +105,7 @@ def test_whether_a_report_holds_all_launches(line: str | None, *, whole: bool) -
 
 
 @pytest.mark.parametrize("name", ["cell_update", "lookup_records", "row_layers"])
+@pytest.mark.slow
 def test_fused_and_split_kernels_are_compared_one_launch_each(name: str) -> None:
     before, after = sample(name), sample(name, "fast")
     found = _both(before, after)
@@ -175,7 +177,7 @@ class _Edit:
         return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     "edit",
     [
         # 300 launches of a small grid became one of a large grid.
@@ -199,7 +201,7 @@ def test_a_launch_that_may_do_the_work_of_many(edit: _Edit) -> None:
     assert not _no_total(edit.found(_ALL))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "edit",
     [
         _Edit(threads=16, work=0.6, time=0.5),  # more threads that share the same work
@@ -276,7 +278,7 @@ def _case(name: str) -> Case:
     return next(each for each in cases_of(family) if each.id == name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "batched_gemm/groups",
@@ -285,6 +287,7 @@ def _case(name: str) -> Case:
         "heat_steps/a_pass_each_step",
     ],
 )
+@pytest.mark.slow
 def test_loops_of_launches_that_became_one(name: str) -> None:
     """Programs that became 2.5 to 8.8 times as fast; a launch of two takes up to 37 times as long
     after as before, because it does the work of up to 128."""

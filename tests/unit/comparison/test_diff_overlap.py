@@ -167,6 +167,7 @@ _SPANS = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(one=_SPANS, other=_SPANS)
+@pytest.mark.slow
 def test_a_verdict_holds_for_durations_too(
     one: list[tuple[str, int, int]], other: list[tuple[str, int, int]]
 ) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from keet.comparison.pairing import Pairing, pair_groups
 from keet.comparison.sides import groups_of
+from tests.rows import each_row
 
 _SOURCE = "\n".join(f"float value_{n} = input[{n}] * weight;" for n in range(20))
 _EDITED = _SOURCE.replace("weight", "scale", 3)
@@ -144,7 +145,7 @@ def test_library_headers_are_nobodys_source() -> None:
     assert [how for *_, how in _paired(before=[before], after=[after])] == ["removed", "added"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         ("init_curand_kernel", "init_borders"),
@@ -220,6 +221,7 @@ _SIDES = st.lists(_KERNELS, min_size=0, max_size=12)
 
 @settings(deadline=None, max_examples=60)
 @given(before=_SIDES, after=_SIDES, guess=st.booleans())
+@pytest.mark.slow
 def test_every_launch_is_in_exactly_one_pairing(before, after, guess) -> None:
     sides = groups(*before), groups(*after)
     found = pair_groups(*sides, guess=guess)
@@ -233,6 +235,7 @@ def test_every_launch_is_in_exactly_one_pairing(before, after, guess) -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(before=_SIDES, after=_SIDES, guess=st.booleans())
+@pytest.mark.slow
 def test_pairs_are_the_same_from_either_side(before, after, guess) -> None:
     sides = groups(*before), groups(*after)
     found = {(p.before, p.after, p.how) for p in pair_groups(*sides, guess=guess)}

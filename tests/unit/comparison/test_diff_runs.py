@@ -363,6 +363,7 @@ def _multiplied(profile: Profile, factor: int) -> Profile:
 
 @settings(max_examples=40, deadline=None)
 @given(before=_runs(), after=_runs())
+@pytest.mark.slow
 def test_rows_add_up_and_swapped_sides_mirror(before: Profile, after: Profile) -> None:
     found, swapped = difference(before, after), difference(after, before)
     assert before.run
@@ -376,6 +377,7 @@ def test_rows_add_up_and_swapped_sides_mirror(before: Profile, after: Profile) -
 
 @settings(max_examples=25, deadline=None)
 @given(before=_runs(), after=_runs(), factor=st.integers(2, 50))
+@pytest.mark.slow
 def test_as_many_more_launches_on_both_sides_keep_the_ratio(
     before: Profile, after: Profile, factor: int
 ) -> None:
@@ -395,6 +397,7 @@ def test_as_many_more_launches_on_both_sides_keep_the_ratio(
     all_ns=st.floats(1e3, 1e9),
     replayed=st.floats(1e3, 1e7),
 )
+@pytest.mark.slow
 def test_fusing_launches_gives_their_time_over_that_of_the_one(
     launches: int, one_ns: float, all_ns: float, replayed: float
 ) -> None:

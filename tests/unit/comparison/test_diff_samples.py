@@ -20,13 +20,14 @@ from compared import (
 from keet.comparison.account import PartChange
 from keet.comparison.difference import Difference, PairDifference
 from keet.comparison.telling import grounded
+from tests.rows import each_row
 
 _ROUNDING = 1e-3
 _MISSED = {"blend_frames"}
 """Samples whose planted cause comes later than second."""
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES, few=8)
 def test_a_sample(name: str) -> None:
     """All checks of a sample in one test: workers of xdist share no differences."""
     found, swapped = sample_difference(name), sample_difference(name, swapped=True)
@@ -140,7 +141,7 @@ def _shares(pair: PairDifference) -> list[tuple[str, str | None, str | None, flo
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after"),
     [
         ("pipeline_before.ncu-repz", "pipeline_after.ncu-repz"),
@@ -149,10 +150,11 @@ def _shares(pair: PairDifference) -> list[tuple[str, str | None, str | None, flo
         ("pipeline_warm.ncu-repz", "pipeline_after.ncu-repz"),
         ("tour_basic.ncu-rep", "tour_lines.ncu-rep"),
         ("tour_full.ncu-rep", "tour_nolines.ncu-rep"),
-        ("processes.ncu-rep", "nvtx.ncu-rep"),
+        ("processes.ncu-repz", "nvtx.ncu-rep"),
         ("range.ncu-rep", "graph.ncu-rep"),
     ],
 )
+@pytest.mark.slow
 def test_other_reports_mirror(before: str, after: str) -> None:
     one, other = report(before), report(after)
     found, swapped = difference(one, other), difference(other, one)

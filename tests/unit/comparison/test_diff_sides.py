@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from compared import NAMES, Kernel, groups, made, pipeline, sample, side
 
 from keet.comparison.code import alike_sources, is_toolkit, same_code, shared_lines
 from keet.comparison.pairing import pair_groups
 from keet.comparison.sides import groups_of, threads_of, time_in
+from tests.rows import each_row
 
 
 def test_repeated_launches_are_one_group_in_the_order_of_launch() -> None:
@@ -47,7 +47,7 @@ def test_time_in_a_run_needs_every_launch() -> None:
 # --- code
 
 
-@pytest.mark.parametrize("name", NAMES[::3])
+@each_row("name", NAMES[::3])
 def test_the_same_code_by_what_was_executed(name: str) -> None:
     slow, fast = sample(name).launches[0], sample(name, "fast").launches[0]
     assert same_code(slow, slow) is True
@@ -78,7 +78,7 @@ def test_tiny_files_have_nothing_in_common_by_chance() -> None:
     assert shared_lines("", "") == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "library"),
     [
         ("/usr/local/cuda-13.0/targets/x86_64-linux/include/cuda_fp16.hpp", True),

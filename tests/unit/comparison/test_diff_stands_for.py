@@ -99,6 +99,7 @@ def test_the_next_step_counts_launches_like_the_profiled_one() -> None:
 @given(
     launches=st.integers(1, 50), others=st.integers(0, 50), us=st.sampled_from([5.0, 900.0, 9000.0])
 )
+@pytest.mark.slow
 def test_the_next_step_never_saves_more_than_its_launches_took(
     launches: int, others: int, us: float
 ) -> None:

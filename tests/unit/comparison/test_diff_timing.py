@@ -15,6 +15,7 @@ from keet.comparison.pairing import pair_groups
 from keet.comparison.sides import Side, groups_of
 from keet.comparison.timing import Timing, time_pair, total
 from keet.profile import Profile
+from tests.rows import each_row
 
 _CAPTURES, _SHORT_NS = 0.025, 400.0
 _SAME, _SAME_NS = 0.007, 250.0
@@ -34,9 +35,10 @@ def _runs(*times: float, days_apart: int = 0, hour: int = 8) -> Side:
     return side(*profiles)
 
 
-@pytest.mark.parametrize("ns", [2_000.0, 20_000.0, 2_000_000.0])
-@pytest.mark.parametrize("runs", [1, 3, 5])
-@pytest.mark.parametrize("days_apart", [0, 2])
+@each_row("ns", [2_000.0, 20_000.0, 2_000_000.0])
+@each_row("runs", [1, 3, 5])
+@each_row("days_apart", [0, 2])
+@pytest.mark.slow
 def test_chance_is_rarely_called_a_difference(ns: float, runs: int, days_apart: int) -> None:
     """1 in 20 is what two standard deviations promise."""
     draw = random.Random(f"{ns} {runs}")
@@ -119,7 +121,7 @@ def test_launches_that_differ_are_noise_where_nobody_knows_which_is_which() -> N
     assert _timed(side(made(*few)), side(made(*many))).noise > 1
 
 
-@pytest.mark.parametrize("ns", [None, math.nan, math.inf, 0.0, -5.0, "unknown"])
+@each_row("ns", [None, math.nan, math.inf, 0.0, -5.0, "unknown"])
 def test_an_unmeasured_time_is_not_zero(ns: float | str | None) -> None:
     whole = made(Kernel("a", 1e5), Kernel("b", 1e5))
     part = made(Kernel("a", 1e5), Kernel("b", ns))
@@ -213,7 +215,8 @@ def test_swapped_sides_mirror(before: list[float], after: list[float]) -> None:
     assert 0 <= one.noise < math.inf
 
 
-@pytest.mark.parametrize("factor", [0.5, 0.9, 1.0, 1.01, 1.5])
+@each_row("factor", [0.5, 0.9, 1.0, 1.01, 1.5])
+@pytest.mark.slow
 def test_scaled_times_are_found_again(factor: float) -> None:
     before: Profile = pipeline("before")
     found = compare(side(before), side(scaled(before, factor)))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 from keet.corpus.layout import LAUNCH_COLUMNS
 from keet.corpus.rows import FileRows
@@ -35,6 +38,7 @@ def by_content(path: str) -> FileRows:
         Path(path).write_text("fine")
         os.kill(os.getpid(), signal.SIGKILL)
     elif order == "hang":
+        Path(f"{path}.begun").touch()
         time.sleep(600)
     elif order == "leave":
         sys.stderr.write("first words\nlast words\n")
@@ -49,12 +53,36 @@ def by_content(path: str) -> FileRows:
     return rows(path)
 
 
-def slowly(path: str) -> FileRows:
-    """The real thing with a pause, so that a kill finds something to kill on a machine of any speed."""
+TICKETS = "TESTS_TICKETS"
+"""Names a folder: each file in it lets one report be analysed."""
+
+
+def with_a_ticket(path: str) -> FileRows:
+    """The real thing, which waits when no ticket is left: a run that has fewer tickets than files
+    can't end before it is killed, however late that is."""
     from keet.cli.batch import analyse
 
-    time.sleep(0.03)
+    folder = Path(os.environ[TICKETS])
+    while not any(_taken(ticket) for ticket in folder.iterdir()):
+        time.sleep(0.02)
     return analyse(path)
+
+
+def _taken(ticket: Path) -> bool:
+    """Another worker may be faster."""
+    with suppress(FileNotFoundError):
+        ticket.unlink()
+        return True
+    return False
+
+
+def hand_out(folder: Path, count: int) -> dict[str, str]:
+    """New tickets in place of those that are left; the environment that names them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for number in range(count):
+        (folder / str(number)).touch()
+    return {**os.environ, TICKETS: str(folder)}
 
 
 _held: list[bytearray] = []
@@ -63,6 +91,14 @@ _held: list[bytearray] = []
 def leak(path: str) -> FileRows:
     _held.append(bytearray(40 << 20))
     return rows(path)
+
+
+def of_another_version(path: str) -> FileRows:
+    """Rows of a class that the run does not know, as after an update of keet while it runs."""
+    module = ModuleType("keet_of_tomorrow")
+    module.Row = type("Row", (tuple,), {"__module__": module.__name__})  # type: ignore[attr-defined]
+    sys.modules[module.__name__] = module
+    return FileRows((module.Row(),), ())
 
 
 def kill_dask_worker(path: str) -> FileRows:

@@ -20,7 +20,7 @@ import pytest
 from keet.corpus.store import open_store
 from keet.ingest.zstd import zstd
 from tests.conftest import REPORTS, Keet
-from tests.unit.corpus.batch_doubles import HERE
+from tests.unit.corpus.batch_doubles import HERE, hand_out
 from tests.varied import LAUNCHES, varied, write_varied
 
 KEET = [sys.executable, "-m", "keet"]
@@ -87,6 +87,7 @@ def test_a_tree_becomes_a_store(tree: Path, tmp_path: Path, keet: Keet) -> None:
     assert line.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_rows_are_what_explain_says(tree: Path, tmp_path: Path, batch: Keet, keet: Keet) -> None:
     out = tmp_path / "out"
     batch(tree / "nvtx.ncu-rep", "-o", out)
@@ -100,6 +101,7 @@ def test_rows_are_what_explain_says(tree: Path, tmp_path: Path, batch: Keet, kee
     ]
 
 
+@pytest.mark.slow
 def test_names_that_are_not_utf8_and_snapshots(tmp_path: Path, batch: Keet, keet: Keet) -> None:
     tree, out = tmp_path / "tree", tmp_path / "out"
     tree.mkdir()
@@ -116,6 +118,7 @@ def test_names_that_are_not_utf8_and_snapshots(tmp_path: Path, batch: Keet, keet
     assert len(joined) == 2
 
 
+@pytest.mark.slow
 def test_the_same_rows_with_one_worker_and_with_three(tmp_path: Path, keet: Keet) -> None:
     tree = tmp_path / "tree"
     paths = write_varied(tree, 10)
@@ -127,6 +130,7 @@ def test_the_same_rows_with_one_worker_and_with_three(tmp_path: Path, keet: Keet
     assert len(asked(tmp_path / "1", "FROM files WHERE status = 'duplicate'")) == 3
 
 
+@pytest.mark.slow
 def test_what_is_settled_is_not_read_again(tree: Path, tmp_path: Path, batch: Keet) -> None:
     out = tmp_path / "out"
     batch(tree, "-o", out)
@@ -138,6 +142,7 @@ def test_what_is_settled_is_not_read_again(tree: Path, tmp_path: Path, batch: Ke
     assert len(list((out / "parts").iterdir())) == parts
 
 
+@pytest.mark.slow
 def test_changed_touched_and_mended_files(tree: Path, tmp_path: Path, batch: Keet) -> None:
     out = tmp_path / "out"
     batch(tree, "-o", out)
@@ -154,12 +159,14 @@ def test_changed_touched_and_mended_files(tree: Path, tmp_path: Path, batch: Kee
     assert asked(out, columns) == asked(fresh, columns)
 
 
+@pytest.mark.slow
 def test_what_failed_is_tried_again_when_asked(tree: Path, tmp_path: Path, batch: Keet) -> None:
     out = tmp_path / "out"
     batch(tree, "-o", out)
     assert "1 failed, 5 settled before" in batch(tree, "-o", out, "--retry-failed").out
 
 
+@pytest.mark.slow
 def test_shards_make_one_store(tree: Path, tmp_path: Path, batch: Keet) -> None:
     whole, sharded = tmp_path / "whole", tmp_path / "sharded"
     batch(tree, "-o", whole)
@@ -177,14 +184,20 @@ def test_shards_make_one_store(tree: Path, tmp_path: Path, batch: Keet) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.slow
 def test_a_signal_leaves_a_store_and_says_how_to_go_on(
     tmp_path: Path, batch: Keet, name: str
 ) -> None:
     tree, out = tmp_path / "tree", tmp_path / "out"
     write_varied(tree, 40)
-    command = [*WITH, f"{HERE}:slowly", "batch", str(tree), "-o", str(out), "--jobs", "1"]
+    command = [*WITH, f"{HERE}:with_a_ticket", "batch", str(tree), "-o", str(out), "--jobs", "1"]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=hand_out(tmp_path / "tickets", 10),
     )
     wait_for_a_part(out)
     process.send_signal(signal.Signals[name])
@@ -231,6 +244,7 @@ def test_wrong_usage(tmp_path: Path, keet: Keet, arguments: tuple[str, ...], mes
     assert result.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_shard_without_files_is_no_error(tmp_path: Path, batch: Keet) -> None:
     path = tmp_path / "graph.ncu-rep"
     shutil.copy(REPORTS / "graph.ncu-rep", path)
@@ -275,6 +289,7 @@ def cluster() -> Iterator[str]:
 
 
 @needs_dask
+@pytest.mark.slow
 def test_a_dask_cluster(
     tree: Path, tmp_path: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:

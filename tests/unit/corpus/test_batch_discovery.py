@@ -14,6 +14,7 @@ from keet.corpus.discovery import find_reports
 from keet.corpus.sharding import Shard, parse_shard, shard_of
 from keet.errors import UsageError
 from tests.conftest import REPORTS, Keet
+from tests.rows import each_row
 
 
 @pytest.fixture
@@ -141,6 +142,7 @@ def test_deep_trees_and_what_is_not_there(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text(max_size=20), unique=True, max_size=60), st.integers(1, 12))
+@pytest.mark.slow
 def test_shards_are_disjoint_and_complete(relative: list[str], total: int) -> None:
     owners = [[n for n in range(total) if Shard(n, total).has(name)] for name in relative]
     assert all(len(owner) == 1 for owner in owners)
@@ -166,7 +168,7 @@ def test_the_shards_of_a_tree_cover_it(tree: Path) -> None:
     assert {len(part.reports) + part.elsewhere for part in parts} == {4}
 
 
-@pytest.mark.parametrize("text", ["", "1", "3/3", "-1/2", "a/b", "0/0", "1/2/3", "1/99999999"])
+@each_row("text", ["", "1", "3/3", "-1/2", "a/b", "0/0", "1/2/3", "1/99999999"])
 def test_shards_that_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="--shard"):
         parse_shard(text)

@@ -47,6 +47,7 @@ def shown(out: Path) -> set[str]:
     return {Path(path).name for (path,) in asked(out, "SELECT path FROM launches")}
 
 
+@pytest.mark.slow
 def test_what_is_gone_is_told_and_stays_until_it_is_pruned(
     tree: Path, out: Path, batch: Keet
 ) -> None:
@@ -71,6 +72,7 @@ def test_what_is_gone_is_told_and_stays_until_it_is_pruned(
     assert batch(tree, "-o", out).err == "", "what was pruned is not told again"
 
 
+@pytest.mark.slow
 def test_what_came_back_needs_no_second_analysis(tree: Path, out: Path, batch: Keet) -> None:
     kept = tree.parent / "kept.ncu-rep"
     (tree / "nvtx.ncu-rep").rename(kept)
@@ -82,6 +84,7 @@ def test_what_came_back_needs_no_second_analysis(tree: Path, out: Path, batch: K
 
 
 @pytest.mark.parametrize("options", [(), ("--prune",)])
+@pytest.mark.slow
 def test_a_file_that_was_moved_goes_by_its_new_path(
     tree: Path, out: Path, batch: Keet, options: tuple[str, ...]
 ) -> None:
@@ -94,6 +97,7 @@ def test_a_file_that_was_moved_goes_by_its_new_path(
     assert known["nvtx.ncu-rep"] == (("gone", None) if options else ("duplicate", "a.ncu-rep"))
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_file_that_changed(tree: Path, out: Path, batch: Keet) -> None:
     shutil.copy(tree / "nvtx.ncu-rep", tree / "copy.ncu-rep")
     batch(tree, "-o", out)
@@ -106,6 +110,7 @@ def test_a_copy_of_a_file_that_changed(tree: Path, out: Path, batch: Keet) -> No
     assert files(out)["again.ncu-rep"] == ("duplicate", "copy.ncu-rep")
 
 
+@pytest.mark.slow
 def test_only_what_was_named_is_pruned(tree: Path, out: Path, batch: Keet, tmp_path: Path) -> None:
     other = tmp_path / "tree2"
     other.mkdir()
@@ -121,6 +126,7 @@ def test_only_what_was_named_is_pruned(tree: Path, out: Path, batch: Keet, tmp_p
     assert batch(tmp_path / "never", "-o", out, "--prune").code == 2
 
 
+@pytest.mark.slow
 def test_a_folder_may_be_empty_when_it_is_pruned(tree: Path, out: Path, batch: Keet) -> None:
     for path in tree.iterdir():
         path.unlink()
@@ -129,6 +135,7 @@ def test_a_folder_may_be_empty_when_it_is_pruned(tree: Path, out: Path, batch: K
     assert shown(out) == set()
 
 
+@pytest.mark.slow
 def test_shards_share_what_is_gone(tree: Path, out: Path) -> None:
     for path in tree.iterdir():
         path.unlink()
@@ -137,6 +144,7 @@ def test_shards_share_what_is_gone(tree: Path, out: Path) -> None:
     assert len(find_gone(out, [tree], ())) == 3
 
 
+@pytest.mark.slow
 def test_what_can_not_be_reached_is_not_gone(tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"\xff.ncu-rep")
     odd.write_bytes(b"")
@@ -167,6 +175,7 @@ def terminated(*_: object, **__: object) -> None:
         "keet.corpus.batch.write_quarantine",
     ],
 )
+@pytest.mark.slow
 def test_a_run_that_is_stopped_says_how_to_go_on(
     tree: Path, tmp_path: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch, stage: str, stop: Any
 ) -> None:

@@ -44,7 +44,6 @@ def tasks(folder: Path, *contents: str) -> list[Task]:
 ORDERS = {
     "die": "its reader died 3 times, the last time killed by SIGKILL",
     "leave": "its reader died 3 times, the last time ended with code 7 (last words)",
-    "hang": "it took longer than the 1 s that --timeout allows",
     "damaged": "its bytes\\nare wrong; copy it again",
     "bug": "this is a bug in keet: KeyError: 'no such thing'",
 }
@@ -53,7 +52,7 @@ ORDERS = {
 def test_a_bad_file_costs_itself_alone(tmp_path: Path) -> None:
     """All kinds in one folder, each between files that nothing is wrong with."""
     contents = [content for order in ORDERS for content in ("fine", order)]
-    with Pool(f"{HERE}:by_content", 2, Limits(seconds=1.0)) as pool:
+    with Pool(f"{HERE}:by_content", 2) as pool:
         found = answers(pool, tasks(tmp_path, *contents, "fine"))
     for number, (order, reason) in enumerate(ORDERS.items()):
         failed = found.pop(2 * number + 1).result
@@ -64,11 +63,43 @@ def test_a_bad_file_costs_itself_alone(tmp_path: Path) -> None:
     assert all(isinstance(answer.result, Analysed) for answer in found.values())
 
 
+@pytest.mark.slow
+class Clock:
+    """Stands still, but for an hour that passes once a file exists."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def monotonic(self) -> float:
+        return 3600.0 * self._file.exists()
+
+
+def test_a_file_that_takes_too_long_costs_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One worker: it is at the file that hangs when the hour passes."""
+    made = tasks(tmp_path, "fine", "hang", "fine")
+    monkeypatch.setattr("keet.corpus.pool.time", Clock(Path(f"{made[1].path}.begun")))
+    with Pool(f"{HERE}:by_content", 1, Limits(seconds=60.0)) as pool:
+        found = answers(pool, made)
+    failed = found.pop(1).result
+    assert isinstance(failed, Failed)
+    assert failed.reason.startswith("it took longer than the 60 s that --timeout allows")
+    assert all(isinstance(answer.result, Analysed) for answer in found.values())
+
+
 def test_a_death_by_accident_costs_a_retry(tmp_path: Path) -> None:
     with Pool(f"{HERE}:by_content", 1) as pool:
         found = answers(pool, tasks(tmp_path, "die once", "fine"))
         assert pool.started == 2
     assert all(isinstance(answer.result, Analysed) for answer in found.values())
+
+
+def test_answers_that_can_not_be_read_do_not_stop_the_run(tmp_path: Path) -> None:
+    with Pool(f"{HERE}:of_another_version", 1) as pool:
+        found = answers(pool, tasks(tmp_path, "fine"))
+    assert isinstance(found[0].result, Failed)
+    assert found[0].result.reason.startswith("its reader died 3 times")
 
 
 def test_prints_do_not_get_among_the_answers(tmp_path: Path) -> None:
@@ -77,12 +108,14 @@ def test_prints_do_not_get_among_the_answers(tmp_path: Path) -> None:
     assert all(isinstance(answer.result, Analysed) for answer in found.values())
 
 
+@pytest.mark.slow
 def test_a_worker_is_replaced_after_so_many_files(tmp_path: Path) -> None:
     with Pool(f"{HERE}:by_content", 1, Limits(files=2)) as pool:
         assert len(answers(pool, tasks(tmp_path, *["fine"] * 8))) == 8
         assert pool.started >= 3
 
 
+@pytest.mark.slow
 def test_a_worker_is_replaced_when_it_holds_too_much(tmp_path: Path) -> None:
     with Pool(f"{HERE}:leak", 1, Limits(memory=150 << 20)) as pool:
         assert len(answers(pool, tasks(tmp_path, *["fine"] * 8))) == 8
@@ -99,7 +132,8 @@ def test_a_worker_does_not_outlive_its_run(tmp_path: Path) -> None:
         "from keet.corpus.worker import Task\n"
         f"pool = Pool('{HERE}:by_content', 1); pool.submit(Task(0, 'analyse', {task.path!r}))\n"
         "print(*(w.process.pid for w in pool._workers.values()), flush=True)\n"
-        "time.sleep(0.5); os._exit(9)"
+        f"while not os.path.exists({task.path + '.begun'!r}): time.sleep(0.02)\n"
+        "os._exit(9)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 9, done.stderr
@@ -126,6 +160,7 @@ def test_hashes_are_of_the_bytes(tmp_path: Path) -> None:
     assert found[0].result.sha256.startswith("ba7816bf8f01cfea")
 
 
+@pytest.mark.slow
 def test_workers_that_cannot_start_are_no_fault_of_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ KNOWN = [
 UNKNOWN = [(name, *NOT_KNOWN) for name, *_ in KNOWN]
 
 
+@pytest.mark.slow
 def test_rows_know_the_run(tree: Path, out: Path, batch: Keet) -> None:
     write_table(tree / "tour.ncu-rep", RUN)
     result = batch(tree, "-o", out)
@@ -73,6 +74,7 @@ def test_rows_know_the_run(tree: Path, out: Path, batch: Keet) -> None:
     assert manifest(out) == {"tour.ncu-rep": ("done", 2500.0, 500.0, 3)}
 
 
+@pytest.mark.slow
 def test_a_report_of_a_range_is_told(tmp_path: Path, out: Path, batch: Keet, keet: Keet) -> None:
     """By `keet batch` and `keet top` alike; also after it was touched, and not analysed again."""
     tree = tmp_path / "tree"
@@ -89,6 +91,7 @@ def test_a_report_of_a_range_is_told(tmp_path: Path, out: Path, batch: Keet, kee
     assert "the whole run is known for 1 of 1 file, the part that was profiled for none\n" in again
 
 
+@pytest.mark.slow
 def test_rows_know_launches_like_the_profiled_one(tmp_path: Path, out: Path, batch: Keet) -> None:
     """`expand` was profiled at its largest grid, which makes two thirds of its time."""
     for name in ("growing.ncu-repz", "growing.run.json"):
@@ -104,6 +107,7 @@ def test_rows_know_launches_like_the_profiled_one(tmp_path: Path, out: Path, bat
     assert asked(out, "SELECT run_overlap_known FROM files") == [(True,)]
 
 
+@pytest.mark.slow
 def test_rows_of_a_table_with_durations_only(tree: Path, out: Path, batch: Keet) -> None:
     """Also after the report was moved, and its record made from that of before."""
     table = write_table(tree / "tour.ncu-rep", RUN)
@@ -117,6 +121,7 @@ def test_rows_of_a_table_with_durations_only(tree: Path, out: Path, batch: Keet)
     assert asked(out, known) == [(None, False)]
 
 
+@pytest.mark.slow
 def test_without_a_table_the_run_is_not_known(tree: Path, out: Path, batch: Keet) -> None:
     assert "whole run" not in batch(tree, "-o", out).out
     assert in_run(out) == UNKNOWN
@@ -126,6 +131,7 @@ def test_without_a_table_the_run_is_not_known(tree: Path, out: Path, batch: Keet
 # --- resuming
 
 
+@pytest.mark.slow
 def test_a_table_that_appears_changes_or_disappears(tree: Path, out: Path, batch: Keet) -> None:
     report = tree / "tour.ncu-rep"
     batch(tree, "-o", out)
@@ -147,6 +153,7 @@ def test_a_table_that_appears_changes_or_disappears(tree: Path, out: Path, batch
     assert "1 settled before" in batch(tree, "-o", out).out
 
 
+@pytest.mark.slow
 def test_a_report_that_was_touched_keeps_its_run(tree: Path, out: Path, batch: Keet) -> None:
     write_table(tree / "tour.ncu-rep", RUN)
     batch(tree, "-o", out)
@@ -156,6 +163,7 @@ def test_a_report_that_was_touched_keeps_its_run(tree: Path, out: Path, batch: K
     assert (in_run(out), manifest(out)["tour.ncu-rep"][1]) == (KNOWN, 2500.0)
 
 
+@pytest.mark.slow
 def test_stores_of_before_go_on_without_analysing_all_again(
     tree: Path, out: Path, batch: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +210,7 @@ def copied(tree: Path, name: str) -> Path:
     return Path(shutil.copy(tree / "tour.ncu-rep", tree / name))
 
 
+@pytest.mark.slow
 def test_the_table_of_a_copy_is_used_where_the_first_has_none(
     tree: Path, out: Path, batch: Keet
 ) -> None:
@@ -221,6 +230,7 @@ def test_the_table_of_a_copy_is_used_where_the_first_has_none(
         assert "2 settled before" in batch(tree, "-o", store).out
 
 
+@pytest.mark.slow
 def test_of_two_tables_that_of_the_first_is_used(tree: Path, out: Path, batch: Keet) -> None:
     write_table(tree / "tour.ncu-rep", RUN)
     write_table(copied(tree, "x.ncu-rep"), {"normalise": (1, 1.0)})
@@ -229,6 +239,7 @@ def test_of_two_tables_that_of_the_first_is_used(tree: Path, out: Path, batch: K
     assert manifest(out)["x.ncu-rep"][0] == "duplicate"
 
 
+@pytest.mark.slow
 def test_a_copy_whose_table_does_not_fit_changes_nothing(
     tree: Path, out: Path, batch: Keet
 ) -> None:
@@ -239,6 +250,7 @@ def test_a_copy_whose_table_does_not_fit_changes_nothing(
     assert manifest(out)["x.ncu-rep"][0] == "duplicate"
 
 
+@pytest.mark.slow
 def test_a_report_that_was_moved_with_its_table(tree: Path, out: Path, batch: Keet) -> None:
     table = write_table(tree / "tour.ncu-rep", RUN)
     batch(tree, "-o", out)
@@ -249,6 +261,7 @@ def test_a_report_that_was_moved_with_its_table(tree: Path, out: Path, batch: Ke
     assert manifest(out)["moved.ncu-rep"] == ("done", 2500.0, 500.0, 3)
 
 
+@pytest.mark.slow
 def test_a_report_that_was_moved_without_its_table(tree: Path, out: Path, batch: Keet) -> None:
     write_table(tree / "tour.ncu-rep", RUN)
     batch(tree, "-o", out)
@@ -257,6 +270,7 @@ def test_a_report_that_was_moved_without_its_table(tree: Path, out: Path, batch:
     assert in_run(out) == UNKNOWN
 
 
+@pytest.mark.slow
 def test_a_snapshot_brings_the_run_of_its_report(
     tree: Path, out: Path, batch: Keet, keet: Keet
 ) -> None:
@@ -273,6 +287,7 @@ def test_a_snapshot_brings_the_run_of_its_report(
 
 
 @pytest.mark.parametrize("damage", [b"{}", b'{"keet_run": 99}', b'{"keet_run": 1'])
+@pytest.mark.slow
 def test_a_damaged_table_costs_no_report_and_is_told(
     tree: Path, out: Path, batch: Keet, damage: bytes
 ) -> None:
@@ -286,6 +301,7 @@ def test_a_damaged_table_costs_no_report_and_is_told(
     assert reason.startswith("the table of the run is not used: ")
 
 
+@pytest.mark.slow
 def test_a_table_of_another_profile_is_not_used(tree: Path, out: Path, batch: Keet) -> None:
     write_table(tree / "tour.ncu-rep", RUN, created="2001-01-01T00:00:00Z")
     batch(tree, "-o", out)
@@ -297,6 +313,7 @@ def test_a_table_of_another_profile_is_not_used(tree: Path, out: Path, batch: Ke
 # --- finding reports
 
 
+@pytest.mark.slow
 def test_tables_are_no_reports_and_no_strangers(tree: Path, out: Path, batch: Keet) -> None:
     table = write_table(tree / "tour.ncu-rep", RUN)
     survey = find_reports([tree], out)
@@ -311,6 +328,7 @@ def test_tables_are_no_reports_and_no_strangers(tree: Path, out: Path, batch: Ke
     assert find_reports([tree], out).reports[0].table == NO_TABLE
 
 
+@pytest.mark.slow
 def test_a_snapshot_may_be_called_like_a_table(tree: Path, out: Path, keet: Keet) -> None:
     keet("snapshot", tree / "tour.ncu-rep", "-o", tree / "x.keet.json")
     (tree / "x.keet.json").rename(tree / "other.run.json")
@@ -318,6 +336,7 @@ def test_a_snapshot_may_be_called_like_a_table(tree: Path, out: Path, keet: Keet
     assert names == ["other.run.json", "tour.ncu-rep"]
 
 
+@pytest.mark.slow
 def test_explain_of_a_folder_takes_no_table_for_a_report(tree: Path, keet: Keet) -> None:
     write_table(tree / "tour.ncu-rep", RUN)
     result = keet("explain", tree, "--no-model", "--no-sass")

@@ -40,6 +40,7 @@ def only(
     return insight
 
 
+@pytest.mark.slow
 def test_points_of_a_sweep_are_numbered_as_in_its_curve(tmp_path: Path) -> None:
     insight = only(tmp_path, SWEEP)
     assert insight.sweep is not None
@@ -50,6 +51,7 @@ def test_points_of_a_sweep_are_numbered_as_in_its_curve(tmp_path: Path) -> None:
     assert insight.facts["slowest_to_best#set"].derived_from == ("duration_us#0", "duration_us#2")
 
 
+@pytest.mark.slow
 def test_an_outlier_is_told_from_the_usual_launch(tmp_path: Path) -> None:
     facts = only(tmp_path, OUTLIER).facts
     assert (facts["duration_us#0"].launch, facts["duration_us#0"].value) == (11, 600.0)
@@ -58,6 +60,7 @@ def test_an_outlier_is_told_from_the_usual_launch(tmp_path: Path) -> None:
     assert facts["as_long_as_the_median#set"].value == pytest.approx(600 / 201, rel=0.01)
 
 
+@pytest.mark.slow
 def test_files_of_a_history_are_numbered_in_their_order(tmp_path: Path) -> None:
     insight = only(tmp_path, HISTORY)
     cells = {name: fact for name, fact in insight.facts.items() if fact.path}
@@ -68,6 +71,7 @@ def test_files_of_a_history_are_numbered_in_their_order(tmp_path: Path) -> None:
     assert insight.facts["median_before#set"].value == 100.0
 
 
+@pytest.mark.slow
 def test_a_cluster_has_no_points(tmp_path: Path) -> None:
     ill = [finding(each, "uncoalesced_global", 2.0) for each in SICK]
     facts = only(tmp_path, SICK, *ill).facts

@@ -60,6 +60,7 @@ def sick_in_runs(*known: str) -> tuple[list[dict[str, object]], list[dict[str, o
     return made, [finding(each, "uncoalesced_global", 2.0) for each in made[:2]]
 
 
+@pytest.mark.slow
 def test_clusters_count_the_time_of_the_runs(tmp_path: Path) -> None:
     found = found_in(tmp_path, *sick_in_runs("one", "two", "three"))
     (only,) = of_kind(found, "cluster")
@@ -75,6 +76,7 @@ def test_clusters_count_the_time_of_the_runs(tmp_path: Path) -> None:
     assert found.notes == ()
 
 
+@pytest.mark.slow
 def test_a_cluster_saves_only_in_launches_like_the_profiled_ones(tmp_path: Path) -> None:
     launches, findings = sick_in_runs("one", "two", "three")
     launches[0]["run_alike_us"] = 1000.0
@@ -84,6 +86,7 @@ def test_a_cluster_saves_only_in_launches_like_the_profiled_ones(tmp_path: Path)
     assert only.cluster.saved_likely_us == pytest.approx(1000.0)
 
 
+@pytest.mark.slow
 def test_clusters_count_as_profiled_where_one_run_is_not_known(tmp_path: Path) -> None:
     """Times of runs and of single launches do not add up."""
     found = found_in(tmp_path, *sick_in_runs("one", "three"))
@@ -97,18 +100,21 @@ def test_clusters_count_as_profiled_where_one_run_is_not_known(tmp_path: Path) -
     )
 
 
+@pytest.mark.slow
 def test_clusters_claim_nothing_where_the_replay_differs(tmp_path: Path) -> None:
     launches, findings = sick_in_runs("one", "two", "three")
     launches[0]["plain_us"] = 2400.0
     assert of_kind(found_in(tmp_path, launches, findings), "cluster") == [], "one kernel is left"
 
 
+@pytest.mark.slow
 def test_one_sick_kernel_is_no_cluster(tmp_path: Path) -> None:
     sick = [launch(f"{i}.ncu-rep", i) for i in range(3)]
     found = found_in(tmp_path, sick, [finding(each, "small_grid", 2.0) for each in sick])
     assert of_kind(found, "cluster") == []
 
 
+@pytest.mark.slow
 def test_a_finding_that_saves_a_trifle_is_no_cluster(tmp_path: Path) -> None:
     small = [launch(f"{k}.ncu-rep", kernel=k, kernel_full=f"{k}()", duration_us=3.0) for k in "ab"]
     large = launch("l.ncu-rep", kernel="large", kernel_full="large()", duration_us=1e4)
@@ -116,6 +122,7 @@ def test_a_finding_that_saves_a_trifle_is_no_cluster(tmp_path: Path) -> None:
     assert of_kind(found, "cluster") == []
 
 
+@pytest.mark.slow
 def test_versions_of_a_kernel_in_one_folder_do_not_add_up(tmp_path: Path) -> None:
     """As `track` of xs_lookup: slow, step1 and fast have other parameters and one name."""
     versions = [
@@ -141,6 +148,7 @@ def test_versions_of_a_kernel_in_one_folder_do_not_add_up(tmp_path: Path) -> Non
     assert "2 captures are of another version" in insight.text[0]
 
 
+@pytest.mark.slow
 def test_the_set_adds_nothing_to_kernels_of_one_file(tmp_path: Path) -> None:
     sick = [
         launch("a.ncu-rep", i, kernel=k, kernel_full=f"{k}()", duration_us=100.0)
@@ -152,6 +160,7 @@ def test_the_set_adds_nothing_to_kernels_of_one_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("time", "rest"), [(4.0, 0.0), (100.0, 5e4)])
+@pytest.mark.slow
 def test_a_saving_within_noise_or_below_a_hundredth_is_no_cluster(
     tmp_path: Path, time: float, rest: float
 ) -> None:
@@ -169,6 +178,7 @@ def steady(count: int, median: float = 200.0) -> list[float]:
     return [median * (1 + noise.gauss(0, 0.004)) for _ in range(count)]
 
 
+@pytest.mark.slow
 def test_a_launch_that_takes_much_longer_and_what_moved_with_it(tmp_path: Path) -> None:
     launches = [launch("app.ncu-rep", i, duration_us=t) for i, t in enumerate(steady(20))]
     launches[13] |= {"duration_us": 620.0, "inst_executed_total": 3.1e7}
@@ -181,6 +191,7 @@ def test_a_launch_that_takes_much_longer_and_what_moved_with_it(tmp_path: Path) 
     assert any("Executed Instructions is 31,000,000" in text for text in insight.text)
 
 
+@pytest.mark.slow
 def test_times_that_scatter_anyway_have_no_outlier(tmp_path: Path) -> None:
     noise = random.Random(3)
     launches = [
@@ -190,18 +201,21 @@ def test_times_that_scatter_anyway_have_no_outlier(tmp_path: Path) -> None:
     assert of_kind(found_in(tmp_path, launches), "outliers") == []
 
 
+@pytest.mark.slow
 def test_two_modes_are_no_outliers(tmp_path: Path) -> None:
     times = [100.0] * 12 + [300.0] * 5
     launches = [launch("app.ncu-rep", i, duration_us=t) for i, t in enumerate(times)]
     assert of_kind(found_in(tmp_path, launches), "outliers") == []
 
 
+@pytest.mark.slow
 def test_other_shapes_are_no_peers(tmp_path: Path) -> None:
     launches = [launch("app.ncu-rep", i, duration_us=t) for i, t in enumerate(steady(8))]
     launches.append(launch("app.ncu-rep", 8, grid=(9999, 1, 1), duration_us=2000.0))
     assert of_kind(found_in(tmp_path, launches), "outliers") == []
 
 
+@pytest.mark.slow
 def test_four_launches_are_too_few(tmp_path: Path) -> None:
     launches = [launch("a.ncu-rep", i, duration_us=t) for i, t in enumerate((99.0, 100, 101, 400))]
     assert of_kind(found_in(tmp_path, launches), "outliers") == []
@@ -241,6 +255,7 @@ def test_a_regression_between_two_nights(tmp_path: Path) -> None:
     assert [each.metric for each in change.moved] == ["registers_per_thread"]
 
 
+@pytest.mark.slow
 def test_a_version_that_changes_with_it_is_said(tmp_path: Path) -> None:
     launches = nights([100.0, 101, 99, 100, 150, 151, 149], driver_version="590.2")
     (insight,) = of_kind(found_in(tmp_path, launches), "change")
@@ -248,12 +263,14 @@ def test_a_version_that_changes_with_it_is_said(tmp_path: Path) -> None:
     assert insight.change.versions == ("driver 580.1 to driver 590.2",)
 
 
+@pytest.mark.slow
 def test_noise_is_no_change(tmp_path: Path) -> None:
     noise = random.Random(1)
     times = [100.0 * noise.lognormvariate(0, 0.025) for _ in range(40)]
     assert of_kind(found_in(tmp_path, nights(times)), "change") == []
 
 
+@pytest.mark.slow
 def test_files_without_dates_have_no_history(tmp_path: Path) -> None:
     launches = [each | {"created": None} for each in nights([100.0, 100, 100, 150, 150, 150])]
     found = found_in(tmp_path, launches)
@@ -261,6 +278,7 @@ def test_files_without_dates_have_no_history(tmp_path: Path) -> None:
     assert any("carry no date" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_no_change_in_pure_noise() -> None:
     """Captures that differ by what was measured between sessions, in a thousand histories."""
     noise, found = random.Random(5), 0

@@ -7,6 +7,7 @@ import pytest
 from keet.corpus.insights.records import Insight
 from keet.corpus.insights.summaries import read_summary, told
 from tests.insights_sets import insights_of, launch, make_set
+from tests.rows import each_row
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,7 @@ def fact(insight: Insight, label: str, value: float) -> str:
     )
 
 
+@pytest.mark.slow
 def test_it_is_told_which_point_each_fact_is_of(sweep: Insight) -> None:
     text = told(sweep)
     assert "Duration at T 1 = 200 us" in text
@@ -55,7 +57,7 @@ def test_a_true_comparison_stands_and_a_false_one_does_not(sweep: Insight) -> No
     assert read_summary(sweep, f"It costs: {{{fast} > {slow}}}.").unchecked
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sentence",
     [
         "It takes 120 us.",

@@ -12,6 +12,7 @@ from keet.corpus.insights.knob_names import capture_control, naming_of, program_
 from keet.corpus.insights.records import Insights, Sweep
 from tests.conftest import CORPUS
 from tests.insights_sets import insights_of, launch, make_set, of_kind, reports_in
+from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
 
@@ -35,6 +36,7 @@ def by_knob(insights: Insights, knob: str) -> Sweep:
 # --- the samples
 
 
+@pytest.mark.slow
 def test_the_samples_have_two_sweeps_and_no_other(samples: Insights) -> None:
     assert {(s.kernel, s.knob) for s in sweeps(samples)} == {("dot", "BLOCK"), ("blur", "TILE_Y")}
     assert not of_kind(samples, "change")
@@ -107,6 +109,7 @@ def starving(
     return slow_parts(found, "T")
 
 
+@pytest.mark.slow
 def test_too_little_in_flight_is_said_where_no_unit_is_near_its_peak(tmp_path: Path) -> None:
     slow = starving(tmp_path, 40.0)
     assert list(slow) == ["1 and 2"]
@@ -114,6 +117,7 @@ def test_too_little_in_flight_is_said_where_no_unit_is_near_its_peak(tmp_path: P
     assert "8 to 16 against 32 at 4: what is in flight limits it" in slow["1 and 2"]
 
 
+@pytest.mark.slow
 def test_a_unit_near_its_peak_or_more_work_is_no_lack_of_warps(tmp_path: Path) -> None:
     near = starving(tmp_path / "near", 70.0)
     more = starving(tmp_path / "more", 40.0, l2_sectors=2e7)
@@ -123,6 +127,7 @@ def test_a_unit_near_its_peak_or_more_work_is_no_lack_of_warps(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("units", [{"DRAM": 40.0}, {"issue": 40.0, "host link": 10.0}, {}], ids=str)
+@pytest.mark.slow
 def test_a_unit_that_was_not_measured_may_be_near_its_peak(
     tmp_path: Path, units: dict[str, float]
 ) -> None:
@@ -131,6 +136,7 @@ def test_a_unit_that_was_not_measured_may_be_near_its_peak(
     assert "What moved with it" in text
 
 
+@pytest.mark.slow
 def test_no_counter_is_said_only_where_none_moved(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
@@ -160,6 +166,7 @@ def test_every_number_that_is_said_is_a_cell_of_the_store_or_made_of_such(
     assert samples.grounding.stray == ()
 
 
+@pytest.mark.slow
 def test_reports_by_strangers_are_no_sweep_and_no_history(tmp_path: Path) -> None:
     if not CORPUS.is_dir():
         pytest.skip("the corpus is not beside this checkout")
@@ -217,6 +224,7 @@ def test_a_template_argument(tmp_path: Path) -> None:
     assert [point.value for point in sweep.points] == [8, 16, 32]
 
 
+@pytest.mark.slow
 def test_kernels_of_other_types_are_other_kernels(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
@@ -230,6 +238,7 @@ def test_kernels_of_other_types_are_other_kernels(tmp_path: Path) -> None:
     assert sweeps(found) == []
 
 
+@pytest.mark.slow
 def test_an_option_of_the_command_line(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
@@ -246,6 +255,7 @@ def test_an_option_of_the_command_line(tmp_path: Path) -> None:
     assert sweep.source == "command line"
 
 
+@pytest.mark.slow
 def test_two_knobs_that_move_in_step_are_one(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
@@ -256,6 +266,7 @@ def test_two_knobs_that_move_in_step_are_one(tmp_path: Path) -> None:
     assert sweep.moves_with == ("N",)
 
 
+@pytest.mark.slow
 def test_a_grid_of_two_knobs_gives_a_sweep_for_each_line(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
@@ -270,6 +281,7 @@ def test_a_grid_of_two_knobs_gives_a_sweep_for_each_line(tmp_path: Path) -> None
     ]
 
 
+@pytest.mark.slow
 def test_two_things_that_vary_at_will_are_no_sweep(tmp_path: Path) -> None:
     """Tiles of an autotuner: a reader could not tell which argument did it."""
     tiles = {(128, 64): 100.0, (64, 256): 130.0, (256, 32): 90.0, (32, 128): 200.0}
@@ -287,6 +299,7 @@ def test_two_things_that_vary_at_will_are_no_sweep(tmp_path: Path) -> None:
     assert sweeps(found) == []
 
 
+@pytest.mark.slow
 def test_two_values_are_a_comparison_and_no_sweep(tmp_path: Path) -> None:
     found = planted(
         tmp_path, (launch(f"BLOCK_{b}.ncu-rep", duration_us=1e4 / b) for b in (64, 128))
@@ -294,6 +307,7 @@ def test_two_values_are_a_comparison_and_no_sweep(tmp_path: Path) -> None:
     assert sweeps(found) == []
 
 
+@pytest.mark.slow
 def test_numbers_that_count_captures_are_no_knob(tmp_path: Path) -> None:
     found = planted(
         tmp_path, (launch(f"run_{i}.ncu-rep", duration_us=100.0 + 20 * i) for i in range(1, 5))
@@ -304,6 +318,7 @@ def test_numbers_that_count_captures_are_no_knob(tmp_path: Path) -> None:
 EDITS = ((1, 400.0, 3e7), (2, 300.0, 1e7), (3, 200.0, 2e7), (4, 250.0, 4e7))
 
 
+@pytest.mark.slow
 def test_ordinals_of_edits_are_no_knob(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
@@ -315,6 +330,7 @@ def test_ordinals_of_edits_are_no_knob(tmp_path: Path) -> None:
     assert sweeps(found) == []
 
 
+@pytest.mark.slow
 def test_an_edit_that_is_left_out_leaves_ordinals(tmp_path: Path) -> None:
     """1, 2 and 4 look like a knob that doubles, but 3 is there too."""
     found = planted(
@@ -327,6 +343,7 @@ def test_an_edit_that_is_left_out_leaves_ordinals(tmp_path: Path) -> None:
     assert sweeps(found) == []
 
 
+@pytest.mark.slow
 def test_consecutive_values_are_a_knob_where_the_launch_moves_with_them(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
@@ -335,6 +352,7 @@ def test_consecutive_values_are_a_knob_where_the_launch_moves_with_them(tmp_path
     assert by_knob(found, "opt").moves_with == ("grid x",)
 
 
+@pytest.mark.slow
 def test_a_point_that_was_left_out_is_said_and_not_recommended(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
@@ -356,6 +374,7 @@ def test_a_point_that_was_left_out_is_said_and_not_recommended(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("last", "said"), [(150.0, True), (189.0, False)])
+@pytest.mark.slow
 def test_larger_ones_are_recommended_while_the_curve_falls(
     tmp_path: Path, last: float, said: bool
 ) -> None:
@@ -364,6 +383,7 @@ def test_larger_ones_are_recommended_while_the_curve_falls(
     assert ("try larger" in " ".join(found.insights[0].text)) is said
 
 
+@pytest.mark.slow
 def test_shapes_of_one_file_are_no_sweep(tmp_path: Path) -> None:
     """A network launches its kernels in many sizes: that is one run."""
     found = planted(
@@ -376,6 +396,7 @@ def test_shapes_of_one_file_are_no_sweep(tmp_path: Path) -> None:
     assert sweeps(found) == []
 
 
+@pytest.mark.slow
 def test_captures_under_other_clocks_are_not_compared(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
@@ -394,6 +415,7 @@ def test_captures_under_other_clocks_are_not_compared(tmp_path: Path) -> None:
 # --- what the work is
 
 
+@pytest.mark.slow
 def test_a_problem_size_is_compared_per_unit_of_work(tmp_path: Path) -> None:
     """Twice as much work in less than twice the time: the larger problem is the better one."""
     sizes = {1024: 20.0, 2048: 30.0, 4096: 50.0, 8192: 99.0}
@@ -419,6 +441,7 @@ def test_a_problem_size_is_compared_per_unit_of_work(tmp_path: Path) -> None:
     assert sweep.points[0].cost == pytest.approx(20.0 / 1.024)
 
 
+@pytest.mark.slow
 def test_without_work_counters_no_best_is_named(tmp_path: Path) -> None:
     missing = dict.fromkeys(
         ("inst_executed_total", "dram_bytes_read", "dram_bytes_written", "global_store_sectors")
@@ -432,6 +455,7 @@ def test_without_work_counters_no_best_is_named(tmp_path: Path) -> None:
     assert "no best is named" in found.insights[0].title
 
 
+@pytest.mark.slow
 def test_a_knob_that_changes_nothing_is_said_to(tmp_path: Path) -> None:
     times = {1: 100.0, 2: 103.0, 4: 99.0, 8: 101.0}
     found = planted(tmp_path, (launch(f"U_{v}.ncu-rep", duration_us=t) for v, t in times.items()))
@@ -441,6 +465,7 @@ def test_a_knob_that_changes_nothing_is_said_to(tmp_path: Path) -> None:
     assert "nothing but noise" in found.insights[0].title
 
 
+@pytest.mark.slow
 def test_units_that_were_not_measured_are_absent_and_not_zero(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
@@ -467,6 +492,7 @@ def test_units_that_were_not_measured_are_absent_and_not_zero(tmp_path: Path) ->
 # --- GPUs and versions
 
 
+@pytest.mark.slow
 def test_one_launch_on_two_gpus(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
@@ -482,6 +508,7 @@ def test_one_launch_on_two_gpus(tmp_path: Path) -> None:
     assert [point.shown for point in sweep.points] == ["NVIDIA A100", "NVIDIA H200"]
 
 
+@pytest.mark.slow
 def test_versions_of_a_single_file_each_are_not_compared(tmp_path: Path) -> None:
     found = planted(
         tmp_path,
@@ -490,6 +517,7 @@ def test_versions_of_a_single_file_each_are_not_compared(tmp_path: Path) -> None
     assert sweeps(found) == []
 
 
+@pytest.mark.slow
 def test_versions_that_make_no_difference(tmp_path: Path) -> None:
     captures = (("550.9", 100.0), ("550.9", 101.0), ("580.1", 102.0), ("580.1", 99.0))
     found = planted(
@@ -506,7 +534,7 @@ def test_versions_that_make_no_difference(tmp_path: Path) -> None:
 # --- names
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "expected"),
     [
         ("sweep/BLOCK_0128.ncu-rep", {"BLOCK": 128}),

@@ -40,6 +40,7 @@ from keet.corpus.store import Store, open_store
 from keet.corpus.views import views_of
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
 from tests.conftest import REPORTS
+from tests.rows import each_row
 from tests.unit.corpus.store_rows import launch_row, record, report, settle, settle_many
 
 SHA = "a" * 64
@@ -79,6 +80,7 @@ def written(
     st.lists(rows_like(FINDINGS), max_size=4),
     st.lists(rows_like(ACCOUNT), max_size=4),
 )
+@pytest.mark.slow
 def test_rows_come_back_as_they_were(
     launches: list[Row], findings: list[Row], account: list[Row]
 ) -> None:
@@ -86,6 +88,7 @@ def test_rows_come_back_as_they_were(
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.slow
 def test_what_is_no_number_is_not_measured(value: float) -> None:
     ((row,), *_) = written([launch_row(report_sha256=SHA, dram_bytes_read=value)])
     assert row[LAUNCH_COLUMNS.index("dram_bytes_read")] is None
@@ -145,6 +148,7 @@ def sha(letter: str) -> str:
     return letter * 64
 
 
+@pytest.mark.slow
 def test_a_file_that_changed_shows_its_newest_content(tmp_path: Path) -> None:
     settle(tmp_path, report("p", sha("a"), (1.0, 2.0)), report("q", sha("c")))
     settle(tmp_path, report("p", sha("b")))
@@ -157,6 +161,7 @@ def test_a_file_that_changed_shows_its_newest_content(tmp_path: Path) -> None:
         assert [each.path for each in store.files()] == ["p", "q", "p"]
 
 
+@pytest.mark.slow
 def test_equal_content_that_two_machines_analysed_counts_once(tmp_path: Path) -> None:
     settle(tmp_path, report("p", sha("a"), (1.0, 2.0)))
     settle(tmp_path, report("copy of p", sha("a"), (1.0, 2.0)))
@@ -167,6 +172,7 @@ def test_equal_content_that_two_machines_analysed_counts_once(tmp_path: Path) ->
     }
 
 
+@pytest.mark.slow
 def test_equal_content_in_one_part_counts_once(tmp_path: Path) -> None:
     settle(tmp_path, report("p", sha("a"), (1.0,)), report("copy of p", sha("a"), (2.0,)))
     assert shown(tmp_path) == [("copy of p", "a", 0)]
@@ -178,6 +184,7 @@ def durations(out: Path) -> list[float]:
         return [time for (time,) in store.query("SELECT duration_us FROM launches").rows]
 
 
+@pytest.mark.slow
 def test_rows_of_equal_content_are_the_newest(tmp_path: Path) -> None:
     """The table of the run may have changed, which is no part of the content."""
     settle(tmp_path, report("p", sha("a"), (1.0, 2.0)))
@@ -186,6 +193,7 @@ def test_rows_of_equal_content_are_the_newest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("now", [None, 7.0], ids=["forgotten", "known"])
+@pytest.mark.slow
 def test_the_run_of_a_file_is_that_of_its_newest_rows(tmp_path: Path, now: float | None) -> None:
     write_part(tmp_path, [record("p", SHA, run_total_us=5.0, run_unprofiled_us=1.0)], [])
     write_part(tmp_path, [record("q", SHA, run_total_us=now, run_unprofiled_us=now)], [])
@@ -201,6 +209,7 @@ def of_run(out: Path) -> dict[str, tuple[object, ...]]:
     return {path: tuple(rest) for path, *rest in rows}
 
 
+@pytest.mark.slow
 def test_a_file_that_was_only_touched_keeps_its_rows(tmp_path: Path) -> None:
     settle(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [record("p", sha("a"), mtime_ns=2)], [])
@@ -213,6 +222,7 @@ def test_a_duplicate_adds_nothing(tmp_path: Path) -> None:
     assert shown(tmp_path) == [("p", "a", 0)]
 
 
+@pytest.mark.slow
 def test_content_lives_on_under_the_path_that_still_has_it(tmp_path: Path) -> None:
     settle(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [record("q", sha("a"), "duplicate", duplicate_of="p")], [])
@@ -227,6 +237,7 @@ def told(out: Path) -> dict[str, tuple[object, ...]]:
     return {path: tuple(rest) for path, *rest in rows}
 
 
+@pytest.mark.slow
 def test_a_copy_of_what_changed_is_a_copy_no_more(tmp_path: Path) -> None:
     settle(tmp_path, report("p", sha("a")))
     for copy in ("q", "r"):
@@ -252,6 +263,7 @@ def gone(path: str) -> FileRecord:
     return record(path, None, "gone", size=None, mtime_ns=None, launches=None)
 
 
+@pytest.mark.slow
 def test_what_is_gone_is_not_shown(tmp_path: Path) -> None:
     settle(tmp_path, report("p", sha("a")), report("q", sha("b")))
     write_part(tmp_path, [gone("p")], [])
@@ -259,6 +271,7 @@ def test_what_is_gone_is_not_shown(tmp_path: Path) -> None:
     assert told(tmp_path) == {"p": ("gone", None, None), "q": ("done", None, 1)}
 
 
+@pytest.mark.slow
 def test_a_copy_outlives_what_it_is_a_copy_of(tmp_path: Path) -> None:
     settle(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [copy_of("p", "q"), gone("p")], [])
@@ -266,6 +279,7 @@ def test_a_copy_outlives_what_it_is_a_copy_of(tmp_path: Path) -> None:
     assert told(tmp_path)["q"] == ("done", None, 1)
 
 
+@pytest.mark.slow
 def test_what_came_back_is_shown_again(tmp_path: Path) -> None:
     settle(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [gone("p")], [])
@@ -273,6 +287,7 @@ def test_what_came_back_is_shown_again(tmp_path: Path) -> None:
     assert shown(tmp_path) == [("p", "a", 0)]
 
 
+@pytest.mark.slow
 def test_content_goes_by_the_path_it_was_moved_to(tmp_path: Path) -> None:
     """Nobody said yet that the old one is gone."""
     settle(tmp_path, report("p", sha("a")))
@@ -282,6 +297,7 @@ def test_content_goes_by_the_path_it_was_moved_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("parts", [1, 2], ids=["clean", "superseded"])
+@pytest.mark.slow
 def test_the_tables_are_those_that_are_told(tmp_path: Path, parts: int) -> None:
     for _ in range(parts):
         settle(tmp_path, report("p", sha("a")))
@@ -289,6 +305,7 @@ def test_the_tables_are_those_that_are_told(tmp_path: Path, parts: int) -> None:
         assert {name for (name,) in store.query("SHOW TABLES").rows} == set(views_of())
 
 
+@pytest.mark.slow
 def test_content_that_came_back_is_shown_again(tmp_path: Path) -> None:
     settle(tmp_path, report("p", sha("a")))
     settle(tmp_path, report("p", sha("b")))
@@ -296,6 +313,7 @@ def test_content_that_came_back_is_shown_again(tmp_path: Path) -> None:
     assert shown(tmp_path) == [("p", "a", 0)]
 
 
+@pytest.mark.slow
 def test_a_file_that_was_damaged_since_shows_nothing(tmp_path: Path) -> None:
     settle(tmp_path, report("p", sha("a")))
     write_part(tmp_path, [record("p", sha("b"), "failed", reason="cut short")], [])
@@ -307,6 +325,7 @@ CONTENT = st.tuples(st.sampled_from("pqr"), st.sampled_from("abc"), st.booleans(
 
 @settings(max_examples=6, deadline=None)
 @given(st.lists(st.lists(CONTENT, min_size=1, max_size=3), min_size=2, max_size=3))
+@pytest.mark.slow
 def test_views_are_what_a_plain_reading_of_the_manifest_gives(parts: list) -> None:
     """Paths get contents in any order; some are told by hash alone where the rows are there."""
     with tempfile.TemporaryDirectory() as folder:
@@ -364,6 +383,7 @@ def test_a_part_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.glob(f"{MAKING}*")) == []
 
 
+@pytest.mark.slow
 def test_writers_need_no_coordinator(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=settle_many, args=(tmp_path, each)) for each in "xy"]
@@ -376,6 +396,7 @@ def test_writers_need_no_coordinator(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "keet_store.json").read_text())["schema_version"] == 2
 
 
+@pytest.mark.slow
 def test_parts_of_another_version_have_other_columns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -397,6 +418,7 @@ def test_parts_of_another_version_have_other_columns(
         assert store.query("FROM launches").columns == LAUNCH_COLUMNS
 
 
+@pytest.mark.slow
 def test_an_empty_store_has_views_without_rows(tmp_path: Path) -> None:
     settle(tmp_path, report("p", SHA))
     shutil.rmtree(part_folders(tmp_path)[0])
@@ -440,6 +462,7 @@ def test_pandas(kept: Path) -> None:
         store.to_pandas("nope")
 
 
+@pytest.mark.slow
 def test_the_metrics_view_has_a_row_for_what_was_measured(tmp_path: Path) -> None:
     row = launch_row(
         report_sha256=SHA, path="p", launch_id=3, kernel="k", device="d", dram_bytes_read=0.0
@@ -451,7 +474,7 @@ def test_the_metrics_view_has_a_row_for_what_was_measured(tmp_path: Path) -> Non
         ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sql",
     [
         "COPY launches TO '{0}/stolen.csv'",
@@ -477,7 +500,7 @@ def test_a_store_is_only_read(kept: Path, opened: Store, sql: str) -> None:
     assert sorted(path.name for path in kept.rglob("*")) == before
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sql",
     [
         "FROM read_text('{0}/secret')",

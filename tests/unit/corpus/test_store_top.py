@@ -62,6 +62,7 @@ def test_a_group(tmp_path: Path) -> None:
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_what_differs_is_another_group(tmp_path: Path, other: dict[str, object]) -> None:
     top = top_of(tmp_path, {}, other)
     assert [each.launches for each in top.opportunities] == [1, 1]
@@ -69,6 +70,7 @@ def test_what_differs_is_another_group(tmp_path: Path, other: dict[str, object])
 
 
 @pytest.mark.parametrize("by", ["finding", "file"])
+@pytest.mark.slow
 def test_devices_are_never_mixed(tmp_path: Path, by) -> None:
     top = top_of(tmp_path, {}, {"device": "another"}, {"kernel": "j"}, select=Selection(by=by))
     assert [(each.device, each.launches, each.kernels) for each in top.opportunities] == [
@@ -77,6 +79,7 @@ def test_devices_are_never_mixed(tmp_path: Path, by) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_time_that_was_not_measured_is_not_zero(tmp_path: Path) -> None:
     top = top_of(tmp_path, {}, {"duration_us": None}, {"kernel": "j", "duration_us": None})
     measured, unknown = top.opportunities
@@ -86,12 +89,14 @@ def test_a_time_that_was_not_measured_is_not_zero(tmp_path: Path) -> None:
     assert unknown.path == "p"
 
 
+@pytest.mark.slow
 def test_nothing_was_measured(tmp_path: Path) -> None:
     top = top_of(tmp_path, {"duration_us": None})
     assert top.time_us is None
     assert top.opportunities[0].share is None
 
 
+@pytest.mark.slow
 def test_the_finding_that_saves_most_is_told(tmp_path: Path) -> None:
     """Of 3 launches one has the larger gain, though the other finding is more frequent."""
     rare = {
@@ -105,6 +110,7 @@ def test_the_finding_that_saves_most_is_told(tmp_path: Path) -> None:
     assert (only.saved_us, only.time_us, only.launch) == (400.0, 700.0, 2)
 
 
+@pytest.mark.slow
 def test_opportunities_come_first_and_what_has_none_by_its_time(tmp_path: Path) -> None:
     none = {"top_finding": None, "top_forecast": None, "top_low": None, "top_high": None}
     launches = [
@@ -117,6 +123,7 @@ def test_opportunities_come_first_and_what_has_none_by_its_time(tmp_path: Path) 
     assert top.opportunities[1].finding_launches == 0
 
 
+@pytest.mark.slow
 def test_a_forecast_below_one_saves_nothing(tmp_path: Path) -> None:
     (only,) = top_of(tmp_path, {"top_forecast": 0.5}).opportunities
     assert only.saved_us == 0.0
@@ -140,6 +147,7 @@ def test_selection(tmp_path: Path) -> None:
     assert top.gpus == (Gpu("A40", "9.0", 132, 1, 0, 100.0, 400.0),)
 
 
+@pytest.mark.slow
 def test_what_is_counted_is_what_is_chosen(tmp_path: Path) -> None:
     """Reports, launches and those without a time; a copy of a report is no report."""
     others = {"report_sha256": "b" * 64, "device": "A40"}
@@ -153,6 +161,7 @@ def test_what_is_counted_is_what_is_chosen(tmp_path: Path) -> None:
     assert (some.reports, some.launches, some.untimed) == (1, 2, 1)
 
 
+@pytest.mark.slow
 def test_each_gpu_has_a_time_of_its_own(tmp_path: Path) -> None:
     """The slow GPU's times are larger, and what can be had there is less."""
     slow = {"device": "old", "duration_us": 10_000.0, "top_forecast": 1.25}
@@ -173,6 +182,7 @@ def test_each_gpu_has_a_time_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asked", ["^TITAN V$", "^NVIDIA TITAN"])
+@pytest.mark.slow
 def test_a_gpu_with_and_without_its_maker_is_one(tmp_path: Path, asked: str) -> None:
     names = ({"device": "NVIDIA TITAN V"}, {"device": "TITAN V"}, {"device": "TITAN"})
     (second, first) = top_of(tmp_path, *names).opportunities
@@ -183,6 +193,7 @@ def test_a_gpu_with_and_without_its_maker_is_one(tmp_path: Path, asked: str) -> 
     assert (only.device, only.launches) == ("NVIDIA TITAN V", 2)
 
 
+@pytest.mark.slow
 def test_what_could_not_be_judged_is_counted(tmp_path: Path) -> None:
     none = {"top_finding": None, "top_forecast": None}
     seen = top_of(tmp_path, {**none, "not_judged": True}, {**none, "not_judged": False}, none)
@@ -192,16 +203,19 @@ def test_what_could_not_be_judged_is_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "select", [Selection(kernel=re.compile("x")), Selection(device=re.compile("x"))]
 )
+@pytest.mark.slow
 def test_a_selection_of_nothing_is_said(tmp_path: Path, select: Selection) -> None:
     with pytest.raises(UsageError, match=r"'x' matches none of (k|GPU); see: keet top"):
         top_of(tmp_path, {}, select=select)
 
 
+@pytest.mark.slow
 def test_groups_are_counted_before_the_limit(tmp_path: Path) -> None:
     top = top_of(tmp_path, *({"kernel": f"k{i}"} for i in range(5)), select=Selection(limit=2))
     assert (top.groups, len(top.opportunities)) == (5, 2)
 
 
+@pytest.mark.slow
 def test_times_are_those_of_a_plain_loop(tmp_path: Path) -> None:
     dice = random.Random(3)
     launches = [

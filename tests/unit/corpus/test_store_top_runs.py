@@ -69,6 +69,7 @@ def test_times_are_of_the_run(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_runs_and_single_launches_are_kept_apart(tmp_path: Path) -> None:
     """Also of the same kernel and shape on the same GPU."""
     add_run(tmp_path, "r", 0.0, in_run(1e6), in_run(3e6, kernel="j", top_forecast=None))
@@ -87,6 +88,7 @@ def test_runs_and_single_launches_are_kept_apart(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_limit_is_for_each_list(tmp_path: Path) -> None:
     """Runs do not push out what is known of single launches only."""
     runs = [in_run(1e6 * n, kernel=name) for n, name in enumerate("abc", 1)]
@@ -101,6 +103,7 @@ def test_the_limit_is_for_each_list(tmp_path: Path) -> None:
 # --- launches like the profiled one
 
 
+@pytest.mark.slow
 def test_a_saving_is_claimed_only_for_launches_like_the_profiled_one(tmp_path: Path) -> None:
     """155 launches of the same kernel took a hundred times as long as the profiled one."""
     add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=1000.0), in_run(2000.0, kernel="j"))
@@ -114,6 +117,7 @@ def test_a_saving_is_claimed_only_for_launches_like_the_profiled_one(tmp_path: P
     assert (second.saved_us, second.saved_of_us, second.unknown_us) == (1000.0, 2000.0, 0.0)
 
 
+@pytest.mark.slow
 def test_no_launch_of_the_run_is_like_the_profiled_one(tmp_path: Path) -> None:
     add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=0.0))
     (only,) = top_of(tmp_path).opportunities
@@ -121,6 +125,7 @@ def test_no_launch_of_the_run_is_like_the_profiled_one(tmp_path: Path) -> None:
     assert (only.unknown_us, only.unlike_us, only.finding) == (10_000.0, 10_000.0, "narrow_access")
 
 
+@pytest.mark.slow
 def test_more_alike_than_there_is_counts_as_all(tmp_path: Path) -> None:
     """Sums of floats may end above their whole."""
     add_run(tmp_path, "r", 0.0, in_run(1000.0, run_alike_us=1000.001))
@@ -128,6 +133,7 @@ def test_more_alike_than_there_is_counts_as_all(tmp_path: Path) -> None:
     assert (only.saved_us, only.saved_of_us, only.unlike_us) == (500.0, 1000.0, 0.0)
 
 
+@pytest.mark.slow
 def test_nothing_to_fix_in_a_small_launch_says_nothing_of_large_ones(tmp_path: Path) -> None:
     none: Cells = {"top_finding": None, "top_forecast": None}
     add_run(
@@ -137,6 +143,7 @@ def test_nothing_to_fix_in_a_small_launch_says_nothing_of_large_ones(tmp_path: P
     assert (first.kernel, first.finding, first.unknown_us) == ("k", None, 4950.0)
 
 
+@pytest.mark.slow
 def test_what_is_not_known_ranks_by_its_time(tmp_path: Path) -> None:
     """Under replay, not judged, or without a forecast: it may be worth all of its time."""
     none: Cells = {"top_finding": None, "top_forecast": None}
@@ -160,6 +167,7 @@ def test_what_is_not_known_ranks_by_its_time(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_the_run_does_not_have_counts_as_profiled(tmp_path: Path) -> None:
     add_report(tmp_path, "r", [in_run(500.0), {"kernel": "j"}], run_total_us=500.0)
     first, second = top_of(tmp_path).opportunities
@@ -169,6 +177,7 @@ def test_a_kernel_that_the_run_does_not_have_counts_as_profiled(tmp_path: Path) 
     }
 
 
+@pytest.mark.slow
 def test_runs_of_several_reports_add_up(tmp_path: Path) -> None:
     add_run(tmp_path, "r", 100.0, in_run(400.0))
     add_run(tmp_path, "s", 200.0, in_run(300.0))
@@ -178,6 +187,7 @@ def test_runs_of_several_reports_add_up(tmp_path: Path) -> None:
     assert (gpu.runs, gpu.total_us, gpu.not_profiled_us) == (2, 1000.0, 300.0)
 
 
+@pytest.mark.slow
 def test_shares_are_of_the_whole_run_whatever_is_chosen(tmp_path: Path) -> None:
     add_run(tmp_path, "r", 200.0, in_run(300.0), in_run(500.0, kernel="j", kernel_full="j"))
     top = top_of(tmp_path, Selection(kernel=re.compile("^j$")))
@@ -202,6 +212,7 @@ def test_shares_are_of_the_whole_run_whatever_is_chosen(tmp_path: Path) -> None:
         (None, 100.0, False),
     ],
 )
+@pytest.mark.slow
 def test_no_saving_is_claimed_where_the_replay_differs(
     tmp_path: Path, replay_us: float | None, plain_us: float | None, gap: bool
 ) -> None:
@@ -214,12 +225,14 @@ def test_no_saving_is_claimed_where_the_replay_differs(
     assert top.gpus[0].gap_example == (GapExample("r", 0) if gap else None)
 
 
+@pytest.mark.slow
 def test_the_others_of_a_group_still_save(tmp_path: Path) -> None:
     add_run(tmp_path, "r", 0.0, in_run(1000.0, plain_us=500.0), in_run(300.0))
     (only,) = top_of(tmp_path).opportunities
     assert (only.time_us, only.saved_us, only.replay_gaps, only.launches) == (1300.0, 150.0, 1, 2)
 
 
+@pytest.mark.slow
 def test_without_a_run_times_are_not_compared(tmp_path: Path) -> None:
     add_report(tmp_path, "r", [{"plain_us": 5000.0}])
     (only,) = top_of(tmp_path).opportunities
@@ -242,6 +255,7 @@ REPORT = st.tuples(st.lists(LAUNCH, min_size=1, max_size=4), TIME, st.booleans()
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(REPORT, min_size=1, max_size=4))
+@pytest.mark.slow
 def test_groups_and_what_is_not_profiled_add_up(
     tmp_path_factory: pytest.TempPathFactory, reports: list
 ) -> None:
@@ -318,6 +332,7 @@ def test_one_run_is_told(tmp_path: Path, keet: Keet) -> None:
     assert "80 ms of GPU time in 402.5 launches" in page(tmp_path, keet, "--format", "markdown")
 
 
+@pytest.mark.slow
 def test_a_mixture_is_told(tmp_path: Path, keet: Keet) -> None:
     add_run(tmp_path, "r", 500.0, in_run(1500.0))
     add_report(tmp_path, "p", [{"top_forecast": 1.25}])
@@ -353,6 +368,7 @@ def test_a_mixture_is_told(tmp_path: Path, keet: Keet) -> None:
     assert f"\n\n{second}:\n\n| kernel | could save |" in markdown
 
 
+@pytest.mark.slow
 def test_parts_of_the_runs_are_told_with_their_total(tmp_path: Path, keet: Keet) -> None:
     add_run(tmp_path, "r", 500.0, in_run(1000.0), in_run(500.0, kernel="j", kernel_full="j"))
     add_run(tmp_path, "s", 0.0, in_run(300.0, device="H", compute_capability="8.0"))
@@ -374,6 +390,7 @@ def test_parts_of_the_runs_are_told_with_their_total(tmp_path: Path, keet: Keet)
     ]
 
 
+@pytest.mark.slow
 def test_sums_of_durations_are_told_with_their_total(tmp_path: Path, keet: Keet) -> None:
     add_summed(tmp_path, "r", False)
     add_report(tmp_path, "p", [{}])
@@ -390,6 +407,7 @@ def add_range(out: Path, name: str) -> None:
     add_report(out, name, [{}], run_total_us=700.0, run_unprofiled_us=700.0)
 
 
+@pytest.mark.slow
 def test_a_report_of_a_range_has_a_known_run(tmp_path: Path, keet: Keet) -> None:
     add_run(tmp_path, "r", 0.0, in_run(1500.0))
     add_range(tmp_path, "p")
@@ -402,6 +420,7 @@ def test_a_report_of_a_range_has_a_known_run(tmp_path: Path, keet: Keet) -> None
     ) in page(tmp_path, keet, width=200)
 
 
+@pytest.mark.slow
 def test_only_reports_of_ranges(tmp_path: Path, keet: Keet) -> None:
     add_range(tmp_path, "p")
     assert page(tmp_path, keet, width=200).splitlines()[1:3] == [
@@ -411,6 +430,7 @@ def test_only_reports_of_ranges(tmp_path: Path, keet: Keet) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_run_of_no_report_is_known(tmp_path: Path, keet: Keet) -> None:
     add_report(tmp_path, "p", [{}])
     advice = "each launch counts once, as profiled (keet profile records the run)."
@@ -427,6 +447,7 @@ def test_the_run_of_no_report_is_known(tmp_path: Path, keet: Keet) -> None:
     assert f"\n\n{told}\n\n" in page(tmp_path, keet, "--format", "markdown")
 
 
+@pytest.mark.slow
 def test_the_first_of_a_mixture_is_of_a_run(
     tmp_path: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -442,6 +463,7 @@ def test_the_first_of_a_mixture_is_of_a_run(
     assert out.endswith("next: keet explain r --launch 0\n")
 
 
+@pytest.mark.slow
 def test_the_time_that_a_saving_is_of_is_told(tmp_path: Path, keet: Keet) -> None:
     add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=1000.0), in_run(400.0, kernel="j"))
     add_report(tmp_path, "p", [{}])
@@ -460,11 +482,13 @@ def test_the_time_that_a_saving_is_of_is_told(tmp_path: Path, keet: Keet) -> Non
     assert f"\n\n{note}\n" in markdown
 
 
+@pytest.mark.slow
 def test_a_small_part_in_other_launches_is_no_remark(tmp_path: Path, keet: Keet) -> None:
     add_run(tmp_path, "r", 0.0, in_run(10_000.0, run_alike_us=9950.0))
     assert "nlike launches" not in page(tmp_path, keet)
 
 
+@pytest.mark.slow
 def test_a_healthy_small_launch_is_not_nothing_to_save(tmp_path: Path, keet: Keet) -> None:
     none: Cells = {"top_finding": None, "top_forecast": None}
     add_run(tmp_path, "r", 0.0, in_run(5000.0, run_alike_us=50.0, **none))
@@ -481,6 +505,7 @@ def add_summed(out: Path, name: str, known: bool | None) -> None:
     add_report(out, name, [in_run(1500.0)], **cells)
 
 
+@pytest.mark.slow
 def test_sums_of_durations_are_not_called_gpu_time(tmp_path: Path, keet: Keet) -> None:
     add_summed(tmp_path, "r", False)
     assert top_of(tmp_path).gpus[0].summed_runs == 1
@@ -494,6 +519,7 @@ def test_sums_of_durations_are_not_called_gpu_time(tmp_path: Path, keet: Keet) -
 
 
 @pytest.mark.parametrize("known", [True, None])
+@pytest.mark.slow
 def test_runs_with_and_without_overlap(tmp_path: Path, keet: Keet, known: bool | None) -> None:
     """NULL, as in stores of before, is no claim."""
     add_summed(tmp_path, "r", known)
@@ -504,6 +530,7 @@ def test_runs_with_and_without_overlap(tmp_path: Path, keet: Keet, known: bool |
     assert "The table of 1 of 2 runs does not tell which kernels ran at the same time" in out
 
 
+@pytest.mark.slow
 def test_replay_gaps_are_told(tmp_path: Path, keet: Keet) -> None:
     none: Cells = {"top_finding": None, "top_forecast": None}
     add_run(
@@ -528,6 +555,7 @@ def test_replay_gaps_are_told(tmp_path: Path, keet: Keet) -> None:
     assert "most time: `keet explain r --launch 1`" in page(tmp_path, keet, "--format", "markdown")
 
 
+@pytest.mark.slow
 def test_json_and_csv_say_the_same(tmp_path: Path, keet: Keet) -> None:
     add_run(tmp_path, "r", 500.0, in_run(1500.0))
     add_report(tmp_path, "p", [{"plain_us": None}])

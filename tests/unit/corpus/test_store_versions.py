@@ -43,6 +43,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
 # --- reading
 
 
+@pytest.mark.slow
 def test_an_old_store_is_read() -> None:
     with open_store(VERSION_1) as store:
         names = {name for (name,) in store.query("SHOW TABLES").rows}
@@ -66,6 +67,7 @@ def test_an_old_store_is_read() -> None:
     [["top"], ["top", "--format", "json"], ["insights"], ["query", "SELECT 1"], ["query"]],
     ids=" ".join,
 )
+@pytest.mark.slow
 def test_commands_that_read_an_old_store_say_what_it_lacks(
     arguments: list[str], keet: Keet
 ) -> None:
@@ -75,18 +77,21 @@ def test_commands_that_read_an_old_store_say_what_it_lacks(
     assert result.out
 
 
+@pytest.mark.slow
 def test_the_list_of_columns_is_that_of_the_store(keet: Keet) -> None:
     out = json.loads(keet("query", VERSION_1, "--format", "json").out)
     assert {row[0] for row in out["rows"]} == {"launches", "findings", "metrics", "files"}
 
 
 @pytest.mark.parametrize("sql", ["FROM account", "SELECT sum(us) FROM launches JOIN account USING (launch_id)"])  # fmt: skip
+@pytest.mark.slow
 def test_what_an_old_store_lacks_is_refused_with_the_command(sql: str, keet: Keet) -> None:
     result = keet("query", VERSION_1, sql)
     assert (result.code, result.out) == (2, "")
     assert result.err == f"keet: there is no view 'account'; {NOTE}"
 
 
+@pytest.mark.slow
 def test_other_wrong_names_are_not_blamed_on_the_age(keet: Keet) -> None:
     result = keet("query", VERSION_1, "FROM accounts")
     assert result.code == 2
@@ -114,6 +119,7 @@ def test_a_batch_does_not_go_on_in_an_old_store(old: Path, more: list[str], batc
     assert contents(old) == before
 
 
+@pytest.mark.slow
 def test_the_command_that_makes_it_again_can_be_pasted(old: Path, batch: Keet, keet: Keet) -> None:
     reports = (REPORTS / "metrics_only.ncu-rep", REPORTS / "range.ncu-rep")
     refused = batch(*reports, "-o", old, "--jobs", 1).err
@@ -172,6 +178,7 @@ JSON = st.recursive(
         lambda document: json.dumps(document).encode()
     )
 )
+@pytest.mark.slow
 def test_a_version_is_read_or_refused(text: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / STORE_FILE).write_bytes(text)

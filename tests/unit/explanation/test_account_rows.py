@@ -16,6 +16,7 @@ from keet.explanation.account_rows import AccountRow, account_rows, leading_text
 from keet.ingest import read_profile
 from keet.units import Quantity
 from tests.conftest import REPORTS
+from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
 PATHS = [
@@ -32,8 +33,8 @@ def outer(rows: Sequence[AccountRow]) -> float:
     return sum(float(row.share.value) for row in rows if row.depth == 0)
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.parent.name + path.name)
-@pytest.mark.parametrize("most", [5, 8])
+@each_row("path", PATHS, ids=lambda path: path.parent.name + path.name)
+@each_row("most", [5, 8])
 def test_rows_of_real_launches_add_up(path: Path, most: int) -> None:
     for launch in read_profile(path).launches:
         diagnosis = diagnose(launch, reads_code=False)

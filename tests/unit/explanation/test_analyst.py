@@ -9,6 +9,7 @@ from keet.explanation.analyst import explain
 from keet.ingest.stored import StoredLaunch
 from keet.profile import Device, KernelName, Launch, Profile, Provenance, RawMetric, Workload
 from keet.verification.own_texts import Grounded
+from tests.rows import each_row
 
 
 def profile_with(**metrics: float) -> Profile:
@@ -24,7 +25,7 @@ def profile_with(**metrics: float) -> Profile:
     return Profile((launch,), Provenance("made", "ncu-rep", 0, "0", "a test"))
 
 
-@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf, 0.0, -1.0])
+@each_row("odd", [math.nan, math.inf, -math.inf, 0.0, -1.0])
 def test_an_odd_number_of_samples_is_no_crash(odd: float) -> None:
     profile = profile_with(smsp__pcsamp_sample_count=odd)
     told = explain(profile, profile.launches, 5)

@@ -2,11 +2,11 @@
 
 import string
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.explanation.budget import Piece, count_tokens, cut, fit
+from tests.rows import each_row
 
 WORDS = st.text(alphabet=string.printable + "é×→漢", max_size=60)
 PIECES = st.lists(
@@ -36,7 +36,7 @@ def test_more_text_never_counts_less(text: str, more: str) -> None:
     assert count_tokens(text + "\n" + more) >= max(count_tokens(text), count_tokens(more))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "least"),
     [
         ("", 0),

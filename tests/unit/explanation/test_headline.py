@@ -78,6 +78,7 @@ def test_every_headline_of_a_real_report_is_grounded_and_says_something() -> Non
 
 @settings(max_examples=60)
 @given(launches())
+@pytest.mark.slow
 def test_any_counters_give_a_headline(launch: Launch) -> None:
     diagnosis, verdict = judged(launch)
     check(diagnosis, verdict)

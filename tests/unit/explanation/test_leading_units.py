@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from keet.analysis.diagnosis import diagnose
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import DEVICE_WIDE, HOT_LINE, WHOLE_SM
@@ -19,6 +21,7 @@ ACTIVE = {
 }
 
 
+@pytest.mark.slow
 def test_the_limiter_is_the_busiest_unit_of_the_model() -> None:
     """Of DRAM and L2, which passes its bytes on, either may be."""
     for launch in real_launches():

@@ -12,6 +12,7 @@ from keet.analysis.diagnosis import Diagnosis, diagnose
 from keet.explanation.notes import ISSUING, account_notes
 from keet.ingest import read_profile
 from keet.verification.grounding import check_grounding
+from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
 NAMES = ("stencil_march", "gas_state", "matrix_flip", "field_axpy", "row_layers", "softmax_rows")
@@ -27,8 +28,8 @@ def notes_of(sample: str, *, code: bool = True) -> dict[str, str]:
     return {note.id: note.text for note in account_notes(diagnosis.view, diagnosis.account)}
 
 
-@pytest.mark.parametrize("code", [True, False])
-@pytest.mark.parametrize("sample", NAMES)
+@each_row("code", [True, False])
+@each_row("sample", NAMES)
 def test_every_number_has_evidence(sample: str, code: bool) -> None:
     diagnosis = diagnosed(sample, code=code)
     view = diagnosis.view
@@ -62,7 +63,7 @@ def test_without_machine_code_opcodes_and_lines_are_told() -> None:
     assert told.endswith("is not known without the machine code.")
 
 
-@pytest.mark.parametrize("sample", NAMES)
+@each_row("sample", NAMES)
 def test_the_mix_is_told_where_instructions_take_the_time(sample: str) -> None:
     issuing = diagnosed(sample).account.part("issuing")
     assert issuing is not None

@@ -69,6 +69,7 @@ def test_identical_launches_are_one_row(profile_of: ProfileOf) -> None:
     assert found.said[0] == "8 launches of 6 kernels take 134.2 us."
 
 
+@pytest.mark.slow
 def test_a_row_has_the_spread_of_its_launches(profile_of: ProfileOf) -> None:
     many = repeated(profile_of(TOUR), 11)
     for row in program(explained(many)).rows:

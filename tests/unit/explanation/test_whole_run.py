@@ -16,6 +16,7 @@ from keet.profile import KernelRun, Profile, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, Recorder, SkippedKernel
 from keet.render.whole_run import profiled_text, rows_of, spread_text
 from keet.verification.own_texts import Grounded
+from tests.rows import each_row
 
 MS, US = 1e6, 1e3
 TOUR = "tour_full.ncu-rep"
@@ -377,7 +378,7 @@ def test_rows_add_up_to_the_run(busy: list[float], most: int) -> None:
     assert single == sorted(single, reverse=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [
         (0, "0%"), (0.01, "<0.1%"), (0.06, "0.1%"), (0.94, "0.9%"), (9.9, "9.9%"), (9.96, "10%"),
@@ -388,7 +389,7 @@ def test_shares(value: float, text: str) -> None:
     assert share_text(Evidence("E1", "share", value, "%", "share")) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [(1, "1 launch"), (1.0, "1 launch"), (400, "400 launches"), (2.5, "2.5 launches")],
 )

@@ -66,6 +66,7 @@ def reported(launch: Launch) -> tuple[int, ...]:
     return tuple(value(launch, metric) for metric in _LIMITS)
 
 
+@pytest.mark.slow
 def test_the_limits_of_every_sample_are_ncus() -> None:
     checked = list(launches([*_SAMPLES, *sorted(REPORTS.iterdir())]))
     assert len(checked) > 100

@@ -18,6 +18,7 @@ from keet.evidence import Evidence
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.profile import Absent, Launch
+from tests.rows import each_row
 from tests.unit.keet_tools.conftest import sample
 
 Make = Callable[..., Case]
@@ -56,6 +57,7 @@ def test_launches_are_listed_with_their_verdicts(case_of: Make) -> None:
     assert re.search(r"Time: \d+\.\d% \{\S+\} waiting for L2, which is busy; ", text)
 
 
+@pytest.mark.slow
 def test_every_launch_is_on_a_page(case_of: Make) -> None:
     rows = all_pages(case_of("zoo.ncu-repz"), "list_launches")
     assert [row.split()[0] for row in rows if row.startswith("#")] == [f"#{n}" for n in range(8)]
@@ -346,6 +348,7 @@ def test_a_diff_tells_time_causes_units_and_findings(case_of: Make) -> None:
     assert "findings: new uncoalesced_global" in back.text
 
 
+@pytest.mark.slow
 def test_a_diff_pairs_kernels(case_of: Make) -> None:
     case = case_of("pipeline_before.ncu-repz", "pipeline_after.ncu-repz")
     answer = ask(case, "diff_profiles")
@@ -455,7 +458,7 @@ def _piece(name: str, value: float, unit: str, label: str) -> Evidence:
     return Evidence(f"{name}#0", name, value, unit, label)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "named"),
     [
         ("L2 at 83% of peak", "L2 at 83% {l2#0} of peak"),

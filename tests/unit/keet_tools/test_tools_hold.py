@@ -18,6 +18,7 @@ from keet.explanation.analyst import LaunchExplanation, explain
 from keet.ingest import read_profile
 from keet.verification.grounding import check_grounding
 from tests.conftest import corpus_files, needs_corpus
+from tests.rows import each_row, mostly_slow
 
 Make = Callable[..., Case]
 SAMPLES = [
@@ -97,13 +98,14 @@ def check_ids(evidence: Iterable[Evidence]) -> None:
     assert not [i for i in ids if (first := re.sub(r"_[2-9](?=[@#])", "", i)) != i and first in ids]
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", mostly_slow(SAMPLES, few=2))
 def test_answers_about_samples_hold(case_of: Make, name: str) -> None:
     check_all(case_of(name))
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:24])
+@each_row("path", corpus_files(), ids=lambda path: path.name[:24])
+@pytest.mark.slow
 def test_answers_about_strangers_hold(path: Path) -> None:
     """Without machine code, which takes a process for each report."""
     try:
@@ -114,6 +116,7 @@ def test_answers_about_strangers_hold(path: Path) -> None:
     check_all(Case([explain(profile, some, 5)], show_source=False), _MACHINE_CODE)
 
 
+@pytest.mark.slow
 def test_every_metric_of_the_catalog_can_be_asked_for(case_of: Make) -> None:
     case = case_of("tour_full.ncu-rep")
     each = case.launch(0)

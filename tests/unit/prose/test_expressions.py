@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from keet.prose.expressions import constants_of, evaluate, has_influence, parse
 from keet.prose.values import ValueProblem, value_text
+from tests.rows import each_row
 from tests.unit.prose.prose_names import names
 
 LOOKUP = names().lookup
@@ -19,7 +20,7 @@ def value(text: str) -> str:
     return value_text(evaluate(parse(text), LOOKUP).value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "result"),
     [
         ("2 + 3 * 4", "14"), ("(2 + 3) * 4", "20"), ("2 * 3 ** 2", "18"), ("-2 ** 2", "-4"),
@@ -40,7 +41,7 @@ def test_values(text: str, result: str) -> None:
     assert value(text) == result
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "is_true"),
     [
         ("l2_busy > dram_busy", True), ("l2_busy > 2 * dram_busy", True), ("dram_busy > l2_busy", False),
@@ -57,7 +58,7 @@ def test_comparisons(text: str, is_true: bool) -> None:
     assert result.is_true is is_true
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("l2_busy", "L2 busy 83.1%"),
@@ -71,7 +72,7 @@ def test_it_is_printed_with_labels_and_values(text: str, shown: str) -> None:
     assert evaluate(parse(text), LOOKUP).text == shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "problem"),
     [
         ("", "ends too early"), ("2 +", "ends too early"), ("(2", "closing bracket"), ("2 3", "not expected"),
@@ -127,7 +128,7 @@ def _plain(number: float):
     return bare(number)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "influence"),
     [
         ("l2_busy", True), ("2 * l2_busy", True), ("dram_bytes / (N * 4 B)", True), ("l2_busy / dram_busy", True),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 import unicodedata
 
 import pytest
@@ -14,6 +13,8 @@ from keet.prose.free_numbers import Allowed
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
 from keet.prose.text import SPAN, Prose
+from tests.long_texts import PROSE, repeated
+from tests.rows import each_row
 from tests.unit.prose.prose_names import ALLOWED, names
 
 NAMES = names()
@@ -24,7 +25,7 @@ def read(text: str, allowed: Allowed = ALLOWED) -> Prose:
     return read_prose(text, NAMES, allowed)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "printed"),
     [
         ("L2 is at {l2_busy}.", "L2 is at 83.1% (L2 busy)."),
@@ -49,7 +50,7 @@ def test_it_is_printed(text: str, printed: str) -> None:
     assert str(read(text)) == printed
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "One thread per row.", "The first loop and the second one.", "L2, FP64, sm_90, float4 and LDG.E.128 are names.",
@@ -64,7 +65,7 @@ def test_ordinary_sentences_stand(text: str) -> None:
     assert [each.problem for each in read(text).problems] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "problem"),
     [
         ("L2 is at 82.", "`82.` is a number outside of braces; write it as {name}"),
@@ -100,7 +101,7 @@ def test_problems(text: str, problem: str) -> None:
     assert problem in (read(text).problems[0].problem or "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "stands"),
     [
         ("Use a tile of 32 by 32 and two barriers.", True),
@@ -169,19 +170,11 @@ def test_a_sentence_without_a_problem_has_no_free_digits(text: str) -> None:
 LONG = 200_000
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "{l2_busy} ", "{a} ", "{l2_busy > dram_busy}, ", "{", "}", "`", "`a` ", "a-", "a.", "a/", "1", "1,", "-", "_", "*", "a ", "a",
-        "\n", "\n ", "\n- a", "1. a\n", ". ", ".)", "flip.cu:5, ", "flip.cu:5-", "lines 3, ", "the same ", "two ", "x82 ", "&#56;", "½",
-        "&", "<b", "<b>", "is more ", "\\", "[](", "O(", "no more ", "é", "é ", "a_1.", "most a ", "I ", "hit rate is ", "0x",
-    ],
-)  # fmt: skip
-def test_long_texts_are_read_in_time(unit: str) -> None:
-    text = unit * (LONG // len(unit))
-    begin = time.process_time()
-    read_prose(text, names(), ALLOWED)
-    assert time.process_time() - begin < 1
+@each_row("piece", PROSE, few=10)
+def test_long_texts_are_read(piece: str) -> None:
+    """Work that grows with the square of the length would take hours here; how fast it is, and how
+    it grows, `make bench` tells."""
+    read_prose(repeated(piece, LONG), names(), ALLOWED)
 
 
 def test_unknown_names_are_looked_up_once_each() -> None:

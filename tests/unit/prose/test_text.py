@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.prose.text import SPAN, Prose, Reference, Sentence, sentences_of
+from tests.rows import each_row
 
 TEXTS = st.text(alphabet="aB1.!? \n\t-*()`{}'\"_:é", max_size=120)
 
@@ -37,7 +37,7 @@ def test_code_and_references_are_not_cut(parts: list[str]) -> None:
     assert found == spans
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "pieces"),
     [
         ("One. Two.", ["One.", "Two."]),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from keet.prose import values
 from keet.prose.values import Value, ValueProblem, value_of, value_text
 from keet.units import Quantity
+from tests.rows import each_row
 
 UNITS = [
     "byte", "Kbyte", "Gbyte", "byte/s", "Gbyte/s", "ns", "us", "ms", "s", "hz", "Mhz", "cycle",
@@ -44,7 +45,7 @@ def test_only_like_units_are_added(a: float, u: str, b: float, v: str) -> None:
             values.add(one, other)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [
         (value_of(82.04, "%"), "82.0%"),

@@ -19,6 +19,7 @@ from keet.verification.checked import Verdict
 from keet.verification.computed import Computed
 from keet.verification.known import Knowledge
 from keet.verification.verify import verify_text
+from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
 EVERY = sorted(path.parent.name for path in SAMPLES.glob("*/slow.ncu-rep"))
@@ -35,7 +36,7 @@ def printed(sample: str, width: int = 80, *, verbose: bool = False) -> str:
     return to_text(explain_view(explained(sample), width, verbose=verbose), width)
 
 
-@pytest.mark.parametrize("sample", EVERY)
+@each_row("sample", EVERY, few=5)
 def test_the_answer_is_on_the_first_screen(sample: str) -> None:
     """Headline, account and first finding with its text, on 80 columns. A report of several
     launches begins with a table, which has the first finding of each."""
@@ -53,7 +54,7 @@ def test_the_answer_is_on_the_first_screen(sample: str) -> None:
     assert max(map(len, lines)) <= 80
 
 
-@pytest.mark.parametrize("width", [40, 80, 120, 200])
+@each_row("width", [40, 80, 120, 200])
 def test_rows_fit_any_terminal(width: int) -> None:
     _path, *lines = printed("decay_ratios", width).splitlines()  # a path stays whole
     assert max(map(len, lines)) <= width
@@ -115,6 +116,7 @@ def test_each_finding_says_what_its_fix_gained() -> None:
 
 
 @pytest.mark.parametrize("sample", ["matrix_flip", "gas_state", "sparse_apply"])
+@pytest.mark.slow
 def test_verify_confirms_what_is_printed(sample: str) -> None:
     told = explained(sample, sass=True)
     known = Knowledge(Computed(told.profile).sources)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-import pytest
 from markdown_it import MarkdownIt
 
 from keet.evidence import Evidence
@@ -24,6 +23,7 @@ from keet.render.ask_text import Block, Line, blocks_of, origin_of
 from keet.render.console import to_text
 from keet.render.documents import json_text
 from keet.render.schemas import json_schema
+from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
 AUTHOR = Authorship("openai:gpt-5", Usage(2, 0, 4108, 391, None, 6.2), None, "/tmp/keet/run.jsonl")
@@ -166,7 +166,7 @@ def shape(block: Block) -> tuple[str, ...]:
     return block.code or tuple(f"{line.mark}|{line.text}" for line in block.lines)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sentences", "blocks"),
     [
         ((), []),
@@ -202,7 +202,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_hostile_answers(text: str) -> None:
     author = Authorship(text, AUTHOR.usage, text, text)
     told = Prose((Sentence((text,), None, "\n\n"), Sentence((text,), text, "\n")))

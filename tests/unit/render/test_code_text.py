@@ -1,12 +1,11 @@
 """Words for the machine-code analysis."""
 
-import pytest
-
 from keet.analysis.sass.forms import Form, Symbol
 from keet.analysis.sass.purpose import Purpose
 from keet.profile import Location
 from keet.render.code_text import FormWords, distinct_text, mix_text, purposes_text
 from keet.render.code_view import lines_text
+from tests.rows import each_row
 
 
 class FakeInstruction:
@@ -36,7 +35,7 @@ def form_of(*terms: tuple[int, str]) -> Form:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("form", "text"),
     [
         (form_of(), "0"),

@@ -19,6 +19,7 @@ from keet.render.console import to_text
 from keet.render.explain import _launch
 from keet.render.line_count import line_count
 from keet.render.program import program_view
+from tests.rows import each_row
 
 WORDS = st.text(st.sampled_from("ab -—漢é\t\n█"), max_size=60).map("a{}".format)
 
@@ -38,6 +39,7 @@ def test_texts(texts: list[tuple[str, int]], width: int) -> None:
 @given(
     st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=4), st.integers(20, 160), st.booleans()
 )
+@pytest.mark.slow
 def test_tables(rows: list[tuple[str, str]], width: int, grid: bool) -> None:
     table = Table.grid(padding=(0, 1, 0, 0)) if grid else Table("a", "b", box=box.SIMPLE_HEAD)
     for row in rows:
@@ -46,7 +48,8 @@ def test_tables(rows: list[tuple[str, str]], width: int, grid: bool) -> None:
     assert line_count(parts, width) == printed(parts, width)
 
 
-@pytest.mark.parametrize("width", [60, 80, 120, 160])
+@each_row("width", [60, 80, 120, 160])
+@pytest.mark.slow
 def test_real_views(profile_of: Callable[[str], Profile], width: int) -> None:
     profile = profile_of("tour_full.ncu-rep")
     explanation = explain(profile, profile.launches, 5, sass=False)

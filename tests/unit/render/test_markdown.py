@@ -2,17 +2,17 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.render.excerpt import around, indentation, language, runs
 from keet.render.markdown import cell, code, fence, prose, table
+from tests.rows import each_row
 
 SIGNS = st.text(alphabet="ab `*_[]<>|~$&#-1.)\\\n\t", max_size=30)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "escaped"),
     [
         ("plain text, 83 % of it", "plain text, 83 % of it"),
@@ -33,7 +33,7 @@ def test_prose(text: str, escaped: str) -> None:
     assert prose(text) == escaped
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "span"),
     [
         ("flip", "`flip`"),

@@ -53,6 +53,7 @@ def printed(explanation: Explanation, width: int, *, everything: bool = False) -
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
+@pytest.mark.slow
 def test_many_launches_fit_on_sixty_lines(width: int, many: Explanation) -> None:
     text = printed(many, width)
     assert text.count("\n") <= MOST_LINES
@@ -62,6 +63,7 @@ def test_many_launches_fit_on_sixty_lines(width: int, many: Explanation) -> None
     assert f"{hidden} more launches: use --all for all of them, --launch N for one." in text
 
 
+@pytest.mark.slow
 def test_so_they_do_as_markdown(many: Explanation) -> None:
     text = explain_markdown(many)
     assert text.count("\n") <= MOST_LINES
@@ -69,6 +71,7 @@ def test_so_they_do_as_markdown(many: Explanation) -> None:
     assert "#" not in re.sub(r"^#+ ", "", text, flags=re.MULTILINE), "would be a link to an issue"
 
 
+@pytest.mark.slow
 def test_everything_on_request(many: Explanation) -> None:
     some = many._replace(launches=many.launches[:25])
     for text in (printed(some, 100, everything=True), explain_markdown(some, everything=True)):
@@ -76,6 +79,7 @@ def test_everything_on_request(many: Explanation) -> None:
         assert "more launch" not in text
 
 
+@pytest.mark.slow
 def test_json_keeps_every_launch(many: Explanation) -> None:
     document = json.loads(explain_document(many).model_dump_json())
     program = document["program"]
@@ -142,6 +146,7 @@ def test_as_much_as_fits(sizes: list[list[int]], room: int) -> None:
     assert every > room or details == ("full",) * len(sizes)
 
 
+@pytest.mark.slow
 def test_public_reports_with_many_launches(keet: Keet) -> None:
     """105 equal launches have one answer."""
     paths = sorted((CORPUS.parent / "corpus_read").glob("spymaster2h*"))
@@ -154,6 +159,7 @@ def test_public_reports_with_many_launches(keet: Keet) -> None:
     assert len(TITLE.findall(out)) == 1
 
 
+@pytest.mark.slow
 def test_verify_knows_every_number_of_the_program(many: Explanation) -> None:
     program = program_of(many)
     assert program is not None

@@ -2,11 +2,11 @@
 
 import difflib
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.render.short_diff import short_diff
+from tests.rows import each_row
 
 
 def diff_of(before: list[str], after: list[str], file: str = "k.cu") -> str:
@@ -52,7 +52,7 @@ def test_a_removed_line_that_looks_like_a_name() -> None:
     assert rows(diff) == [("7", "--- i;"), ("", "+++ j;"), ("8", "-x;")]
 
 
-@pytest.mark.parametrize("text", ["", "no diff", "@@ nothing @@\n+x", "+a\n-b"])
+@each_row("text", ["", "no diff", "@@ nothing @@\n+x", "+a\n-b"])
 def test_what_is_no_diff_stays(text: str) -> None:
     assert [line for _, line in rows(text)] == text.splitlines()
 

@@ -29,6 +29,7 @@ from keet.render.explain_documents import ExplainDocument, explain_document
 from keet.render.explain_markdown import explain_markdown
 from keet.render.statement_text import edit_status, first_sentences, places_of, usage_text
 from keet.units import Quantity
+from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
 USAGE = Usage(3, 1, 8214, 1022, 0.0213, 12.4)
@@ -229,8 +230,8 @@ def test_json(golden: Callable[[str, str], None]) -> None:
     golden("explain.model.column_physics.json", json.dumps(told, indent=1, ensure_ascii=False))
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 120])
-@pytest.mark.parametrize("verbose", [False, True])
+@each_row("width", [40, 60, 80, 120])
+@each_row("verbose", [False, True])
 def test_nothing_is_wider_than_the_terminal(width: int, verbose: bool) -> None:
     text = terminal(column_physics(), width, verbose=verbose)
     assert max(map(len, text.splitlines()[1:])) <= width  # the path stays whole
@@ -327,7 +328,8 @@ def count_of(text: str, part: str) -> int:
     return " ".join(text.split()).count(part)
 
 
-@pytest.mark.parametrize("sample", SCREENS)
+@each_row("sample", SCREENS)
+@pytest.mark.slow
 def test_a_kernel_fits_on_a_screen(sample: str) -> None:
     told = with_model(sample, long_statement(sample))
     text = terminal(told, 100)
@@ -342,7 +344,7 @@ def one_sentence(words: int) -> Prose:
     return Prose((Sentence((f"{'word ' * words}end.",)),))
 
 
-@pytest.mark.parametrize("words", [10, 60, 120, 300])
+@each_row("words", [10, 60, 120, 300])
 def test_no_sentence_is_cut(words: int) -> None:
     """Each text is there with whole sentences, or not at all; the summary always is."""
     told = one_sentence(words)
@@ -358,6 +360,7 @@ def test_no_sentence_is_cut(words: int) -> None:
     assert text.count("word ") == text.count(str(told)) * words
 
 
+@pytest.mark.slow
 def test_what_is_left_out_first() -> None:
     """Second sentences of risk and check go before that of the cause, and this before the diff."""
     two = Prose(tuple(Sentence((f"{'word ' * 18}{end}.",)) for end in ("one", "two")))
@@ -454,7 +457,7 @@ def test_the_edit_that_works_comes_first() -> None:
     assert "applies; does not compile: `x` is not defined" in text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("build", "build_text", "status"),
     [
         ("compiles", "compiles for sm_90: 32 -> 40 registers", "applies; compiles for sm_90: 32 -> 40 registers"),
@@ -639,9 +642,7 @@ def test_the_numbers_are_those_of_the_report() -> None:
     assert hypotheses_only in explain_markdown(column_physics(), verbose=True)
 
 
-@pytest.mark.parametrize(
-    ("most", "text"), [(0, ""), (1, "One."), (2, "One. Two."), (9, "One. Two. Three.")]
-)
+@each_row(("most", "text"), [(0, ""), (1, "One."), (2, "One. Two."), (9, "One. Two. Three.")])
 def test_the_first_sentences(most: int, text: str) -> None:
     prose = Prose(tuple(Sentence((each,)) for each in ("One.", " ", "Two.", "Three.")))
     assert str(first_sentences(prose, most)) == text
@@ -692,7 +693,7 @@ def test_a_model_that_says_nothing() -> None:
     document(told)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("usage", "text"),
     [
         (USAGE, "m: 3 calls (1 more from the cache), 8,214 tokens in, 1,022 out, $0.021, 12 s"),
@@ -741,9 +742,9 @@ def hostile(text: str) -> Explanation:
     return with_model("column_physics", hostile_statement(text), author)
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("width", [40, 80])
-@pytest.mark.parametrize("verbose", [False, True])
+@each_row("text", HOSTILE, few=2)
+@each_row("width", [40, 80])
+@each_row("verbose", [False, True])
 def test_hostile_texts_on_a_terminal(text: str, width: int, verbose: bool) -> None:
     out = terminal(hostile(text), width, verbose=verbose)
     assert all(char == "\n" or char.isprintable() for char in out)
@@ -754,7 +755,7 @@ def test_hostile_texts_on_a_terminal(text: str, width: int, verbose: bool) -> No
     assert all(len(line) <= width for line in code)
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_hostile_texts_in_markdown(text: str) -> None:
     """As a parser of Markdown reads it: text, and code in a block that it can't leave."""
     out = explain_markdown(hostile(text), verbose=True)
@@ -771,7 +772,7 @@ def test_hostile_texts_in_markdown(text: str) -> None:
     assert [edit.splitlines() for edit in edits] == [shown, shown]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_hostile_texts_in_json(text: str) -> None:
     told = document(hostile(text))
     encoded = text.encode("utf-8", errors="backslashreplace").decode("utf-8")

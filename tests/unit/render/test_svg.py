@@ -17,6 +17,7 @@ from keet.render.roofline_svg import roofline_svg
 from keet.render.svg import Axis, Box, Room, span, spread, tag, text_of
 from tests import encode
 from tests.conftest import corpus_files, needs_corpus
+from tests.rows import each_row
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -98,7 +99,7 @@ def test_hostile_names(tmp_path: Path) -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: path.name[:30])
+@each_row("path", corpus_files(), ids=lambda path: path.name[:30], few=5)
 def test_charts_of_strangers(path: Path) -> None:
     try:
         launches = read_profile(path).launches

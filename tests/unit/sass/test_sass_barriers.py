@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from keet.analysis.advice import advice_for
 from keet.analysis.diagnosis import diagnose
 from keet.analysis.sass.barriers import barrier_waits, polls_memory
@@ -71,6 +73,7 @@ def test_code_without_barriers_has_no_waits() -> None:
 
 
 @needs_corpus
+@pytest.mark.slow
 def test_a_look_back_wants_fewer_blocks() -> None:
     """A single-pass scan: one warp of sixteen reads what the blocks before have written."""
     (path,) = (path for path in corpus_files() if path.name.startswith("thedavidchu__"))

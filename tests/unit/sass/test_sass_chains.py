@@ -7,6 +7,7 @@ import pytest
 from keet.analysis.sass.blame import waits
 from keet.analysis.sass.chains import LoopChains, loop_chains
 from keet.analysis.sass.invariant import invariants
+from tests.rows import each_row
 from tests.unit.sass.assembled import program
 
 
@@ -76,7 +77,7 @@ def test_shared_memory_does_not_count_as_a_load() -> None:
     assert (found.loads, found.load_depth) == (0, 0)
 
 
-@pytest.mark.parametrize("count", [1, 2, 8, 100])
+@each_row("count", [1, 2, 8, 100])
 def test_the_length_of_an_accumulation(count: int) -> None:
     found = only("\n".join(["FADD R2, R2, R3"] * count))
     assert found.recurrence is not None

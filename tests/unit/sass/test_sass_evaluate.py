@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from keet.analysis.sass.launched import launched
 from keet.analysis.sass.program import Program
 from keet.analysis.sass.reuse import accesses
 from tests.unit.sass.interpreter import run, signed
+
+pytestmark = pytest.mark.slow
 
 BLOCK, GRID = (8, 4, 1), (5, 3, 1)
 PARAMETER = 0x218

@@ -16,6 +16,7 @@ from keet.analysis.sass.opcodes import ROLES
 from keet.analysis.sass.program import MOST_INSTRUCTIONS
 from keet.ingest.stored import StoredLaunch
 from keet.profile import Absent, Device, KernelName, Launch, Workload
+from tests.rows import each_row
 from tests.unit.sass.assembled import analysed, assembled, machine
 
 
@@ -90,6 +91,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
+@pytest.mark.slow
 def test_one_odd_instruction(text: str) -> None:
     for count in (None, 10):
         code = run([text], count)
@@ -117,7 +119,7 @@ def test_only_nops() -> None:
     assert code.accesses == []
 
 
-@pytest.mark.parametrize("count", [1, 0, -5, 2**63, 10**40])
+@each_row("count", [1, 0, -5, 2**63, 10**40])
 def test_odd_execution_counts(count: int) -> None:
     loop = "MOV R0, RZ\ntop: LDG.E R0, desc[UR4][R0.64]\n@P0 BRA top\nEXIT"
     texts = assembled(loop)
@@ -141,8 +143,8 @@ def test_odd_execution_counts(count: int) -> None:
             assert code.atomics == []
 
 
-@pytest.mark.parametrize("grid", [None, (0, 0, 0), (1, 1, 1), (2**31, 65535, 65535), (-1, 2, 3)])
-@pytest.mark.parametrize("capability", [None, "", "x", "7.5", "99.9", "0"])
+@each_row("grid", [None, (0, 0, 0), (1, 1, 1), (2**31, 65535, 65535), (-1, 2, 3)])
+@each_row("capability", [None, "", "x", "7.5", "99.9", "0"])
 def test_odd_launches(grid: tuple[int, int, int] | None, capability: str | None) -> None:
     from keet.analysis.sass.launched import launched
     from keet.analysis.sass.program import Program
@@ -180,6 +182,7 @@ instruction = st.builds(
 
 @settings(deadline=None)
 @given(st.lists(instruction, max_size=14), st.none() | st.integers(0, 3))
+@pytest.mark.slow
 def test_random_programs(lines: list[str], count: int | None) -> None:
     run(lines, count)
 
@@ -323,6 +326,7 @@ SLOW = [
 
 
 @pytest.mark.parametrize(("shape", "size"), SLOW, ids=[shape.__name__ for shape, _ in SLOW])
+@pytest.mark.slow
 def test_large_programs(shape, size: int) -> None:
     lines = [*shape(size), "EXIT"]
     code = run(lines)
@@ -330,6 +334,7 @@ def test_large_programs(shape, size: int) -> None:
     assert code.program.counts == [10] * len(lines)
 
 
+@pytest.mark.slow
 def test_nothing_but_ends() -> None:
     code = run(["EXIT"] * 5_000, None)
     assert len(code.program.flow.entries) == 5_000

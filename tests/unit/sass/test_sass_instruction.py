@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from keet.analysis.sass.instruction import LONGEST, Instruction, is_move, parse
 from keet.analysis.sass.opcodes import ROLES, Role
+from tests.rows import each_row
 
 
 def r(first: int, last: int | None = None) -> str:
@@ -155,12 +156,12 @@ def test_registers(text: str, expected: tuple[str, str]) -> None:
     assert found.role is not Role.UNKNOWN
 
 
-@pytest.mark.parametrize("modifier", ["U8", "S8", "U16", "S16"])
+@each_row("modifier", ["U8", "S8", "U16", "S16"])
 def test_a_narrow_access_takes_one_register(modifier: str) -> None:
     assert parse(0, f"LDG.E.{modifier} R4, desc[UR4][R2.64]").writes == ("R4",)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "width"),
     [
         ("LDG.E.U8 R4, [R2.64]", 1),
@@ -178,7 +179,7 @@ def test_width_of_an_access(text: str, width: int) -> None:
     assert parse(0, text).width == width
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "guard"),
     [
         ("@P0 EXIT", ("P0", False)),
@@ -197,7 +198,7 @@ def test_guards(text: str, guard: tuple[str, bool] | None) -> None:
     assert guard is None or guard[0] not in found.reads
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "target"),
     [
         ("BRA 0x7f0abf7a0b10", 0x7F0ABF7A0B10),
@@ -215,7 +216,7 @@ def test_targets(text: str, target: int | None) -> None:
     assert parse(0, text).target == target
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "parts"),
     [
         ("LDG.E R0, desc[UR6][R4.64+UR8+-0x10]", ("R4", "UR8", "UR6", -16, True, 1)),
@@ -238,7 +239,7 @@ def test_parts_of_an_address(text: str, parts: tuple[object, ...]) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "answer"),
     [
         ("MOV R2, R3", True),
@@ -257,7 +258,7 @@ def test_moves_in_disguise(text: str, answer: bool) -> None:
     assert is_move(parse(0, text)) is answer
 
 
-@pytest.mark.parametrize("text", ["HORDE R1, R2", "R1, R2", ".E R2", "@P0", "lower r1"])
+@each_row("text", ["HORDE R1, R2", "R1, R2", ".E R2", "@P0", "lower r1"])
 def test_what_is_not_known_says_so(text: str) -> None:
     assert parse(0, text).role is Role.UNKNOWN
 

@@ -15,6 +15,9 @@ from keet.analysis.sass.launched import launched
 from keet.analysis.sass.machine_code import MachineCode
 from keet.analysis.sass.opcodes import Role
 from keet.analysis.sass.program import Program
+from tests.rows import each_row
+
+pytestmark = pytest.mark.slow
 
 KEPT = sorted((LABELS / "programs").glob("*.tsv"))
 LABELLED = [LABELS / "purpose" / f"{name}.tsv" for name in ("stencil2d", "histogram", "spmv_ell")]
@@ -85,7 +88,7 @@ def results(lines: list[Line]) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_renaming_registers(name: str) -> None:
     """Registers from R4 move by eight, uniform ones by four, predicates turn round."""
     lines = read(name)
@@ -105,7 +108,7 @@ def _renamed(text: str) -> str:
     return re.sub(r"(?<![\w.])(UR|R|UP|P)(\d+)\b", register, text)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_reordering_independent_instructions(name: str) -> None:
     lines = sorted(read(name), key=lambda line: line.address)
     parsed = [parse(line.address, line.text) for line in lines]
@@ -144,7 +147,7 @@ def _independent(first: Instruction, second: Instruction) -> bool:
     return not (writes[0] & (reads[1] | writes[1]) or writes[1] & reads[0])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_code_that_never_runs(name: str) -> None:
     """Behind the end, and where a branch that is never taken leads."""
     lines = read(name)
@@ -159,7 +162,7 @@ def test_code_that_never_runs(name: str) -> None:
     assert results([*lines, *extra]) == results(lines)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_results_that_nobody_reads(name: str) -> None:
     """An instruction behind the first one that writes a register of its own."""
     lines = sorted(read(name), key=lambda line: line.address)

@@ -10,6 +10,7 @@ from evals.sass.scores import blame_scores, purpose_scores, reuse_scores
 
 
 @pytest.mark.parametrize("folder", ["purpose", "purpose_second"])
+@pytest.mark.slow
 def test_purposes_agree_with_readers(folder: str) -> None:
     scores = purpose_scores(folder)
     assert len(scores) >= 9
@@ -18,6 +19,7 @@ def test_purposes_agree_with_readers(folder: str) -> None:
     assert mean(score.hard for score in scores) >= 0.95
 
 
+@pytest.mark.slow
 def test_producers_of_stalls_agree_with_readers() -> None:
     scores = blame_scores()
     kernels = {(score.stall.report, score.stall.launch) for score in scores}
@@ -27,6 +29,7 @@ def test_producers_of_stalls_agree_with_readers() -> None:
     assert len(wrong) <= 2, wrong
 
 
+@pytest.mark.slow
 def test_bounds_are_true_and_close() -> None:
     """Kernels of the casebook; `python -m evals.sass` has the samples too."""
     scores = [*reuse_scores("casebook")]

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.sass.signature import names, parameters, pointer_names
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("demangled", "layout"),
     [
         ("k()", []),
@@ -62,7 +63,7 @@ def test_names_of_a_definition() -> None:
     assert found == ["in", "out", "n", "tile", "done", "table", ""]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source",
     [
         "void kernel(int a);",
@@ -105,5 +106,6 @@ def test_any_text(text: str) -> None:
     pointer_names(text, "k", [text])
 
 
+@pytest.mark.slow
 def test_a_source_of_nothing_but_calls() -> None:
     assert names("k", ["k(" * 20_000, "k(/*" * 20_000]) == []

@@ -7,6 +7,7 @@ import pytest
 from keet.analysis.sass.limits import compared_parameters
 from keet.analysis.sass.reuse import PointerReuse, _apportioned
 from keet.analysis.sass.streaming import judged
+from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine
 
 MB = 1_000_000
@@ -24,7 +25,7 @@ def test_fewer_bytes_than_none_are_none() -> None:
         assert {each.l2_bytes for each in _apportioned(rows, -32)} == {0}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dram", "rows", "verdict"),
     [
         (100 * MB, [row(100 * MB, 100 * MB)], "once"),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from keet.analysis.sass import MachineCode
 from keet.analysis.sass.widths import Merge, lane_stride
+from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine
 
 PROLOGUE = """
@@ -31,7 +30,7 @@ def loads(offsets: list[int], width: str = "") -> str:
     return "\n".join(["IMAD.WIDE R4, R0, 0x10, R2", *rows])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("offsets", "expected"),
     [
         ([0, 4, 8, 12], [Merge((5, 6, 7, 8), 4, 16, True)]),
@@ -98,7 +97,7 @@ def test_loads_and_stores_stay_apart() -> None:
     assert kernel(body).merges == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "stride"),
     [
         ("IMAD.WIDE R4, R0, 0x4, R2", 4),
@@ -116,7 +115,7 @@ def test_distance_between_lanes(address: str, stride: int | None) -> None:
 # --- atomics
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("index", "spread", "addresses"),
     [
         ("MOV R6, RZ", "one address", 1),

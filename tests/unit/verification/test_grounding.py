@@ -2,7 +2,6 @@
 
 import math
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from keet.evidence import Evidence
 from keet.units import Quantity, parse_unit
 from keet.verification.grounding import check_grounding
 from keet.verification.numbers import find_numbers
+from tests.rows import each_row
 
 L2 = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
 DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
@@ -82,7 +82,7 @@ def test_what_is_off_by_more_than_its_rounding_is_stray(value, unit, spec, times
     assert len(grounding.stray) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "It takes 69.34 us, 69.3 us, 69 us, 0.0693 ms or 69,344 ns.",
@@ -106,7 +106,7 @@ def test_verified(text: str) -> None:
     assert check_grounding(text, PIECES).stray == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "number", "reason"),
     [
         ("It takes 69.34 ms.", "69.34 ms", "Duration is 69.34 us"),

@@ -26,6 +26,7 @@ from keet.verification.known import (
 from keet.verification.numbers import find_numbers
 from keet.verification.passages import without_asides, without_quotes
 from keet.verification.verify import verify_text
+from tests.rows import each_row
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
 
@@ -40,7 +41,7 @@ def around(text: str, index: int = 0) -> Surroundings:
     return surroundings(text, numbers[index], numbers)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "index", "cell"),
     [
         ("L2 at 83% of peak; L1 at 51% of peak", 1, {"l1"}),
@@ -75,7 +76,7 @@ def known(*entries: Known) -> Knowledge:
     return Knowledge(general=lambda: entries)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "is_found"),
     [
         ("Without its bank conflicts it would be 2.1x faster.", True),
@@ -106,7 +107,7 @@ def verdicts(text: str, profile: Profile) -> dict[str, str]:
     return {check.number.text: check.verdict.value for check in checks}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "verdict"),
     [
         ("41.7%  110  slow.cu:9  Drain 100% for the store at slow.cu:7", {"confirmed"}),
@@ -170,7 +171,7 @@ def test_a_change_is_of_two_reports(flip: Profile) -> None:
 # --- passages that claim nothing
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "To check that too: ncu --set full -o more.ncu-rep ./app --n=16 4",

@@ -7,9 +7,10 @@ from keet.units import base_unit, symbol
 from keet.verification.numbers import find_numbers
 from keet.verification.sentences import sentences
 from keet.verification.unit_words import unit_at
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value", "half", "unit"),
     [
         ("69.3 us", 69_300, 50, "ns"),
@@ -53,7 +54,7 @@ def test_a_number(text: str, value: float, half: float, unit: str) -> None:
     assert number.unit == unit
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "numbers"),
     [
         ("slow.cu:25, 49.5 % of the samples", ["49.5 %"]),
@@ -82,7 +83,7 @@ def test_a_noun_is_no_unit() -> None:
     assert (number.text, number.value, number.unit) == ("4", 4, "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "slow.cu:95 and src/a-b.cuh:12-14",
@@ -112,7 +113,7 @@ def test_names_of_kernels_are_no_numbers() -> None:
     assert [n.text for n in find_numbers(text, ["gemm 64"])] == ["5 us"]
 
 
-@pytest.mark.parametrize("text", ["64x256", "64×256", "64 x 256", "(64, 256, 1)", "[64,256,1]"])
+@each_row("text", ["64x256", "64×256", "64 x 256", "(64, 256, 1)", "[64,256,1]"])
 def test_a_shape(text: str) -> None:
     (number,) = find_numbers(f"a grid of {text} blocks")
     assert number.shape is not None
@@ -144,7 +145,7 @@ def test_bounds_and_hedges() -> None:
     assert (about.half, exact.half) == (5000, 500)
 
 
-@pytest.mark.parametrize("unit", sorted({spec.unit for spec in metrics().values()} - {""}))
+@each_row("unit", sorted({spec.unit for spec in metrics().values()} - {""}))
 def test_every_unit_of_the_catalog_is_known(unit: str) -> None:
     for written in (unit, symbol(unit)):
         found, end, _ = unit_at(f" {written} of it", 0)

@@ -10,6 +10,7 @@ from keet.profile import Profile
 from keet.verification.checked import RelationCheck
 from keet.verification.relations import find_relations
 from keet.verification.verify import verify_text
+from tests.rows import each_row
 
 TOUR = "tour_full.ncu-rep"
 ProfileOf = Callable[[str], Profile]
@@ -19,7 +20,7 @@ def relations(text: str, profile: Profile) -> list[RelationCheck]:
     return [each for found in verify_text(text, profile.launches) for each in found.relations]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kind", "factor"),
     [
         ("L2 is busier than DRAM.", "more", None),
@@ -40,7 +41,7 @@ def test_found(text: str, kind: str, factor: float | None) -> None:
     assert (relation.factor.value if relation.factor else None) == factor
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "It takes more than 60 us.",
@@ -81,12 +82,12 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("text", RIGHT)
+@each_row("text", RIGHT)
 def test_right(text: str, profile_of: ProfileOf) -> None:
     assert [each.verdict.value for each in relations(text, profile_of(TOUR))] == ["confirmed"]
 
 
-@pytest.mark.parametrize("text", WRONG)
+@each_row("text", WRONG)
 def test_wrong(text: str, profile_of: ProfileOf) -> None:
     assert [each.verdict.value for each in relations(text, profile_of(TOUR))] == ["contradicted"]
 

@@ -1,0 +1,83 @@
+"""How the time to read a text grows with its length: 4 times the text, at most 8 times the time.
+
+    python -m tests.benchmarks.texts
+
+Linear work gives 4, quadratic work 16. Times are of the processor, so that other programs count for
+little; the tests read the same texts and look at no clock.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from keet.agent.source.constants import read_constants
+from keet.agent.source.listing import shown_source
+from keet.ingest import read_profile
+from keet.prose.reading import read_prose
+from keet.verification.verify import verify_text
+from tests.long_texts import CLAIMS, PROSE, SOURCE, repeated
+from tests.unit.agent.source_launch import launch_of
+from tests.unit.prose.prose_names import ALLOWED, names
+
+REPORT = Path(__file__).parent.parent / "data" / "reports" / "tour_full.ncu-rep"
+GROWTH, BUDGET = 4, 8.0
+ROUNDS = 3
+
+
+class Reader(NamedTuple):
+    what: str
+    read: Callable[[str], object]
+    pieces: Sequence[str]
+    length: int
+
+
+def readers() -> list[Reader]:
+    launches = read_profile(REPORT).launches
+    return [
+        Reader("prose", lambda text: read_prose(text, names(), ALLOWED), PROSE, 50_000),
+        Reader("claims", lambda text: verify_text(text, launches), CLAIMS, 1_000),
+        Reader("source text", _source, SOURCE, 15_000),
+    ]
+
+
+def _source(text: str) -> None:
+    launch = launch_of(f"__global__ void k(int n) {{}}\n{text}", "k")
+    shown_source(launch, 3000)
+    read_constants(launch)
+
+
+def seconds(reader: Reader, piece: str, length: int) -> float:
+    """The fastest of some rounds: what disturbs a run makes it slower."""
+
+    def once() -> float:
+        start = time.process_time()
+        reader.read(repeated(piece, length))
+        return time.process_time() - start
+
+    return min(once() for _ in range(ROUNDS))
+
+
+def lines() -> list[str]:
+    return [_worst(reader) for reader in readers()]
+
+
+def _worst(reader: Reader) -> str:
+    found = []
+    for piece in reader.pieces:
+        short = seconds(reader, piece, reader.length)
+        long = seconds(reader, piece, GROWTH * reader.length)
+        found.append((long / short, long, short, piece))
+    ratio, long, short, piece = max(found)
+    word = "holds" if ratio <= BUDGET else "MISSED"
+    return (
+        f"  {ratio:5.2f} (budget <= {BUDGET:g}, {word})  {long * 1e3:6.1f} ms / {short * 1e3:6.1f} ms  "
+        f"{GROWTH} times the {reader.what}: the worst of {len(found)} texts, of {piece!r}"
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(lines()) + "\n")

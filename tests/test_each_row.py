@@ -1,0 +1,84 @@
+"""The tables of the other tests: no row is left out, no failure is lost."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from tests.rows import PART, each_row, mostly_slow
+
+
+def test_every_row_runs_and_each_failure_names_its_row() -> None:
+    seen = []
+
+    @each_row("number, word", [(1, "a"), (2, "b"), (3, "c")])
+    def check(number: int, word: str) -> None:
+        seen.append((number, word))
+        assert number == 2
+
+    with pytest.raises(ExceptionGroup, match="2 of 3 rows") as raised:
+        check()
+    assert seen == [(1, "a"), (2, "b"), (3, "c")]
+    notes = [failure.__notes__ for failure in raised.value.exceptions]
+    assert notes == [["row: 1-'a'"], ["row: 3-'c'"]]
+
+
+def test_a_single_failure_is_raised_as_it_is() -> None:
+    @each_row("name", ["a", "b"], ids=str.upper)
+    def check(name: str) -> None:
+        if name == "b":
+            pytest.fail("no")
+
+    with pytest.raises(pytest.fail.Exception, match="no") as raised:
+        check()
+    assert raised.value.__notes__ == ["row: B"]
+
+
+def test_a_table_is_skipped_only_as_a_whole() -> None:
+    @each_row("name", ["a", "b"])
+    def check(name: str, reason: str) -> None:
+        if name in reason:
+            pytest.skip(f"not for {name}")
+
+    check(reason="a")
+    with pytest.raises(pytest.skip.Exception, match="not for a"):
+        check(reason="ab")
+
+
+def test_fixtures_stay_parameters() -> None:
+    @each_row("first", [1, 2])
+    @each_row("second", [10, 20])
+    def check(first: int, second: int, found: list[int]) -> None:
+        found.append(first + second)
+
+    assert list(inspect.signature(check).parameters) == ["found"]
+    found: list[int] = []
+    check(found=found)
+    assert found == [11, 21, 12, 22]
+
+
+def test_quick_and_slow_rows_are_the_whole_table() -> None:
+    found: list[int] = []
+
+    @each_row("number", range(10), few=3)
+    def check(number: int) -> None:
+        found.append(number)
+
+    (mark,) = check.pytestmark  # type: ignore[attr-defined]
+    quick, slow = mark.args[1]
+    assert (quick, slow.values, [each.name for each in slow.marks]) == (
+        "quick",
+        ("slow",),
+        ["slow"],
+    )
+    check(**{PART: "quick"})
+    assert found == [0, 3, 6]
+    check(**{PART: "slow"})
+    assert sorted(found) == list(range(10))
+
+
+def test_a_few_of_the_parameters_are_quick() -> None:
+    values = mostly_slow(["a", pytest.param("b", id="B"), "c", "d"], few=2)
+    slow = [each.values[0] for each in values if not isinstance(each, str)]
+    assert (len(values), slow, values[1].id) == (4, ["b", "d"], "B")
