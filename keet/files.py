@@ -89,14 +89,15 @@ def _create_like(target: Path, partial: Path) -> BinaryIO:
 def _take_over(descriptor: int, old: os.stat_result) -> None:
     if not hasattr(os, "fchmod"):  # Windows: files inherit what the folder allows
         return
-    # One may be allowed without the other.
+    # One may be allowed without the other. A container may not even know the old owner.
     for owner, group in ((old.st_uid, -1), (-1, old.st_gid)):
-        with suppress(PermissionError):
+        with suppress(OSError):
             os.fchown(descriptor, owner, group)
     mode = old.st_mode & _PERMISSIONS
     if os.fstat(descriptor).st_gid != old.st_gid:  # another group gets what everybody has
         mode = mode & ~0o070 | (mode & 0o007) << 3
-    os.fchmod(descriptor, mode)
+    with suppress(OSError):  # on some network mounts; the file stays the user's alone
+        os.fchmod(descriptor, mode)
 
 
 def _open_special(path: Path) -> BinaryIO:

@@ -190,8 +190,8 @@ def _from_counters(ledger: Ledger) -> tuple[Work, ...]:
 
 def ledger_value(ledger: Ledger, name: str) -> float | None:
     metric = ledger.launch.metric(name)
-    quantity = metric.quantity if metric else None
-    return float(quantity.value) if quantity else None
+    number = metric.measured if metric else None
+    return float(number.value) if number else None
 
 
 def _counted(ledger: Ledger, type_id: str, names: Mapping[str, re.Match[str]]) -> Work | None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from keet.errors import KeetError, UsageError, one_line
 from keet.texts import visible_output
@@ -87,6 +87,11 @@ class _Parser(ArgumentParser):
 
     program_missing = False
     """The command takes a program after `--`, and there is none."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        # Python 3.14 would colour the help, by escapes that `visible_output` shows as text.
+        self.color = False
 
     def error(self, message: str) -> NoReturn:
         hint = "a program stands after --, " if self.program_missing else ""

@@ -21,7 +21,7 @@ from keet.cli.arguments import (
     reports_in,
     selected_launches,
 )
-from keet.errors import KeetError, NotComparable, UsageError
+from keet.errors import KeetError, NotComparable, UsageError, one_line
 from keet.texts import visible
 
 if TYPE_CHECKING:
@@ -184,6 +184,8 @@ def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
     runs = []
     for path in paths:
         profile = read_profile(path, source=source, run_table=table)
+        for note in profile.provenance.notes:
+            sys.stderr.write(one_line(f"keet: {path.name}: {note}") + "\n")
         chosen = Namespace(
             launch=frozenset({args.launch[which]}) if args.launch else None, kernel=args.kernel
         )

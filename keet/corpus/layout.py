@@ -175,7 +175,7 @@ FILES = (
         "VARCHAR",
         sha256="of its bytes; NULL: it could not be read",
         status="done, failed, duplicate, or gone: it was there once (keet batch --prune)",
-        reason="why it failed, what may be missing in it, or why the table of its run is not used",
+        reason="why it failed, a note on its numbers, or why the table of its run is not used",
         duplicate_of="the path that has the same bytes",
     ),
     Column("launches", "INTEGER", "in it"),

@@ -87,11 +87,13 @@ def _publish(making: Path, place: Path) -> Baseline:
     place.mkdir(exist_ok=True)
     before = _version_folder(place)
     version = place / secrets.token_hex(8)
+    # Listed before the rename: from then on another save may replace this version.
+    runs = tuple(version / run.name for run in _snapshots(making))
     making.rename(version)
     with replacing_text(place / _CURRENT) as write:
         write(f"{version.name}\n")
     _remove(before, place)
-    return Baseline(place.name, tuple(_snapshots(version)), time.time())
+    return Baseline(place.name, runs, time.time())
 
 
 def _remove(version: Path, place: Path) -> None:
@@ -128,10 +130,15 @@ def _is_partial(path: Path) -> bool:
 
 
 def _is_left(path: Path) -> bool:
-    """In the folder of a baseline: half-written, or a version that is not current. One that a save
-    is about to make current is young."""
-    is_version = bool(_VERSION.fullmatch(path.name))
-    return _is_partial(path) or (is_version and _version_folder(path.parent) != path)
+    """In the folder of a baseline: half-written, or what is not current while something else is.
+    A version that a save is about to make current is young."""
+    if _is_partial(path):
+        return True
+    current = _version_folder(path.parent)
+    if current == path.parent or not current.is_dir():  # `current` can't be read, or is damaged
+        return False
+    is_run = path.name.endswith(SUFFIX)  # of an older keet
+    return is_run or bool(_VERSION.fullmatch(path.name) and current != path)
 
 
 def list_baselines() -> list[Baseline]:
@@ -187,6 +194,11 @@ def find_baseline(name: str) -> Baseline:
     known = {baseline.name: baseline for baseline in list_baselines()}
     if name in known:
         return known[name]
+    if _NAME.fullmatch(name) and (_folder() / name / _CURRENT).exists():
+        raise NotAvailable(
+            f"the baseline {name} is damaged: its file {_CURRENT!r} names no version there is; "
+            f"restore that file, or save it again: keet baseline save {name} REPORT"
+        )
     have = f"there are {', '.join(known)}" if known else "there are none yet"
     raise NotAvailable(
         f"there is no baseline {one_line(name)!r}, {have}; "

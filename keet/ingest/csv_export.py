@@ -25,7 +25,7 @@ from keet.profile import (
     Value,
     Workload,
 )
-from keet.texts import shortened, visible
+from keet.texts import bounded_line
 
 _HEADER = re.compile(r'^"?ID"?,', re.MULTILINE)
 _LINE = re.compile(r"[^\r\n]+")
@@ -122,7 +122,7 @@ def _cells(line: str) -> list[str]:
     """One line as cells: a row never spans lines, and a stray quote must not swallow the next."""
     previous = csv.field_size_limit(max(len(line) + 1, 131_072))
     try:
-        return [shortened(visible(cell)) for cell in next(csv.reader([line]), [])]
+        return [bounded_line(cell) for cell in next(csv.reader([line]), [])]
     except csv.Error:
         return []
     finally:

@@ -128,7 +128,7 @@ def summary_text(tally: Tally, settled: int, strangers: int) -> str:
         lines.append(f"{tables} of a run not used; why is in the column reason of files")
     if tally.noted:
         files = _count(tally.noted, "file")
-        lines.append(f"{files} with a note on what is missing; it is in the column reason of files")
+        lines.append(f"{files} with a note, which is in the column reason of files")
     if strangers:
         what = "CSV or JSON file is" if strangers == 1 else "CSV and JSON files are"
         lines.append(f"{strangers:,} {what} no report{'' if strangers == 1 else 's'}")

@@ -201,7 +201,7 @@ def _sizes(readings: Sequence[Amount], number: SaidNumber) -> tuple[float, float
 def _distance(said: float, measured: float) -> float:
     if said <= 0 or not math.isfinite(measured) or measured <= 0:
         return math.inf
-    return abs(math.log(said / measured))
+    return abs(math.log(said) - math.log(measured))  # the quotient may be too small for a float
 
 
 def _shapes(launch: Launch) -> Iterator[tuple[int, ...]]:

@@ -1,11 +1,11 @@
-"""Lines of source files, counted as compilers do."""
+"""Texts of others: lines as compilers count them, names of bounded length."""
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from keet.texts import bounded_lines, code_lines
+from keet.texts import LONGEST, bounded_line, bounded_lines, code_lines
 
 
 def test_only_a_line_feed_ends_a_line() -> None:
@@ -19,3 +19,24 @@ def test_only_a_line_feed_ends_a_line() -> None:
 @given(st.lists(st.text("ab \f\u2028"), max_size=6))
 def test_lines_come_back(lines: list[str]) -> None:
     assert code_lines("".join(f"{line}\n" for line in lines)) == lines
+
+
+def test_a_long_name_of_control_characters_is_cut_before_it_is_escaped() -> None:
+    """Escaped first, 10 million of them took 20 s and 0.8 GB."""
+    name = bounded_line("\x1b" * 10_000_000)
+    assert len(name) == LONGEST
+    assert name.startswith("\\x1b\\x1b")
+    assert "10,000,000 characters" in name
+    assert name != bounded_line("\x1b" * 9_999_999)
+
+
+@given(st.text("a\x1b\n\u202eé"), st.integers(1, 3 * LONGEST))
+@example("\x1b", LONGEST - 1)
+@example("a", LONGEST)
+@example("a", LONGEST + 1)
+def test_a_bounded_line(text: str, times: int) -> None:
+    text = (text * times)[: 3 * LONGEST]
+    line = bounded_line(text)
+    assert len(line) <= LONGEST
+    assert line.isprintable()
+    assert line == text or not text.isprintable() or len(text) > LONGEST

@@ -1,5 +1,6 @@
 """Baselines: whatever ends a save, and whoever saves at the same time, one whole version counts."""
 
+import errno
 import os
 import sys
 import traceback
@@ -147,6 +148,37 @@ def test_names_that_look_like_parts_of_a_baseline(
     assert [len(find_baseline(each).runs) for each in (name, "main")] == [3, 2]
 
 
+def test_a_save_that_is_overtaken_at_once_still_tells_its_runs(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another save replaced the version, and removed its files, before this one listed them."""
+    publish = baselines._remove
+
+    def overtaken(version: Path, place: Path) -> None:
+        monkeypatch.setattr(baselines, "_remove", publish)
+        save_baseline("main", runs_of(3))
+        publish(version, place)
+
+    monkeypatch.setattr(baselines, "_remove", overtaken)
+    assert len(save_baseline("main", runs_of(2)).runs) == 2
+    assert saved() == 3
+
+
+@pytest.mark.parametrize("damage", ["<<<<<<< HEAD\n0123456789abcdef\n", "", None])
+def test_versions_stay_while_it_is_not_known_which_counts(
+    damage: str | None, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A merge of two branches leaves conflict marks in `current`; an old version was tidied away."""
+    (run,) = save_baseline("main", runs_of(1)).runs
+    monkeypatch.setattr(baselines, "_STALE", -1.0)
+    current = run.parent.parent / "current"
+    current.unlink() if damage is None else current.write_text(damage)
+    save_baseline("other", runs_of(1))
+    assert run.exists()
+    with pytest.raises(NotAvailable, match="no baseline 'main'" if damage is None else "damaged"):
+        find_baseline("main")
+
+
 @pytest.mark.slow
 def test_a_removal_that_is_killed_at_any_step(project: Path) -> None:
     steps, code = 0, KILLED
@@ -241,6 +273,23 @@ def test_a_file_keeps_its_owner(tmp_path: Path) -> None:
         file.write(b"new")
     found = path.stat()
     assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (12345, 23456, 0o640)
+
+
+def test_a_file_system_that_keeps_neither_owner_nor_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container without the owner's number `fchown` fails with EINVAL; some mounts know neither."""
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    path = tmp_path / "out"
+    path.write_text("old")
+    monkeypatch.setattr(os, "fchown", refuse)
+    monkeypatch.setattr(os, "fchmod", refuse)
+    with replacing(path) as file:
+        file.write(b"new")
+    assert path.read_text() == "new"
 
 
 def test_a_group_that_can_not_be_kept_gives_no_rights_to_another(

@@ -98,6 +98,7 @@ def test_the_table_of_the_run_knows_how_many_there_were(cut_run: Path, keet: Kee
     assert note in json.loads(keet("show", cut_run, "--format", "json").out)["report"]["notes"]
     assert note in keet("explain", cut_run, "--no-model").err
     assert note in keet("explain", cut_run, RUNS / "managed.ncu-repz", "--no-model").err
+    assert note in keet("diff", RUNS / "waits.ncu-repz", cut_run).err  # a gate is not silent either
 
 
 def test_a_named_table_knows_it_too(cut_run: Path) -> None:
@@ -110,7 +111,7 @@ def test_a_named_table_knows_it_too(cut_run: Path) -> None:
 @pytest.mark.slow
 def test_a_batch_keeps_the_note(cut_run: Path, keet: Keet, tmp_path: Path) -> None:
     done = keet("batch", cut_run, "-o", tmp_path / "store", "--jobs", 1)
-    assert "1 file with a note on what is missing" in done.out
+    assert "1 file with a note" in done.out
     sql = "SELECT status, reason FROM files"
     (row,) = json.loads(keet("query", tmp_path / "store", sql, "--format", "json").out)["rows"]
     assert row[0] == "done"
