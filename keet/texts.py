@@ -81,12 +81,11 @@ def _mark_of(text: str) -> str:
 def bounded_line(text: str) -> str:
     """A name or message as readers hand it on: one line of at most `LONGEST` characters, with
     nothing in it that a terminal would obey. Letters that this Python does not know stay."""
-    # Cut first: escapes make a text longer, and each takes its time.
-    mark = _mark_of(text) if len(text) > LONGEST else ""
-    line = _as_one_line(text[: LONGEST - len(mark)])
-    if len(line) + len(mark) <= LONGEST:
-        return line + mark
-    mark = mark or _mark_of(text)
+    # Cut before and after: escapes make a text longer, and each takes its time.
+    line = _as_one_line(text if len(text) <= LONGEST else text[:LONGEST])
+    if len(text) <= LONGEST and len(line) <= LONGEST:
+        return line
+    mark = _mark_of(text)
     return line[: LONGEST - len(mark)] + mark
 
 

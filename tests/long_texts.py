@@ -21,6 +21,9 @@ SOURCE = [
 ]  # fmt: skip
 """For source text that a model is shown (`keet.agent.source`)."""
 
+EDITED = ["a", "a b\n", "x = y;\n", "/*", "(;", "...\n", "\n", "{\n", "// a\n", "\t\n"]
+"""For source text that a model edits (`keet.agent.edits`)."""
+
 
 def repeated(piece: str, length: int) -> str:
     return piece * (length // len(piece))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any, NamedTuple
@@ -25,14 +26,19 @@ def each_row(
     *,
     ids: Callable[[Any], object] | None = None,
     few: int | None = None,
+    may_be_empty: bool = False,
 ) -> Callable[[Test], Test]:
     """Like `pytest.mark.parametrize`, with one item for all rows. Every row runs, also after one
-    that failed, and each failure names its row. Fixtures are shared by the rows.
+    that failed, and each failure names its row. Skipped rows are told in a warning. Fixtures are
+    shared by the rows.
 
     `few`: so many rows, spread over the table, are the quick test, and the others are slow.
+    `may_be_empty`: where the rows are files that not everybody has.
     """
     named = _names(names)
     table = [_row(named, value, ids) for value in table]
+    if len(table) <= (few or 0) and not (may_be_empty and not table):
+        raise ValueError(f"{len(table)} rows, few={few}: a test without rows can't fail")
 
     def decorate(test: Test) -> Test:
         given = inspect.signature(test).parameters.values()
@@ -47,6 +53,7 @@ def each_row(
 def _in_two_parts(
     test: Test, table: Sequence[Row], few: int, fixtures: Sequence[inspect.Parameter]
 ) -> Test:
+    _refuse_slow(test)
     quick = set(_spread(len(table), few))
     parts = {
         "quick": [row for number, row in enumerate(table) if number in quick],
@@ -54,11 +61,18 @@ def _in_two_parts(
     }
 
     def of_a_part(**given: Any) -> None:
+        _refuse_slow(whole)
         _run(test, parts[given.pop(PART)], given)
 
     part = inspect.Parameter(PART, inspect.Parameter.KEYWORD_ONLY)
     whole = _with_signature(of_a_part, test, [*fixtures, part])
     return pytest.mark.parametrize(PART, ["quick", _slow("slow")])(whole)
+
+
+def _refuse_slow(test: Test) -> None:
+    """A mark below `each_row` is there when the table is made, one above it when the test runs."""
+    if any(mark.name == "slow" for mark in getattr(test, "pytestmark", ())):
+        raise ValueError(f"{test.__name__} is marked slow, so that few= does nothing")
 
 
 def _spread(count: int, few: int) -> range:
@@ -97,16 +111,19 @@ def _run(test: Test, table: Sequence[Row], given: dict[str, Any]) -> None:
         try:
             test(**given, **row.values)
         except pytest.skip.Exception as reason:
-            skipped.append(str(reason))
+            skipped.append(f"{row.name} ({reason})")
         except (Exception, pytest.fail.Exception) as failure:  # noqa: BLE001 - raised below
             failure.add_note(f"row: {row.name}")
             failures.append(failure)
+    told = f"{len(skipped)} of {len(table)} rows skipped: {', '.join(skipped)}"
+    if len(skipped) == len(table):
+        pytest.skip(told)
+    if skipped:  # pyproject.toml excepts this warning from those that fail a test
+        warnings.warn(told, stacklevel=1)
     if len(failures) == 1:
         raise failures[0]
     if failures:
         raise BaseExceptionGroup(f"{len(failures)} of {len(table)} rows", failures)
-    if table and len(skipped) == len(table):
-        pytest.skip(skipped[0])
 
 
 def _names(names: str | Sequence[str]) -> list[str]:

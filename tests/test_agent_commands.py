@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from keet.agent.run import Plan
+from keet.agent.settings import ModelSpec
 from keet.agent.time_limit import TimeLimit
 from keet.agent.transcript import read_transcript, request_text
 from keet.agent.wire import Fault, Reply, Request, Spent
@@ -437,6 +439,39 @@ def test_no_key(keet: Keet) -> None:
     result = keet("explain", TILES, "--model", "openai:gpt-5")
     assert result.code == 3
     assert "OPENAI_API_KEY" in result.err
+    assert findings_of(result.out) == findings_of(analysts(keet, TILES))
+
+
+@pytest.mark.parametrize("command", [("explain", TILES), ("ask", TILES, "Why?")])
+def test_a_model_that_is_not_even_opened_costs_no_answer(
+    command: tuple[object, ...], keet: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the server is asked for its model, or a bug."""
+    transcripts = Path(os.environ["KEET_CACHE"]) / "transcripts"
+    for error, said in (
+        (KeyboardInterrupt(), "keet: interrupted; what follows is the analyst's"),
+        (RuntimeError("can't start new thread"), "a bug in keet (RuntimeError"),
+    ):
+
+        def opened(*_: object, error: BaseException = error) -> None:
+            raise error
+
+        monkeypatch.setattr("keet.agent.providers.open_chat", opened)
+        before = set(transcripts.glob("*"))
+        result = keet(*command, "--model", "openai:x")
+        assert result.code == 3
+        assert said in result.err
+        assert findings_of(result.out) == findings_of(analysts(keet, TILES))
+        assert set(transcripts.glob("*")) == before
+
+
+def test_a_client_that_can_not_be_started_costs_no_answer(
+    keet: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/there/is/no/python")
+    result = keet("explain", TILES, "--model", "openai:x")
+    assert result.code == 3
+    assert "could not be started (No such file" in result.err
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
 
 
@@ -872,3 +907,21 @@ def test_reports_of_one_command_share_the_limit(
     assert first.seconds == 7.0
     assert result.err.count("it took 7 s in all; raise --time-limit; what follows is") == 2
     assert "#0" in result.out
+    assert result.code == 3  # nothing of a model in any of them
+    given.clear()
+    keet("explain", TILES, SERIES, "--model", "openai:x")
+    assert given[0] is given[1]
+    one = Plan(ModelSpec("openai:x", None, 240.0, None)).limit().seconds
+    assert given[0].seconds == 2 * one
+
+
+def test_a_model_that_is_silent_is_not_asked_for_every_report(keet: Keet, script: Script) -> None:
+    """A server that hangs would take its whole timeout for each of fifty reports."""
+    reports = [LAYERS / name for name in ("slow.ncu-rep", "step1.ncu-rep", "fast.ncu-rep")]
+    model = script(*[{"fault": "timeout"}] * 6)
+    result = keet("explain", *reports, "--no-sass", "--model", model, "--model-launches", 1)
+    assert result.code == 3
+    assert "did not answer for 2 reports in a row" in result.err
+    assert result.err.count("what follows is the analyst's alone") == 2
+    for report in reports:
+        assert report.name in result.out

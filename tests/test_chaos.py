@@ -79,7 +79,7 @@ def make_links(folder: Path, good: Path) -> None:
 
 
 def start(tree: Path, out: Path, tickets: int) -> subprocess.Popen[bytes]:
-    command = ["batch", str(tree), "-o", str(out), "--jobs", "2", "--timeout", "60"]
+    command = ["batch", str(tree), "-o", str(out), "--jobs", "2", "--timeout", "3600"]
     return subprocess.Popen(
         [
             sys.executable,

@@ -35,15 +35,56 @@ def test_a_single_failure_is_raised_as_it_is() -> None:
     assert raised.value.__notes__ == ["row: B"]
 
 
-def test_a_table_is_skipped_only_as_a_whole() -> None:
+def test_skipped_rows_are_told_and_only_a_whole_table_is_skipped() -> None:
     @each_row("name", ["a", "b"])
     def check(name: str, reason: str) -> None:
         if name in reason:
             pytest.skip(f"not for {name}")
 
-    check(reason="a")
-    with pytest.raises(pytest.skip.Exception, match="not for a"):
+    with pytest.warns(UserWarning, match=r"^1 of 2 rows skipped: 'a' \(not for a\)$"):
+        check(reason="a")
+    with pytest.raises(pytest.skip.Exception, match=r"'a' \(not for a\), 'b' \(not for b\)"):
         check(reason="ab")
+
+
+def test_skipped_rows_do_not_hide_a_failure() -> None:
+    @each_row("name", ["a", "b"])
+    def check(name: str) -> None:
+        if name == "a":
+            pytest.skip("no")
+        raise KeyError(name)
+
+    with pytest.warns(UserWarning, match="1 of 2 rows skipped"), pytest.raises(KeyError):
+        check()
+
+
+@pytest.mark.parametrize(("rows", "few"), [(0, None), (0, 2), (2, 2), (2, 3)])
+def test_a_part_without_rows_is_refused(rows: int, few: int | None) -> None:
+    with pytest.raises(ValueError, match=f"^{rows} rows, few={few}: "):
+        each_row("number", range(rows), few=few)
+
+
+@pytest.mark.parametrize("given", [{}, {"few": 2}])
+def test_an_empty_table_of_files_that_may_be_missing_is_skipped(given: dict[str, int]) -> None:
+    @each_row("path", [], may_be_empty=True, **given)
+    def check(path: str) -> None:
+        raise AssertionError
+
+    for part in [{PART: "quick"}, {PART: "slow"}] if given else [{}]:
+        with pytest.raises(pytest.skip.Exception, match="0 of 0 rows"):
+            check(**part)
+
+
+def test_a_few_rows_of_a_slow_test_are_refused() -> None:
+    def check(number: int) -> None:
+        pass
+
+    table = each_row("number", range(10), few=3)
+    above = pytest.mark.slow(table(check))
+    with pytest.raises(ValueError, match="check is marked slow"):
+        above(**{PART: "quick"})
+    with pytest.raises(ValueError, match="check is marked slow"):
+        table(pytest.mark.slow(check))
 
 
 def test_fixtures_stay_parameters() -> None:

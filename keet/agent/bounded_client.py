@@ -7,9 +7,13 @@ is reduced to what keet reads (reply_shape.py) before any object is made of it.
 
 from __future__ import annotations
 
+import socket
 import time
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from keet.agent.reply_shape import UnusableReply, reduced
@@ -23,6 +27,17 @@ _MOST_OF_AN_ERROR = 64 * 2**10
 _REDIRECTS = 5
 _PIECE = 64 * 2**10
 _WINDOW = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
+_KEEPALIVE = {
+    "TCP_KEEPIDLE": 60,
+    "TCP_KEEPALIVE": 60,  # the same on macOS
+    "TCP_KEEPINTVL": 10,
+    "TCP_KEEPCNT": 3,
+    "TCP_USER_TIMEOUT": 120_000,
+}
+"""Seconds of silence before a connection is probed, seconds between probes, probes without an
+answer that end it, and milliseconds until what was sent has to be confirmed: the values of
+langchain's own client. A firewall forgets a connection on which nothing is sent for minutes, and a
+model may think for so long."""
 
 
 class ReplyTooLarge(Exception):
@@ -33,9 +48,10 @@ class ReplyTimeout(TimeoutError):
     """The body took longer than the timeout of a call."""
 
 
-def bounded_client(timeout_s: float) -> Any:
+def bounded_client(timeout_s: float, proxy: str | None = None) -> Any:
     """A client for `openai.OpenAI` and `ChatOpenAI`. The timeout is of one request, to its last
-    byte: a server that sends a byte now and then does not extend it."""
+    byte: a server that sends a byte now and then does not extend it. `proxy`: its URL; None: as
+    HTTPS_PROXY and its like say."""
     from openai import DefaultHttpxClient
 
     class BoundedClient(DefaultHttpxClient):
@@ -62,7 +78,37 @@ def bounded_client(timeout_s: float) -> Any:
             response.close()
             raise UnusableReply(f"it redirects more than {_REDIRECTS} times")
 
-    return BoundedClient()
+    return BoundedClient(**_connection(proxy))
+
+
+def _connection(proxy: str | None) -> dict[str, Any]:
+    """A client that is given a transport asks no proxy of the environment."""
+    from urllib.request import getproxies
+
+    if not proxy and any(name != "no" for name in getproxies()):
+        return {}
+    httpx = _httpx()
+    options = _kept_alive()
+    return {"transport": httpx.HTTPTransport(proxy=proxy or None, socket_options=options)}
+
+
+def _httpx() -> Any:
+    """The module that openai makes its clients of: `httpx`, or `httpx2` in newer releases."""
+    from openai import DefaultHttpxClient
+
+    return import_module(DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
+
+
+def _kept_alive() -> list[tuple[int, int, int]]:
+    """What the system can do of it."""
+    found = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    with socket.socket() as probe:
+        for name, value in _KEEPALIVE.items():
+            option = (socket.IPPROTO_TCP, getattr(socket, name, -1), value)
+            with suppress(OSError):
+                probe.setsockopt(*option)
+                found.append(option)
+    return found
 
 
 def _read(response: Any, ends: float) -> Any:
@@ -72,8 +118,9 @@ def _read(response: Any, ends: float) -> Any:
         for name, value in response.headers.multi_items()
         if name.lower() not in ("content-encoding", "content-length", "transfer-encoding")
     ]
-    pieces = decoded(_in_time(response.iter_raw(), ends), _encoding(response))
-    body = _beginning(pieces) if response.is_error else reduced(_whole(pieces))
+    encoding = _encoding(response)
+    pieces = decoded(_in_time(response.iter_raw(), ends), encoding)
+    body = _of_error(pieces) if response.is_error else reduced(_text(_whole(pieces), encoding))
     return type(response)(
         status_code=response.status_code, headers=headers, content=body, request=response.request
     )
@@ -81,6 +128,17 @@ def _read(response: Any, ends: float) -> Any:
 
 def _encoding(response: Any) -> str:
     return str(response.headers.get("content-encoding", "")).strip().lower() or "identity"
+
+
+def _text(body: bytes, encoding: str) -> bytes:
+    """The same. Raises UnusableReply: it is encoded as nobody asked for."""
+    if encoding not in ("identity", *_WINDOW):
+        try:
+            body.decode()
+        except UnicodeDecodeError:
+            line = f"it is encoded as {encoding[:40]}, which nobody asked for"
+            raise UnusableReply(line) from None
+    return body
 
 
 def _in_time(pieces: Iterable[bytes], ends: float) -> Iterator[bytes]:
@@ -91,15 +149,16 @@ def _in_time(pieces: Iterable[bytes], ends: float) -> Iterator[bytes]:
 
 
 def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """In pieces of bounded size, however much a few bytes stand for. Raises UnusableReply."""
-    if encoding == "identity":
+    """In pieces of bounded size, however much a few bytes stand for. An encoding that is not known
+    may be none ("utf-8"): then the bytes are left as they are. Raises UnusableReply."""
+    if encoding not in _WINDOW:
         yield from pieces
         return
-    if encoding not in _WINDOW:
-        raise UnusableReply(f"it is encoded as {encoding[:40]}, which nobody asked for")
-    decoder = zlib.decompressobj(_WINDOW[encoding])
+    taken = iter(pieces)
+    head = _head(taken)
+    decoder = zlib.decompressobj(_window(encoding, head))
     try:
-        for piece in pieces:
+        for piece in chain([head], taken):
             rest = piece
             while rest and not decoder.eof:
                 yield decoder.decompress(rest, _PIECE)
@@ -107,6 +166,20 @@ def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
         yield decoder.flush()
     except zlib.error:
         raise UnusableReply(f"it is no {encoding}") from None
+
+
+def _head(pieces: Iterator[bytes]) -> bytes:
+    """At least two bytes, if there are any."""
+    head = b""
+    while len(head) < 2 and (piece := next(pieces, None)) is not None:
+        head += piece
+    return head
+
+
+def _window(encoding: str, head: bytes) -> int:
+    """Some servers send deflate without the two bytes of zlib before it."""
+    is_zlib = len(head) < 2 or (head[0] & 15 == 8 and int.from_bytes(head[:2], "big") % 31 == 0)
+    return _WINDOW[encoding] if encoding != "deflate" or is_zlib else -zlib.MAX_WBITS
 
 
 def _whole(pieces: Iterable[bytes]) -> bytes:
@@ -119,10 +192,12 @@ def _whole(pieces: Iterable[bytes]) -> bytes:
     return bytes(body)
 
 
-def _beginning(pieces: Iterable[bytes]) -> bytes:
+def _of_error(pieces: Iterable[bytes]) -> bytes:
+    """Its beginning, as far as it can be decoded: the status says what is wrong without it."""
     body = bytearray()
-    for piece in pieces:
-        body += piece
-        if len(body) >= _MOST_OF_AN_ERROR:
-            break
+    with suppress(UnusableReply):
+        for piece in pieces:
+            body += piece
+            if len(body) >= _MOST_OF_AN_ERROR:
+                break
     return bytes(body[:_MOST_OF_AN_ERROR])

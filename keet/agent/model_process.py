@@ -15,6 +15,7 @@ import threading
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from keet.agent.provider_faults import Asked, fault_of, time_limit_fault
@@ -31,8 +32,11 @@ _START_S = 120.0
 """For the client's modules to be loaded, about 2 s on one core. No server is involved."""
 _CODE = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from keet.agent.model_worker import main; main()"
+    "from keet.agent.model_worker import main; main(int(sys.argv[2]))"
 )
+_HAS_OWN_PIPE = os.name == "posix"
+"""Elsewhere a process inherits no pipe but the standard ones, and answers come by its stdout."""
+BEGIN = b"keet: answers begin\n"
 _LONGEST_LINE = 64 * 2**20
 """Bytes of an answer of the worker, whose own replies are bounded."""
 _LEAVE_S = 5.0
@@ -44,16 +48,13 @@ class ModelProcess:
 
     def __init__(self, spec: ModelSpec, limit: TimeLimit | None = None) -> None:
         """`limit`: of the run; without one, every call still has the timeout of the model.
-        Raises Fault: the model can't be asked."""
+        Raises Fault: the server was asked for the name of its model, and gave none."""
         self._spec = spec
         self._limit = limit
         self._worker: _Worker | None = None
         self._name = spec.name
-        try:
+        if not spec.name:  # cached answers are found by the name of the model
             self._connect()
-        except BaseException:
-            self._end()
-            raise
 
     @property
     def name(self) -> str:
@@ -62,17 +63,30 @@ class ModelProcess:
     def ask(self, request: Request) -> Reply:
         """Raises Fault."""
         self._connect()
+        if self._worker is None:  # it connected when its time was up, and was ended
+            raise self._late()
         document = {"request": request_document(request), "seconds": self._seconds()}
         return reply_from(self._answer(document)["reply"])
 
     def _connect(self) -> None:
+        """Raises Fault. What is interrupted on the way is begun anew by the next call."""
         if self._worker is not None:
             return
         self._seconds()
-        self._worker = _Worker()
+        try:
+            self._start()
+            self._name = str(self._answer({"connect": True})["name"])
+        except BaseException:
+            self._end()
+            raise
+
+    def _start(self) -> None:
+        try:
+            self._worker = _Worker()
+        except OSError as error:  # no memory, too many processes or files, no such interpreter
+            raise self._gone(f"could not be started ({error.strerror or error})") from None
         if self._worker.exchange({"spec": self._spec._asdict()}, _START_S) != {"loaded": True}:
-            raise self._ended("it could not be started")
-        self._name = str(self._answer({"connect": True})["name"])
+            raise self._gone("could not be started")
 
     def _seconds(self) -> float:
         """For one call: its timeout, and the waits between its retries. Raises Fault."""
@@ -99,7 +113,7 @@ class ModelProcess:
         if answer is not None and self._worker.was_late:  # it answered at the last moment
             self._end()
         elif answer is None:
-            raise self._late() if self._worker.was_late else self._ended(self._worker.death())
+            raise self._late() if self._worker.was_late else self._gone(self._worker.death())
         return _checked(answer)
 
     def _late(self) -> Fault:
@@ -108,10 +122,10 @@ class ModelProcess:
             return time_limit_fault(Asked(self._spec), self._limit.seconds)
         return fault_of(TimeoutError("timed out"), Asked(self._spec))
 
-    def _ended(self, how: str) -> Fault:
+    def _gone(self, how: str) -> Fault:
         self._end()
         whom = Asked(self._spec).whom
-        line = f"the process that asks {whom} ended ({how})"
+        line = f"the process that asks {whom} {how}"
         return Fault("client", one_line(scrub(f"{line}; try again, or another model")))
 
     def _end(self) -> None:
@@ -132,18 +146,10 @@ class _Worker:
     """A running process: one line of JSON goes in, one comes out."""
 
     def __init__(self) -> None:
-        import subprocess
-
-        paths = json.dumps([path for path in sys.path if path])
-        quiet = None if os.environ.get("KEET_DEBUG") else subprocess.DEVNULL
-        # -P: a file in the working folder is not taken for a module of the client.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _CODE, paths],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=quiet,
-        )
-        self._release = weakref.finalize(self, _leave, self._process, os.getpid())
+        """Raises OSError."""
+        self._process, self._answers = _with_own_pipe() if _HAS_OWN_PIPE else _with_stdout()
+        self._release = weakref.finalize(self, _leave, self._process, self._answers, os.getpid())
+        self._has_begun = False
         self.was_late = False
 
     def exchange(self, document: Mapping[str, Any], seconds: float) -> dict[str, Any] | None:
@@ -154,13 +160,22 @@ class _Worker:
         try:
             _file(self._process.stdin).write(json.dumps(document).encode() + b"\n")
             _file(self._process.stdin).flush()
-            line = _file(self._process.stdout).readline(_LONGEST_LINE)
+            line = self._next_line()
         except OSError:  # it died while the request was written
             line = b""
         finally:
             timer.cancel()
             timer.join()  # it keeps this object alive
-        return cast("dict[str, Any]", json.loads(line)) if line.endswith(b"\n") else None
+        return _document(line)
+
+    def _next_line(self) -> bytes:
+        """What comes before the mark was printed by what Python loads when it starts."""
+        while not self._has_begun:
+            line = self._answers.readline(_LONGEST_LINE)
+            if not line:
+                return b""
+            self._has_begun = line == BEGIN
+        return self._answers.readline(_LONGEST_LINE)
 
     def _expire(self) -> None:
         self.was_late = True
@@ -171,9 +186,61 @@ class _Worker:
         self._release()
 
     def death(self) -> str:
+        """Of a process that has died, or is about to: its pipe is closed, or it talks nonsense."""
         self._process.kill()
         code = self._process.wait()
-        return f"signal {-code}" if code < 0 else f"exit code {code}"
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return f"ended ({how})"
+
+
+def _with_own_pipe() -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    """The process, and where its answers come from. Raises OSError."""
+    import subprocess
+
+    ours, theirs = os.pipe()
+    answers = os.fdopen(ours, "rb")
+    try:
+        process = _popen(theirs, subprocess.DEVNULL, pass_fds=(theirs,))
+    except BaseException:
+        answers.close()
+        raise
+    finally:
+        os.close(theirs)  # a copy here would hide that the process has ended
+    return process, answers
+
+
+def _with_stdout() -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    import subprocess
+
+    process = _popen(1, subprocess.PIPE)
+    return process, _file(process.stdout)
+
+
+def _popen(answers_to: int, stdout: int, pass_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
+    import subprocess
+
+    # -P: nothing in the working folder is imported before `sys.path` is set to keet's own.
+    command = [sys.executable, "-P", "-c", _CODE, json.dumps(_paths()), str(answers_to)]
+    stderr = None if os.environ.get("KEET_DEBUG") else subprocess.DEVNULL
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, pass_fds=pass_fds
+    )
+
+
+def _paths() -> list[str]:
+    """Where keet finds modules. An empty path stands for the working folder, which may hold keet
+    itself, and else nothing that keet wants."""
+    home = str(Path(__file__).parents[2])
+    return [path or home for path in sys.path]
+
+
+def _document(line: bytes) -> dict[str, Any] | None:
+    """None: it is no answer of a worker, or only a part of one."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
 def _file(pipe: IO[bytes] | None) -> IO[bytes]:
@@ -181,7 +248,7 @@ def _file(pipe: IO[bytes] | None) -> IO[bytes]:
     return pipe
 
 
-def _leave(process: subprocess.Popen[bytes], owner: int) -> None:
+def _leave(process: subprocess.Popen[bytes], answers: IO[bytes], owner: int) -> None:
     """The end of its input tells the worker to end. One that does not is killed."""
     import subprocess
 
@@ -194,4 +261,4 @@ def _leave(process: subprocess.Popen[bytes], owner: int) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    _file(process.stdout).close()
+    answers.close()

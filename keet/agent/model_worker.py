@@ -17,6 +17,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any
 
+from keet.agent.model_process import BEGIN
 from keet.agent.provider_faults import Asked, fault_of
 from keet.agent.providers import LangchainChat, announce_tracing, connect
 from keet.agent.secrets import remember_url
@@ -32,9 +33,10 @@ _RUNS_MODELS = ("huggingface",)
 Line = Mapping[str, Any]
 
 
-def main() -> None:
+def main(answers_to: int) -> None:
+    """`answers_to`: the pipe that keet reads from."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to both; keet decides
-    answers = _own_stdout()
+    answers = _own(answers_to)
     inbox = _Inbox()
     with suppress(BrokenPipeError):
         _serve(inbox, answers)
@@ -48,6 +50,7 @@ def _serve(inbox: _Inbox, answers: IO[bytes]) -> None:
     spec = _spec(first["spec"])
     remember_url(spec.base_url)
     _load(spec)
+    inbox.rest()
     _write(answers, {"loaded": True})
     chat: LangchainChat | None = None
     while (line := inbox.next()) is not None:
@@ -61,6 +64,7 @@ def _serve(inbox: _Inbox, answers: IO[bytes]) -> None:
         except (Fault, MemoryError) as error:
             fault = fault_of(error, Asked(spec))
             answer = {"fault": fault.kind, "message": str(fault)}
+        inbox.rest()
         _write(answers, answer)
 
 
@@ -79,12 +83,16 @@ class _Inbox:
 
     def next(self) -> Line | None:
         """None: there will be none."""
-        self._is_busy.clear()
         if not (line := self._lines.get()):
             return None
         self._is_busy.set()
         found: Line = json.loads(line)
         return found
+
+    def rest(self) -> None:
+        """Before the answer is written: keet may close the input as soon as it has it, and what
+        tracing has not sent yet would be lost."""
+        self._is_busy.clear()
 
     def _read(self) -> None:
         for line in sys.stdin.buffer:
@@ -94,10 +102,15 @@ class _Inbox:
         os._exit(1)
 
 
-def _own_stdout() -> IO[bytes]:
-    """For answers alone: what a client prints goes to stderr."""
-    own = os.fdopen(os.dup(1), "wb")
+def _own(answers_to: int) -> IO[bytes]:
+    """For answers alone: processes that a client starts do not inherit it, and what is printed
+    goes to stderr. The line feed ends what was printed there before."""
+    own = os.fdopen(os.dup(answers_to), "wb")  # what `dup` makes is not inherited
+    if answers_to != 1:
+        os.close(answers_to)
     os.dup2(2, 1)
+    own.write(b"\n" + BEGIN)
+    own.flush()
     return own
 
 

@@ -43,7 +43,7 @@ _INSTALL = re.compile(r"pip install [`'\"]?([\w.\[\]-]+)")
 _NO_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
 _GARBAGE = (
     *("JSONDecode", "Validation", "KeyError", "TypeError", "ValueError", "IndexError"),
-    *("AttributeError", "ProtocolError", "DecodingError", "UnusableReply"),
+    *("AttributeError", "ProtocolError", "DecodingError", "UnicodeDecode", "UnusableReply"),
 )
 """What langchain and the clients raise on a body that is no answer of a model."""
 
@@ -72,7 +72,7 @@ def fault_of(error: BaseException, asked: Asked) -> Fault:
 
 
 def time_limit_fault(asked: Asked, seconds: float) -> Fault:
-    then = "raise --time-limit, or ask about less (--model-launches, --kernel)"
+    then = "raise --time-limit, or ask about less"
     line = f"{asked.whom} took {seconds:g} s in all, the time limit of a run; {then}"
     return Fault("time_limit", one_line(scrub(line)))
 

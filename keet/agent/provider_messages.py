@@ -77,8 +77,8 @@ def with_schema_as_text(request: Request) -> Request:
 
 
 def from_langchain(message: AIMessage, request: Request) -> Reply:
-    said, most = str(message.text), _LONGEST_TOKEN * request.max_output
-    text = _THINKING.sub("", said[:most])
+    said, most = _THINKING.sub("", str(message.text)), _LONGEST_TOKEN * request.max_output
+    text = said[:most]
     calls = tuple(islice(_calls(message, len(request.messages)), MOST_CALLS))
     spent = _usage(message) or _estimate(request, text, calls)
     reasons = (message.response_metadata.get(name) for name in ("finish_reason", "stop_reason"))

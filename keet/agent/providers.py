@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import time
 import warnings
 from collections.abc import Callable
@@ -50,8 +49,8 @@ _NO_KEY = "none"
 """Servers of one's own want no key; the client wants a text."""
 _KEYED = ("anthropic", "deepseek", "google_genai", "groq", "mistralai", "openai", "xai")
 """Providers that take nothing but a key, from one variable."""
-_MODEL_NAME = re.compile(r"[\w./:@+ -]{1,200}")
-"""What servers call models. Whatever else a server lists is not printed as a name."""
+_LONGEST_NAME = 200
+"""Characters. Local servers name a model by its file, with folders; 200 are more than any has."""
 _TRACING = (
     "LANGSMITH_TRACING_V2",
     "LANGCHAIN_TRACING_V2",
@@ -243,6 +242,7 @@ def _own_server(spec: ModelSpec, base_url: str) -> LangchainChat:
     from pydantic import SecretStr
 
     key = os.environ.get("OPENAI_API_KEY") or _NO_KEY
+    proxy = os.environ.get("OPENAI_PROXY")
     name = spec.name.removeprefix("openai:") or _first_model(spec, base_url, key)
     model = ChatOpenAI(
         model=name,
@@ -250,7 +250,8 @@ def _own_server(spec: ModelSpec, base_url: str) -> LangchainChat:
         api_key=SecretStr(key),
         timeout=Timeout(spec.timeout_s, connect=min(spec.timeout_s, _CONNECT_S)),
         max_retries=0,  # `_ask_patiently` does it, for every provider alike
-        http_client=bounded_client(spec.timeout_s),
+        http_client=bounded_client(spec.timeout_s, proxy),
+        openai_proxy=None,  # the client has it; langchain refuses to be given both
         use_responses_api=False,
     )
     return LangchainChat(model, spec._replace(name=spec.name or name), OWN_SERVER)
@@ -270,7 +271,7 @@ def _first_model(spec: ModelSpec, base_url: str, key: str) -> str:
 def _listed(base_url: str, key: str, timeout: float) -> list[Any]:
     from openai import OpenAI
 
-    http = bounded_client(timeout)
+    http = bounded_client(timeout, os.environ.get("OPENAI_PROXY"))
     with OpenAI(
         base_url=base_url, api_key=key, timeout=timeout, max_retries=0, http_client=http
     ) as client:
@@ -279,10 +280,16 @@ def _listed(base_url: str, key: str, timeout: float) -> list[Any]:
 
 def _printable_name(listed: list[Any], base_url: str) -> str:
     name = str(getattr(listed[0], "id", None) or "") if listed else ""
-    if not _MODEL_NAME.fullmatch(name) or scrub(name) != name:
+    if not _can_be_printed(name):
         line = f"{base_url} lists no model that can be named; name one with --model"
         raise Fault("unknown_model", one_line(scrub(line)))
     return name
+
+
+def _can_be_printed(name: str) -> bool:
+    """Not every name that a server lists: it may send anything, also a key."""
+    fits = bool(name.strip()) and len(name) <= _LONGEST_NAME
+    return fits and name.isprintable() and scrub(name) == name
 
 
 def _hosted(spec: ModelSpec) -> LangchainChat:
@@ -314,8 +321,9 @@ def _init(spec: ModelSpec) -> BaseChatModel:
         except (TypeError, ValueError):
             return init_chat_model(spec.name)
         if isinstance(model, BaseChatOpenAI):
-            http = bounded_client(spec.timeout_s)
-            model = init_chat_model(spec.name, **limits, http_client=http)
+            http = bounded_client(spec.timeout_s, model.openai_proxy)
+            own = {"http_client": http, "openai_proxy": None}  # as above
+            model = init_chat_model(spec.name, **limits, **own)
         return model
 
 

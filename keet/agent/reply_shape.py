@@ -16,6 +16,8 @@ MOST_TOKENS = 10**8
 """A count above this is not one: no context is that long."""
 _MOST_PARTS = 64
 """Items of a list of parts, in OpenAI's Responses."""
+_READ = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
+"""Counts that keet reads, under both sets of names that OpenAI has. Servers add others."""
 _LISTS = {"choices": 1, "data": 1, "output": _MOST_PARTS}
 
 
@@ -39,8 +41,9 @@ def reduced(body: bytes) -> bytes:
             document[name] = document[name][:most]
     if "usage" in document:
         document["usage"] = _counts(document["usage"])
-    for choice in document.get("choices") or ():
-        _reduce_choice(choice)
+    if isinstance(document.get("choices"), list):
+        for choice in document["choices"]:
+            _reduce_choice(choice)
     return json.dumps(document).encode()
 
 
@@ -54,12 +57,12 @@ def _reduce_choice(choice: object) -> None:
 
 
 def _counts(usage: object) -> dict[str, Any] | None:
-    """None where a count is not one: keet estimates then, and says so."""
-    if not isinstance(usage, dict):
+    """The counts that are some. None where one that keet reads is not: keet estimates then."""
+    if not isinstance(usage, dict) or not all(is_count(usage.get(name, 0)) for name in _READ):
         return None
     counts = {name: usage[name] for name in usage if name.endswith("_tokens")}
     details = {name: _details(usage[name]) for name in usage if name.endswith("_tokens_details")}
-    return {**counts, **details} if counts and all(map(is_count, counts.values())) else None
+    return {**_details(counts), **details}
 
 
 def _details(found: object) -> Mapping[str, int]:

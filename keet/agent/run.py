@@ -27,7 +27,7 @@ from keet.agent.session import Limits, Progress, Session, estimate
 from keet.agent.settings import ModelSpec
 from keet.agent.time_limit import TimeLimit, default_limit
 from keet.agent.transcript import Transcript, request_text
-from keet.agent.wire import Chat, Fault, Reply, Request, Spent
+from keet.agent.wire import UNSENT, Chat, Fault, Reply, Request, Spent
 from keet.errors import one_line
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.statement import Answered, Authorship, Statement, Usage
@@ -59,10 +59,14 @@ class Plan(NamedTuple):
     time_limit: TimeLimit | None = None
     """Of the whole command, where it explains several reports; None: one for each report."""
 
-    def limit(self) -> TimeLimit:
-        return self.time_limit or TimeLimit(
-            self.spec.time_limit_s or default_limit(self.spec.timeout_s)
-        )
+    def limit(self, parts: int | None = None) -> TimeLimit:
+        """`parts`: launches or groups that the model is asked about; None: those of one report."""
+        if self.time_limit is not None:
+            return self.time_limit
+        calls = (parts or self.launches) * self.limits.calls
+        is_own = self.spec.base_url is not None
+        by_default = default_limit(self.spec.timeout_s, calls, is_own=is_own)
+        return TimeLimit(self.spec.time_limit_s or by_default)
 
 
 def explain_with_model(
@@ -99,10 +103,11 @@ def _explained(
         case = Case(every, focus=position, show_source=not session.redactor.hides_source)
         told[position], problem = _investigated(session, case, plan)
         if problem and fault is None:  # what went wrong later may come of the first
-            fault = _named(problem, told[position]) if len(chosen) > 1 else problem
+            of_one = len(chosen) > 1 and problem.kind not in UNSENT
+            fault = _named(problem, told[position]) if of_one else problem
         if problem and problem.kind not in ("budget", "calls", "answer"):
             break  # a host that is gone will not be back for the next kernel
-    session.transcript.end(fault.kind if fault else "done", session.usage)
+    _end(session.transcript, plan, fault, session.usage)
     author = _author(plan, session, session.transcript, fault)
     return explanation._replace(launches=tuple(told), author=author)
 
@@ -158,9 +163,10 @@ def _answer(session: Session, case: Case, question: str, plan: Plan) -> Answered
     told = found if isinstance(found, Fault) else asking.answered(case, question, found, author)
     if isinstance(told, Answered) and not told.text:
         told = Fault("answer", _SAID_NOTHING)
-    session.transcript.end(told.kind if isinstance(told, Fault) else "done", session.usage)
+    fault = told if isinstance(told, Fault) else None
+    _end(session.transcript, plan, fault, session.usage)
     if isinstance(told, Fault):
-        return author._replace(problem=str(told))
+        return _author(plan, session, session.transcript, told)
     return told._replace(followups=tuple(_followups(case.explanations)))
 
 
@@ -293,13 +299,10 @@ def _session(  # noqa: PLR0913, PLR0917 - what a run is made of
         limits=plan.limits._asdict(),
         redact=plan.redact,
     )
-    try:
-        chat = _chat(plan, explanations)
-    except Fault as fault:
-        transcript.end(fault.kind, None)
-        if plan.transcript is None:
-            transcript.discard()
-        return fault
+    chat = _opened(plan, explanations)
+    if isinstance(chat, Fault):
+        _end(transcript, plan, chat, None)
+        return chat
     return Session(
         chat,
         transcript=transcript,
@@ -309,6 +312,26 @@ def _session(  # noqa: PLR0913, PLR0917 - what a run is made of
         price=plan.spec.price,
         is_replay=plan.replay is not None,
     )
+
+
+def _end(transcript: Transcript, plan: Plan, fault: Fault | None, usage: Usage | None) -> None:
+    """`usage`: None where the model could not even be opened."""
+    transcript.end(fault.kind if fault else "done", usage)
+    sent = usage is not None and (fault is None or fault.kind not in UNSENT)
+    if not sent and plan.transcript is None:
+        transcript.discard()
+
+
+def _opened(plan: Plan, explanations: Sequence[Explanation]) -> Chat | Fault:
+    """Where only a server is named, it is asked for its model here, which may take its time."""
+    try:
+        return _chat(plan, explanations)
+    except Fault as fault:
+        return fault
+    except KeyboardInterrupt:
+        return Fault("interrupted", "interrupted")
+    except Exception as error:  # noqa: BLE001 - as above
+        return _bug(error)
 
 
 def _chat(plan: Plan, explanations: Sequence[Explanation]) -> Chat:

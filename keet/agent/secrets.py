@@ -25,15 +25,20 @@ _SHORTEST = 8
 _LOOSE = 12
 """Letters and digits of a key that is also found with anything between them: fewer are found in
 ordinary words."""
+_LOOSE_LETTERS = 24
+"""The same for a key without digits, which has to have small and capital letters: SORT_KEY may be
+`shared_memory`, and tokens of Hugging Face may have 34 letters and no digit."""
 _NAMES = re.compile(
     r"(?:API_?KEY|_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT|_AUTH)(?:_ID)?$", re.IGNORECASE
 )
-_PREFIXES = r"sk|pk|rk|gsk|fw|gh[opsu]|hf|r8|lsv2"
+_PREFIXES = r"sk|gsk|gh[opsu]|hf|r8|lsv2"
 _LOOKS = tuple(
     re.compile(pattern)
     for pattern in (
         # A name of a function has words, a key has digits.
         rf"\b(?:{_PREFIXES})[-_](?:(?:live|test|pt|sk)_)?(?=[A-Za-z]*\d)[A-Za-z0-9]{{20,}}[\w-]*",
+        # Names of functions begin so, too: `rk_integrateStep4thOrder`.
+        r"\b(?:pk|rk|fw)(?:-|_(?:live|test)_)(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}[\w-]*",
         r"\bhf_[A-Za-z]{30,}+\b",
         # As servers quote one.
         r"\b(?:sk|pk|rk|gsk|xai|nvapi|pplx|fw|hf|r8)[-_]\w*+\*{3,}[\w*]*",
@@ -57,7 +62,13 @@ _AFTER = re.compile(
     | \bbearer\s+ (?=[\w.~+/=*-]*\d) (?P<bearer> [\w.~+/=*-]{20,} )
     | \bapi\ key\ provided:\s* (?P<provided> [^\s,;"']+ )
     | [a-z0-9+.-]:// (?P<user> [^\s/@?\#"']++ ) (?=@)
-    | [?&](?:[a-z_-]*(?:key|token|secret|password)|sig|signature|auth)= (?P<query> [^&\s"'\#]+ )
+    """
+)
+_URL = re.compile(r"""(?i)(?:[a-z0-9+.-]:/|(?<![^\s"'(]))/(?![/*])[^\s"'<>]++""")
+"""Or a path, as servers quote them. `&key=` and `?key=` are code elsewhere."""
+_QUERY = re.compile(
+    r"""(?ix)
+    [?&](?:[a-z_-]*(?:key|token|secret|password)|sig|signature|auth)=(?!=) (?P<query> [^&\s"'\#]+ )
     """
 )
 _NOTHING = re.compile("")
@@ -123,6 +134,12 @@ def _looks(text: str) -> Iterator[Span]:
     yield from _words(text)
     yield from _web_tokens(text)
     yield from (match.span(match.lastgroup or 0) for match in _AFTER.finditer(text))
+    yield from _queries(text)
+
+
+def _queries(text: str) -> Iterator[Span]:
+    for url in _URL.finditer(text):
+        yield from (match.span("query") for match in _QUERY.finditer(text, *url.span()))
 
 
 def _words(text: str) -> Iterator[Span]:
@@ -155,11 +172,21 @@ def _loose(text: str, plain: str, known: Sequence[str]) -> Iterator[Span]:
 def _forms(value: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """The key itself, backwards, in base 16 and in base64, as letters and digits; with the
     characters beside it that belong to it."""
+    if not _is_random(value):
+        return ()
     data = value.encode(errors="replace")
     base64 = [_in_base64(data, offset) for offset in range(3)]
     forms = {letters(form): _NOTHING for form in (value, value[::-1], data.hex())}
     forms |= {letters(form): _BESIDE_BASE64 for form in base64}
     return tuple((form, beside) for form, beside in forms.items() if len(form) >= _LOOSE)
+
+
+def _is_random(value: str) -> bool:
+    """Not a word or a number: those are found in any text, with something between them."""
+    if not any(map(str.isalpha, value)):
+        return False
+    is_mixed = value != value.lower() and value != value.upper()
+    return any(map(str.isdigit, value)) or (is_mixed and len(letters(value)) >= _LOOSE_LETTERS)
 
 
 def _in_base64(data: bytes, offset: int) -> str:
@@ -198,12 +225,16 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def _known() -> list[str]:
-    """Values of the environment that are keys by the name of their variable, the longest first."""
-    return sorted({*_credentials(), *_of_urls}, key=len, reverse=True)
+    """Values of the environment that are keys by the name of their variable, the longest first.
+    A key that has an escape in it is also searched for as `unescaped` leaves it."""
+    values = {*_credentials(), *_of_urls}
+    plain = {each for value in values if len(each := unescaped(value)) >= _SHORTEST}
+    return sorted(values | plain, key=len, reverse=True)
 
 
 def _credentials() -> Iterator[str]:
     for name, text in os.environ.items():
         value = text.strip()
-        if len(value) >= _SHORTEST and _NAMES.search(name):
+        # One character again and again stands for no key, and is in every table of numbers.
+        if len(value) >= _SHORTEST and len(set(value)) > 1 and _NAMES.search(name):
             yield value

@@ -41,7 +41,7 @@ class ModelSpec(NamedTuple):
     retries: int = 2
     """Of what may go away by itself: rate limits, lost connections, errors of the server."""
     time_limit_s: float | None = None
-    """For all calls of a run together; None: a multiple of `timeout_s` (time_limit.py)."""
+    """For all calls of a command together; None: by the number of calls (time_limit.py)."""
 
 
 class _Source(NamedTuple):

@@ -9,13 +9,19 @@ from contextlib import contextmanager
 LONGEST_WAIT_S = 30.0
 """Between two tries. A server that asks for more is given up: the user can come back later."""
 _SHORTEST_S = 0.01
-_TIMEOUTS = 4
-"""The default limit of a run, in timeouts of a call. A judgement: recorded calls of a hosted model
-took 19 s in the median and 66 s at most, three calls per kernel, three kernels per run."""
+_HOSTED_SHARE = 0.25
+"""Of its timeout that a call of a hosted model takes on average, at most. A judgement: recorded
+calls took 19 s in the median and 66 s at most, a quarter of the timeout is 60 s."""
+_FEWEST_TIMEOUTS = 4
+"""However few calls there are to be: a few of them may be slow."""
 
 
-def default_limit(timeout_s: float) -> float:
-    return _TIMEOUTS * timeout_s
+def default_limit(timeout_s: float, calls: int, *, is_own: bool) -> float:
+    """Seconds, for `calls` calls. A model on the user's own processor (`is_own`) may honestly take
+    its timeout for every answer; nothing but the timeout of a call ends it by default."""
+    if is_own:
+        return calls * timeout_s
+    return max(_FEWEST_TIMEOUTS, calls * _HOSTED_SHARE) * timeout_s
 
 
 class TimeLimit:

@@ -57,6 +57,10 @@ class Reply(NamedTuple):
     cached: bool = False
 
 
+UNSENT = frozenset({"no_key", "not_installed", "no_provider"})
+"""Kinds of faults that come before anything is sent."""
+
+
 class Fault(Exception):
     """The model can't be asked, or did not answer; the message is one line that ends with what to
     do next, and never holds a key."""

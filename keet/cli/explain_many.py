@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import reports_in, selected_launches
-from keet.cli.explain import NO_MODEL, print_explanation, with_model
+from keet.cli.explain import NO_MODEL, code_of, print_explanation, with_model
 from keet.cli.model_options import tell
 from keet.errors import IngestError, UsageError
 
@@ -18,20 +18,33 @@ if TYPE_CHECKING:
 MOST = 50
 """Reports that a person may want to read of; more are a batch's."""
 EXIT_SOME_FAILED = 5
+_SILENT = 2
+"""Reports without a single reply after which the model is not asked again. A judgement: one may be
+bad luck, and a server that hangs takes ten minutes for each."""
 
 
 def explain_many(args: Namespace, chosen: Plan | None) -> int:
-    """What could be explained is printed; exit 5 where something could not."""
+    """What could be explained is printed; exit 5 where something could not, 3 where all of it was
+    explained, and the model said nothing of any of it."""
     _check(args)
     paths = _found(args.reports)
+    if chosen:  # one limit for all of them
+        chosen = chosen._replace(time_limit=chosen.limit(chosen.launches * len(paths)))
     told: list[Explanation] = []
     failed = 0
+    asked = chosen
     for path in paths:
         try:
-            told += _explained(args, path, chosen)
+            told += _explained(args, path, asked)
         except IngestError as problem:
             failed += 1
             tell(str(problem))
+        if asked and _is_silent(told):
+            asked = None
+            tell(
+                f"the model did not answer for {_SILENT} reports in a row; the others are "
+                "explained without it"
+            )
     if failed == len(paths):
         raise UsageError(f"none of {failed} reports can be read; see: keet show REPORT")
     if not told:
@@ -43,7 +56,17 @@ def explain_many(args: Namespace, chosen: Plan | None) -> int:
         tell(f"what they show together: keet batch {args.reports[0]} -o STORE, keet insights STORE")
     if failed:
         tell(f"{failed} of {len(paths)} reports can't be read; they are named above")
-    return EXIT_SOME_FAILED if failed else 0
+    asked_of = [code_of(each) for each in told if each.author]
+    return EXIT_SOME_FAILED if failed else min(asked_of, default=0)
+
+
+def _is_silent(told: list[Explanation]) -> bool:
+    """Whether the last reports were sent, and nothing at all came back."""
+    last = [each.author for each in told[-_SILENT:]]
+    return len(last) == _SILENT and all(
+        author and author.problem and not author.usage.output_tokens and not author.usage.cached
+        for author in last
+    )
 
 
 def _check(args: Namespace) -> None:

@@ -63,7 +63,8 @@ def sum_up(insights: Insights, plan: Plan, progress: Callable[[str], None]) -> S
     transcript = _transcript(plan)
     with closing(transcript):
         transcript.start(model=plan.spec.name, command="insights", limits=plan.limits._asdict())
-        run = _Run(plan, transcript, progress)
+        limit = plan.limit(len(insights.insights))
+        run = _Run(plan._replace(time_limit=limit), transcript, progress)
         told_of = [run.written(insight) for insight in insights.insights]
         transcript.end(run.fault.kind if run.fault else "done", run.usage)
     problem = str(run.fault) if run.fault else None

@@ -45,7 +45,7 @@ def add_model(parser: ArgumentParser) -> None:
         "--time-limit",
         type=_seconds,
         metavar="SECONDS",
-        help="to wait for the model at most, over all calls (default: 4 timeouts, 16 to 40 min)",
+        help="to wait for the model at most, over all calls (default: by the number of calls)",
     )
     group.add_argument(
         "--show-prompt", action="store_true", help="print what would be sent, and send nothing"
@@ -125,7 +125,7 @@ def _plan(args: Namespace, spec: ModelSpec) -> Plan:
     from keet.agent.run import MOST_LAUNCHES, Plan
     from keet.agent.session import Limits
 
-    made = Plan(
+    return Plan(
         spec=spec,
         limits=Limits(input_tokens=args.token_budget),
         redact=args.redact,
@@ -136,7 +136,6 @@ def _plan(args: Namespace, spec: ModelSpec) -> Plan:
         compile=not getattr(args, "no_compile", False),
         include=(str(args.source.resolve()),) if getattr(args, "source", None) else (),
     )
-    return made._replace(time_limit=made.limit())
 
 
 def _seconds(text: str) -> float:

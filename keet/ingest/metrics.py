@@ -7,6 +7,7 @@ index below touches the first bytes of each metric only; values and instances ar
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from struct import Struct
@@ -151,10 +152,11 @@ def _has_end(places: Iterable[bytes]) -> bool:
 
 def _identity(value: Value) -> MetricId:
     """Addresses and counters are whole numbers, now and then stored as doubles."""
-    if isinstance(value, int):
-        return value
-    whole = isinstance(value, float) and value.is_integer() and 0 <= value < _ADDRESSES
-    return int(value) if whole else str(value)  # type: ignore[arg-type]
+    if not isinstance(value, float):
+        return value if isinstance(value, int) else str(value)
+    if value.is_integer() and 0 <= value < _ADDRESSES:
+        return int(value)
+    return f"0x{struct.pack('>d', value).hex()}"  # damage: a name that nobody takes for a number
 
 
 class NameTable:

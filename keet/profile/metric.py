@@ -113,7 +113,7 @@ class Instances:
 
     def by_name(self) -> dict[str, Number]:
         """Numbers by opcode; empty where parts have no names."""
-        return {} if self.ids is None else {str(part): value for part, value in self.measured()}
+        return {part: value for part, value in self.measured() if isinstance(part, str)}
 
     def _are_counts(self) -> bool:
         """Whole numbers alone, as a column by instruction has: most instances of a report."""

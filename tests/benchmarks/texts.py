@@ -14,18 +14,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from keet.agent.edits.patches import Change, place_changes
 from keet.agent.source.constants import read_constants
 from keet.agent.source.listing import shown_source
 from keet.ingest import read_profile
 from keet.prose.reading import read_prose
 from keet.verification.verify import verify_text
-from tests.long_texts import CLAIMS, PROSE, SOURCE, repeated
+from tests.long_texts import CLAIMS, EDITED, PROSE, SOURCE, repeated
 from tests.unit.agent.source_launch import launch_of
 from tests.unit.prose.prose_names import ALLOWED, names
 
 REPORT = Path(__file__).parent.parent / "data" / "reports" / "tour_full.ncu-rep"
 GROWTH, BUDGET = 4, 8.0
 ROUNDS = 3
+OLD = 400
+"""Characters of the old lines of an edit."""
 
 
 class Reader(NamedTuple):
@@ -41,6 +44,8 @@ def readers() -> list[Reader]:
         Reader("prose", lambda text: read_prose(text, names(), ALLOWED), PROSE, 50_000),
         Reader("claims", lambda text: verify_text(text, launches), CLAIMS, 1_000),
         Reader("source text", _source, SOURCE, 15_000),
+        Reader("text with the old lines of an edit", _edited, EDITED, 20_000),
+        Reader("text without the old lines of an edit", _edited_in_vain, EDITED, 20_000),
     ]
 
 
@@ -48,6 +53,15 @@ def _source(text: str) -> None:
     launch = launch_of(f"__global__ void k(int n) {{}}\n{text}", "k")
     shown_source(launch, 3000)
     read_constants(launch)
+
+
+def _edited(text: str, more: str = "") -> None:
+    place_changes({"k.cu": text}, [Change("k.cu", text[:OLD] + more, "new")])
+
+
+def _edited_in_vain(text: str) -> None:
+    """Similar lines are looked for as well."""
+    _edited(text, "\nq;\n")
 
 
 def seconds(reader: Reader, piece: str, length: int) -> float:

@@ -1,4 +1,4 @@
-"""Compiles, checks and times candidates on a GPU. Nobody has to trust them.
+"""Compiles, checks and times candidates on a GPU. They are not trusted.
 
     python3 score_candidates.py FOLDER -o measured.json      a bundle, made by `keet eval bundle`
     python3 score_candidates.py --exploits [-o FILE]         known cheats, and honest programs
@@ -10,8 +10,10 @@ process of its own. Another process, the referee, owns the inputs, the results a
 that was made of them (harness/checker.cu). What a candidate prints is kept as a log and never read.
 Run it again to go on: what has a status is not repeated.
 
-What this cannot see: work of the host that a candidate does while the GPU switches to its process
-(about 150 us on an H200) takes no time here. Look at the source of what is much faster than others.
+What this cannot see: work that a candidate does before it says that it is ready, which takes a
+deliberate cheat, and work of the host while the GPU switches to its process (about 150 us on an
+H200). Look at the source of what is much faster than others. Candidates may call any function of
+the C library: run this where no file is secret.
 """
 
 import runpy

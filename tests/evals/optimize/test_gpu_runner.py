@@ -3,7 +3,9 @@ loops, and device memory is memory that processes share."""
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import shutil
 import subprocess
 import threading
@@ -14,13 +16,14 @@ from typing import Any
 
 import pytest
 
-from evals.optimize.gpu.scorer import building, command, contest, machine, processes
+from evals.optimize.gpu.scorer import building, command, contest, isolation, machine, processes
 from evals.optimize.gpu.scorer.common import HERE, OUT_OF_MEMORY, RefereeFailed, Verdict
 
 FAKE = Path(__file__).parent / "fake_cuda"
 needs_compiler = pytest.mark.skipif(
     not all(map(shutil.which, ("g++", "nm", "objdump"))), reason="g++ and binutils are needed"
 )
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="/proc is needed")
 KERNEL = """
 #include <cuda_runtime.h>
 #include "problem.h"
@@ -275,6 +278,48 @@ long reply(int to, const void* text, unsigned long size) NAMED(write);
 __attribute__((weak)) long reply(int, const void*, unsigned long size) { return size; }""",
     ),
 }
+
+
+def from_free(name: str) -> int:
+    """How far a function of the C library lies from one that a candidate may name."""
+    library = ctypes.CDLL(None)
+    here, there = (
+        ctypes.cast(getattr(library, one), ctypes.c_void_p).value for one in ("free", name)
+    )
+    assert here is not None
+    assert there is not None
+    return there - here
+
+
+REACHES_OUT = f"""{KERNEL}#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+template <class F> static F* at(long by) {{
+    return reinterpret_cast<F*>(reinterpret_cast<char*>(&std::free) + by);
+}}
+static int environment_of(int process) {{
+    char path[40] = "/proc/", digits[12];
+    int count = 0;
+    for (; process; process /= 10) digits[count++] = static_cast<char>('0' + process % 10);
+    char* end = path + 6;
+    while (count) *end++ = digits[--count];
+    std::memcpy(end, "/environ", 9);
+    return at<int(const char*, int, int)>({from_free("open")})(path, 0, 0);
+}}
+void launch(const Problem& p) {{
+    static int calls = 0;
+    run(p);
+    if (calls++) return;
+    const int child = at<int()>({from_free("fork")})();
+    if (child == 0) {{
+        at<int()>({from_free("setsid")})();
+        for (;;) at<unsigned(unsigned)>({from_free("sleep")})(600);
+    }}
+    const int scorer = at<int()>({from_free("getppid")})();
+    const int opened = environment_of(scorer);
+    std::fprintf(stderr, "of %d opened %d child %d\\n", scorer, opened, child);
+}}"""
+CANDIDATES["reaches_out"] = ("PASSED", "13 seeds", REACHES_OUT)
 HOG = (
     KERNEL
     + "void launch(const Problem& p) { void* m; while (!cudaMalloc(&m, 1 << 28)) {} run(p); }"
@@ -373,6 +418,34 @@ def test_a_passed_candidate_has_its_times(measured):
     assert result["impossible_us"] == 0  # all of it fits into the L2
     assert result["empty_us"] > 0
     assert {"first_us", "seen_us", "noise_us"} <= set(result)
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_who_reaches_the_c_library_reads_nothing_of_the_scorer_and_leaves_nothing(measured):
+    words = by_id(measured)["reaches_out"]["log"].split()
+    told = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    assert (told["of"], told["opened"]) == (os.getpid(), -1)
+    assert told["child"] > 0
+    assert not is_running(told["child"])
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_what_disturbs_a_contest_of_several_leaves_none_unscored(measured, monkeypatch):
+    enter = contest.Contest._enter
+
+    def disturbed(held: contest.Contest, contender: contest.Contender) -> None:
+        if len(held.candidates) > 1 and contender is held.candidates[-1]:
+            raise RefereeFailed("another process used the GPU; measure again when it is free")
+        enter(held, contender)
+
+    monkeypatch.setattr(contest.Contest, "_enter", disturbed)
+    output = measured["folder"] / "disturbed.json"
+    only = ("--only", "honest", "skips_work")
+    found = by_id(score(measured["folder"] / "bundle", output, *only))
+    statuses = {name: result["status"] for name, result in found.items()}
+    assert statuses == {"honest": "PASSED", "skips_work": "INCORRECT"}
 
 
 @pytest.mark.slow
@@ -561,7 +634,7 @@ def program(folder: Path, script: str) -> processes.Program:
 
 
 def sleeper(folder: Path, name: str) -> contest.Contender:
-    contender = contest.Contender(name, folder, program(folder / name, "exec sleep 60"))
+    contender = contest.Contender(name, folder, program(folder / name, "exec sleep 3600"))
     contender.running().name = name
     return contender
 
@@ -580,10 +653,10 @@ def test_the_largest_is_stopped_when_all_together_take_too_much(tmp_path, monkey
     watcher.start()
     small, large = (contender.running() for contender in contenders)
     try:
-        assert large.process.wait(20) == -9
+        assert large.process.wait() == -9
     finally:
         crowd.over.set()
-        watcher.join(20)
+        watcher.join()
         crowd._close()
     assert OUT_OF_MEMORY in (large.killed_for or "")
     assert small.killed_for is None
@@ -601,11 +674,12 @@ def test_the_largest_is_stopped_when_all_together_take_too_much(tmp_path, monkey
 def test_a_program_whose_kernels_run_on_is_told_from_others(
     tmp_path, monkeypatch, own, later, expected
 ):
-    alone = contest_of([sleeper(tmp_path, "c0")], tmp_path)
+    names = ("baseline", "empty", "c0")
+    alone = contest_of([sleeper(tmp_path, name) for name in names], tmp_path)
     alone.quiet_us = 200.0
     quiet = iter(later)
     monkeypatch.setattr(alone, "_quiet_us", lambda: next(quiet))
-    suspect = alone.contenders[0]
+    suspect = alone.candidates[0]
     try:
         if expected is None:
             alone._look_for_others(suspect, own)
@@ -619,10 +693,103 @@ def test_a_program_whose_kernels_run_on_is_told_from_others(
     assert next(quiet, None) is None
 
 
+@pytest.mark.parametrize("name", ["baseline", "empty"])
+def test_a_program_of_ours_leaves_no_kernels_behind(tmp_path, monkeypatch, name):
+    contenders = [sleeper(tmp_path, one) for one in ("baseline", "empty", "c0")]
+    three = contest_of(contenders, tmp_path)
+    three.quiet_us = 200.0
+    quiet = iter([1500.0, 206.0])  # somebody's kernel, which has ended by the second look
+    monkeypatch.setattr(three, "_quiet_us", lambda: next(quiet))
+    try:
+        with pytest.raises(RefereeFailed, match="another process used the GPU"):
+            three._look_for_others(getattr(three, name), [205.0])
+    finally:
+        three._close()
+
+
+# --- what a candidate starts, and what it can read
+
+
+def is_running(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def started_by(one: processes.Program) -> int:
+    """The number that it has written as its first line."""
+    while b"\n" not in one.log:
+        time.sleep(0.01)
+    return int(one.log.split()[0])
+
+
+@needs_proc
+@pytest.mark.parametrize("parent", ["exec sleep 3600", "exit 7"])
+def test_what_a_candidate_started_in_a_session_of_its_own_is_ended(tmp_path, parent):
+    with isolation.guarded():
+        contender = sleeper(tmp_path, "c0")
+        alone = contest_of([contender], tmp_path)
+        script = f"setsid sh -c 'echo $$; exec sleep 3600' & {parent}"
+        suspect = contest.Contender("c1", tmp_path, program(tmp_path / "c1", script))
+        alone.contenders.append(suspect)
+        child = started_by(suspect.running())
+        if parent == "exit 7":
+            suspect.running().process.wait()
+        try:
+            assert is_running(child)
+            alone._end_strays()
+            assert not is_running(child)
+            assert contender.running().process.poll() is None  # nobody else was
+        finally:
+            alone._close()
+
+
+@needs_proc
+def test_the_end_of_a_contest_ends_what_is_left_and_no_process_of_before(tmp_path):
+    with isolation.guarded(), subprocess.Popen(["sleep", "600"]) as other:
+        alone = contest_of([], tmp_path)
+        script = "setsid sh -c 'echo $$; exec sleep 3600' & exec sleep 3600"
+        suspect = contest.Contender("c0", tmp_path, program(tmp_path / "c0", script))
+        alone.contenders.append(suspect)
+        child = started_by(suspect.running())
+        alone._close()
+        try:
+            assert not is_running(child)
+            assert other.poll() is None
+        finally:
+            other.kill()
+
+
+@needs_proc
+def test_a_candidate_cannot_read_the_environment_of_the_scorer(tmp_path):
+    with isolation.guarded():
+        found = verdict(program(tmp_path, "cat /proc/$PPID/environ && echo read; exit 1"))
+    assert "Permission denied" in found.log
+    assert "read\n" not in found.log
+
+
+@needs_proc
+def test_the_scorer_is_as_it_was_afterwards():
+    before = isolation._prctl(isolation._GET_DUMPABLE)
+    with isolation.guarded():
+        assert isolation._prctl(isolation._GET_DUMPABLE) == 0
+    assert isolation._prctl(isolation._GET_DUMPABLE) == before
+
+
+def test_the_referee_gets_no_more_of_the_environment_than_it_needs(tmp_path, monkeypatch):
+    monkeypatch.setenv("SECRET_OF_MINE", "1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    kept = processes._peer_environment()
+    assert "SECRET_OF_MINE" not in kept
+    assert kept["CUDA_VISIBLE_DEVICES"] == "3"
+
+
 # --- a process that is not what it should be
 
 
-def verdict(started: processes.Program, limit: float = 20) -> Verdict:
+def verdict(started: processes.Program, limit: float = 600) -> Verdict:
     with pytest.raises(Verdict) as caught:
         started.await_start(limit)
     started.close()
@@ -636,13 +803,13 @@ def test_an_early_end_is_a_runtime_error_with_the_last_words(tmp_path):
 
 
 def test_a_program_that_hangs_is_killed_with_its_children(tmp_path):
-    started = program(tmp_path, "sleep 60 & sleep 60")
+    started = program(tmp_path, "sleep 3600 & sleep 3600")
     assert verdict(started, 0.3).status == "TIMEOUT"
     assert started.process.returncode == -9
 
 
 def test_a_paused_program_can_be_killed(tmp_path):
-    started = program(tmp_path, "sleep 60")
+    started = program(tmp_path, "sleep 3600")
     started.pause()
     started.close()
     assert started.process.returncode == -9
@@ -661,9 +828,7 @@ def test_a_program_cannot_write_files_nor_see_the_environment(tmp_path, monkeypa
 def test_a_flood_of_output_is_cut(tmp_path):
     started = program(tmp_path, "yes | head -c 300000; exit 1")
     verdict(started)
-    for _ in range(100):
-        if len(started.log) >= 1000:
-            break
+    while len(started.log) < 1000:
         time.sleep(0.02)
     assert 1000 <= len(started.log) <= 4000
 
@@ -672,7 +837,7 @@ def test_a_flood_of_output_is_cut(tmp_path):
     ("script", "part"),
     [
         ("exit 3", "broke off|ended early: exit status 3"),
-        ("sleep 60", "did not answer within 0.5 s"),
+        ("sleep 3600", "did not answer within 0.5 s"),
         ("kill -9 $$", "broke off|ended early: SIGKILL"),
     ],
 )
@@ -682,5 +847,5 @@ def test_a_referee_that_fails_is_not_held_against_anybody(tmp_path, script, part
     binary.chmod(0o755)
     peer = processes.start_peer("referee", binary)
     with pytest.raises(RefereeFailed, match=f"the referee (?:{part})"):
-        peer.ask("facts", 0.5 if "60" in script else 20)
+        peer.ask("facts", 0.5 if "3600" in script else 600)
     peer.close()

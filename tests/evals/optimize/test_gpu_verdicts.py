@@ -254,19 +254,40 @@ def crowd(**whys: str | None) -> Contest:
     return contest
 
 
+def run_again(contest: Contest) -> set[str]:
+    return {c.name for c in contest.candidates if scoring._maybe_for_others(contest, c)}
+
+
 def test_one_that_takes_all_memory_makes_the_others_run_again():
     whys = {"hog": "RUNTIME_ERROR: CUDA: out of memory", "wrong": "INCORRECT: wrong"}
-    contest = crowd(**whys, hung="TIMEOUT: not ready", fine=None)
-    assert scoring._crowded(contest)
-    again = {c.name for c in contest.candidates if scoring._maybe_for_that(contest, c)}
-    assert again == {"hog", "wrong"}
-    contest.baseline.verdict = Verdict("RUNTIME_ERROR", "CUDA: out of memory")
-    assert all(scoring._maybe_for_that(contest, c) for c in contest.candidates)
-    assert not scoring._crowded(crowd(wrong="INCORRECT: wrong"))
-    starved = crowd(fine=None)
-    starved.trouble = "the referee failed: out of memory"
-    assert scoring._crowded(starved)
-    assert all(scoring._maybe_for_that(starved, c) for c in starved.candidates)
+    assert run_again(crowd(**whys, hung="TIMEOUT: not ready", fine=None)) == {"hog", "wrong"}
+    assert run_again(crowd(wrong="INCORRECT: wrong", fine=None)) == set()
+
+
+@pytest.mark.parametrize("failing", ["baseline", "empty", "referee"])
+def test_what_fails_of_ours_makes_all_run_again(failing):
+    contest = crowd(wrong="INCORRECT: wrong", fine=None)
+    if failing == "referee":
+        contest.trouble = "another process used the GPU"
+    else:
+        getattr(contest, failing).verdict = Verdict("INCORRECT", "changes its inputs")
+    assert run_again(contest) == {"c0", "wrong", "fine"}
+
+
+@pytest.mark.parametrize("failing", ["baseline", "empty", "referee"])
+def test_a_contest_that_failed_leaves_only_those_unscored_that_fail_alone(tmp_path, failing):
+    together, alone = crowd(c1=None), contest_of([[200, 200]], [[99, 99]])
+    bad = contest_of([[200, 200]], [])
+    for contest in (together, bad):
+        if failing == "referee":
+            contest.trouble = "another process used the GPU"
+        else:
+            getattr(contest, failing).verdict = Verdict("TIMEOUT", "not finished a launch")
+    scorer, record = scorer_of(tmp_path, together, alone, bad)
+    built = scoring.Built(tmp_path, None, 1.0)
+    one = {"model": None, "sample": "x", "file": "f"}
+    scorer.race("x", built, [({"id": name, **one}, built) for name in ("good", "bad")])
+    assert [found["status"] for found in record["results"]] == ["PASSED", None]
 
 
 def test_results_are_kept_and_not_measured_again(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
 import ssl
 import zlib
 from collections.abc import Iterator
@@ -99,6 +100,51 @@ def test_an_answer_that_is_compressed_unasked() -> None:
     assert "coalesced" in asked(Behaviour("gzip", send)).text
 
 
+def test_encodings_that_are_none_or_not_known() -> None:
+    """The last is deflate without zlib around it, which some servers send."""
+    raw = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    body = answer().encode()
+    for encoding, sent in {
+        "utf-8": body,
+        "none": body,
+        "deflate": raw.compress(body) + raw.flush(),
+    }.items():
+        said = whole(sent, "200 OK", f"Content-Encoding: {encoding}")
+        assert "coalesced" in asked(Behaviour(encoding, lambda to, said=said: to.send(said))).text
+
+
+def test_an_encoding_does_not_hide_an_error() -> None:
+    for encoding in ("br", "gzip", "deflate", "gzip, gzip"):
+        said = whole(b"\x0b\x02\x80no", "401 Unauthorized", f"Content-Encoding: {encoding}")
+        found = fault(Behaviour(encoding, lambda to, said=said: to.send(said)))
+        assert found.kind == "wrong_key", encoding
+
+
+def test_thinking_is_not_cut_as_if_it_were_the_answer() -> None:
+    long = "<think>" + "hm " * 16 * ASK.max_output + "</think>because"
+    reply = asked(Behaviour("thinks", lambda to: to.send(whole(_said(long), "200 OK"))))
+    assert reply.text == "because"
+    assert not reply.cut
+
+
+def _said(text: str) -> bytes:
+    document = json.loads(answer())
+    document["choices"][0]["message"]["content"] = text
+    return json.dumps(document).encode()
+
+
+def test_connections_are_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As langchain's own client keeps them. With a proxy of the environment, httpx makes them."""
+    monkeypatch.setattr("urllib.request.getproxies", lambda: {"no": "localhost"})
+    options = bounded_client.bounded_client(5.0)._transport._pool._socket_options
+    assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in options
+    assert (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60) in options
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setattr("urllib.request.getproxies", lambda: {"https": "http://127.0.0.1:9"})
+    client = bounded_client.bounded_client(5.0)
+    assert any("Proxy" in type(each._pool).__name__ for each in client._mounts.values() if each)
+
+
 def test_only_the_first_choice_is_kept() -> None:
     assert asked(BY_NAME["half a million choices"]).text == "x"
 
@@ -168,6 +214,15 @@ def test_what_is_reduced() -> None:
         "choices": body["choices"][:1],
         "usage": {"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": {"x": 1}},
     }
+    counts = {"prompt_tokens": 5, "completion_tokens": 2}
+    for odd in ({"total_tokens": "7"}, {"reasoning_tokens": None}, {"cached_tokens": 1.5}):
+        sent = json.dumps({"usage": {**counts, **odd}}).encode()
+        assert json.loads(reduced(sent)) == {"usage": counts}
+    wrong = {"prompt_tokens": 5, "completion_tokens": "2"}
+    assert json.loads(reduced(json.dumps({"usage": wrong}).encode())) == {"usage": None}
+    for value in (5, "x", None, {"a": 1}, [5]):
+        sent = json.dumps({"choices": value}).encode()
+        assert json.loads(reduced(sent)) == {"choices": value}
     for text in (b"", b"null", b"[1, 2]", b"<html>", b"\xff\x00", b'{"a": ' + b"9" * 5000 + b"}"):
         assert reduced(text) == text
     with pytest.raises(UnusableReply):

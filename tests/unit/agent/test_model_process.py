@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -14,13 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from keet.agent.model_process import ModelProcess
+from keet.agent import model_process, model_worker
+from keet.agent.cache import Cache, CachedChat
+from keet.agent.model_process import BEGIN, ModelProcess
+from keet.agent.run import Plan
 from keet.agent.settings import ModelSpec
 from keet.agent.time_limit import TimeLimit, default_limit
 from keet.agent.wire import (
     Fault,
     Message,
+    Reply,
     Request,
+    Spent,
     ToolCall,
     ToolSpec,
     request_document,
@@ -86,7 +92,7 @@ def test_the_limit_of_a_run_is_of_all_calls() -> None:
             ):
                 chat.ask(ASK)
         with pytest.raises(Fault, match="time limit"):
-            ModelProcess(spec(url), limit)
+            ModelProcess(spec(url), limit).ask(ASK)
 
 
 @pytest.mark.slow
@@ -108,6 +114,7 @@ from keet.agent.model_process import ModelProcess
 from keet.agent.settings import ModelSpec
 from keet.agent.wire import Message, Request
 chat = ModelProcess(ModelSpec("m", sys.argv[1], 600.0, None))
+chat._connect()
 print(chat._worker._process.pid, flush=True)
 chat.ask(Request((Message("user", "Why?"),)))
 """
@@ -135,12 +142,166 @@ def _lives(pid: int) -> bool:
 
 
 def _wait_until(holds: Callable[[], bool]) -> None:
-    """It fails after a minute: that is a hang, whatever the machine does."""
-    for _ in range(600):
-        if holds():
-            return
+    while not holds():
         time.sleep(0.1)
-    raise AssertionError("it still lives")
+
+
+# A process that does not start, or does not answer as it should
+
+
+def fault_of_start(chat: ModelProcess) -> str:
+    with pytest.raises(Fault) as caught:
+        chat.ask(ASK)
+    assert caught.value.kind == "client"
+    assert "; try again, or another model" in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_process_that_can_not_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/there/is/no/python")
+    open_files = len(list(Path("/proc/self/fd").iterdir()))
+    for own_pipe in (True, False):
+        monkeypatch.setattr(model_process, "_HAS_OWN_PIPE", own_pipe)
+        said = fault_of_start(ModelProcess(spec("http://127.0.0.1:9/v1")))
+        assert "could not be started (No such file or directory)" in said
+    assert len(list(Path("/proc/self/fd").iterdir())) == open_files
+
+
+_SAYS = """
+import os, sys
+print("hello from site", flush=True)
+os.write(1, b"no line feed")
+to = int(sys.argv[2])
+for text in {texts!r}:
+    os.write(to, text)
+sys.stdin.readline()
+"""
+
+
+def saying(*lines: bytes) -> str:
+    return _SAYS.format(texts=[b"\n" + BEGIN, *lines])
+
+
+def test_what_is_printed_before_the_first_answer_is_skipped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = set(children())
+    monkeypatch.setattr(model_process, "_CODE", saying(b'{"loaded": true}\n'))
+    for own_pipe in (True, False):
+        monkeypatch.setattr(model_process, "_HAS_OWN_PIPE", own_pipe)
+        worker = model_process._Worker()
+        assert worker.exchange({}, 600.0) == {"loaded": True}
+        worker.kill()
+    assert set(children()) == before
+
+
+def test_nonsense_of_a_process_is_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(children())
+    for own_pipe in (True, False):
+        monkeypatch.setattr(model_process, "_HAS_OWN_PIPE", own_pipe)
+        for nonsense in (b"hello\n", b"[1]\n", b"\xff\n", b'{"loaded"', b""):
+            monkeypatch.setattr(model_process, "_CODE", saying(nonsense))
+            chat = ModelProcess(spec("http://127.0.0.1:9/v1"))
+            assert "could not be started" in fault_of_start(chat), nonsense
+    assert set(children()) == before
+
+
+@pytest.mark.slow
+def test_a_site_hook_that_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hook = 'import os\nprint("hello from site", flush=True)\nos.write(1, b"no line feed")\n'
+    (tmp_path / "sitecustomize.py").write_text(hook, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with serving(GOOD) as url:
+        for own_pipe in (True, False):
+            monkeypatch.setattr(model_process, "_HAS_OWN_PIPE", own_pipe)
+            assert "coalesced" in ModelProcess(spec(url)).ask(ASK).text
+
+
+def test_an_interrupt_during_the_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next call begins anew."""
+
+    class Interrupted:
+        was_killed = False
+
+        def exchange(self, document: object, seconds: float) -> None:
+            raise KeyboardInterrupt
+
+        def kill(self) -> None:
+            Interrupted.was_killed = True
+
+    monkeypatch.setattr(model_process, "_Worker", Interrupted)
+    chat = ModelProcess(spec("http://127.0.0.1:9/v1"))
+    with pytest.raises(KeyboardInterrupt):
+        chat.ask(ASK)
+    assert chat._worker is None
+    assert Interrupted.was_killed
+
+
+def test_a_start_that_ends_at_the_last_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late:
+        was_late = True
+
+        def exchange(self, document: dict[str, object], seconds: float) -> dict[str, object]:
+            return {"loaded": True} if "spec" in document else {"name": "m"}
+
+        def kill(self) -> None:
+            pass
+
+    monkeypatch.setattr(model_process, "_Worker", Late)
+    with pytest.raises(Fault) as caught:
+        ModelProcess(spec("http://127.0.0.1:9/v1")).ask(ASK)
+    assert caught.value.kind == "timeout"
+
+
+def test_a_cached_answer_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_process, "_Worker", lambda: pytest.fail("it was started"))
+    chat = ModelProcess(spec("http://127.0.0.1:9/v1"))
+    cached = CachedChat(chat, Cache(tmp_path / "c"), report_sha256="r", prompt_version="p")
+    known = Reply("hi", (), Spent(1, 2))
+    monkeypatch.setattr(chat, "ask", lambda request: known)
+    cached.ask(ASK)
+    monkeypatch.undo()
+    monkeypatch.setattr(model_process, "_Worker", lambda: pytest.fail("it was started"))
+    assert cached.ask(ASK) == known._replace(cached=True)
+    assert cached.name == "m"
+
+
+def test_the_working_folder_does_not_replace_keet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run as `python -c` from a checkout, keet itself is found by the empty path."""
+    monkeypatch.setattr(sys, "path", ["", "/some/where"])
+    home = Path(model_process.__file__).parents[2]
+    assert (home / "keet" / "agent").is_dir()
+    assert model_process._paths() == [str(home), "/some/where"]
+
+
+def test_a_worker_is_at_rest_when_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """keet may end its input as soon as it reads an answer. A busy worker would end at once, and
+    lose what tracing has not sent yet."""
+    told = ModelSpec("m", None, 5.0, None)._asdict()
+    inbox = _FakeInbox([{"spec": told}, {"connect": True}])
+    monkeypatch.setattr(model_worker, "_load", lambda spec: None)
+    monkeypatch.setattr(model_worker, "connect", _refuse)
+    states: list[bool] = []
+    monkeypatch.setattr(model_worker, "_write", lambda to, answer: states.append(inbox.is_busy))
+    model_worker._serve(inbox, io.BytesIO())  # type: ignore[arg-type]
+    assert states == [False, False]
+
+
+class _FakeInbox:
+    def __init__(self, lines: list[dict[str, object]]) -> None:
+        self.lines = lines
+        self.is_busy = False
+
+    def next(self) -> dict[str, object] | None:
+        self.is_busy = bool(self.lines)
+        return self.lines.pop(0) if self.lines else None
+
+    def rest(self) -> None:
+        self.is_busy = False
+
+
+def _refuse(told: object) -> None:
+    raise Fault("no_key", "no key")
 
 
 _WORKER = """
@@ -160,7 +321,7 @@ class Model:
         raise AssertionError(len(held))
 from keet.agent.settings import ModelSpec
 greedy = LangchainChat(Model(), ModelSpec("greedy", None, 5.0, None, 0), OWN_SERVER)
-model_worker.main()
+model_worker.main(1)
 """
 
 
@@ -181,6 +342,7 @@ def test_a_client_that_takes_too_much_memory() -> None:
         assert worker.stdout is not None
         worker.stdin.write(text)
         worker.stdin.flush()
+        assert worker.stdout.readline() + worker.stdout.readline() == "\n" + BEGIN.decode()
         loaded, name, answered = (json.loads(worker.stdout.readline()) for _ in range(3))
         worker.stdin.close()
     assert (loaded, name) == ({"loaded": True}, {"name": "greedy"})
@@ -215,4 +377,15 @@ def test_only_waiting_counts() -> None:
     with pytest.raises(ValueError, match="x"), limit.counted():
         raise ValueError("x")
     assert limit.left == 0.0
-    assert default_limit(240.0) == 960.0
+
+
+def test_the_default_limit_grows_with_the_calls() -> None:
+    assert default_limit(240.0, 18, is_own=False) == 1080.0
+    assert default_limit(240.0, 900, is_own=False) == 50 * 1080.0
+    assert default_limit(240.0, 1, is_own=False) == 4 * 240.0
+    assert default_limit(600.0, 18, is_own=True) == 18 * 600.0
+    plan = Plan(spec("http://127.0.0.1:9/v1"))
+    assert plan.limit().seconds == 3 * 6 * 600.0
+    assert plan.limit(7).seconds == 7 * 6 * 600.0
+    named = plan._replace(spec=plan.spec._replace(time_limit_s=9.0))
+    assert named.limit(7).seconds == 9.0

@@ -558,7 +558,7 @@ def test_a_name_that_no_file_can_have_is_a_problem_and_no_crash() -> None:
 )
 @pytest.mark.slow
 def test_texts_made_to_be_slow_are_answered(text: str, old: str) -> None:
-    """Work that grows with the square of the length would not end here."""
+    """None makes it fail. How the time grows with the text, `make bench` tells."""
     found = place_changes({"k.cu": text}, [Change("k.cu", old, "new")])
     assert len(found.message if isinstance(found, Misfit) else "") <= 1600
 

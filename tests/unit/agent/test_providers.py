@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -123,6 +124,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
         "HTTP_PROXY",
         "HTTPS_PROXY",
         "ALL_PROXY",
+        "OPENAI_PROXY",
         "LANGSMITH_GATEWAY",
         *providers._TRACING,
     ):
@@ -131,14 +133,14 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
-def chat_with(url: str, timeout_s: float = 5.0, name: str = "qwen") -> tuple[Chat, list[float]]:
+def chat_with(url: str, timeout_s: float = 600.0, name: str = "qwen") -> tuple[Chat, list[float]]:
     waits: list[float] = []
     chat = connect(ModelSpec(name, url, timeout_s, None))
     chat._sleep = waits.append  # type: ignore[attr-defined]
     return chat, waits
 
 
-def fault_at(url: str, request: Request = ASK, timeout_s: float = 5.0) -> Fault:
+def fault_at(url: str, request: Request = ASK, timeout_s: float = 600.0) -> Fault:
     chat, _ = chat_with(url, timeout_s)
     with pytest.raises(Fault) as caught:
         chat.ask(request)
@@ -246,6 +248,40 @@ def test_the_first_model_of_a_server(server: Server) -> None:
     chat = connect(ModelSpec("", server.url, 5.0, None))
     chat.ask(ASK)
     assert (chat.name, server.asked[0]["model"]) == ("first", "first")
+
+
+def test_names_that_servers_list() -> None:
+    wrong = []
+    for name, is_one in {
+        "C:\\models\\x.gguf": True,
+        "/home/me/my models/Qwen (2.5) ~q4=k_m.gguf": True,
+        "模型-7b": True,
+        "a" * 200: True,
+        "a" * 201: False,
+        "": False,
+        "  ": False,
+        "two\nlines": False,
+        "\x1b[31mred": False,
+        "sk-proj-Ab12_cd34-ef56GH78": False,
+    }.items():
+        try:
+            found = providers._printable_name([SimpleNamespace(id=name)], "http://h/v1") == name
+        except Fault:
+            found = False
+        if found is not is_one:
+            wrong.append(name)
+    assert wrong == []
+
+
+def test_a_proxy_of_openai(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server plays the proxy: no other one has this name."""
+    monkeypatch.setenv("OPENAI_PROXY", server.url.removesuffix("/v1"))
+    chat, _ = chat_with("http://models.invalid/v1")
+    assert chat.ask(ASK).text == "because"
+    assert chat_with("http://models.invalid/v1", name="")[0].name == "first"
+    monkeypatch.setenv("OPENAI_API_BASE", "http://models.invalid/v1")
+    hosted = connect(ModelSpec("openai:gpt-4o", None, 600.0, None))
+    assert hosted.ask(ASK).text == "because"
 
 
 def test_the_prefix_of_openai_is_for_langchain_alone(server: Server) -> None:
@@ -415,7 +451,7 @@ def test_an_error_that_passes(server: Server) -> None:
 
 
 def test_a_server_that_hangs(server: Server) -> None:
-    server.answers = [lambda handler: server.stop.wait(10) and None]
+    server.answers = [lambda handler: server.stop.wait() and None]
     fault = fault_at(server.url, timeout_s=0.2)
     assert fault.kind == "timeout"
     assert "did not answer in 0.2 s" in str(fault)

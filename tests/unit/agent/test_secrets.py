@@ -54,6 +54,10 @@ def test_other_values_stay(name: str, value: str, monkeypatch: pytest.MonkeyPatc
         ('{"x-api-key": "abcdef123456"}', '{"x-api-key": "[key]"}'),
         ("https://user:pass@host/v1", "https://[key]@host/v1"),
         ("http://host/v1?api_key=abc&x=1", "http://host/v1?api_key=[key]&x=1"),
+        ("http://h/?x=1&sig=abc&token=def", "http://h/?x=1&sig=[key]&token=[key]"),
+        ("GET /v1/models?key=abc HTTP/1.1", "GET /v1/models?key=[key] HTTP/1.1"),
+        ("rk_test_4eC39HqLyjWDarjtT1zdp7dc", "[key]"),
+        ("pk-4eC39HqLyjWDarjtT1zdp7dc", "[key]"),
         ("gsk_Abcdefgh12345678Ijklmnop", "[key]"),
         ("hf_" + "aBcDeFgHiJ" * 3 + "aBcD", "[key]"),
         ("sk_live_4eC39HqLyjWDarjtT1zdp7dc", "[key]"),
@@ -85,6 +89,11 @@ def test_what_looks_like_a_key(text: str, clean: str) -> None:
         "http://127.0.0.1:8000/v1 and e@mail",
         "smsp__inst_executed.sum [inst] 14680064",
         "tokens: 12,000; key: value",
+        "if (flag &&key==target) x = 1; if (a&key==b)",
+        "auto f = [&key=table[i]](int x) {}; y = ok ?token=3 : 4;",
+        "//if(a&key=b) /*c&token=d*/ x/y?key=1:2",
+        "rk_integrateStep4thOrderFixed<float>(float*)",
+        "pk_transposeTileShared32x33Kernel, fw_conv2dForwardImplicitGemm",
     ],
 )
 def test_code_and_prose_stay(text: str) -> None:
@@ -129,6 +138,33 @@ def test_a_hidden_key_is_cut_out_and_the_rest_stays(monkeypatch: pytest.MonkeyPa
         if reveals(clean, SECRET) or not kept or len(clean) > 40:
             wrong[name] = clean
     assert wrong == {}
+
+
+def test_a_key_with_an_escape_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undoing the escapes of a text changes the key in it, too."""
+    wrong = []
+    for key in ("Ab12\\x41cd34\\nef56GH", "Ab12%41cd34%2Bef56GH", "Ab12&amp;cd34&#65;ef56GH78"):
+        monkeypatch.setenv("A_TOKEN", key)
+        forms = {name: hide(key) for name, hide in HIDDEN.items()}
+        forms |= {"plain": key, "JSON": json.dumps(key), "twice": json.dumps(json.dumps(key))}
+        for name, hidden in forms.items():
+            clean = scrub(f"before {hidden} after")
+            if reveals(clean, key) or reveals(clean, key_views.unescaped(key)):
+                wrong.append((key, name, clean))
+    assert wrong == []
+
+
+def test_values_that_are_words_or_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are found as they stand; with something between their letters they are ordinary text."""
+    monkeypatch.setenv("SORT_KEY", "shared_memory")
+    assert scrub("Shared Memory, shared-memory banks") == "Shared Memory, shared-memory banks"
+    assert scrub("by shared_memory") == "by [key]"
+    monkeypatch.setenv("X_TOKEN", "123456789012")
+    assert scrub("1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2") == "1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2"
+    monkeypatch.setenv("X_TOKEN", "000000000000")
+    assert scrub("0x0000000000000000 0.00, 0.00") == "0x0000000000000000 0.00, 0.00"
+    monkeypatch.setenv("X_TOKEN", "hf_" + "QwErTyUiOp" * 3)
+    assert scrub("hf_ " + " ".join("QwErTyUiOp" * 3)) == "[key]"
 
 
 def test_what_only_looks_like_a_key_is_found_behind_escapes_too() -> None:

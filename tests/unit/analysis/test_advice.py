@@ -128,7 +128,6 @@ def check_choice(view: View, finding: Finding, advice: Advice) -> None:
 
 
 @each_row("sample", SAMPLES, ids=lambda sample: sample.name, few=5)
-@pytest.mark.slow
 def test_no_advice_contradicts_a_sample(sample: Sample) -> None:
     for variant in sample.variants:
         reads_code = variant == "slow" and sample.name not in LARGE
@@ -161,7 +160,6 @@ WORK = work_cases()
 
 
 @each_row("family", WORK, few=4)
-@pytest.mark.slow
 def test_no_advice_contradicts_a_case(family: str) -> None:
     for case in WORK[family]:
         diagnosis = diagnose(case.launch(case.before_profile), reads_code=False)

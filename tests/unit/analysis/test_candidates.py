@@ -110,7 +110,6 @@ def _check(candidate: Candidate, model: TimeModel) -> None:
 
 
 @each_row(("kind", "report"), [row[:2] for row in KINDS], few=5)
-@pytest.mark.slow
 def test_a_cause_is_a_candidate_where_it_is(kind: str, report: str) -> None:
     assert gains_of(report, reads_code=kind in BY_CODE)[kind] >= CLEAR
 

@@ -142,7 +142,6 @@ def test_some_good_claims_promise_far_less_than_was_gained(row: Claimed) -> None
 
 
 @each_row("row", CLAIMED, ids=lambda row: f"{row.report} {row.kind} {row.of}", few=4)
-@pytest.mark.slow
 def test_a_good_claim_is_supported_with_about_the_measured_gain(row: Claimed) -> None:
     found = evaluated(row.report, row.claim)
     assert found.supported, found.reason

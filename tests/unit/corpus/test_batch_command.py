@@ -201,7 +201,7 @@ def test_a_signal_leaves_a_store_and_says_how_to_go_on(
     )
     wait_for_a_part(out)
     process.send_signal(signal.Signals[name])
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert process.returncode == 130
     assert f"go on with: keet batch {tree} -o {out}" in err.splitlines()[-1]
     done = len(statuses(out))
@@ -214,9 +214,7 @@ def test_a_signal_leaves_a_store_and_says_how_to_go_on(
 
 
 def wait_for_a_part(out: Path) -> None:
-    end = time.monotonic() + 60
     while not (out / "parts").is_dir() or not any((out / "parts").iterdir()):
-        assert time.monotonic() < end, "no part appears"
         time.sleep(0.02)
 
 
@@ -284,7 +282,7 @@ def cluster() -> Iterator[str]:
         yield process.stdout.readline().strip()
     finally:
         process.stdin.close()
-        process.wait(30)
+        process.wait()
         process.stdout.close()
 
 

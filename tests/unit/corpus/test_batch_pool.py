@@ -15,15 +15,11 @@ from keet.corpus.worker import Analysed, Answer, Failed, Hashed, Task
 from keet.errors import NotAvailable
 from tests.unit.corpus.batch_doubles import HERE
 
-PATIENCE = 60.0
-
 
 def answers(pool: Pool, tasks: list[Task]) -> dict[int, Answer]:
     found: dict[int, Answer] = {}
     waiting = list(tasks)
-    end = time.monotonic() + PATIENCE
     while len(found) < len(tasks):
-        assert time.monotonic() < end, "the pool does not answer"
         while waiting and pool.room() > 0:
             pool.submit(waiting.pop(0))
         for answer in pool.wait(0.2):
@@ -63,7 +59,6 @@ def test_a_bad_file_costs_itself_alone(tmp_path: Path) -> None:
     assert all(isinstance(answer.result, Analysed) for answer in found.values())
 
 
-@pytest.mark.slow
 class Clock:
     """Stands still, but for an hour that passes once a file exists."""
 
@@ -137,9 +132,7 @@ def test_a_worker_does_not_outlive_its_run(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 9, done.stderr
-    end = time.monotonic() + PATIENCE
     while is_running(int(done.stdout)):
-        assert time.monotonic() < end, "the worker is still there"
         time.sleep(0.05)
 
 

@@ -172,8 +172,7 @@ LONG = 200_000
 
 @each_row("piece", PROSE, few=10)
 def test_long_texts_are_read(piece: str) -> None:
-    """Work that grows with the square of the length would take hours here; how fast it is, and how
-    it grows, `make bench` tells."""
+    """None makes it fail. How the time grows with the text, `make bench` tells."""
     read_prose(repeated(piece, LONG), names(), ALLOWED)
 
 

@@ -17,6 +17,7 @@ from .common import HERE, NoGpu, Refused, Verdict, tell
 from .contest import Settings
 from .exploits import exploit_bundle, exploit_report, write_short
 from .floor import check_pipes
+from .isolation import guarded
 from .machine import gpu_trouble, host_memory, machine
 from .measurement import Measurement, digests
 from .processes import Limits, can_cut_network
@@ -34,7 +35,7 @@ between two looks at them."""
 
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     limits = Limits()
-    about = "Compiles, checks and times candidates on a GPU. Nobody has to trust them."
+    about = "Compiles, checks and times candidates on a GPU. They are not trusted."
     parser = argparse.ArgumentParser("score_candidates.py", description=about)
     parser.add_argument("folder", nargs="?", type=Path, help="a bundle with manifest.json")
     parser.add_argument("-o", "--output", type=Path, help="default: measured.json")
@@ -125,7 +126,8 @@ def score(chosen: argparse.Namespace, root: Path, work: Path) -> list[dict[str, 
 def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(arguments)
     try:
-        return run(chosen)
+        with guarded():
+            return run(chosen)
     except NoGpu as trouble:
         tell(f"no usable GPU on this machine ({trouble}); run it where nvidia-smi lists one")
         return 3

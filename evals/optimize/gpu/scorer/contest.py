@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .common import CHEAT, OUT_OF_MEMORY, RUNTIME_ERROR, RefereeFailed, Verdict
+from .common import CHEAT, OUT_OF_MEMORY, RUNTIME_ERROR, RefereeFailed, Verdict, tell
+from .isolation import children, end_strays
 from .processes import Limits, Peer, Program, start, start_peer
 from .verdicts import Pace, is_disturbed, verdict_of_check, verdict_of_launch, verdict_of_pace
 
@@ -91,6 +92,7 @@ class Binaries(NamedTuple):
 
 
 _PAGE, _SLOT = 4096, 2 << 20
+_STRAYS = "processes that a candidate started could not be ended"
 LEAST_US = 0.1
 FIRST = 0
 """The set that every contender starts with; only the first launch on it is on unseen data."""
@@ -124,6 +126,8 @@ class Contest:
         self.results = os.memfd_create("results")
         self.slot_bytes = 0
         """Room for one result, a quarter more than the first seed takes, as the arrays have it."""
+        self.before = children()
+        """Of this process: none of this contest's candidates started them."""
 
     @property
     def baseline(self) -> Contender:
@@ -160,6 +164,7 @@ class Contest:
             self._each(self._start)
             for contender in self.contenders:
                 contender.attempt(self._enter)
+                self._end_strays()
             for _ in range(self.settings.rounds):
                 self._round()
             for contender in self.candidates:
@@ -179,6 +184,18 @@ class Contest:
         if self.referee:
             self.referee.close()
         os.close(self.results)
+        if not end_strays((), self.before):
+            tell(_STRAYS)
+
+    def _end_strays(self) -> None:
+        """Processes that a candidate started: they would go on while others have their turn. Only
+        while no thread starts one of ours."""
+        running = [c.program.process for c in self.contenders if c.program]
+        programs = {process.pid for process in running if process.returncode is None}
+        peers = {one.checker.process.pid for one in self.sets}
+        peers |= {self.referee.process.pid} if self.referee else set()
+        if not end_strays(programs, self.before | programs | peers):
+            raise RefereeFailed(_STRAYS)
 
     def _end_sets(self, sets: list[InputSet]) -> None:
         for one in sets:
@@ -281,6 +298,7 @@ class Contest:
         for contender in random.sample(self.contenders, len(self.contenders)):
             if self.baseline.alive and self.empty.alive:
                 contender.attempt(self._turn, sets)
+                self._end_strays()
         self._end_sets(sets)
 
     def _turn(self, contender: Contender, sets: list[InputSet]) -> None:
@@ -323,13 +341,15 @@ class Contest:
             _raise_first([verdict_of_pace(*paces)])
 
     def _look_for_others(self, contender: Contender, laid_out: list[float]) -> None:
-        """Kernels that a program leaves behind slow down the referee when it lays out inputs."""
+        """Kernels that a program leaves behind slow down the referee when it lays out inputs. Ours
+        leave none: with them it is somebody else."""
         if not is_disturbed(laid_out, self.quiet_us):
             laid_out = [self._quiet_us()]
         if not is_disturbed(laid_out, self.quiet_us):
             return
         contender.running().close()
-        if is_disturbed([self._quiet_us()], self.quiet_us):
+        ours = contender is self.baseline or contender is self.empty
+        if ours or is_disturbed([self._quiet_us()], self.quiet_us):
             raise RefereeFailed("another process used the GPU; measure again when it is free")
         why = "its kernels ran on while inputs were laid out for the next launch"
         raise Verdict(CHEAT, why, by_time=True)

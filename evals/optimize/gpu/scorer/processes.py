@@ -76,7 +76,7 @@ def start_peer(name: str, binary: Path, *descriptors: int) -> Peer:
         process = subprocess.Popen(
             [str(binary), *map(str, passed)],
             pass_fds=passed,
-            env={**os.environ, **_LARGE_PAGES},
+            env=_peer_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
@@ -84,8 +84,16 @@ def start_peer(name: str, binary: Path, *descriptors: int) -> Peer:
     return Peer(name, process, ours)
 
 
+def _peer_environment() -> dict[str, str]:
+    """What CUDA looks at, and no more: a candidate may be able to read a peer's environment."""
+    kept = ("PATH", "HOME", "TMPDIR")
+    of_cuda = ("CUDA_", "NVIDIA_", "LD_")
+    mine = {k: v for k, v in os.environ.items() if k in kept or k.startswith(of_cuda)}
+    return {**mine, **_LARGE_PAGES}
+
+
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """It and whatever it started, at once."""
+    """It and its process group, at once. What left the group is for end_strays."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):
@@ -174,14 +182,21 @@ def _ending(code: int | None) -> str:
 
 
 _LEAVE_NETWORK = "__import__('ctypes').CDLL(None).unshare(0x40000000)"  # CLONE_NEWNET
+_DROPPED = (13, 19, 21, 24, 38)
+"""Capabilities that root has: NET_RAW, SYS_PTRACE, SYS_ADMIN, SYS_RESOURCE and PERFMON (with which
+Linux 6.18 lets one read any process's memory). A Docker container has only the first by default.
+Who has fewer capabilities than a process can't read its memory or environment: where this runs as
+root, this is what protects the scorer, the referee and the checkers."""
 _CONFINED = f"""
-import os, resource, sys
+import ctypes, os, resource, sys
 cpu, file, cut_off, binary, *rest = sys.argv[1:]
 resource.setrlimit(resource.RLIMIT_CPU, (int(cpu), int(cpu) + 5))
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(file), int(file)))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 if int(cut_off) and {_LEAVE_NETWORK}:
     sys.exit("cannot leave the network")
+for capability in {_DROPPED}:
+    ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
 os.execv(binary, [binary, *rest])
 """
 """Gives up what a candidate has no need of, and becomes it. A program of its own: between fork and

@@ -84,10 +84,10 @@ class Scorer:
             self.race(sample, baseline, ready[at : at + self.settings.at_once])
 
     def race(self, sample: str, baseline: Built, ready: list[tuple[dict[str, Any], Built]]) -> None:
-        """Where any ran out of memory, whoever did not pass runs once more, alone."""
+        """Whoever may have failed because of others in its contest runs once more, alone."""
         contest = self.hold(sample, baseline, ready)
         for (candidate, made), contender in zip(ready, contest.candidates):
-            if len(ready) > 1 and _crowded(contest) and _maybe_for_that(contest, contender):
+            if len(ready) > 1 and _maybe_for_others(contest, contender):
                 self.race(sample, baseline, [(candidate, made)])
                 continue
             facts = self.builder.manifest["samples"][sample]
@@ -146,18 +146,18 @@ CONFIRMATIONS = 2
 """Chosen: noise that fakes evidence once in ten measurements does so thrice in a thousand."""
 
 
-def _crowded(contest: Contest) -> bool:
-    verdicts = [contender.verdict for contender in contest.contenders]
-    said = [contest.trouble or "", *(verdict.why for verdict in verdicts if verdict)]
-    return any(OUT_OF_MEMORY in why for why in said)
+def _maybe_for_others(contest: Contest, contender: Contender) -> bool:
+    """Programs of ours do not fail by themselves. Whoever got no memory may have gone on with a
+    wrong result; it does not hang for that."""
+    if contest.trouble or contest.baseline.verdict or contest.empty.verdict:
+        return True
+    own = contender.verdict
+    return own is not None and own.status != TIMEOUT and _ran_out_of_memory(contest)
 
 
-def _maybe_for_that(contest: Contest, contender: Contender) -> bool:
-    """Whoever got no memory may have gone on with a wrong result; it does not hang for that."""
-    failed = contest.trouble or contest.baseline.verdict or contest.empty.verdict
-    if failed or contender.verdict is None:
-        return bool(failed)
-    return contender.verdict.status != TIMEOUT
+def _ran_out_of_memory(contest: Contest) -> bool:
+    verdicts = [contender.verdict for contender in contest.candidates]
+    return any(verdict is not None and OUT_OF_MEMORY in verdict.why for verdict in verdicts)
 
 
 def _refused(made: Built) -> dict[str, Any]:

@@ -1,0 +1,102 @@
+"""Keeps the scorer's process out of a candidate's reach, and ends what candidates leave running.
+
+The lists of words and symbols do not keep a candidate from the C library: it can compute the
+address of any function from one that it may call. So it may read /proc and start processes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_GET_DUMPABLE, _SET_DUMPABLE = 3, 4
+_SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37  # <sys/prctl.h>
+
+
+def _prctl(option: int, argument: Any = 0) -> int:
+    """-1 where Linux refuses it, or where this is not Linux."""
+    if sys.platform != "linux":
+        return -1
+    number = ctypes.c_ulong(argument) if isinstance(argument, int) else argument
+    return int(ctypes.CDLL(None).prctl(option, number, *[ctypes.c_ulong(0)] * 3))
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Other processes of this user can't read this one's environment and memory meanwhile, and what
+    a candidate leaves behind becomes a child of this process, which can then end it.
+
+    `exec` undoes the first: it does not hold for the referee and the checkers.
+    """
+    dumpable, reaper = _prctl(_GET_DUMPABLE), ctypes.c_int(0)
+    _prctl(_GET_CHILD_SUBREAPER, ctypes.byref(reaper))
+    _prctl(_SET_DUMPABLE, 0)
+    _prctl(_SET_CHILD_SUBREAPER, 1)
+    try:
+        yield
+    finally:
+        _prctl(_SET_CHILD_SUBREAPER, reaper.value)
+        _prctl(_SET_DUMPABLE, dumpable)
+
+
+class _Process(NamedTuple):
+    parent: int
+    dead: bool
+    """It has ended, and its parent has not asked how."""
+
+
+def _processes() -> dict[int, _Process]:
+    """By their ids; empty where there is no /proc."""
+    found = {}
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended since
+            told = place.read_bytes().rpartition(b")")[2].split()  # a name may hold anything
+            found[int(place.parent.name)] = _Process(int(told[1]), told[0] in (b"Z", b"X"))
+    return found
+
+
+def children() -> set[int]:
+    """Of this process."""
+    return {pid for pid, one in _processes().items() if one.parent == os.getpid()}
+
+
+def _below(processes: dict[int, _Process], above: Collection[int]) -> set[int]:
+    """Children of these, their children, and so on."""
+    found, latest = set[int](), {*above}
+    while latest:
+        latest = {pid for pid, one in processes.items() if one.parent in latest} - found
+        found |= latest
+    return found
+
+
+PASSES, PAUSE_S = 400, 0.005
+"""Chosen: two seconds in all. One pass ends whatever does not start processes meanwhile."""
+
+
+def end_strays(programs: Collection[int], spared: Collection[int]) -> bool:
+    """Kills everything that `programs` started, and children of this process that are not `spared`
+    with all that they started. False: something is left. It starts processes too quickly, or hangs
+    in the driver.
+    """
+    for _ in range(PASSES):
+        found = _processes()
+        orphans = {pid for pid in found if found[pid].parent == os.getpid()} - {*spared}
+        below = _below(found, {*programs, *orphans})
+        strays = orphans | {pid for pid in below if not found[pid].dead}
+        if not strays:
+            return True
+        for pid in strays:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(PAUSE_S)
+        for pid in orphans:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+    return False
