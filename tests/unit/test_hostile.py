@@ -364,7 +364,7 @@ def test_an_empty_metric_at_the_very_end(save) -> None:
 def test_versions_that_are_none(version: str, save) -> None:
     told = chunk(8, chunk(1, "Nsight Compute Target") + chunk(2, version))
     rest = number(2, 1) + number(3, 1)
-    dims = chunk(10, number(1, 4) + rest) + chunk(11, number(1, 2) + rest)
+    dims = chunk(10, number(1, 4) + rest) + chunk(11, number(1, 1) + rest)
     assert read_profile(save(report_of(result(dims), session=told))).launches[0].grid == (4, 1, 1)
 
 
