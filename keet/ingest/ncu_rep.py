@@ -354,7 +354,8 @@ class FileLaunch:
 
     def has_lines(self) -> bool:
         """The first instructions of a function with lines have one, or all have to be looked at."""
-        first = self._metrics.first_addresses(_EXECUTED) if self._line_tables else ()
+        with self._damage_named():
+            first = self._metrics.first_addresses(_EXECUTED) if self._line_tables else ()
         return bool(self.locate(first)) or bool(self.locations())
 
     def disassembly(self) -> Mapping[int, str] | Absent:
