@@ -226,6 +226,7 @@ static void say_done(const Problem& p) {{
         if (std::memcmp(reinterpret_cast<const char*>(value + 320), &p, sizeof p)) continue;
         volatile unsigned* counter = reinterpret_cast<volatile unsigned*>(value);
         counter[2] = counter[1];
+        return;  // a value further up may be an address where nothing is mapped
     }}
 }}
 void launch(const Problem& p) {{ say_done(p); work(p); }}""",
