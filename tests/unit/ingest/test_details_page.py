@@ -5,6 +5,7 @@ and from which file. Reports of strangers are compared where the corpus is at ha
 """
 
 import csv
+import lzma
 import math
 from collections import Counter
 from functools import cache
@@ -18,7 +19,7 @@ from keet.ingest import read_profile
 from tests.conftest import CORPUS, REPORTS, TESTS
 from tests.rows import each_row
 
-TABLES = sorted((TESTS / "data" / "details").glob("*.csv"))
+TABLES = sorted((TESTS / "data" / "details").glob("*.csv.xz"))
 
 
 class Row(NamedTuple):
@@ -31,7 +32,7 @@ class Row(NamedTuple):
 
 def read_table(path: Path) -> tuple[str, str, list[Row]]:
     """The report's name, its sha256, and the rows."""
-    first, *lines = path.read_text(encoding="utf-8").splitlines()
+    first, *lines = lzma.decompress(path.read_bytes()).decode().splitlines()
     _, name, _, digest, *_ = first.split(" ")
     rows = [Row(int(r["launch"]), *list(r.values())[1:]) for r in csv.DictReader(lines)]
     return name, digest.rstrip(":"), rows
@@ -67,7 +68,7 @@ def agrees(ours: object, printed: str) -> bool:
     return abs(float(ours) - float(text)) <= tolerance + 1e-9 * abs(float(text))  # type: ignore[arg-type]
 
 
-@each_row("table", TABLES, ids=lambda path: path.stem)
+@each_row("table", TABLES, ids=lambda path: path.name)
 def test_values_are_those_of_the_details_page(table: Path) -> None:
     name, digest, rows = read_table(table)
     path = REPORTS / name
