@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.ingest.zstd import zstd
-from tests.benchmarks import batch, code, texts
+from tests.benchmarks import batch, code, pages, texts
 
 ROUNDS = 15
 REPORTS = Path(__file__).parent.parent / "data" / "reports"
@@ -162,6 +162,7 @@ def main() -> None:
             )
     lines += texts.lines()
     lines += code.lines()
+    lines += pages.lines()
     lines += batch.lines()
     sys.stdout.write("\n".join(lines) + "\n")
 

@@ -1,0 +1,72 @@
+"""Pages of every kind, made by the real commands: what the tests of pages open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from keet.cli import main
+from tests.conftest import REPORTS
+from tests.insights_sets import reports_in
+from tests.many_launches import combined
+
+SAMPLES = Path("kernels_samples")
+SLOW, FAST = (SAMPLES / "matrix_flip" / f"{side}.ncu-rep" for side in ("slow", "fast"))
+NO_SOURCE = REPORTS / "tour_nolines.ncu-rep"
+"""Three launches, built without line information."""
+MOST_SAMPLES = 30
+TIMES = 5
+
+
+def written(folder: Path, *arguments: object) -> Path:
+    """The page that a command writes."""
+    page = folder / "page.html"
+    words = [*map(str, arguments), "--format", "html", "-o", str(page)]
+    assert main(words) == 0, words
+    return page
+
+
+def one_launch(folder: Path) -> Path:
+    return written(folder, "explain", "--no-model", SLOW)
+
+
+def five_launches(folder: Path) -> Path:
+    return written(folder, "explain", "--no-model", some_launches(folder, 5, 1), "--all")
+
+
+def many_launches(folder: Path) -> Path:
+    """160 launches of 32 kernels, with their sources."""
+    return written(folder, "explain", "--no-model", some_launches(folder, MOST_SAMPLES, TIMES))
+
+
+def without_source(folder: Path) -> Path:
+    return written(folder, "explain", "--no-model", NO_SOURCE)
+
+
+def difference(folder: Path) -> Path:
+    return written(folder, "diff", SLOW, FAST)
+
+
+def sweeps(folder: Path) -> Path:
+    store = reports_in(folder / "store", sorted(SAMPLES.glob("*/sweep/*.ncu-rep")))
+    return written(folder, "insights", "--no-model", store)
+
+
+def some_launches(folder: Path, samples: int, times: int) -> Path:
+    """A report with the launches of so many samples."""
+    paths = sorted(SAMPLES.glob("*/slow.ncu-rep"))
+    # Its report has one name of a metric less, and numbers the others in another way.
+    alike = [path for path in paths if path.parent.name != "mechanism_rates"]
+    report = folder / "program.ncu-rep"
+    report.write_bytes(combined([path.read_bytes() for path in alike[:samples]], times))
+    return report
+
+
+KINDS: dict[str, Callable[[Path], Path]] = {
+    "one launch": one_launch,
+    "five launches": five_launches,
+    "many launches": many_launches,
+    "without source": without_source,
+    "difference": difference,
+    "sweeps": sweeps,
+}
