@@ -43,7 +43,7 @@ _WIDEST = 100
 
 
 def as_text(parts: Iterable[Part]) -> str:
-    from keet.render.console import console_width
+    from keet.render.terminal.console import console_width
 
     width = console_width(sys.stdout)
     return "\n\n".join("\n".join(_text(part, width)) for part in parts) + "\n"

@@ -102,9 +102,26 @@ def code_lines(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def bounded_lines(text: str) -> list[str]:
-    """The lines of a source file, each of at most `LONGEST_LINE` characters."""
-    return [shortened(line, LONGEST_LINE) for line in code_lines(text)]
+@lru_cache(maxsize=8)
+def bounded_lines(text: str) -> tuple[str, ...]:
+    """The lines of a source file, each of at most `LONGEST_LINE` characters.
+
+    Kept for a few files: launches of one file come one after the other, and each part of an answer
+    asks again.
+    """
+    lines = code_lines(text)
+    if max(map(len, lines), default=0) <= LONGEST_LINE:  # a tenth of the time of the loop
+        return tuple(lines)
+    return tuple(shortened(line, LONGEST_LINE) for line in lines)
+
+
+def line_at(text: str, number: int) -> str:
+    """One line of `bounded_lines`, from 1, without splitting what follows it; empty where the text
+    is shorter than that."""
+    lines = text.split("\n", number) if number > 0 else []
+    if len(lines) < number or not lines:
+        return ""
+    return shortened(lines[number - 1].removesuffix("\r"), LONGEST_LINE)
 
 
 class VisibleStream:

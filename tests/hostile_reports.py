@@ -117,13 +117,20 @@ def nvtx_of(data: bytes) -> bytes:
     return found[0]
 
 
-def attacked(data: bytes, nvtx: bytes, attack: str = ATTACK, name: str | None = None) -> bytes:
+def attacked(
+    data: bytes,
+    nvtx: bytes,
+    attack: str = ATTACK,
+    name: str | None = None,
+    file: bytes = b"\x1b[1m.cu",
+) -> bytes:
     """A report whose kernel, process, files, sources, NVTX ranges, rules, command line and one
     metric attack whoever prints them. `name`: of the first launch's kernel; the others keep theirs,
-    with the attack."""
-    raw = attack.encode()
+    with the attack. `file`: in place of tour.cu, and as long."""
+    assert len(file) == len(b"tour.cu")
+    raw = attack.encode("utf-8", "surrogatepass")
     end = _suffixed(raw)
-    rest = iter([name.encode()] * 3 if name else ())
+    rest = iter([name.encode("utf-8", "surrogatepass")] * 3 if name else ())
     names: Change = lambda text: next(rest, text + raw)  # noqa: E731
     open_ranges = {2: inside({2: inside({3: inside({1: end})})}), 3: inside({3: inside({2: end})})}
     state = changed(nvtx, {1: inside({2: end}), **open_ranges})
@@ -140,4 +147,4 @@ def attacked(data: bytes, nvtx: bytes, attack: str = ATTACK, name: str | None = 
         },
     )
     # In the cubin's table of lines too, where lengths can't change.
-    return changed_report.replace(b"tour.cu", b"\x1b[1m.cu")
+    return changed_report.replace(b"tour.cu", file)

@@ -22,7 +22,7 @@ from keet.agent.settings import ModelSpec
 from keet.agent.time_limit import TimeLimit
 from keet.agent.transcript import read_transcript, request_text
 from keet.agent.wire import Fault, Reply, Request, Spent
-from keet.render.schemas import DOCUMENTS
+from keet.render.json.schema import DOCUMENTS
 from tests.conftest import Keet, Result
 
 SAMPLES = Path("kernels_samples")

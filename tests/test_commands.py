@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keet.cli import COMMANDS
-from keet.render.schemas import DOCUMENTS
+from keet.render.json.schema import DOCUMENTS
 from tests import encode
 from tests.conftest import REPORTS, TESTS, Keet
 from tests.rows import each_row

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keet.render.schemas import DOCUMENTS
+from keet.render.json.schema import DOCUMENTS
 from tests.conftest import Keet
 
 SAMPLES = Path("kernels_samples")
@@ -309,14 +309,15 @@ def test_a_gate_of_sums_that_may_overlap_does_not_pass(keet: Keet, tmp_path: Pat
 def test_captured_launches_are_not_the_run(keet: Keet) -> None:
     result = keet("diff", *sample("matrix_flip"), "--gate", 5)
     flat = " ".join(result.out.split())
-    assert "1.02 ms → 145.3 us per launch, noise 5.0%; the run is not known." in flat
+    assert "1.02 ms → 145.3 us per launch, noise 5.0% (assumed); only these launches" in flat
+    assert "were compared; the program's total time is not known." in flat
     assert "the run was not gated, it is not known: the captured launches were" in flat
     swapped = document(keet, *reversed(sample("matrix_flip")))
     assert "of the whole" not in swapped["next"]["text"]
     known = document(keet, *sample("matrix_flip"), "--times", "1:1")
-    assert known["verdict"]["headline"].endswith("145.3 us, noise 5.0%.")
+    assert known["verdict"]["headline"].endswith("145.3 us, noise 5.0% (assumed).")
     every = document(keet, BEFORE, AFTER)  # ncu captured every launch
-    assert "the run is not known" not in every["verdict"]["headline"]
+    assert "total time is not known" not in every["verdict"]["headline"]
     assert "of the whole" in every["next"]["text"]
 
 

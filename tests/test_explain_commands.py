@@ -10,8 +10,8 @@ from keet.cli.explain import NO_MODEL
 from keet.explanation.analyst import explain
 from keet.explanation.budget import count_tokens
 from keet.ingest import read_profile
-from keet.render.context import context_text, longest
-from keet.render.schemas import DOCUMENTS
+from keet.render.json.schema import DOCUMENTS
+from keet.render.markdown.context import context_text, longest
 from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.rows import each_row

@@ -153,7 +153,7 @@ def test_colours_are_keets_own(
 def test_a_line_of_colour_is_cleaned_before_it_is_coloured() -> None:
     from rich.text import Text
 
-    from keet.render.console import make_console
+    from keet.render.terminal.console import make_console
 
     out = Terminal()
     make_console(out).print(Text(f"name{ATTACK}", style="bold red"))

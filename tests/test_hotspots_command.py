@@ -8,7 +8,7 @@ import pytest
 
 from keet.ingest import native
 from keet.profile import Profile
-from keet.render.schemas import DOCUMENTS
+from keet.render.json.schema import DOCUMENTS
 from tests.conftest import REPORTS, TESTS, Keet
 
 SAMPLES = TESTS.parent / "kernels_samples"
@@ -150,6 +150,32 @@ def test_line_json(keet: Keet) -> None:
     assert line["loops"][0]["trips"] == 24
     waits = [wait for each in line["instructions"] for wait in each["waits"]]
     assert any(wait["producer_address"] for wait in waits)
+
+
+def test_all_samples_of_a_line_are_at_its_instructions(keet: Keet) -> None:
+    """The samples of a closing brace are those of warps that have ended, behind EXIT."""
+    report = "kernels_samples/matrix_flip/slow.ncu-rep"
+    launch = launch_of(keet, report, "--line", "slow.cu:9")
+    instructions = launch["line"]["instructions"]
+    assert [(each["executed"], each["samples"]) for each in instructions] == [
+        (2097152, 0),
+        (0, 110),
+    ]
+    assert launch["rows"][0]["samples"] == 110
+    out = " ".join(keet("hotspots", report, "--line", "slow.cu:9").out.split())
+    assert "0x0170 control 0 110 BRA `(.L_x_0) 0x0170 Drain 110 for the store at 0x0150" in out
+    assert "0x0170 the hardware counts these samples at the instruction behind EXIT" in out
+
+
+def test_a_routine_is_counted_at_one_line(keet: Keet) -> None:
+    """Line 58 alone calls a routine at line 172: each says so, and counts its own."""
+    report = "kernels_samples/column_physics/slow.ncu-rep"
+    for line, key, other in ((58, "calls", 172), (172, "callers", 58)):
+        launch = launch_of(keet, report, "--line", f"slow.cu:{line}")
+        assert launch["line"]["executed"] == launch["rows"][0]["executed"]
+        (routine,) = launch["line"][key]
+        assert (routine["line"], routine["instructions"], routine["executed"]) == (other, 31, 124)
+        assert "31 instructions, 124" in keet("hotspots", report, "--line", f"slow.cu:{line}").out
 
 
 def test_merges_and_atomics(keet: Keet) -> None:

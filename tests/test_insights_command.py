@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from keet.agent.transcript import read_transcript
-from keet.render.insights_documents import InsightsDocument
+from keet.render.json.insights import InsightsDocument
 from tests.conftest import Keet
 from tests.insights_sets import finding, launch, make_set, night, reports_in
 
@@ -103,6 +103,28 @@ def test_svg_is_whole_and_draws_every_point(keet: Keet, store: Path) -> None:
     )
 
 
+def test_html_is_a_page_in_a_file_that_says_what_the_terminal_says(
+    keet: Keet, store: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "page.html"
+    result = keet("insights", store, "--format", "html", "-o", out)
+    assert (result.code, result.out) == (0, "")
+    page = out.read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "dot over BLOCK: fastest at 1024" in page
+    assert page.count('class="sweep-drawing"') == 2
+
+
+def test_a_page_is_not_printed_on_a_terminal(
+    keet: Keet, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    result = keet("insights", store, "--format", "html")
+    assert (result.code, result.out) == (2, "")
+    assert "-o page.html" in result.err
+    assert result.err.count("\n") == 1
+
+
 def test_a_store_without_insights_says_so(keet: Keet, tmp_path: Path) -> None:
     out = keet("insights", make_set(tmp_path / "s", [launch("one.ncu-rep")])).out
     assert "Nothing that these profiles show together" in out
@@ -118,7 +140,7 @@ def test_names_of_strangers_do_no_harm(keet: Keet, tmp_path: Path) -> None:
         for v in (1, 2, 4)
     ]
     out = make_set(tmp_path / "s", launches)
-    for form in ("terminal", "markdown", "svg"):
+    for form in ("terminal", "markdown", "svg", "html"):
         assert "\x1b" not in keet("insights", out, "--format", form).out
     ET.fromstring(keet("insights", out, "--format", "svg").out)
 

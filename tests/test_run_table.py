@@ -19,7 +19,7 @@ from keet.ingest import read_profile
 from keet.ingest.run_table import table_document, write_run_table
 from keet.profile import KernelRun, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, SkippedKernel
-from keet.render.schemas import DOCUMENTS
+from keet.render.json.schema import DOCUMENTS
 from tests.conftest import REPORTS, Keet
 from tests.rows import each_row
 

@@ -24,8 +24,9 @@ from keet.corpus.rows import FileRows, rows_of
 from keet.corpus.store import open_store
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
-from keet.render.store_documents import QueryDocument, TopDocument
-from keet.render.top_runs import duration
+from keet.render.common.top_times import duration
+from keet.render.json.query import QueryDocument
+from keet.render.json.top import TopDocument
 from tests.conftest import Keet
 from tests.unit.corpus.run_tables import OTHER, write_table
 from tests.unit.corpus.store_rows import record

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.render.schemas import DOCUMENTS
+from keet.render.json.schema import DOCUMENTS
 from tests.conftest import REPORTS, Keet
 
 TEXT = "tests/data/texts/tour.md"

@@ -18,10 +18,10 @@ from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, explain, texts_of
 from keet.ingest import read_profile
 from keet.profile import Launch
-from keet.render.console import to_text
-from keet.render.context import context_text, longest
-from keet.render.explain import explain_view
-from keet.render.explain_markdown import explain_markdown
+from keet.render.markdown.context import context_text, longest
+from keet.render.markdown.explain import explain_markdown
+from keet.render.terminal.console import to_text
+from keet.render.terminal.explain import explain_view
 from keet.verification.checked import Verdict
 from keet.verification.grounding import check_grounding
 from keet.verification.verify import verify_text

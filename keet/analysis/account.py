@@ -173,6 +173,8 @@ _OTHERS = {
     "no_instruction": ("fetch", "waiting for instructions to be fetched"),
     "no_instructions": ("fetch", "waiting for instructions to be fetched"),
 }
+KINDS = {state: kind for state, (kind, _) in (_LATENCIES | _OTHERS).items()}
+"""What warps wait for in each warp state, as ids of parts; what is not attributable is left out."""
 
 
 class _Builder:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from keet.analysis.ncu_options import ncu_arguments, split_options
 from keet.catalog import capabilities, exists_on, metric_with_id
 from keet.profile import Launch, Profile, Workload
 
@@ -43,7 +44,7 @@ class Coverage(NamedTuple):
 
 
 _OF_CODE = "SourceCounters"
-"""The section of what ncu can't collect for ranges: numbers of single instructions."""
+"""The section of what ncu can't collect for ranges and graphs: numbers of single instructions."""
 _TOO_OLD = "Nsight Compute profiles GPUs from compute capability 7.0 on since 2020.1"
 
 
@@ -60,7 +61,7 @@ def find_coverage(profile: Profile) -> Coverage:
         if lacking:
             in_vain = (
                 _was_asked_for(profile, lacking, capability.section)
-                or (capability.section == _OF_CODE and _is_range_of_keet(profile))
+                or (capability.section == _OF_CODE and not any(map(_is_kernel, lacking)))
                 or all(_has_no_counter(launch, capability.metrics) for launch in lacking)
             )
             gaps.append(
@@ -92,6 +93,10 @@ def _is_range_of_keet(profile: Profile) -> bool:
     """Made by `keet profile --range`, which asks for all that ncu has for a range."""
     by_keet = re.search(_BY_KEET, profile.provenance.command_line or "")
     return by_keet is not None and bool(re.search(_RANGE_REPLAY, by_keet.string[: by_keet.start()]))
+
+
+def _is_kernel(launch: Launch) -> bool:
+    return launch.workload is Workload.KERNEL
 
 
 def _was_asked_for(profile: Profile, launches: Iterable[Launch], section: str) -> bool:
@@ -166,24 +171,10 @@ def recapture_command(profile: Profile, gaps: Iterable[Gap]) -> str:
     if recorded is None:
         rest = [f"-k {_kernel_filter(profile)} -o report ./your_program"]
     else:
-        options, program = _split_options(recorded)
+        options, program = split_options(recorded)
         kept = (_kept_option(option, replaced=flags) for option in options)
         rest = [*kept, program]
     return " ".join(["ncu", *flags, *(part for part in rest if part)])
-
-
-def _split_options(arguments: str) -> tuple[list[str], str]:
-    """Options of ncu, each with its value, and the program with its own."""
-    options: list[str] = []
-    words = list(re.finditer(_SHELL_WORD, arguments))
-    place = 0
-    while place < len(words) and words[place][0].startswith("-"):
-        word, behind = words[place][0], words[place + 1 : place + 2]
-        is_pair = "=" not in word and word not in _SWITCHES
-        last = place + (is_pair and any(not value[0].startswith("-") for value in behind))
-        options.append(arguments[words[place].start() : words[last].end()])
-        place = last + 1
-    return options, arguments[words[place].start() :] if place < len(words) else ""
 
 
 def _kept_option(option: str, replaced: Iterable[str]) -> str:
@@ -197,13 +188,7 @@ def _kept_option(option: str, replaced: Iterable[str]) -> str:
 
 
 # Compiled when they are searched for: a report that lacks nothing needs none of them.
-_SHELL_WORD = r"""(?:"[^"]*"|'[^']*'|[^\s"'])+|\S+"""
-_SWITCHES = frozenset(
-    ("-f", "--force-overwrite", "-q", "--quiet", "--nvtx", "--verbose", "--csv", "--open-in-ui")
-)
-"""Options of ncu without a value."""
 _OUTPUT = r"""(?<!\S)(?P<flag>(?:-o|--export)[\s=]+)(?P<name>"[^"]*"|'[^']*'|\S+)"""
-_NCU = r'(?s)^\s*(?:"[^"]*[\\/]ncu(?:\.exe)?"|\S*ncu(?:\.exe)?)\s+(?P<rest>.+)$'
 
 
 def _under_another_name(match: re.Match[str]) -> str:
@@ -211,12 +196,6 @@ def _under_another_name(match: re.Match[str]) -> str:
     quote = match["name"][0] if match["name"][0] in "\"'" else ""
     stem, suffix, _ = match["name"].strip("\"'").partition(".ncu-rep")
     return f"{match['flag']}{quote}{stem}_more{suffix}{quote}"
-
-
-def ncu_arguments(profile: Profile) -> str | None:
-    """What followed the ncu executable: its options stand before the program, so more may too."""
-    match = re.match(_NCU, profile.provenance.command_line or "")
-    return match["rest"].strip() if match else None
 
 
 def keet_program(profile: Profile) -> str | None:

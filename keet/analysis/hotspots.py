@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from keet.analysis.sampling import PartialSampling, partial_sampling
 from keet.catalog import metric_with_id, stalls
-from keet.profile import Absent, Launch, Location
+from keet.profile import Absent, Launch, Location, Workload
 
 _PLAIN = {
     "executed": "inst_executed",
@@ -31,6 +31,12 @@ Grouping = Literal["line", "instruction"]
 _NOT_SAMPLED = Absent(
     "the report has no numbers for single instructions",
     "profile again with: ncu --section SourceCounters --import-source yes",
+)
+
+
+_OF_SEVERAL = Absent(
+    "a range or a graph has no numbers for single instructions, which ncu can't collect for it",
+    "profile its kernels one by one: ncu --replay-mode kernel, or --graph-profiling node",
 )
 
 
@@ -196,7 +202,7 @@ def find_hotspots(launch: Launch, by: Grouping | None = None) -> Hotspots | Abse
     """Rank the launch's source lines, or its instructions where there are no lines."""
     table = InstructionTable(launch)
     if not table.weight:
-        return _NOT_SAMPLED
+        return _NOT_SAMPLED if launch.workload is Workload.KERNEL else _OF_SEVERAL
     by = by or ("line" if launch.locations else "instruction")
     rows = _by_line(launch, table) if by == "line" else _by_instruction(launch, table)
     spots = table.spots(table.ranked(rows))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cached_property
 
-from keet.analysis.coverage import keet_program, ncu_arguments
+from keet.analysis.coverage import keet_program
+from keet.analysis.ncu_options import setting_of
 from keet.analysis.replay import both_times
 from keet.profile import KernelRun, Launch, Profile, RunPositions
 
@@ -20,13 +20,10 @@ class RunFacts:
     def __init__(self, profile: Profile, positions: RunPositions) -> None:
         self._profile, self.positions = profile, positions
 
-    def ncu_option(self, name: str, default: str) -> str | None:
+    def ncu_option(self, name: str) -> str | None:
         """As ncu was called; None: its command line is not recorded."""
-        arguments = ncu_arguments(self._profile)
-        if arguments is None:
-            return None
-        found = re.search(rf"(?<!\S)--{name}[\s=]+(\w+)", arguments)
-        return found[1] if found else default
+        setting = setting_of(self._profile, name)
+        return setting.value if setting else None
 
     @property
     def launch_was_chosen(self) -> bool:

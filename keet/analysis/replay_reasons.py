@@ -107,7 +107,7 @@ class ReplayReasons:
 
     def _how_to_tell(self, name: ReasonId) -> str:
         """Without what was done already."""
-        if name == "clocks" and self._facts.ncu_option("clock-control", "base") == "none":
+        if name == "clocks" and self._facts.ncu_option("clock-control") == "none":
             return _FREQUENCY
         if name == "not_typical" and self._facts.launch_was_chosen:
             return "profile other launches of this kernel with --kernel and --launch-skip"
@@ -199,7 +199,7 @@ class _Case:
     def cold_caches(self) -> _Answer:
         if self._gap.run_is_longer:
             return _Answer("ruled_out", "it can only make the replay slower than the run")
-        if self._facts.ncu_option("cache-control", "all") == "none":
+        if self._facts.ncu_option("cache-control") == "none":
             return _Answer("ruled_out", "ncu left the caches as they were (--cache-control none)")
         if busy := self._busy_without_dram():
             unit, reached = busy
@@ -222,7 +222,7 @@ class _Case:
 
     def _served_by_l2(self) -> _Answer | None:
         read, size = self._view.get("dram_bytes_read"), self._view.get("device_l2_size")
-        flushed = self._facts.ncu_option("cache-control", "all") not in ("none", None)
+        flushed = self._facts.ncu_option("cache-control") not in ("none", None)
         if read is None or size is None or not flushed or self._gap.factor > _MOST_FROM_CACHES:
             return None
         if not 0 < read.value <= size.value:
@@ -275,7 +275,7 @@ class _Case:
         return _Answer("likely", text, (count,))
 
     def _clock_control(self, now: Evidence | None) -> _Answer:
-        base = self._facts.ncu_option("clock-control", "base") == "base"
+        base = self._facts.ncu_option("clock-control") == "base"
         if base and not self._gap.run_is_longer:
             return _Answer("likely", "ncu held the SM clock at its base (--clock-control)", (now,))
         return _Answer("possible", "the clock of the run is not recorded", (now,))

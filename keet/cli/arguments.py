@@ -53,6 +53,12 @@ def add_output(parser: ArgumentParser, *formats: str) -> None:
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to FILE")
 
 
+def check_page(args: Namespace, stdout: TextIO) -> None:
+    """Refuse to print a page on a terminal, before time is spent on making it."""
+    if args.format == "html" and args.output is None and stdout.isatty():
+        raise UsageError("--format html makes a page for a browser; name a file: -o page.html")
+
+
 def add_source(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--source",
@@ -202,7 +208,7 @@ class Destination:
 
     def show(self, view: Callable[[int], RenderableType]) -> None:
         """Print a view that is laid out for the width it gets."""
-        from keet.render.console import console_width, make_console, to_text
+        from keet.render.terminal.console import console_width, make_console, to_text
 
         if self._path is not None:
             width = console_width(io.StringIO())

@@ -125,15 +125,15 @@ def _ask(args: Namespace, explanations: list[Explanation], question: str, chosen
 def _print(args: Namespace, answered: Answered) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.ask_documents import ask_document
-        from keet.render.documents import json_text
+        from keet.render.json.ask import ask_document
+        from keet.render.json.documents import json_text
 
         out.write(json_text(ask_document(answered)))
     elif args.format == "markdown":
-        from keet.render.ask_markdown import ask_markdown
+        from keet.render.markdown.ask import ask_markdown
 
         out.write(ask_markdown(answered))
     else:
-        from keet.render.ask import ask_view
+        from keet.render.terminal.ask import ask_view
 
         out.show(lambda _: ask_view(answered, verbose=args.verbose))

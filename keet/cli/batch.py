@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from keet.corpus.discovery import Survey
     from keet.corpus.rows import FileRows
     from keet.corpus.settled import Settled
-    from keet.render.batch import ProgressLine
+    from keet.render.terminal.batch import ProgressLine
 
 EXAMPLES = """\
 examples:
@@ -93,7 +93,7 @@ def _seconds(text: str) -> float:
 
 
 def run(args: Namespace) -> int:
-    from keet.render.batch import ProgressLine
+    from keet.render.terminal.batch import ProgressLine
 
     line = ProgressLine()
     try:
@@ -261,7 +261,7 @@ def _analyse(path: str, *, sass: bool) -> FileRows:
     from keet.corpus.rows import rows_of
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
-    from keet.render.explain_documents import launch_json
+    from keet.render.json.explain import launch_json
 
     read = read_profile(path)
     # A snapshot names the report that it was made from; the store names the file that it read.
@@ -277,7 +277,7 @@ def _analyse(path: str, *, sass: bool) -> FileRows:
 
 def _conclude(args: Namespace, survey: Survey, settled: Settled, tally: Tally, gone: int) -> int:
     from keet.corpus.batch import QUARANTINE
-    from keet.render.batch import summary_text
+    from keet.render.terminal.batch import summary_text
 
     if tally.stopped and not tally.through:
         _tell_stopped(args)

@@ -41,8 +41,8 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     from keet.catalog.cases import casebook
-    from keet.render.cases import case_view, cases_view
-    from keet.render.cases_documents import cases_json
+    from keet.render.json.cases import cases_json
+    from keet.render.terminal.cases import case_view, cases_view
 
     out = Destination(args, sys.stdout)
     if args.case and (args.finding or args.archetype or args.family or args.lookalikes):

@@ -64,7 +64,7 @@ def _budget(text: str) -> int:
 def run(args: Namespace) -> None:
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
-    from keet.render.context import context_text, longest
+    from keet.render.markdown.context import context_text, longest
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     chosen = selected_launches(profile, args)

@@ -16,6 +16,7 @@ from keet.cli.arguments import (
     Destination,
     add_output,
     add_run_table,
+    check_page,
     pattern,
     positive,
     reports_in,
@@ -37,6 +38,8 @@ examples:
   keet diff baseline:main after.ncu-rep --gate 10           exit 1 if 10 % slower beyond the noise
   keet diff baseline:main after.ncu-rep --gate 0 --metric launch__registers_per_thread
   keet diff before.ncu-rep after.ncu-rep --format markdown -o comment.md
+  keet diff before.ncu-rep after.ncu-rep --format html -o page.html
+                                                            both sources side by side
   keet diff before.ncu-rep after.ncu-rep --times 300:1      300 launches became one
   keet diff a.ncu-rep b.ncu-rep --run-table-before a.csv --run-table b.csv
                                                             times of the whole runs
@@ -93,7 +96,7 @@ def configure(parser: ArgumentParser) -> None:
         "NAME:lower says which is better",
     )
     parser.add_argument("--force", action="store_true", help="compare what should not be compared")
-    add_output(parser, "terminal", "markdown", "json", "github")
+    add_output(parser, "terminal", "markdown", "json", "github", "html")
 
 
 def _two_launches(text: str) -> tuple[int, int]:
@@ -125,7 +128,7 @@ def run(args: Namespace) -> int:
         return _run(args)
     except KeetError as problem:
         if args.format == "github":  # the log shows no more than this of a failed step
-            from keet.render.diff_github import github_error
+            from keet.render.github.diff import github_error
 
             sys.stdout.write(f"{github_error(str(problem))}\n")
         raise
@@ -134,6 +137,7 @@ def run(args: Namespace) -> int:
 def _run(args: Namespace) -> int:
     from keet.comparison.difference import compare
 
+    check_page(args, sys.stdout)
     if args.metric and args.gate is None:
         raise UsageError("--metric names what to gate; say by how much: --gate PCT")
     before, after = _sides(args)
@@ -277,18 +281,22 @@ def _metric_gate(difference: Difference, metric: GatedMetric, percent: float) ->
 def _print(args: Namespace, difference: Difference, gate: Gate | None) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.diff_documents import diff_document
-        from keet.render.documents import json_text
+        from keet.render.json.diff import diff_document
+        from keet.render.json.documents import json_text
 
         out.write(json_text(diff_document(difference, gate)))
     elif args.format == "markdown":
-        from keet.render.diff_markdown import diff_markdown
+        from keet.render.markdown.diff import diff_markdown
 
         out.write(diff_markdown(difference, gate, args.top))
+    elif args.format == "html":
+        from keet.render.html.diff import diff_page
+
+        out.write(diff_page(difference, gate, args.top))
     elif args.format == "github":
         _print_github(out, args, difference, gate)
     else:
-        from keet.render.diff import diff_view
+        from keet.render.terminal.diff import diff_view
 
         out.show(lambda width: diff_view(difference, gate, args.top, width))
 
@@ -297,8 +305,8 @@ def _print_github(
     out: Destination, args: Namespace, difference: Difference, gate: Gate | None
 ) -> None:
     """Annotations for the log; the summary where GitHub shows one, and to FILE or the log."""
-    from keet.render.diff_github import github_annotations
-    from keet.render.diff_markdown import diff_markdown
+    from keet.render.github.diff import github_annotations
+    from keet.render.markdown.diff import diff_markdown
 
     sys.stdout.writelines(f"{line}\n" for line in github_annotations(difference, gate))
     summary = diff_markdown(difference, gate, args.top)

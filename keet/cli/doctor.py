@@ -27,12 +27,13 @@ def run(args: Namespace) -> int:
     checks = examine()
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.documents import CheckDocument, DoctorDocument, json_text
+        from keet.render.json.doctor import CheckDocument, DoctorDocument
+        from keet.render.json.documents import json_text
 
         rows = [CheckDocument(**check._asdict()) for check in checks]
         out.write(json_text(DoctorDocument(checks=rows)))
     else:
-        from keet.render.doctor import doctor_view
+        from keet.render.terminal.doctor import doctor_view
 
         out.show(lambda _: doctor_view(checks))
     return EXIT_NOT_THERE if any(c.needed and c.status != "ok" for c in checks) else 0

@@ -17,11 +17,12 @@ from keet.cli.arguments import (
     add_run_table,
     add_selection,
     add_source,
+    check_page,
     positive,
     selected_launches,
 )
 from keet.cli.model_options import HOW, add_edits, add_model, announce, check_files, plan, tell
-from keet.errors import NotAvailable, UsageError
+from keet.errors import IngestError, NotAvailable, UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,6 +39,7 @@ examples:
   keet explain report.ncu-rep --kernel gemm --top 3
   keet explain report.ncu-rep --source ./src
   keet explain report.ncu-rep --format markdown -o comment.md
+  keet explain report.ncu-rep --format html -o page.html
   keet explain report.ncu-rep --format json | jq '.launches[].verdict'
   keet explain report.ncu-rep --model openai:gpt-5
   keet explain report.ncu-rep --model openai:gpt-5 --patch fix.patch
@@ -82,7 +84,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--against", type=Path, metavar="BEFORE", help="also what changed since this report"
     )
-    add_output(parser, "terminal", "markdown", "json")
+    add_output(parser, "terminal", "markdown", "json", "html")
     add_no_sass(parser)
     add_model(parser)
     parser.add_argument(
@@ -100,6 +102,8 @@ def run(args: Namespace) -> int:
     from keet.ingest import read_profile
 
     check_files(args)
+    if not args.show_prompt:
+        check_page(args, sys.stdout)
     if args.no_model:
         _check_no_model(args)
     chosen = None if args.no_model else plan(args)
@@ -157,7 +161,7 @@ def _print_against(args: Namespace, explanation: Explanation, against: Explanati
     if forbidden := difference.forbidden:
         tell(f"what changed can't be told: {forbidden[0].text}; see: keet diff --help")
     printed = with_first(explanation, args.top)
-    print_against(args, printed, None if forbidden else difference)
+    print_against(args, printed, difference)
     return EXIT_NOT_COMPARABLE if forbidden else 0
 
 
@@ -218,13 +222,21 @@ def _show_prompt(args: Namespace, explanations: Sequence[Explanation], chosen: P
     return 0
 
 
-def print_explanation(args: Namespace, *explanations: Explanation, several: bool = False) -> None:
-    """Several go to the one place together; as JSON, each has a line."""
+def print_explanation(
+    args: Namespace,
+    *explanations: Explanation,
+    several: bool = False,
+    unread: Sequence[IngestError] = (),
+) -> None:
+    """Several go to the one place together; as JSON, each has a line. `unread`: reports that can't
+    be read, which a page lists."""
     out = Destination(args, sys.stdout)
     if args.format == "json":
         out.write(_json(explanations, lines=several or len(explanations) > 1))
+    elif args.format == "html":
+        out.write(_page(args, explanations, unread, several=several))
     elif args.format == "markdown":
-        from keet.render.explain_markdown import explain_markdown
+        from keet.render.markdown.explain import explain_markdown
 
         how = _how_much(args)
         texts = (explain_markdown(each, **how) for each in explanations)
@@ -232,7 +244,7 @@ def print_explanation(args: Namespace, *explanations: Explanation, several: bool
     else:
         from rich.console import Group
 
-        from keet.render.explain import explain_view
+        from keet.render.terminal.explain import explain_view
 
         def views(width: int) -> Iterator[RenderableType]:
             for number, each in enumerate(explanations):
@@ -242,17 +254,39 @@ def print_explanation(args: Namespace, *explanations: Explanation, several: bool
         out.show(lambda width: Group(*views(width)))
 
 
-def print_against(args: Namespace, explanation: Explanation, difference: Difference | None) -> None:
-    """The explanation, and what changed below it."""
+def _page(
+    args: Namespace,
+    explanations: Sequence[Explanation],
+    unread: Sequence[IngestError],
+    *,
+    several: bool,
+) -> str:
+    from keet.render.html.explain import explain_page, reports_page
+
+    everything = _how_much(args)["everything"]
+    if not several:
+        return explain_page(explanations[0], everything=everything)
+    return reports_page(explanations, everything=everything, unread=[str(each) for each in unread])
+
+
+def print_against(args: Namespace, explanation: Explanation, compared: Difference) -> None:
+    """The explanation, and what changed below it, where that can be told."""
     out = Destination(args, sys.stdout)
-    if args.format == "json":
-        from keet.render.diff_documents import explain_against_document
-        from keet.render.documents import json_text
+    difference = None if compared.forbidden else compared
+    if args.format == "html":
+        from keet.render.html.explain import Compared, explain_page
+
+        everything = _how_much(args)["everything"]
+        changes = Compared(compared, args.top)
+        out.write(explain_page(explanation, everything=everything, compared=changes))
+    elif args.format == "json":
+        from keet.render.json.diff import explain_against_document
+        from keet.render.json.documents import json_text
 
         out.write(json_text(explain_against_document(explanation, difference)))
     elif args.format == "markdown":
-        from keet.render.diff_markdown import diff_markdown
-        from keet.render.explain_markdown import explain_markdown
+        from keet.render.markdown.diff import diff_markdown
+        from keet.render.markdown.explain import explain_markdown
 
         changed = diff_markdown(difference, None, args.top) if difference else ""
         explained = explain_markdown(explanation, **_how_much(args))
@@ -272,8 +306,8 @@ def _view(
 ) -> RenderableType:
     from rich.console import Group
 
-    from keet.render.diff import diff_view
-    from keet.render.explain import explain_view
+    from keet.render.terminal.diff import diff_view
+    from keet.render.terminal.explain import explain_view
 
     parts: list[RenderableType] = [explain_view(explanation, width, **_how_much(args))]
     if difference:
@@ -282,8 +316,8 @@ def _view(
 
 
 def _json(explanations: Sequence[Explanation], *, lines: bool) -> str:
-    from keet.render.documents import json_text
-    from keet.render.explain_documents import explain_document
+    from keet.render.json.documents import json_text
+    from keet.render.json.explain import explain_document
 
     documents = [explain_document(each) for each in explanations]
     if not lines:

@@ -31,13 +31,13 @@ def explain_many(args: Namespace, chosen: Plan | None) -> int:
     if chosen:  # one limit for all of them
         chosen = chosen._replace(time_limit=chosen.limit(chosen.launches * len(paths)))
     told: list[Explanation] = []
-    failed = 0
+    unread: list[IngestError] = []
     asked = chosen
     for path in paths:
         try:
             told += _explained(args, path, asked)
         except IngestError as problem:
-            failed += 1
+            unread.append(problem)
             tell(str(problem))
         if asked and _is_silent(told):
             asked = None
@@ -45,13 +45,14 @@ def explain_many(args: Namespace, chosen: Plan | None) -> int:
                 f"the model did not answer for {_SILENT} reports in a row; the others are "
                 "explained without it"
             )
+    failed = len(unread)
     if failed == len(paths):
         raise UsageError(f"none of {failed} reports can be read; see: keet show REPORT")
     if not told:
         raise UsageError(f"--kernel {args.kernel.pattern!r} matches no launch of any report")
     if not chosen and not args.no_model:
         tell(NO_MODEL)
-    print_explanation(args, *told, several=True)
+    print_explanation(args, *told, several=True, unread=unread)
     if args.reports[0].is_dir() and len(told) > 1:
         tell(f"what they show together: keet batch {args.reports[0]} -o STORE, keet insights STORE")
     if failed:

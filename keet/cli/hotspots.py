@@ -26,7 +26,7 @@ from keet.profile import Absent, Launch, Location
 
 if TYPE_CHECKING:
     from keet.analysis.hotspots import Hotspots
-    from keet.render.code_rows import Examined
+    from keet.render.common.hotspot_rows import Examined
 
 EXAMPLES = """\
 examples:
@@ -67,7 +67,7 @@ def run(args: Namespace) -> None:
     launches: Sequence[Launch] = selected_launches(profile, args)
     place = None
     if args.line is not None:
-        from keet.render.line_place import place_of
+        from keet.render.common.line_option import place_of
 
         place, launches = place_of(launches, args.line)
     if not args.no_sass:
@@ -76,22 +76,22 @@ def run(args: Namespace) -> None:
     found = _examined(spots, has_sass=not args.no_sass)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.documents import json_text
-        from keet.render.hotspots_documents import hotspots_document
+        from keet.render.json.documents import json_text
+        from keet.render.json.hotspots import hotspots_document
 
         out.write(json_text(hotspots_document(profile, found, args.top, place)))
     elif args.format == "csv":
-        from keet.render.hotspots_csv import hotspots_csv
+        from keet.render.csv.hotspots import hotspots_csv
 
         out.write(hotspots_csv(found, args.top))
     elif place is not None:
-        from keet.render.line_view import line_view
+        from keet.render.terminal.hotspots_line import line_view
 
         is_chosen = args.launch is not None or args.kernel is not None
         view = line_view(spots, place, is_chosen=is_chosen, has_sass=not args.no_sass)
         out.show(lambda _: view)
     else:
-        from keet.render.hotspots import hotspots_view
+        from keet.render.terminal.hotspots import hotspots_view
 
         out.show(lambda width: hotspots_view(found, width, args.top or 10))
 
@@ -118,7 +118,7 @@ def _examined(
     found: Iterable[tuple[Launch, Hotspots | Absent]], *, has_sass: bool
 ) -> Iterator[Examined]:
     """One launch after the other: the analysis of a launch is dropped once it is shown."""
-    from keet.render.code_rows import examined
+    from keet.render.common.hotspot_rows import examined
 
     for launch, spots in found:
         yield examined(launch, spots, has_sass=has_sass)

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.cli.arguments import Destination, add_output, pattern, positive
+from keet.cli.arguments import Destination, add_output, check_page, pattern, positive
 from keet.cli.model_options import add_model, announce, check_files, plan, tell
 from keet.cli.top import note_older
 from keet.errors import UsageError
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from keet.agent.run import Plan
     from keet.cli.insights_model import Summed
     from keet.corpus.insights.records import Insights
-    from keet.render.insights_documents import InsightsDocument
+    from keet.render.json.insights import InsightsDocument
 
 EXAMPLES = """\
 examples:
   keet insights store
   keet insights store --kernel gemm
   keet insights store --format markdown -o insights.md
+  keet insights store --format html -o insights.html
   keet insights store --format svg --kernel '^dot$' -o sweeps.svg
   keet insights store --format json | jq '.insights[].title'
   keet insights store --model openai:gpt-5 --price 1.25/10
@@ -40,7 +41,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--top", type=positive, default=20, metavar="N", help="of each kind (default: 20)"
     )
-    add_output(parser, "terminal", "markdown", "json", "svg")
+    add_output(parser, "terminal", "markdown", "json", "svg", "html")
     add_model(parser)
     parser.add_argument("--no-model", action="store_true", help="the analyst alone")
 
@@ -50,6 +51,8 @@ def run(args: Namespace) -> int:
     from keet.corpus.store import open_store
 
     check_files(args)
+    if not args.show_prompt:
+        check_page(args, sys.stdout)
     if args.no_model and (args.model or args.base_url):
         raise UsageError("--no-model and --model exclude each other; leave one out")
     chosen = None if args.no_model else plan(args)
@@ -82,7 +85,7 @@ def _summed(args: Namespace, found: Insights, chosen: Plan) -> Summed:
 
 
 def _document(args: Namespace, found: Insights, summed: Summed | None) -> InsightsDocument:
-    from keet.render.insights_documents import insights_document
+    from keet.render.json.insights import insights_document
 
     if summed is None:
         return insights_document(found, str(args.store))
@@ -101,18 +104,22 @@ def _document(args: Namespace, found: Insights, summed: Summed | None) -> Insigh
 def _print(args: Namespace, document: InsightsDocument) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.documents import json_text
+        from keet.render.json.documents import json_text
 
         out.write(json_text(document))
     elif args.format == "markdown":
-        from keet.render.insights_markdown import insights_markdown
+        from keet.render.markdown.insights import insights_markdown
 
         out.write(insights_markdown(document))
     elif args.format == "svg":
-        from keet.render.insights_svg import insights_svg
+        from keet.render.svg.insights import insights_svg
 
         out.write(insights_svg(document))
+    elif args.format == "html":
+        from keet.render.html.insights import insights_page
+
+        out.write(insights_page(document))
     else:
-        from keet.render.insights import insights_view
+        from keet.render.terminal.insights import insights_view
 
         out.show(lambda width: insights_view(document, width))

@@ -61,27 +61,27 @@ def run(args: Namespace) -> None:
         )
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.documents import json_text
-        from keet.render.to_documents import metrics_document
+        from keet.render.json.documents import json_text
+        from keet.render.json.metrics import metrics_document
 
         out.write(json_text(metrics_document(profile, tables)))
     elif args.format == "csv":
-        from keet.render.metrics import metrics_csv
+        from keet.render.csv.metrics import metrics_csv
 
         out.write(metrics_csv(tables))
     elif args.format == "parquet":
         _write_parquet(tables, args)
     else:
-        from keet.render.metrics import metrics_view
+        from keet.render.terminal.metrics import metrics_view
 
         out.show(lambda width: metrics_view(tables, width, explain=args.explain, names=args.names))
 
 
 def _write_parquet(tables: list, args: Namespace) -> None:  # type: ignore[type-arg]
     from keet.corpus.parquet import write_parquet
-    from keet.render.metrics import CSV_HEADER, long_rows
+    from keet.render.common.metrics import HEADER, long_rows
 
     if args.output is None:
         raise UsageError("--format parquet is a binary file; name it with: -o FILE")
     with output_errors(args.output):
-        write_parquet(args.output, CSV_HEADER, long_rows(tables))
+        write_parquet(args.output, HEADER, long_rows(tables))

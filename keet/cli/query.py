@@ -67,7 +67,9 @@ def run(args: Namespace) -> None:
 
 
 def _answer(store: Store, args: Namespace) -> None:
-    from keet.render.query import query_csv, query_json, query_view
+    from keet.render.csv.query import query_csv
+    from keet.render.json.query import query_json
+    from keet.render.terminal.query import query_view
 
     stream = store.stream(args.sql)
     if args.format == "csv":
@@ -104,7 +106,9 @@ def _write_parquet(store: Store, args: Namespace) -> None:
 
 def _list_columns(args: Namespace, version: int) -> None:
     from keet.corpus.views import described_views
-    from keet.render.query import query_csv, query_json, views_view
+    from keet.render.csv.query import query_csv
+    from keet.render.json.query import query_json
+    from keet.render.terminal.query import views_view
 
     views = described_views(version)
     header = ("view", "column", "type", "unit", "meaning")

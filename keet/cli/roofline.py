@@ -39,15 +39,15 @@ def run(args: Namespace) -> None:
     rooflines = [find_roofline(launch) for launch in selected_launches(profile, args)]
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.documents import json_text
-        from keet.render.roofline_document import roofline_document
+        from keet.render.json.documents import json_text
+        from keet.render.json.roofline import roofline_document
 
         out.write(json_text(roofline_document(profile, rooflines)))
     elif args.format == "svg":
-        from keet.render.roofline_svg import roofline_svg
+        from keet.render.svg.roofline import roofline_svg
 
         out.write(roofline_svg(rooflines))
     else:
-        from keet.render.roofline import roofline_view
+        from keet.render.terminal.roofline import roofline_view
 
         out.show(lambda width: roofline_view(rooflines, width))

@@ -20,7 +20,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.render.schemas import DOCUMENTS, json_schema
+    from keet.render.json.schema import DOCUMENTS, json_schema
 
     if args.command is not None and args.command not in DOCUMENTS:
         raise UsageError(

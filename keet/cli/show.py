@@ -20,7 +20,7 @@ from keet.cli.arguments import (
 from keet.profile import Launch, Profile
 
 if TYPE_CHECKING:
-    from keet.render.documents import RunDocument
+    from keet.render.json.documents import RunDocument
 
 MAX_ROWS = 40
 """Launches that a terminal lists unless --all: a report may hold thousands."""
@@ -56,12 +56,12 @@ def run(args: Namespace) -> None:
     coverage = find_coverage(profile)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.documents import json_text
-        from keet.render.to_documents import show_document
+        from keet.render.json.documents import json_text
+        from keet.render.json.show import show_document
 
         out.write(json_text(show_document(profile, coverage, launches, _run_document(profile))))
         return
-    from keet.render.show import show_view
+    from keet.render.terminal.show import show_view
 
     cut = len(selected) - len(launches)
     out.show(lambda width: show_view(profile, coverage, launches, width, cut=cut))
@@ -71,7 +71,7 @@ def _run_document(profile: Profile) -> RunDocument | None:
     if profile.run is None:
         return None
     from keet.explanation.whole_run import whole_run
-    from keet.render.run_documents import run_document
+    from keet.render.json.whole_run import run_document
 
     run = whole_run(profile)
     return run_document(run) if run else None

@@ -22,7 +22,7 @@ from keet.errors import UsageError, one_line
 if TYPE_CHECKING:
     from keet.corpus.store import Store
     from keet.corpus.top import Gpu, Opportunity, Top
-    from keet.render.store_documents import GpuDocument, OpportunityDocument, TopDocument
+    from keet.render.json.top import GpuDocument, OpportunityDocument, TopDocument
 
 EXAMPLES = """\
 examples:
@@ -93,7 +93,7 @@ def _failed(store: Store) -> int:
 
 
 def _document(args: Namespace, top: Top, failed: int) -> TopDocument:
-    from keet.render.store_documents import TopDocument
+    from keet.render.json.top import TopDocument
 
     path = args.store
     if not top.launches:
@@ -112,7 +112,7 @@ def _document(args: Namespace, top: Top, failed: int) -> TopDocument:
 
 
 def _gpu(gpu: Gpu) -> GpuDocument:
-    from keet.render.store_documents import GapExampleDocument, GpuDocument
+    from keet.render.json.top import GapExampleDocument, GpuDocument
 
     example = GapExampleDocument(**gpu.gap_example._asdict()) if gpu.gap_example else None
     return GpuDocument(**{**gpu._asdict(), "gap_example": example})
@@ -120,7 +120,7 @@ def _gpu(gpu: Gpu) -> GpuDocument:
 
 def _opportunity(rank: int, each: Opportunity) -> OpportunityDocument:
     from keet.corpus.gone import is_gone
-    from keet.render.store_documents import GainDocument, OpportunityDocument
+    from keet.render.json.top import GainDocument, OpportunityDocument
 
     forecast = GainDocument(**each.forecast._asdict()) if each.forecast else None
     fields = {**each._asdict(), "rank": rank, "forecast": forecast, "gone": is_gone(each.path)}
@@ -128,14 +128,19 @@ def _opportunity(rank: int, each: Opportunity) -> OpportunityDocument:
 
 
 def _print(args: Namespace, out: Destination, document: TopDocument) -> None:
-    from keet.render.documents import json_text
-    from keet.render.top import top_csv, top_markdown, top_view
-
     if args.format == "json":
+        from keet.render.json.documents import json_text
+
         out.write(json_text(document))
     elif args.format == "csv":
+        from keet.render.csv.top import top_csv
+
         out.write(top_csv(document))
     elif args.format == "markdown":
+        from keet.render.markdown.top import top_markdown
+
         out.write(top_markdown(document))
     else:
+        from keet.render.terminal.top import top_view
+
         out.show(lambda width: top_view(document, width))

@@ -75,12 +75,12 @@ def run(args: Namespace) -> int:
             found = with_run_claims(found, profile)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.documents import json_text
-        from keet.render.verify_document import verify_document
+        from keet.render.json.documents import json_text
+        from keet.render.json.verify import verify_document
 
         out.write(json_text(verify_document(profiles, args.text, found)))
     else:
-        from keet.render.verify import verify_view
+        from keet.render.terminal.verify import verify_view
 
         out.show(lambda _: verify_view(profiles[-1], found))
     wrong = any(Verdict.CONTRADICTED in checked.verdicts for checked in found)

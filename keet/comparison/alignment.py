@@ -83,14 +83,18 @@ def _once(before: Sequence[str], after: Sequence[str], place: _Place) -> list[tu
 
 def _landmarks(before: Sequence[str], after: Sequence[str], place: _Place) -> list[tuple[int, int]]:
     """The longest run of such lines that has the same order on both sides."""
+    return in_order(_once(before, after, place))
+
+
+def in_order(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The most of them whose order is the same on both sides; `pairs` sorted by the first."""
     ends: list[int] = []
     tops: list[int] = []
     previous: list[int] = []
-    pairs = _once(before, after, place)
-    for number, (_, a) in enumerate(pairs):
-        at = bisect_left(ends, a)
+    for number, (_, after) in enumerate(pairs):
+        at = bisect_left(ends, after)
         previous.append(tops[at - 1] if at else -1)
-        ends[at : at + 1] = [a]
+        ends[at : at + 1] = [after]
         tops[at : at + 1] = [number]
     chain, number = [], tops[-1] if tops else -1
     while number >= 0:

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from keet.comparison.account import PartChange, leading_parts
 from keet.comparison.both_sides import BothSides, Change
 from keet.comparison.causes import Cause, changed_causes
-from keet.comparison.lines import LineChange, changed_lines
+from keet.comparison.lines import LineChange, LineCost, changed_lines, sampled_time
 from keet.comparison.pairing import How
 from keet.comparison.timing import Timing
 from keet.evidence import Evidence
@@ -64,6 +64,8 @@ class Attribution(NamedTuple):
     """The same in words, with which `what` begins."""
     code: str = ""
     """What stands there."""
+    samples: tuple[int, int] | None = None
+    """Of a line: those that its times before and after rest on."""
 
 
 def attribute(
@@ -217,13 +219,34 @@ def _line(sides: BothSides, change: LineChange, saved: float) -> Attribution:
             f"time at {where}, {side}",
             line=where,
         )
-        for side, ns in (("before", change.before_ns), ("after", change.after_ns))
+        for side, (ns, *_) in zip(("before", "after"), change.costs, strict=True)
     )
+    bounds = [*_bounds(sides, change, where)]
     share = sides.percent("share", "of the difference", change.fell, saved, line=where)
     place = (change.before, change.after)
-    text = f"{where} {before} → {after}"
+    text = f"{where} {' → '.join(map(_time_text, change.costs, change.most))}"
     code = "} (end of the function)" if change.code == "}" else change.code
-    return Attribution("line", text, None, share, (before, after), None, place, where, code)
+    evidence = (before, after, *bounds)
+    samples = (change.costs[0].samples, change.costs[1].samples)
+    return Attribution("line", text, None, share, evidence, None, place, where, code, samples)
+
+
+def _bounds(sides: BothSides, change: LineChange, where: str) -> Iterator[Evidence]:
+    """Of a side where no sample hit the line."""
+    for side, most in zip(("before", "after"), change.most, strict=True):
+        if most is not None:
+            yield sides.book.derived(
+                f"{sides.name} {side}: samples, at most",
+                Quantity(most, "ns"),
+                f"most time at {where} that no sample rules out, {side} (3 samples' worth)",
+                line=where,
+            )
+
+
+def _time_text(cost: LineCost, most: float | None) -> str:
+    if most is not None:
+        return f"below about {sampled_time(most)}"
+    return sampled_time(cost.ns, cost.deviation)
 
 
 def _where(change: LineChange) -> str:

@@ -91,32 +91,40 @@ def alike_sources(one: Launch, other: Launch) -> bool | None:
     return None if any(shared_lines(a, b) >= _FOREIGN for a, b in texts) else False
 
 
-def _own_files(launch: Launch) -> Iterator[tuple[str, str | None]]:
-    """Files that the kernel's code comes from; the toolkit's headers are everybody's."""
+def _own_files(launch: Launch) -> Iterator[tuple[str, frozenset[str] | None]]:
+    """Files that the kernel's code comes from, and their telling lines; the toolkit's headers are
+    everybody's."""
     used = {location.file for location in launch.locations.values()}
     for path, text in launch.source_files.items():
         if path in used and not is_toolkit(path):
-            yield path, text
+            yield path, None if text is None else telling_lines(text)
 
 
 def is_toolkit(path: str) -> bool:
     return _LIBRARY.search(path.replace("\\", "/")) is not None
 
 
-def _versions(one: tuple[str, str | None], other: tuple[str, str | None]) -> bool:
+def _versions(
+    one: tuple[str, frozenset[str] | None], other: tuple[str, frozenset[str] | None]
+) -> bool:
     if one[1] is None or other[1] is None:
         return one[0] == other[0]
     return shared_lines(one[1], other[1]) >= _SHARED
 
 
-def shared_lines(one: str, other: str) -> float:
+def shared_lines(one: frozenset[str], other: frozenset[str]) -> float:
     """Share of the telling lines of the text with fewer of them that is in the other too."""
-    fewer, more = sorted((_telling_lines(one), _telling_lines(other)), key=len)
-    common = len(fewer & more)
-    return common / len(fewer) if common >= _FEWEST else 0.0
+    fewer, more = sorted((one, other), key=len)
+    return share_in_common(len(fewer & more), len(fewer))
+
+
+def share_in_common(common: int, lines: int) -> float:
+    """Nothing where it may be chance."""
+    return common / lines if common >= _FEWEST else 0.0
 
 
 @lru_cache(maxsize=64)
-def _telling_lines(text: str) -> frozenset[str]:
+def telling_lines(text: str) -> frozenset[str]:
+    """Those that not every second program has, without their indentation."""
     lines = (" ".join(line.split()) for line in text.splitlines())
     return frozenset(x for x in lines if len(x) >= _TELLING and not _EVERYBODYS.search(x))

@@ -7,10 +7,10 @@ weakens it is weighed: it adds to what a difference must exceed before it counts
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 
 from keet.analysis.coverage import find_coverage
+from keet.analysis.ncu_options import setting_of
 from keet.comparison.code import same_code
 from keet.comparison.pairing import Pairing
 from keet.comparison.reasons import Reason
@@ -74,23 +74,20 @@ def _model(name: str | None) -> str | None:
     return name.removeprefix("NVIDIA ") if name else None
 
 
-def _option(profile: Profile, name: str, default: str) -> str | None:
-    """What ncu was told, or does by itself; `None` where its command line is not known."""
-    line = profile.provenance.command_line
-    if line is None:
-        return None
-    found = re.search(rf"(?<!\S)--{name}(?:\s+|=)(\S+)", line)
-    return found[1] if found else default
+def _different(one: Profile, other: Profile, option: str) -> str:
+    """How ncu was called with other settings; empty where it was not, or that is not known."""
+    before, after = (setting_of(each, option) for each in (one, other))
+    if before is None or after is None or before.value == after.value:
+        return ""
+    told = [f"{x.value}{' (default)' * x.is_default}" for x in (before, after)]
+    return f"--{option} {told[0]} before, {told[1]} after"
 
 
 def _cache_control(one: Profile, other: Profile) -> Iterator[Reason]:
-    told = [_option(each, "cache-control", "all") for each in (one, other)]
-    if None in told or told[0] == told[1]:
+    told = _different(one, other, "cache-control")
+    if not told:
         return
-    text = (
-        f"--cache-control {told[0]} before, {told[1]} after: kernels start with other contents of "
-        "the caches"
-    )
+    text = f"{told}: kernels start with other contents of the caches"
     yield Reason("cache_control", "weakens", text, WARM_CACHES)
 
 
@@ -104,9 +101,7 @@ def _versions(one: Profile, other: Profile) -> Iterator[Reason]:
         if before and after and before != after:
             text = f"{label} {before} before, {after} after"
             yield Reason(f"{kind}_version", "note", text)
-    told = [_option(each, "clock-control", "base") for each in (one, other)]
-    if None not in told and told[0] != told[1]:
-        text = f"--clock-control {told[0]} before, {told[1]} after"
+    if text := _different(one, other, "clock-control"):
         if _knows_clocks(one) and _knows_clocks(other):
             yield Reason("clock_control", "note", text)  # the clocks themselves are weighed
         else:

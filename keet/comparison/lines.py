@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from functools import lru_cache
 from typing import NamedTuple
 
 from keet.analysis.hotspots import Hotspots, find_hotspots
 from keet.comparison.alignment import align
 from keet.comparison.both_sides import WeighedLaunch
-from keet.comparison.code import is_toolkit, shared_lines
+from keet.comparison.code import is_toolkit, share_in_common, telling_lines
 from keet.profile.launch import Location
 from keet.texts import bounded_lines
+from keet.units import Quantity
 
 _LEAST = 0.03
 """Of the longer side's time: a line that moved by less is not worth a look."""
-_SURE = 2.0
+SURE = 2.0
 """Standard deviations of sampling that a difference must exceed."""
+_NONE_SEEN = 3.0
+"""Rule of three: what none of n samples hit has less than 3/n of the time, with 95 % confidence."""
 
 
 class LineCost(NamedTuple):
@@ -25,7 +29,23 @@ class LineCost(NamedTuple):
 
     ns: float
     deviation: float
-    """What chance in sampling makes of it."""
+    """What chance in sampling makes of it, if samples are independent. Those of SMs that run in
+    step are not, so it may be more."""
+    samples: int = 0
+
+
+NOTHING = LineCost(0.0, 0.0)
+"""Of a line that is not there."""
+
+
+def sampled_time(ns: float, deviation: float = math.inf, unit: str | None = None) -> str:
+    """`94 us`, `1.4 us`: two digits, three where the deviation is below 1 %, and all that stand
+    before the point. `unit`: as the amount itself suggests, unless given."""
+    amount = Quantity(ns, "ns")
+    scaled = amount.to(unit or amount.scaled_unit())
+    size = math.floor(math.log10(scaled.value)) if scaled.value > 0 else 2
+    behind = (2 if deviation < 0.01 * ns else 1) - size
+    return f"{scaled.value:,.{max(0, behind)}f} {scaled.unit}"
 
 
 class LineChange(NamedTuple):
@@ -35,19 +55,43 @@ class LineChange(NamedTuple):
     after: Location | None
     code: str
     """As it reads after, or read before."""
-    before_ns: float
-    after_ns: float
+    costs: tuple[LineCost, LineCost]
+    most: tuple[float | None, float | None] = (None, None)
+    """Nanoseconds that it may take on a side where it is there and no sample hit it."""
 
     @property
     def fell(self) -> float:
-        return self.before_ns - self.after_ns
+        return self.costs[0].ns - self.costs[1].ns
 
 
-class _Text(NamedTuple):
+class SideLines(NamedTuple):
     """The lines of a side: their files' texts and what each line cost."""
 
     files: Mapping[str, Sequence[str]]
     costs: Mapping[Location, LineCost]
+    whole: float = 0.0
+    """Nanoseconds of the side, those of instructions without a line among them."""
+    sampled: bool = True
+    """False: the costs are no times. A launch was sampled for a part of its time only, or has
+    executions and no samples; they still tell which lines are hot."""
+    samples: int = 0
+    """All of the side, those of instructions without a line among them."""
+    per_sample: float = 0.0
+    """Nanoseconds that one sample stands for: of several launches, where that is most."""
+
+    @property
+    def unseen(self) -> float:
+        """Nanoseconds that a line without a sample may take."""
+        return _NONE_SEEN * self.per_sample
+
+    def cost(self, location: Location) -> LineCost:
+        """Of a line that is there. Chance may have kept a sample or so from one that has none."""
+        return self.costs.get(location) or LineCost(0.0, self.per_sample)
+
+    def share(self, location: Location) -> float:
+        """Of the samples of the side, 0 to 1."""
+        cost = self.costs.get(location)
+        return cost.ns / self.whole if cost and self.whole else 0.0
 
 
 def changed_lines(
@@ -57,22 +101,27 @@ def changed_lines(
     can't be told."""
     sides = []
     for word, launches in (("before", before), ("after", after)):
-        text = _read(launches)
-        if isinstance(text, str):
-            return f"{text} {word}"
-        sides.append(text)
+        lines = read_lines(launches)
+        if isinstance(lines, str):
+            return f"{lines} {word}"
+        if not lines.sampled:
+            return f"no samples of the whole launch {word}"
+        sides.append(lines)
     one, other = sides
-    matched = _match(one, other)
+    matched = match_lines(one, other)
     whole = max(sum(cost.ns for cost in side.costs.values()) for side in sides)
     changes = [
         change
         for change, deviation in _pairs(one, other, matched)
-        if abs(change.fell) > max(_SURE * deviation, _LEAST * whole)
+        if abs(change.fell) > max(SURE * deviation, _LEAST * whole)
     ]
     return sorted(changes, key=lambda change: -abs(change.fell))
 
 
-def _read(launches: Sequence[WeighedLaunch]) -> _Text | str:
+def read_lines(launches: Sequence[WeighedLaunch]) -> SideLines | str:
+    """What the lines of one side cost, all launches that stand for it together; or what is
+    missing."""
+    sampled, samples, per_sample = True, 0, 0.0
     files: dict[str, Sequence[str]] = {}
     costs: dict[Location, LineCost] = {}
     for each in launches:
@@ -80,14 +129,16 @@ def _read(launches: Sequence[WeighedLaunch]) -> _Text | str:
         found = find_hotspots(launch, "line") if launch.locations else None
         if not isinstance(found, Hotspots):
             return "no source lines"
-        if found.ranked_by != "samples" or found.partial:
-            return "no samples of the whole launch"
+        sampled = sampled and found.ranked_by == "samples" and not found.partial
+        samples += found.total
+        per_sample = max(per_sample, (each.time or 0.0) / found.total if found.total else 0.0)
         files |= {path: bounded_lines(text) for path, text in launch.source_files.items() if text}
         for location, cost in _costs(each, found):
             costs[location] = _added(costs.get(location), cost)
     if not any(location.file in files for location in costs):
         return "no text of the sources (--source DIR)"
-    return _Text(files, costs)
+    whole = sum(each.time or 0.0 for each in launches)
+    return SideLines(files, costs, whole, sampled, samples, per_sample)
 
 
 def _costs(each: WeighedLaunch, found: Hotspots) -> Iterator[tuple[Location, LineCost]]:
@@ -95,36 +146,48 @@ def _costs(each: WeighedLaunch, found: Hotspots) -> Iterator[tuple[Location, Lin
     for spot in found.spots:
         if spot.location and spot.share:
             deviation = math.sqrt(spot.share * (1 - spot.share) / found.total)
-            yield spot.location, LineCost(whole * spot.share, whole * deviation)
+            count = spot.samples or 0
+            yield spot.location, LineCost(whole * spot.share, whole * deviation, count)
 
 
 def _added(one: LineCost | None, other: LineCost) -> LineCost:
     if one is None:
         return other
-    return LineCost(one.ns + other.ns, math.hypot(one.deviation, other.deviation))
+    deviation = math.hypot(one.deviation, other.deviation)
+    return LineCost(one.ns + other.ns, deviation, one.samples + other.samples)
 
 
 def _pairs(
-    one: _Text, other: _Text, matched: Mapping[Location, Location]
+    one: SideLines, other: SideLines, matched: Mapping[Location, Location]
 ) -> Iterator[tuple[LineChange, float]]:
     """Each line that costs something, once, with the deviation of its difference."""
-    nothing = LineCost(0.0, 0.0)
-    partners = set(matched.values())
-    for location, cost in one.costs.items():
-        partner = matched.get(location)
-        after = other.costs.get(partner, nothing) if partner else nothing
-        code = _code(other, partner) if partner else _code(one, location)
-        change = LineChange(location, partner, code, cost.ns, after.ns)
-        yield change, math.hypot(cost.deviation, after.deviation)
+    places: list[tuple[Location | None, Location | None]]
+    places = [(location, matched.get(location)) for location in one.costs]
     backwards = {after: before for before, after in matched.items()}
-    for location, cost in other.costs.items():
-        if location in partners and backwards[location] in one.costs:
-            continue
-        change = LineChange(backwards.get(location), location, _code(other, location), 0.0, cost.ns)
-        yield change, cost.deviation
+    places += [
+        (backwards.get(place), place)
+        for place in other.costs
+        if backwards.get(place) not in one.costs
+    ]
+    for before, after in places:
+        costs = (_cost_at(one, before), _cost_at(other, after))
+        code = _code(other, after) if after else _code(one, before)
+        most = (_most(one, before, costs[0]), _most(other, after, costs[1]))
+        deviation = math.hypot(*(cost.deviation for cost in costs))
+        yield LineChange(before, after, code, costs, most), deviation
 
 
-def _code(text: _Text, location: Location) -> str:
+def _cost_at(side: SideLines, place: Location | None) -> LineCost:
+    return side.cost(place) if place else NOTHING
+
+
+def _most(side: SideLines, place: Location | None, cost: LineCost) -> float | None:
+    return side.unseen if place and not cost.samples else None
+
+
+def _code(text: SideLines, location: Location | None) -> str:
+    if location is None:
+        return ""
     lines = text.files.get(location.file, ())
     return lines[location.line - 1].strip() if 1 <= location.line <= len(lines) else ""
 
@@ -132,41 +195,81 @@ def _code(text: _Text, location: Location) -> str:
 # --- matching
 
 
-def _match(one: _Text, other: _Text) -> dict[Location, Location]:
+class FileMatch(NamedTuple):
+    """A file and its version on the other side."""
+
+    before: str
+    after: str
+    lines: Sequence[tuple[int, int]]
+    """Numbers, from 0, of lines that are the same or versions of one another, in the order of the
+    file before."""
+
+
+def match_lines(one: SideLines, other: SideLines) -> dict[Location, Location]:
+    return {
+        Location(file, b + 1): Location(partner, a + 1)
+        for file, partner, lines in match_files(one, other)
+        for b, a in lines
+    }
+
+
+def match_files(one: SideLines, other: SideLines) -> list[FileMatch]:
     """The same pairs whichever side comes first: swapped sides must mirror."""
     if list(one.files.values()) > list(other.files.values()):
-        return {after: before for before, after in _match(other, one).items()}
-    matched: dict[Location, Location] = {}
-    for file, partner in _file_pairs(one, other):
-        for b, a in align(one.files[file], other.files[partner]):
-            matched[Location(file, b + 1)] = Location(partner, a + 1)
-    return matched
+        return [
+            FileMatch(before, after, sorted((b, a) for a, b in lines))
+            for after, before, lines in match_files(other, one)
+        ]
+    return [
+        FileMatch(file, partner, _aligned(tuple(one.files[file]), tuple(other.files[partner])))
+        for file, partner in file_pairs(one, other)
+    ]
 
 
-def _file_pairs(one: _Text, other: _Text) -> Iterator[tuple[str, str]]:
+@lru_cache(maxsize=256)
+def _aligned(one: tuple[str, ...], other: tuple[str, ...]) -> Sequence[tuple[int, int]]:
+    """Kept: a page shows side by side what the comparison has matched before."""
+    return align(one, other)
+
+
+def file_pairs(one: SideLines, other: SideLines) -> Iterator[tuple[str, str]]:
     """Each file with cost and its version on the other side, each at most once: the same path,
     then most lines in common; a single file that is left on both sides was rewritten."""
     here, there = (_files_with_cost(side) for side in (one, other))
-    ranked = sorted(
-        (-_kinship(one, a, other, b), sorted((a, b)), a, b) for a, b in product(here, there)
-    )
-    for unlikeness, _, a, b in ranked:
-        if unlikeness < 0 and a in here and b in there:
-            here.remove(a)
-            there.remove(b)
-            yield a, b
+    for path in sorted({*here}.intersection(there)):
+        here.remove(path)
+        there.remove(path)
+        yield path, path
     own, others = ([f for f in side if not is_toolkit(f)] for side in (here, there))
+    for a, b in _by_kinship(_telling(one, own), _telling(other, others)):
+        if a in own and b in others:
+            own.remove(a)
+            others.remove(b)
+            yield a, b
     if len(own) == len(others) == 1:
         yield own[0], others[0]
 
 
-def _files_with_cost(text: _Text) -> list[str]:
+def _by_kinship(
+    here: Mapping[str, frozenset[str]], there: Mapping[str, frozenset[str]]
+) -> list[tuple[str, str]]:
+    """Files that have lines in common, the most alike first."""
+    having: dict[str, list[str]] = {}
+    for b, lines in there.items():
+        for line in lines:
+            having.setdefault(line, []).append(b)
+    ranked = [
+        (-kinship, sorted((a, b)), a, b)
+        for a, lines in here.items()
+        for b, common in Counter(b for line in lines for b in having.get(line, ())).items()
+        if (kinship := share_in_common(common, min(len(lines), len(there[b]))))
+    ]
+    return [(a, b) for _, _, a, b in sorted(ranked)]
+
+
+def _telling(side: SideLines, files: Sequence[str]) -> dict[str, frozenset[str]]:
+    return {file: telling_lines("\n".join(side.files[file])) for file in files}
+
+
+def _files_with_cost(text: SideLines) -> list[str]:
     return [f for f in dict.fromkeys(place.file for place in text.costs) if f in text.files]
-
-
-def _kinship(one: _Text, file: str, other: _Text, partner: str) -> float:
-    if file == partner:
-        return 2.0
-    if is_toolkit(file) or is_toolkit(partner):
-        return 0.0
-    return shared_lines("\n".join(one.files[file]), "\n".join(other.files[partner]))

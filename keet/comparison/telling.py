@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from keet.comparison.both_sides import Change, count_text
 from keet.comparison.pairing import How
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.sides import Side
+from keet.comparison.sides import Group, Side
 from keet.comparison.time_evidence import Speedup
 from keet.comparison.timing import Timing
 from keet.evidence import Evidence
+from keet.profile.launch import shape_text
 from keet.profile.run_table import RECORDER_NAMES, RunPositions
 from keet.verification.grounding import Grounding, check_grounding
 
@@ -28,9 +29,13 @@ _HOW: dict[How, str] = {
 
 _IN_RUN, _PER_LAUNCH = " in the run", " per launch"
 _CHOSEN = " (the chosen launches only)"
+_ONLY_THESE = "only these launches were compared; the program's total time is not known"
+_LAUNCHES_TOO = ", and from how far the launches of one kernel differ in these"
 _NO_TIMES = "no times that could be compared"
 _ADD_UP = "durations add up to "
 NOT_PROFILED = "kernels that were not profiled"
+_SHAPES = 3
+"""Shapes of one kernel that are named."""
 _SAME_SPAN = 1.05
 """Times as long, below which no factor between two spans is said."""
 
@@ -43,8 +48,59 @@ def headline(difference: Difference) -> str:
         return "The reports have no times that could be compared."
     of = "" if difference.rows == 1 else " in total"
     told = _verdict(difference.timing, difference.speedup)
-    said = f"{told}{of}: {_whose(difference)}, noise {difference.noise:.1f}"
-    return f"{said}; the run is not known." if difference.run_unknown else f"{said}."
+    noise = f"noise {difference.noise:.1f}{_noise_origin(difference)}"
+    said = f"{told}{of}: {_whose(difference)}, {noise}"
+    return f"{said}; {_ONLY_THESE}." if difference.run_unknown else f"{said}."
+
+
+def _noise_origin(difference: Difference) -> str:
+    """Nothing where one report is compared with itself."""
+    if not difference.timing.noise:
+        return ""
+    if _repeats_runs(difference):
+        return " (from repeated runs)"
+    return f" (assumed{', and from repeated launches' * _repeats_launches(difference)})"
+
+
+def _repeats_runs(difference: Difference) -> bool:
+    return any(len(side.runs) > 1 for side in (difference.before, difference.after))
+
+
+def noise_text(difference: Difference) -> str | None:
+    """What the noise of the headline means, and where it is from."""
+    if difference.time is None or difference.no_total or not difference.timing.noise:
+        return None
+    said = f"{difference.noise:.1f}: a smaller difference may be chance"
+    if _repeats_runs(difference):
+        counts = [len(side.runs) for side in (difference.before, difference.after)]
+        return (
+            f"{said}. From how far the runs differ ({counts[0]} before, {counts[1]} after), and "
+            "what keet assumes for such runs."
+        )
+    return (
+        f"{said}. Assumed, not measured in these reports: from repeated captures of other kernels "
+        f"on an H200{_LAUNCHES_TOO if _repeats_launches(difference) else ''}. Further runs "
+        "(--before-run, --after-run) would measure it."
+    )
+
+
+def _repeats_launches(difference: Difference) -> bool:
+    """Where launches of one kernel differ, that is part of the noise of the reports."""
+    if difference.basis == "run":
+        return False
+    sides = (side for pair in difference.pairs for side in pair.pairing.sides)
+    return any(len(group.launches) > 1 for side in sides if len(side) == 1 for group in side)
+
+
+def not_compared_text(difference: Difference) -> str | None:
+    """What the edit may have changed besides: kernels of the program that the reports do not have.
+    None where they have all."""
+    sides = (difference.before, difference.after)
+    if all(side.knows_run and not side.first.partial for side in sides):
+        return None
+    count = len(difference.pairs)
+    what = "1 kernel was" if count == 1 else f"{count} kernels were"
+    return f"only {what} compared; what changed in other kernels of the program is not known"
 
 
 def _whose(difference: Difference) -> str:
@@ -178,7 +234,18 @@ def limits(pair: PairDifference) -> str | None:
 def how_paired(pair: PairDifference) -> str:
     if pair.on_both and not (pair.pairing.before and pair.pairing.after):
         return f"profiled {_HOW[pair.how]}"
+    if pair.how == "reshaped":
+        return f"{_HOW[pair.how]}: {' → '.join(map(_shapes, pair.pairing.sides))}"
     return _HOW[pair.how]
+
+
+def _shapes(groups: Sequence[Group]) -> str:
+    """`grid 64×64, block 32×8`; of several, each once."""
+    keys = (group.key for group in groups)
+    told = [f"grid {shape_text(key.grid)}, block {shape_text(key.block)}" for key in keys]
+    shown = list(dict.fromkeys(told))
+    more = f" and {len(shown) - _SHAPES} more" if len(shown) > _SHAPES else ""
+    return f"{'; '.join(shown[:_SHAPES])}{more}"
 
 
 def nothing_next(difference: Difference) -> str:

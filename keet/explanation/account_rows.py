@@ -42,6 +42,8 @@ class AccountRow(NamedTuple):
     """None where the report has no duration."""
     depth: int = 0
     """0: an outermost part. 1: within the one before."""
+    parts: tuple[Part, ...] = ()
+    """What it stands for: the innermost part that its label names, or those that are summed."""
 
     @property
     def time(self) -> str:
@@ -122,7 +124,9 @@ def _rows(
     view: View, large: Sequence[Part], small: Sequence[Part], shown: Collection[str]
 ) -> Iterator[AccountRow]:
     for part in large:
-        yield AccountRow(_joined(part) or part.label, part.share, part.us)
+        joined = _joined(part)
+        named = part.children[0] if joined else part
+        yield AccountRow(joined or part.label, part.share, part.us, parts=(named,))
         for group in _groups(part, shown):
             yield _row(view, group, f"{part.id}.", _OTHERS.get(part.id, _OTHER), 1)
     if _printed(small):
@@ -157,12 +161,12 @@ def _printed(parts: Sequence[Part]) -> bool:
 
 def _row(view: View, parts: Sequence[Part], within: str, other: str, depth: int) -> AccountRow:
     if len(parts) == 1:
-        return AccountRow(_short(parts[0].label), parts[0].share, parts[0].us, depth)
+        return AccountRow(_short(parts[0].label), parts[0].share, parts[0].us, depth, tuple(parts))
     name = f"account.{within}rest_{len(parts)}"
     share = _sum(view, name, [part.share for part in parts], f"{other}, share of the time")
     times = [part.us for part in parts if part.us]
     us = _sum(view, f"{name}.us", times, other) if times else None
-    return AccountRow(other, share, us, depth)
+    return AccountRow(other, share, us, depth, tuple(parts))
 
 
 def _sum(view: View, name: str, pieces: Sequence[Evidence], label: str) -> Evidence:

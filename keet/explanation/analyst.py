@@ -19,7 +19,7 @@ from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY, CaptureHints,
 from keet.explanation.headline import Verdict, verdict_of
 from keet.explanation.notes import Note, account_notes
 from keet.explanation.second_opinion import second_opinion
-from keet.profile import Launch, Profile
+from keet.profile import Launch, Profile, Workload
 
 if TYPE_CHECKING:
     from keet.analysis.across_launches import CrossLaunch
@@ -52,6 +52,8 @@ class LaunchExplanation(NamedTuple):
     """What it stands for; None: the run is not known, or has no such kernel."""
     replay: ReplayDiffers | None = None
     """Set where the replay took much longer or shorter than the launch in the run."""
+    unlisted: tuple[Finding, ...] = ()
+    """Findings beyond the number that was asked for, which rank below those listed."""
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -133,8 +135,13 @@ def explain(
 
 def with_first(explanation: Explanation, top: int) -> Explanation:
     """With so many findings per launch."""
-    told = tuple(each._replace(findings=each.findings[:top]) for each in explanation.launches)
+    told = tuple(_with_first(each, top) for each in explanation.launches)
     return explanation._replace(launches=told)
+
+
+def _with_first(each: LaunchExplanation, top: int) -> LaunchExplanation:
+    listed, unlisted = each.findings[:top], each.findings[top:]
+    return each._replace(findings=listed, unlisted=(*unlisted, *each.unlisted))
 
 
 def _explain(  # noqa: PLR0913 - what all launches of a report share, and one of them
@@ -167,6 +174,7 @@ def _explain(  # noqa: PLR0913 - what all launches of a report share, and one of
         view,
         diagnosis.minor,
         diagnosis.judged_by,
+        unlisted=diagnosis.findings[top:],
     )
 
 
@@ -221,6 +229,8 @@ def _partial(launch: Launch) -> list[Skipped]:
 
 def _without_code(view: View) -> list[Skipped]:
     absent = view.code_absent
+    if view.launch.workload is not Workload.KERNEL:
+        return [Skipped("machine code", "a range or a graph has none of its own", NO_REMEDY)]
     return [Skipped("machine code", absent.reason, absent.remedy)] if absent else []
 
 

@@ -15,14 +15,14 @@ def times_text(factor: float) -> str:
 
 
 def forecast_text(finding: Finding) -> str:
-    """`2.1x faster (1.6x to 3.9x)`, `hardly faster (1.0x to 1.6x)`."""
+    """`2.1x faster (1.6x to 3.9x)`, `little gain (1.0x to 1.6x)`."""
     return range_text(finding.id, *finding.forecast)
 
 
 def range_text(finding: str | None, low: float, likely: float, high: float) -> str:
     """A launch that is too short does not become faster by batching: it does more in its time."""
     what = "the work in the same time" if finding == "launch_bound" else "faster"
-    likely_text = f"{times_text(likely)} {what}" if likely >= _HARDLY else "hardly faster"
+    likely_text = "little gain" if likely < _HARDLY else f"{times_text(likely)} {what}"
     return f"{likely_text} ({times_text(low)} to {times_text(high)})"
 
 

@@ -95,10 +95,8 @@ _HOT = ("atomic_contention", "l2_partition_imbalance")
 
 def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -> str:
     """Where the time goes, as the cause's part of the account has it."""
-    # A grid that leaves no SM without a block explains no idle SM.
-    idle = diagnosis.account.part("idle.small_grid" if first.id == "small_grid" else "idle")
-    if first.id in _IDLE and idle is not None and idle.share.value >= 5:
-        return f"SMs are idle for {idle.share:.0f} of the time"
+    if first.id in _IDLE and (idle := _idle(diagnosis, first)):
+        return idle
     hot = diagnosis.model.hot_line
     if first.id in _HOT and diagnosis.model.busiest == HOT_LINE and hot is not None:
         if hot.is_in_host:
@@ -107,6 +105,18 @@ def _where(diagnosis: Diagnosis, first: Finding, nearest: tuple[Ceiling, ...]) -
     if nearest:
         return _at_peak(nearest)
     return _not_near(diagnosis)
+
+
+def _idle(diagnosis: Diagnosis, first: Finding) -> str:
+    """As the bar of the account has it; empty where that is little."""
+    idle, few = (diagnosis.account.part(name) for name in ("idle", "idle.small_grid"))
+    # A grid that leaves no SM without a block explains no idle SM.
+    cause = few if first.id == "small_grid" else idle
+    if idle is None or cause is None or cause.share.value < 5:
+        return ""
+    told, part = f"{idle.share:.0f}", f"{cause.share:.0f}"
+    own = "" if told == part else f" ({part} because they have no block)"
+    return f"SMs are idle for {told} of the time{own}"
 
 
 def _not_near(diagnosis: Diagnosis) -> str:

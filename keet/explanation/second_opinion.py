@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from keet.analysis.findings import Finding
 from keet.analysis.parameters import parameter
@@ -47,18 +48,42 @@ def second_opinion(
     first = max(launch.rules, key=_global_estimate, default=None)
     if first is None or _global_estimate(first) < _LEAST:
         return None
-    title = f" ({first.title})" if first.title else ""
-    said = f"Of Nsight Compute's rules, {first.rule}{title} estimates the largest gain"
-    rank = next((n for n, finding in enumerate(found, 1) if _is_about(first, finding)), None)
+    said = f"Of Nsight Compute's rules, {rule_name(first)} estimates the largest gain"
+    judged = judge_rule(first, found, minor, unknown)
+    if judged.agrees:
+        return f"{said}: it agrees with finding {judged.finding}."
+    return f"{said}. {judged.text}"
+
+
+def rule_name(rule: RuleResult) -> str:
+    """`CPIStall (Long Scoreboard Stalls)`: the rule, and the title of its message."""
+    return f"{rule.rule} ({rule.title})" if rule.title else rule.rule
+
+
+class Judged(NamedTuple):
+    """What keet makes of a rule that estimates a gain."""
+
+    text: str
+    finding: int | None = None
+    """Rank of the finding that it is about, or is a consequence of."""
+    agrees: bool = False
+    """The finding is what the rule is about."""
+
+
+def judge_rule(
+    rule: RuleResult, found: Sequence[Finding], minor: Sequence[Finding], unknown: float
+) -> Judged:
+    """`unknown`: per cent of the time that the account could not attribute."""
+    rank = next((n for n, finding in enumerate(found, 1) if _is_about(rule, finding)), None)
     if rank is not None:
-        return f"{said}: it agrees with finding {rank}."
-    if found and first.rule in _SYMPTOMS:
-        return f"{said}. keet considers it a consequence of finding 1."
-    if first.rule not in _checked_rules():
-        return f"{said}. keet has no check of its own for it."
-    if unknown >= _MUCH and not _is_known(first, minor):
-        return f"{said}. keet cannot judge it: much of the time is not attributable."
-    return f"{said}. keet estimates that fixing it would gain less than 10%."
+        return Judged(f"It agrees with finding {rank}.", rank, agrees=True)
+    if found and rule.rule in _SYMPTOMS:
+        return Judged("keet considers it a consequence of finding 1.", 1)
+    if rule.rule not in _checked_rules():
+        return Judged("keet has no check of its own for it.")
+    if unknown >= _MUCH and not _is_known(rule, minor):
+        return Judged("keet cannot judge it: much of the time is not attributable.")
+    return Judged("keet estimates that fixing it would gain less than 10%.")
 
 
 def _is_known(rule: RuleResult, minor: Sequence[Finding]) -> bool:

@@ -164,7 +164,8 @@ def _waits_for(view: View, state: str) -> str:
     real = [reason for reason in view.stalls if stalls()[reason].counts_as_stall]
     leads = max(real, key=lambda reason: view.stalls[reason], default=state) == state
     how = "mostly" if leads else "also"
-    return f"a warp {how} waits for {stalls()[state].waits_for} before its next instruction"
+    after = "" if state == "drain" else " before its next instruction"  # it has ended
+    return f"a warp {how} waits for {stalls()[state].waits_for}{after}"
 
 
 def barriers(view: View, model: TimeModel) -> Iterator[Candidate]:

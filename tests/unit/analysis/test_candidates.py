@@ -9,7 +9,7 @@ import pytest
 
 from keet.analysis.candidates import MAKERS, Candidate
 from keet.analysis.candidates.candidate import MOST
-from keet.analysis.candidates.covering import short_blocks
+from keet.analysis.candidates.covering import latency, short_blocks
 from keet.analysis.candidates.parallelism import launch_cost
 from keet.analysis.forecast import possible_gain
 from keet.analysis.time_model import Effect, TimeModel
@@ -191,3 +191,13 @@ def test_blocks_that_end_as_fast_as_they_start_are_named() -> None:
         gains = [possible_gain(each, TimeModel(view)) for each in found]
         assert max(gains, default=1.0) >= least
         assert max(gains, default=1.0) < 1.1 or least > 1
+
+
+def test_a_warp_that_has_ended_has_no_next_instruction() -> None:
+    said = {}
+    for state in ("drain", "long_scoreboard"):
+        view = View(made_up({"dram": 30.0}, {state: 20.0, "selected": 1.0}))
+        (found,) = latency(view, TimeModel(view))
+        said[state] = found.text
+    assert said["drain"].endswith("waits for outstanding memory operations after EXIT.")
+    assert said["long_scoreboard"].endswith(" before its next instruction.")

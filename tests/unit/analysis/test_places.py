@@ -10,7 +10,7 @@ from keet.analysis.findings import Place
 from keet.analysis.hotspots import Hotspots, find_hotspots
 from keet.analysis.view import View
 from keet.profile import Launch, Profile
-from keet.render.places import place_shares, unplaced_shares
+from keet.render.common.places import place_shares, unplaced_shares
 from tests.conftest import CORPUS, needs_corpus
 
 NO_CODE = 1

@@ -73,6 +73,7 @@ def reasons(
     position: Position,
     *,
     command: str | None = "ncu --clock-control none -o r ./app",
+    version: str | None = "2025.3.1.0",
     others: tuple[tuple[str, float, float], ...] = (),
     metrics: dict[str, float] | None = None,
     **table: object,
@@ -85,7 +86,9 @@ def reasons(
     ]
     kernel = KernelRun("_Z1kv", "k()", None, None, 100, position.total_ns, position.busy_ns)
     run = RunTable((kernel,), "cupti")._replace(**table)
-    origin = Provenance("made", "ncu-rep", 0, "0", "a test", command_line=command)
+    origin = Provenance(
+        "made", "ncu-rep", 0, "0", "a test", ncu_version=version, command_line=command
+    )
     profile = Profile((first, *rest), origin, run=run)
     places = {0: position}
     places |= {n: position_of(plain) for n, (_, _, plain) in enumerate(others, 1)}
@@ -341,6 +344,8 @@ SLOW_CLOCK = {CLOCK: 1.2e9, MOST_CLOCK: 1_980_000}
         ("ruled_out", 30, {"metrics": SLOW_CLOCK}),
         ("likely", 60, {"command": "ncu ./app"}),
         ("likely", 60, {"command": "ncu --clock-control base ./app"}),
+        ("possible", 60, {"command": "ncu ./app", "version": "2026.1.0.0"}),
+        ("possible", 60, {"command": "ncu ./app --clock-control base", "version": None}),
         ("possible", 60, {}),
         ("possible", 60, {"command": None}),
         ("possible", 170, {"command": "ncu ./app"}),

@@ -121,6 +121,38 @@ def test_clock_control_is_noted_where_clocks_are_known_and_weighed_where_not() -
     assert _captures(before, unknown)["clock_control"] == "weakens"
 
 
+@each_row(
+    ("one", "other", "told"),
+    [
+        (("ncu ./a", "2025.4.0.0"), ("ncu ./a", "2025.1.0.0"), ""),
+        (
+            ("ncu ./a", "2025.4.0.0"),
+            ("ncu ./a", "2026.1.0.0"),
+            "--clock-control base (default) before, boost (default) after",
+        ),
+        (
+            ("ncu --clock-control base ./a", "2026.1.0.0"),
+            ("ncu ./a", "2026.1.0.0"),
+            "--clock-control base before, boost (default) after",
+        ),
+        (("ncu --clock-control boost ./a", "2025.4.0.0"), ("ncu ./a", "2026.2.0.0"), ""),
+        (("ncu ./a --clock-control none", "2025.4.0.0"), ("ncu ./a", "2025.4.0.0"), ""),
+        (("ncu ./a", None), ("ncu --clock-control none ./a", "2026.1.0.0"), ""),
+    ],
+)
+def test_the_default_clocks_are_those_of_the_version(
+    one: tuple[str, str | None], other: tuple[str, str | None], told: str
+) -> None:
+    """`boost` since 2026.1; an option of the program is none of ncu's."""
+    sides = [
+        changed(pipeline("before"), command_line=command, ncu_version=version)
+        for command, version in (one, other)
+    ]
+    found = compare_captures(*map(side, sides))
+    texts = [reason.text for reason in found if reason.id == "clock_control"]
+    assert texts == [told] * bool(told)
+
+
 @pytest.mark.parametrize("what", ["ncu_version", "cuda_version", "driver_version"])
 def test_versions_are_noted(what: str) -> None:
     before = made("a", **{what: "1.0"})

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keet.comparison.alignment import align
-from keet.comparison.lines import LineCost, _file_pairs, _Text, changed_lines
+from keet.comparison.lines import LineCost, SideLines, changed_lines, file_pairs
 from keet.profile import Location
 from keet.profile.names import file_name
 from tests.rows import each_row
@@ -135,20 +135,20 @@ def test_no_line_costs_more_than_the_kernel(name: str) -> None:
         lines = changed_lines(*pair.weighed)
         if isinstance(lines, str):
             continue
-        assert sum(change.before_ns for change in lines) <= 1.001 * (pair.timing.before or 0)
-        assert sum(change.after_ns for change in lines) <= 1.001 * (pair.timing.after or 0)
+        assert sum(change.costs[0].ns for change in lines) <= 1.001 * (pair.timing.before or 0)
+        assert sum(change.costs[1].ns for change in lines) <= 1.001 * (pair.timing.after or 0)
 
 
 def test_each_file_has_one_version_at_most() -> None:
     """A header that is used on one side only is not a version of the file that includes it."""
     lines = [f"float value_{n} = input[{n}];" for n in range(10)]
     cost = LineCost(1.0, 0.1)
-    one = _Text(
+    one = SideLines(
         {"a.cu": lines, "a.cuh": lines[:8]},
         {Location("a.cu", 1): cost, Location("a.cuh", 2): cost},
     )
-    other = _Text({"a.cu": lines}, {Location("a.cu", 1): cost})
-    assert list(_file_pairs(one, other)) == list(_file_pairs(other, one)) == [("a.cu", "a.cu")]
+    other = SideLines({"a.cu": lines}, {Location("a.cu", 1): cost})
+    assert list(file_pairs(one, other)) == list(file_pairs(other, one)) == [("a.cu", "a.cu")]
 
 
 def test_lines_are_not_told_without_samples_or_texts() -> None:

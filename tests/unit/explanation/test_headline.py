@@ -168,6 +168,23 @@ def test_idle_sms_are_said_first_where_they_are_the_cause() -> None:
     assert verdict.headline.startswith(f"SMs are idle for {idle.share:.0f} of the time")
 
 
+def test_of_idle_sms_the_whole_is_told_and_the_part_of_the_cause() -> None:
+    """The bar of the account has the whole: the headline must not tell another number."""
+    halved = changed(
+        sample_launch("row_norms", "slow"),
+        lambda name, value: value / 2 if name == "sm__cycles_active.avg" else value,  # type: ignore[operator]
+    )
+    diagnosis, verdict = judged(halved)
+    idle, few = (diagnosis.account.part(name) for name in ("idle", "idle.small_grid"))
+    assert idle is not None
+    assert few is not None
+    assert diagnosis.findings[0].id == "small_grid"
+    assert f"{few.share:.0f}" != f"{idle.share:.0f}"
+    assert verdict.headline.startswith(
+        f"SMs are idle for {idle.share:.0f} of the time ({few.share:.0f} because they have no block)"
+    )
+
+
 @pytest.mark.parametrize("name", ["graph.ncu-rep", "range.ncu-rep"])
 def test_time_between_kernels_is_not_blamed_on_a_unit(
     name: str, profile_of: Callable[[str], Profile]

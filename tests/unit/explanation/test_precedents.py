@@ -15,7 +15,7 @@ from keet.catalog.precedents import PRECEDENTS, Precedents, precedents
 from keet.catalog.precedents import precedents_text as file_text
 from keet.explanation import precedents as told
 from keet.explanation.gain_texts import forecast_text
-from keet.render.cases import heading
+from keet.render.terminal.cases import heading
 
 
 def test_the_summary_is_that_of_the_index() -> None:

@@ -14,7 +14,7 @@ from keet.explanation.analyst import Explanation, explain
 from keet.explanation.whole_run import launches_text, share_text
 from keet.profile import KernelRun, Profile, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, Recorder, SkippedKernel
-from keet.render.whole_run import profiled_text, rows_of, spread_text
+from keet.render.common.whole_run import profiled_text, rows_of, spread_text
 from keet.verification.own_texts import Grounded
 from tests.rows import each_row
 

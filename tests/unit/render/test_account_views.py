@@ -10,11 +10,11 @@ import pytest
 
 from keet.explanation.analyst import Explanation, explain
 from keet.ingest import read_profile
-from keet.render.console import to_text
-from keet.render.context import context_text
-from keet.render.explain import explain_view
-from keet.render.explain_documents import explain_document
-from keet.render.explain_markdown import explain_markdown
+from keet.render.json.explain import explain_document
+from keet.render.markdown.context import context_text
+from keet.render.markdown.explain import explain_markdown
+from keet.render.terminal.console import to_text
+from keet.render.terminal.explain import explain_view
 from keet.verification.checked import Verdict
 from keet.verification.computed import Computed
 from keet.verification.known import Knowledge

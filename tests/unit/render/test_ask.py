@@ -16,13 +16,13 @@ from keet.prose.free_numbers import Allowed
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
 from keet.prose.text import Prose, Reference, Sentence
-from keet.render.ask import ask_view
-from keet.render.ask_documents import AskDocument, ask_document
-from keet.render.ask_markdown import ask_markdown
-from keet.render.ask_text import Block, Line, blocks_of, origin_of
-from keet.render.console import to_text
-from keet.render.documents import json_text
-from keet.render.schemas import json_schema
+from keet.render.common.answer import Block, Line, blocks_of, origin_of
+from keet.render.json.ask import AskDocument, ask_document
+from keet.render.json.documents import json_text
+from keet.render.json.schema import json_schema
+from keet.render.markdown.ask import ask_markdown
+from keet.render.terminal.ask import ask_view
+from keet.render.terminal.console import to_text
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")

@@ -14,11 +14,11 @@ from rich.text import Text
 from keet.explanation.analyst import explain
 from keet.explanation.program import program_of
 from keet.profile import Profile
-from keet.render import line_count as counting
-from keet.render.console import to_text
-from keet.render.explain import _launch
-from keet.render.line_count import line_count
-from keet.render.program import program_view
+from keet.render.terminal import line_count as counting
+from keet.render.terminal.console import to_text
+from keet.render.terminal.explain import _launch
+from keet.render.terminal.line_count import line_count
+from keet.render.terminal.program import program_view
 from tests.rows import each_row
 
 WORDS = st.text(st.sampled_from("ab -—漢é\t\n█"), max_size=60).map("a{}".format)

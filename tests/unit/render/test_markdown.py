@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.render.excerpt import around, indentation, language, runs
-from keet.render.markdown import cell, code, fence, prose, table
+from keet.render.common.excerpt import around, indentation, language, runs
+from keet.render.markdown.markup import cell, code, fence, prose, table
 from tests.rows import each_row
 
 SIGNS = st.text(alphabet="ab `*_[]<>|~$&#-1.)\\\n\t", max_size=30)

@@ -17,12 +17,13 @@ from keet.explanation.analyst import Explanation, explain
 from keet.explanation.program import program_of
 from keet.ingest import read_profile
 from keet.profile import Profile
-from keet.render.console import to_text
-from keet.render.detail import MOST_LINES, Detail, details_that_fit
-from keet.render.explain import explain_view
-from keet.render.explain_documents import explain_document
-from keet.render.explain_markdown import explain_markdown
-from keet.render.program import listed_rows, program_view
+from keet.render.common.detail import MOST_LINES, Detail, details_that_fit
+from keet.render.common.program import listed_rows
+from keet.render.json.explain import explain_document
+from keet.render.markdown.explain import explain_markdown
+from keet.render.terminal.console import to_text
+from keet.render.terminal.explain import explain_view
+from keet.render.terminal.program import program_view
 from keet.verification.checked import Verdict
 from keet.verification.known import Knowledge
 from keet.verification.known_program import known_program

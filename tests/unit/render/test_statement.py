@@ -22,12 +22,12 @@ from keet.prose.free_numbers import Allowed
 from keet.prose.names import Names
 from keet.prose.reading import read_prose
 from keet.prose.text import Prose, Reference, Sentence
-from keet.render.console import to_text
-from keet.render.documents import json_text
-from keet.render.explain import explain_view
-from keet.render.explain_documents import ExplainDocument, explain_document
-from keet.render.explain_markdown import explain_markdown
-from keet.render.statement_text import edit_status, first_sentences, places_of, usage_text
+from keet.render.common.statement import edit_status, first_sentences, places_of, usage_text
+from keet.render.json.documents import json_text
+from keet.render.json.explain import ExplainDocument, explain_document
+from keet.render.markdown.explain import explain_markdown
+from keet.render.terminal.console import to_text
+from keet.render.terminal.explain import explain_view
 from keet.units import Quantity
 from tests.rows import each_row
 

@@ -13,8 +13,8 @@ from keet.analysis.roofline import find_roofline
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.profile import Profile
-from keet.render.roofline_svg import roofline_svg
-from keet.render.svg import Axis, Box, Room, span, spread, tag, text_of
+from keet.render.svg.markup import Axis, Box, Room, span, spread, tag, text_of
+from keet.render.svg.roofline import roofline_svg
 from tests import encode
 from tests.conftest import corpus_files, needs_corpus
 from tests.rows import each_row

@@ -1,0 +1,1 @@
+"""Words, selections and rows that several formats print. Imports no format, rich or pydantic."""

@@ -1,0 +1,52 @@
+"""Where the time of a launch goes: which notes and units are printed, the evidence of a part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from keet.analysis.account import Part
+from keet.analysis.ceilings import Ceiling
+from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.busy_units import distinct_units
+from keet.explanation.notes import Note
+
+HEADING = "Where the time goes"
+_LEAST = 0.05
+"""Units below this share of their peak say nothing."""
+_UNITS = 5
+
+
+def shown_notes(each: LaunchExplanation, *, everything: bool = False) -> Iterator[Note]:
+    """Those that explain what limits the launch and are not said by a finding or the headline."""
+    largest = max(each.account.parts, key=lambda part: float(part.share.value), default=None)
+    first = next(iter(each.account.leading(1)), None)
+    matters = {
+        "instruction_mix": largest is not None and largest.id == "issuing",
+        "l2_stage": True,
+        "bytes_moved": first is not None
+        and first.id.endswith("busy.dram")
+        and each.verdict.healthy is None
+        and all(finding.id != "redundant_traffic" for finding in each.findings),
+    }
+    return (note for note in each.notes if everything or matters[note.id])
+
+
+def evidence_text(part: Part) -> str:
+    """`account_idle#0 from sm_active_cycles#0, elapsed_cycles#0`."""
+    sources = ", ".join(dict.fromkeys(piece.id for piece in part.evidence))
+    return f"{part.share.id} from {sources}" if sources else part.share.id
+
+
+def with_depth(parts: Sequence[Part], depth: int = 0) -> Iterator[tuple[Part, int]]:
+    for part in parts:
+        yield part, depth
+        yield from with_depth(part.children, depth + 1)
+
+
+def busiest_units(each: LaunchExplanation, most: int = _UNITS) -> list[Ceiling]:
+    """The busiest always; others where they do anything."""
+    return [
+        ceiling
+        for place, ceiling in enumerate(distinct_units(each.ceilings)[:most])
+        if ceiling.share >= _LEAST or place == 0
+    ]

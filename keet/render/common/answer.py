@@ -1,0 +1,95 @@
+"""An answer by a model: its paragraphs and code, and which launch each number belongs to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from keet.evidence import Evidence
+from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.statement import Answered
+from keet.prose.text import Prose, Sentence
+
+_FENCED = re.compile(r"\s*(`{3,}|~{3,})[^\n]*\n(.*?)\n?\s*\1\s*", re.DOTALL)
+_MARK = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+
+
+class Line(NamedTuple):
+    """A paragraph, or an item of a list."""
+
+    mark: str
+    """`-` or `1.`; empty for a paragraph."""
+    text: Prose
+
+
+class Block(NamedTuple):
+    """What stands between blank lines: a paragraph, a list, or a piece of code."""
+
+    lines: tuple[Line, ...] = ()
+    code: tuple[str, ...] = ()
+
+
+def blocks_of(text: Prose) -> list[Block]:
+    return list(_blocks(text))
+
+
+def _blocks(text: Prose) -> Iterator[Block]:
+    lines: list[Line] = []
+    for sentences, ends_block in _lines(text):
+        code = _FENCED.fullmatch("".join(f"{each.text}{each.ends}" for each in sentences))
+        if code is None:
+            lines.append(_line(sentences))
+        if lines and (code or ends_block):
+            yield Block(tuple(lines))
+            lines = []
+        if code:
+            yield Block(code=tuple(code[2].expandtabs(4).splitlines()))
+    if lines:
+        yield Block(tuple(lines))
+
+
+def _lines(text: Prose) -> Iterator[tuple[list[Sentence], bool]]:
+    """The sentences of each line, and whether a blank line follows."""
+    line: list[Sentence] = []
+    for sentence in text.sentences:
+        if sentence.text.strip():
+            line.append(sentence)
+        if "\n" in sentence.ends and line:
+            yield line, sentence.ends.count("\n") > 1
+            line = []
+    if line:
+        yield line, True
+
+
+def _line(sentences: list[Sentence]) -> Line:
+    """The mark of an item is in its first sentence."""
+    first, *others = sentences
+    begin = first.parts[0] if first.parts and isinstance(first.parts[0], str) else ""
+    mark = _MARK.match(begin)
+    if mark is None:
+        return Line("", Prose(tuple(sentences)))
+    rest = first._replace(parts=(begin[mark.end() :], *first.parts[1:]))
+    return Line(mark[0].strip(), Prose((rest, *others)))
+
+
+class Origin(NamedTuple):
+    """Where a number is from."""
+
+    report: int
+    """Position among the reports that were asked about."""
+    explanation: Explanation
+    launch: LaunchExplanation
+
+
+def origin_of(entry: Evidence, answered: Answered) -> Origin | None:
+    """None for what belongs to no single launch, as a difference between two does."""
+    for report, explanation in enumerate(answered.explanations):
+        for launch in explanation.launches:
+            if entry in launch.evidence:
+                return Origin(report, explanation, launch)
+    return None
+
+
+def paths_of(answered: Answered) -> list[str]:
+    return [explanation.profile.provenance.path for explanation in answered.explanations]

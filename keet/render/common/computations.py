@@ -1,0 +1,44 @@
+"""Arithmetic in a model's text: the result in the sentence, and how it was computed beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from keet.prose.text import Prose, Reference, Sentence
+from keet.render.common.statement import flat
+
+
+def in_short(text: Prose) -> Prose:
+    """With results only; what was computed of what: `computations`."""
+    return Prose(tuple(map(short_sentence, text.sentences)))
+
+
+def short_sentence(sentence: Sentence) -> Sentence:
+    parts = (part if isinstance(part, str) else _short(part) for part in sentence.parts)
+    return sentence._replace(parts=tuple(parts))
+
+
+def computations(texts: Iterable[Prose]) -> dict[str, Reference]:
+    """`DRAM bytes read 537 MB / (N 4,096 × 4 B)`, each with its result, in the order of texts."""
+    references = (ref for text in texts for each in text.sentences for ref in each.references)
+    return {_computed(reference): reference for reference in references if reference.result}
+
+
+def computation_lines(text: Prose, said: set[str]) -> list[str]:
+    """`32,768 = DRAM bytes read 537 MB / (N 4,096 × 4 B)`.
+
+    `said`: on the same page; nothing is said twice.
+    """
+    found = {how: ref for how, ref in computations([text]).items() if how not in said}
+    said.update(found)
+    return [f"{flat(reference.result)} = {how}" for how, reference in found.items()]
+
+
+def _short(reference: Reference) -> Reference:
+    return reference._replace(text=reference.result or reference.text)
+
+
+def _computed(reference: Reference) -> str:
+    """The text is `RESULT (COMPUTATION)`."""
+    how = flat(reference.text.removeprefix(reference.result))
+    return how[1:-1] if how[:1] == "(" and how[-1:] == ")" else how

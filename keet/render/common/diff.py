@@ -1,0 +1,163 @@
+"""A difference of two reports in words: which pairs are printed, cells of their table, the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from keet.catalog import findings
+from keet.comparison.attribution import Attribution
+from keet.comparison.gate import Gate
+from keet.comparison.reasons import Reason
+from keet.comparison.result import Difference, PairDifference
+from keet.comparison.sides import Group as KernelGroup
+from keet.comparison.sides import Side
+from keet.comparison.telling import (
+    counted_launches,
+    headline,
+    pair_headline,
+)
+
+_EXPLAINS = ("fusion", "cause", "account", "unit")
+"""Kinds of attributions that say why; lines say where."""
+_MOST = 50.0
+"""Per cent of the change from which a cause is its main reason. A judgement: half."""
+_SEVERITY = {"forbids": "not comparable", "weakens": "weakens it", "note": "note"}
+
+
+def headline_parts(difference: Difference) -> tuple[str, str]:
+    """The verdict, and what to do where there is none: a heading is short."""
+    said, _, remedy = headline(difference).rstrip(".").partition("; ")
+    return said, f"{remedy[:1].upper()}{remedy[1:]}." if remedy else ""
+
+
+def is_alone(difference: Difference) -> bool:
+    """The verdict is that of the only kernel."""
+    (only, *others) = difference.pairs or (None,)
+    same = only is None or only.timing.word == difference.timing.word
+    return not others and difference.rows == 1 and not difference.no_total and same
+
+
+def pairs_in_full(pairs: Sequence[PairDifference], top: int) -> list[PairDifference]:
+    """Those that changed, the largest change first; of a single pair, that."""
+    changed = [pair for pair in pairs if pair.timing.word in ("faster", "slower")]
+    chosen = changed if len(pairs) > 1 else list(pairs)
+    return sorted(chosen, key=lambda pair: -abs(pair.timing.saved))[:top]
+
+
+def main_reasons(pair: PairDifference) -> list[Attribution]:
+    """What explains most of a change, for a reader who wants one sentence. A cause says more than
+    the part of the time that it shows in, but only where it explains most of the change."""
+    if pair.timing.word not in ("faster", "slower"):
+        return []
+    found = [each for each in pair.attribution if each.kind in _EXPLAINS]
+    if fusion := [each for each in found if each.kind == "fusion"]:
+        return fusion
+    causes = [each for each in found if each.kind == "cause"]
+    leading = _largest(causes)
+    if leading is None or _share(leading) < _MOST:
+        leading = _largest(found)
+    unweighed = [each for each in causes if each.share is None]
+    enough = leading is not None and leading.kind == "cause"
+    return [*([leading] if leading else []), *([] if enough else unweighed[:1])]
+
+
+def _largest(found: Sequence[Attribution]) -> Attribution | None:
+    """Of those that went the way of the change."""
+    return max((each for each in found if _share(each) > 0), key=_share, default=None)
+
+
+def _share(each: Attribution) -> float:
+    return float(each.share.value) if each.share else 0.0
+
+
+def side_name(side: Side) -> str:
+    """The report as the user named it, or the folder or baseline of several."""
+    provenance = side.first.profile.provenance
+    path = provenance.snapshot or provenance.path
+    folder = PurePath(path).parent
+    name = f"baseline {folder.name}" if folder.parent.name == "baselines" else None
+    if len(side.runs) == 1:
+        return name or path
+    return f"{name or folder} ({len(side.runs)} runs)"
+
+
+def reason_text(reason: Reason) -> str:
+    return reason.text if reason.no_verdict else f"{_SEVERITY[reason.severity]}: {reason.text}"
+
+
+def numbers_of(groups: Sequence[KernelGroup]) -> str:
+    """`0-2`, `0, 4`: which launches of the report."""
+    ids = sorted(launch.id for group in groups for launch in group.launches)
+    spans: list[list[int]] = []
+    for number in ids:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in spans[:3]) or "-"
+
+
+def change_of(pair: PairDifference) -> str:
+    if pair.basis == "run" and pair.timing.unmeasured:
+        return "not known"
+    if not pair.on_both:
+        return "gone" if pair.pairing.before else "new"
+    return pair_headline(pair).partition(":")[0]
+
+
+def time_headings(difference: Difference) -> tuple[str, str]:
+    per = " per launch" if difference.basis == "per_launch" else ""
+    return f"before{per}", f"after{per}"
+
+
+def shown_times(pair: PairDifference) -> tuple[str, str]:
+    """In cells of a table: `-` where a side has no such kernel, or no time."""
+    timing, time, known = pair.timing, pair.time, pair.known_time
+    ends = (time.before, time.after) if time else (known, known)
+    before = str(ends[0]) if ends[0] and timing.before is not None else "-"
+    after = str(ends[1]) if ends[1] and timing.after is not None else "-"
+    return before, after
+
+
+def launch_cells(pair: PairDifference) -> list[str]:
+    """Of the runs; no cell where the times are not of runs."""
+    if pair.basis != "run":
+        return []
+    return [counted_launches(pair.counted, noun="") if pair.counted else "-"]
+
+
+def finding_words(pair: PairDifference) -> list[tuple[str, str]]:
+    """What became of the findings, in words."""
+    known = findings()
+    outcome = pair.outcome
+    groups = (
+        ("fixed", outcome.fixed),
+        ("new", outcome.new),
+        ("remaining", outcome.remaining),
+        ("not told by both reports", outcome.unknown),
+    )
+    return [(word, ", ".join(known[each].label for each in ids)) for word, ids in groups if ids]
+
+
+def sources(difference: Difference) -> str:
+    """What the numbers are held to."""
+    return "the reports and tables of the runs" if difference.basis == "run" else "the reports"
+
+
+def gate_verdict(gate: Gate) -> str:
+    if gate.failed:
+        count = len(gate.regressions)
+        return f"gate of {gate.percent:g} % failed: {count} regression{'s' * (count > 1)}"
+    return f"gate of {gate.percent:g} % passed"
+
+
+def gate_notes(gate: Gate) -> Iterator[str]:
+    if gate.blurred:
+        names = ", ".join(gate.blurred[:3])
+        yield f"noise exceeds the gate for {names}: add runs (--before-run, --after-run)"
+    if gate.alone:
+        yield f"not gated by itself: {', '.join(gate.alone[:5])}"
+    if gate.missing:
+        yield f"not on both sides: {', '.join(gate.missing[:3])}"
+    yield from gate.not_gated

@@ -1,0 +1,38 @@
+"""A finding in words: its forecast and confidence, and remarks on both."""
+
+from __future__ import annotations
+
+from keet.analysis.findings import Finding
+from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.confidence import why_low
+from keet.explanation.gain_texts import forecast_text
+from keet.explanation.precedents import precedents_text
+
+
+def forecast_of(each: LaunchExplanation, finding: Finding) -> str:
+    """Of the replay, where that is not the run: nothing is known of what it would gain there."""
+    forecast = forecast_text(finding)
+    return f"{forecast} under replay" if each.replay else forecast
+
+
+def confidence_of(each: LaunchExplanation, finding: Finding) -> str:
+    return f"{finding.confidence}, for the replay only" if each.replay else finding.confidence
+
+
+def is_disputed(finding: Finding, each: LaunchExplanation) -> bool:
+    """A gain that a model disputes with facts that hold is not printed as if nobody did."""
+    statement = each.statement
+    if statement is None or any(cause.finding == finding.id for cause in statement.causes):
+        return False
+    return any(x.finding == finding.id and not x.problem for x in statement.objections)
+
+
+def new_remarks(finding: Finding, each: LaunchExplanation, said: set[str]) -> list[str]:
+    """Why the confidence is low, where it is, and what the same fix gained in measured cases.
+
+    `said`: remarks on the same launch so far, to which these are added: nothing is said twice.
+    """
+    texts = (why_low(finding, each.view, each.account), precedents_text(finding))
+    new = [text for text in texts if text and text not in said]
+    said.update(new)
+    return new

@@ -1,0 +1,80 @@
+"""Words about hotspots: what the samples of a row wait for, what was counted, what is missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from keet.analysis.hotspots import Hotspots, Spot
+from keet.catalog import stalls
+from keet.profile import Launch
+from keet.profile.names import file_name
+
+_STALLS_SHOWN = 2
+_STALL_SHARE = 0.05
+"""Below this a reason is noise beside the largest one."""
+
+
+def launch_list(launches: Sequence[Launch]) -> str:
+    numbers = ", ".join(f"#{launch.id} {launch.kernel}" for launch in launches[:4])
+    return numbers + (f" and {len(launches) - 4} more" if len(launches) > 4 else "")
+
+
+def hotspots_summary(found: Hotspots) -> str:
+    ranked = "sample" if found.ranked_by == "samples" else "executed instruction"
+    what = ranked if found.total == 1 else f"{ranked}s"
+    none = "" if found.ranked_by == "samples" else ", none sampled,"
+    return f"{found.total:,} {what}{none} in {_rows(found)}"
+
+
+def _rows(found: Hotspots) -> str:
+    """Instructions without a line are one row, but no line."""
+    if found.by == "instruction":
+        return _counted(len(found.spots), "instruction")
+    lines = sum(spot.location is not None for spot in found.spots)
+    unplaced = sum(spot.instructions for spot in found.spots if spot.location is None)
+    rest = f" and {_counted(unplaced, 'instruction')} without a line" if unplaced else ""
+    return f"{_counted(lines, 'source line')}{rest}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def chance_error(share: float, total: int) -> float:
+    """How far a share of samples may be off by chance, if samples are drawn one by one.
+
+    The farther end of Wilson's interval of two standard deviations: it holds near 0 and 1, too.
+    """
+    spread = 4 / total
+    middle = (share + spread / 2) / (1 + spread)
+    half = math.sqrt(share * (1 - share) * spread + spread**2 / 4) / (1 + spread)
+    return max(share - (middle - half), middle + half - share)
+
+
+def hotspots_notes(
+    launch: Launch, found: Hotspots, lines: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """What to do about what is not there."""
+    if not launch.locations:
+        return ["no line information: build with nvcc -lineinfo, and see: keet show"]
+    if found.by != "line" or lines:
+        return []
+    if launch.find_source is None:
+        return ["the source text is not in the report: --source DIR finds it"]
+    files = sorted({file_name(path) for path in launch.source_files})
+    return [f"not found under --source: {', '.join(files[:4])}"]
+
+
+def stall_reasons(spot: Spot) -> list[str]:
+    """The stall reasons that matter for a spot, the largest first."""
+    known = stalls()
+    shares = spot.stall_shares()
+    return [r for r, share in shares if known[r].counts_as_stall and share >= _STALL_SHARE]
+
+
+def waiting_for(spot: Spot) -> str:
+    """The largest stall reasons with their share of the row's samples."""
+    known, shares = stalls(), dict(spot.stall_shares())
+    shown = stall_reasons(spot)[:_STALLS_SHOWN]
+    return ", ".join(f"{known[reason].label} {shares[reason]:.0%}" for reason in shown)

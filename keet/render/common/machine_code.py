@@ -1,0 +1,218 @@
+"""Results of the machine-code analysis in words: instruction mix, waits, sizes, access patterns."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+
+from keet.analysis.account import PURPOSES
+from keet.analysis.sass import MachineCode
+from keet.analysis.sass.forms import Form
+from keet.analysis.sass.instruction import Instruction
+from keet.analysis.sass.opcodes import LOCAL, SHARED, Role
+from keet.analysis.sass.purpose import Purpose
+from keet.profile import Launch, Location
+from keet.profile.names import file_name
+from keet.render.common.hotspot_rows import RowWait
+from keet.units import Quantity
+
+Offset = Callable[[int], str]
+"""The offset from the start of its function, of the instruction at a position."""
+_LEAST_SHARE = 0.005
+"""Shares below this would be printed as 0 %."""
+
+
+def mix_text(mix: Iterable[tuple[Purpose, float]]) -> str:
+    """In the words of the account: `addresses and indices 77%, loads and stores 10%`."""
+    return ", ".join(
+        f"{PURPOSES[purpose.value]} {share:.0%}" for purpose, share in mix if share >= _LEAST_SHARE
+    )
+
+
+def purposes_text(purposes: Sequence[tuple[Purpose, float]], most: int = 2) -> str:
+    """The largest purposes of a row: `address 54%, value 46%`."""
+    kept = [(purpose, share) for purpose, share in purposes if share >= _LEAST_SHARE]
+    return ", ".join(f"{purpose.value} {share:.0%}" for purpose, share in kept[:most])
+
+
+def line_text(line: Location | None) -> str:
+    return f"{file_name(line.file)}:{line.line}" if line else "no source line"
+
+
+_NOUNS = {
+    Role.LOAD: "load",
+    Role.STORE: "store",
+    Role.ATOMIC: "atomic",
+    Role.COPY: "copy",
+    Role.SHUFFLE: "shuffle",
+    Role.TENSOR: "tensor instruction",
+    Role.CONVERSION: "conversion",
+    Role.SPECIAL: "special register read",
+    Role.CONSTANT: "constant load",
+    Role.SYNC: "barrier",
+}
+
+
+def noun(each: Instruction) -> str:
+    """What people call the instruction that is waited for."""
+    if each.opcode == "MUFU":
+        return "special function"
+    if each.role is Role.SYNC and each.opcode != "BAR":
+        return "synchronization"
+    space = "shared " if each.opcode in SHARED else "local " if each.opcode in LOCAL else ""
+    return space + _NOUNS.get(each.role, each.opcode)
+
+
+def waits_for(
+    code: MachineCode, wait: RowWait | None, line: Location | None, offset: Offset | None = None
+) -> str:
+    """` for the load at slow.cu:19`; empty where there is no other instruction to look at.
+
+    `offset` is given where rows are instructions: the producer is then named by its offset.
+    """
+    if wait is None or wait.producer_position is None or wait.reason == "wait":
+        return ""
+    what = noun(code.program.code[wait.producer_position])
+    held = "registers of " if wait.link == "register reuse" else ""
+    if offset is not None:
+        return f" for {held}the {what} at {offset(wait.producer_position)}"
+    if wait.reason == "barrier" and wait.producer == line:
+        return ""
+    if wait.producer is None or wait.producer == line:
+        return f" for {held}{'its own' if line else 'the'} {what}"
+    return f" for {held}the {what} at {line_text(wait.producer)}"
+
+
+def size_text(size: int | None) -> str:
+    return "unknown" if size is None else str(Quantity(size, "byte"))
+
+
+def distinct_text(
+    distinct: int | None, basis: str | None, requested: int | None, why_unknown: str
+) -> str:
+    """`at most 134.2 MB (4.0x)` for a bound, `about 106.5 MB (25x)` for an estimate."""
+    if distinct is None:
+        return f"unknown ({why_unknown})"
+    kind = "about" if basis == "estimate" else "at most"
+    return f"{kind} {size_text(distinct)}{_times_text(requested, distinct)}"
+
+
+def _times_text(requested: int | None, distinct: int) -> str:
+    """How often each byte is asked for."""
+    if not distinct or not requested:
+        return ""
+    times = requested / distinct
+    return f" ({times:,.0f}x)" if times >= 9.95 else f" ({times:.1f}x)"
+
+
+_PRODUCT = re.compile(r"(?<=[\w)\]]) (?=[\w(\[])")
+_RESULT = re.compile(r"\bU?R\d+@(\d+)")
+_UNKNOWN = re.compile(r"(?:\b(?:lost|cycle) )*\bv\d+\b")
+_CHOICE = re.compile(r"\bchoice\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
+_LAST = re.compile(r"\b(last|times) (\w+)")
+_PARAMETER = re.compile(r"\bparam\+0x[0-9a-f]+")
+
+
+_WORD = re.compile(r"tid|choice|unknown|loop|last|loaded|result")
+_CUT = "..."
+"""Ends a name that is too long to be of use."""
+
+
+class FormWords:
+    """Address forms of one launch in words that users know.
+
+    The names that keet gives to what it cannot express are numbered in the order of their use.
+    """
+
+    def __init__(self, code: MachineCode, offset: Offset) -> None:
+        self._code = code
+        self._offset = offset
+        self._numbers: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def text(self, form: Form) -> str:
+        """`4*tid.x + 65536*ctaid.y`."""
+        terms = [str(Form({product: factor})) for product, factor in form.key]
+        text = " + ".join(terms).replace("+ -", "- ") or "0"
+        if _CUT in text:
+            return self._dependences(form)
+        text = _CHOICE.sub(lambda found: self._numbered("choice", found[0]), text)
+        text = _UNKNOWN.sub(lambda found: self._numbered("unknown", found[0]), text)
+        text = _LAST.sub(r"\1(\2)", text)
+        text = _PRODUCT.sub("*", text).replace("*mod*", " mod ")
+        text = _RESULT.sub(lambda found: self._result(int(found[1])), text)
+        self._used.update(_WORD.findall(text))
+        text = _PARAMETER.sub(lambda found: self._code.pointer_name(found[0]), text)
+        self._used.update(["param"] if _PARAMETER.search(text) else [])
+        return text
+
+    def _dependences(self, form: Form) -> str:
+        names = {"data": "loaded data", "path": "the path taken", "unknown": "unknown numbers"}
+        listed = sorted(names.get(each, each) for each in form.depends)
+        self._used.update(_WORD.findall(" ".join(form.depends)))
+        return f"an expression of {', '.join(listed) or 'parameters'}"
+
+    def _result(self, position: int) -> str:
+        is_load = self._code.program.code[position].role is Role.LOAD
+        return f"{'loaded' if is_load else 'result'}[{self._offset(position)}]"
+
+    def _numbered(self, word: str, name: str) -> str:
+        if name not in self._numbers:
+            used = sum(each.startswith(word) for each in self._numbers.values())
+            self._numbers[name] = f"{word}{used + 1}"
+        return self._numbers[name]
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """The words that were used, and what they stand for."""
+        return [(label, text) for word, label, text in _WORDS if word in self._used]
+
+
+_WORDS = [
+    ("tid", "tid, ctaid", "threadIdx, blockIdx"),
+    ("param", "param+X", "the kernel argument at byte X; its name is not known"),
+    ("loop", "loopN", "the iteration of that loop, from 0"),
+    ("last", "last(loopN)", "the last iteration of that loop"),
+    ("loaded", "loaded[X]", "what the load at offset X read"),
+    ("result", "result[X]", "what the instruction at offset X computed"),
+    ("choice", "choiceN", "0 or 1, by the path that the code took"),
+    ("unknown", "unknownN", "a number that keet cannot express"),
+]
+
+
+def offset_in_function(launch: Launch, code: MachineCode) -> Offset:
+    """Writes positions of a code as offsets from the start of the function: as in cuobjdump."""
+    starts = function_starts(launch)
+
+    def offset(position: int) -> str:
+        address = code.program.code[position].address
+        return f"{address - function_start(starts, address):#06x}"
+
+    return offset
+
+
+def sass_text(each: Instruction, starts: Sequence[int]) -> str:
+    """An instruction with the target of a branch as an offset, as the rows of the code have it.
+
+    `starts`: of the functions. A target in another function stays an address.
+    """
+    text = " ".join(each.text.split())
+    before, _, target = text.rpartition("0x")
+    start = function_start(starts, each.address)
+    if each.target is None or not target or function_start(starts, each.target) != start:
+        return text
+    return f"{before}{each.target - start:#06x}"
+
+
+def function_start(starts: Sequence[int], address: int) -> int:
+    """Of the function that an address lies in; `starts`: see `function_starts`."""
+    at = bisect_right(starts, address)
+    return starts[at - 1] if at else 0
+
+
+def function_starts(launch: Launch) -> list[int]:
+    """Where the launch's functions begin, in order: people know an instruction by its offset from
+    there."""
+    starts = launch.instances("launch__function_pcs")
+    return sorted(int(pc) for pc in starts.values if isinstance(pc, (int, float))) if starts else []

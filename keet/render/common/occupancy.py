@@ -1,0 +1,28 @@
+"""What limits the occupancy of a launch, in words."""
+
+from __future__ import annotations
+
+from keet.profile import Launch
+from keet.units import Quantity
+
+_BLOCK_LIMITS = {
+    "registers": "block_limit_registers",
+    "shared memory": "block_limit_shared_memory",
+    "warps": "block_limit_warps",
+    "block slots": "block_limit_sm",
+}
+
+
+def occupancy_limit(launch: Launch) -> str:
+    """`registers allow 2 blocks per SM`: what allows the fewest. Empty where all warps fit, or the
+    report does not tell."""
+    possible = launch.get("theoretical_occupancy_pct")
+    if not possible or possible.value >= 100:
+        return ""
+    found = {name: launch.get(metric) for name, metric in _BLOCK_LIMITS.items()}
+    known: dict[str, Quantity] = {name: q for name, q in found.items() if q and q.value > 0}
+    if not known:
+        return ""
+    least = min(q.value for q in known.values())
+    names = " and ".join(name for name, q in known.items() if q.value == least)
+    return f"{names} allow {least:.0f} block{'' if least == 1 else 's'} per SM"

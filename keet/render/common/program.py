@@ -1,0 +1,191 @@
+"""The program in words: rows of its table, which launches are printed, closing lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from keet.analysis.across_launches import CrossLaunch
+from keet.analysis.findings import Finding
+from keet.errors import one_line
+from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.gain_texts import times_text
+from keet.explanation.launch_groups import answer_label, first_answer
+from keet.explanation.precedents import precedents_of
+from keet.explanation.program import Program, ProgramRow
+from keet.explanation.run_texts import count_text, share_text
+from keet.profile import shape_text
+from keet.units import Quantity
+from keet.verification.own_texts import Grounded
+
+ROWS = 8
+"""Kernels that an explanation lists."""
+_SMALL = 1.0
+"""Per cent of the time: rows below it are listed together."""
+_SPREAD = 1.2
+"""Longest launch over shortest from which both are printed."""
+_ACROSS = 3
+"""Cross-launch findings that a person is shown; JSON has all of them."""
+_NAMED = 3
+"""Launches that a row names."""
+_WORTH = 1.02
+"""Times faster, from which a gain is printed."""
+LEAST_NAME = 16
+"""Characters that a name is not cut below."""
+HEADINGS = ("Share", "Launches", "Time", "Kernel", "Gain", "First finding")
+
+
+def listed_rows(program: Program, most: int = ROWS) -> list[ProgramRow]:
+    """At most so many rows: large ones one by one, the others in one row."""
+    rows = program.rows
+    large = sum(row.share.value >= _SMALL for row in rows)
+    shown = min(large, most) if len(rows) <= most else min(large, most - 1)
+    single = rows[: max(shown, 1)]
+    rest = rows[len(single) :]
+    return [*single, program.together(rest)] if len(rest) > 1 else [*single, *rest]
+
+
+def listed_across(program: Program) -> tuple[CrossLaunch, ...]:
+    return program.across[:_ACROSS]
+
+
+def kernel_text(row: ProgramRow, room: int = 1000) -> str:
+    """`gemm (cuBLAS) #3`: the launch is the one that stands for the row. A long name is cut."""
+    library = f" ({row.library})" if row.library else ""
+    ids = ", ".join(f"#{launch}" for launch in named_launches(row))
+    more = ", …" if row.run_row and len(row.profiled) > _NAMED else ""
+    behind = f"{library}{f' {ids}{more}' if ids else ''}"
+    return f"{_cut(one_line(row.kernel), max(LEAST_NAME, room - len(behind)))}{behind}"
+
+
+def _cut(text: str, room: int) -> str:
+    """Template arguments go first."""
+    head, opened, _ = text.partition("<")
+    if len(text) > room and opened:
+        text = f"{head}<…>"
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
+def named_launches(row: ProgramRow) -> tuple[int, ...]:
+    """The one that stands for identical launches; in a run, the first that were profiled."""
+    if row.run_row is None:
+        return (row.first.launch.id,) if row.first else ()
+    return row.profiled[:_NAMED]
+
+
+def detail_text(row: ProgramRow, repeated: Counter[str]) -> str:
+    """What tells the row from others of the kernel, and how much its launches differ."""
+    grid, block = row.shape
+    parts = []
+    if repeated[row.kernel] > 1 and grid and block:
+        parts.append(f"grid {shape_text(grid)}, block {shape_text(block)}")
+    if row.shortest and row.longest and row.longest.value > _SPREAD * row.shortest.value:
+        parts.append(f"{row.shortest} to {row.longest} per launch")
+    return ", ".join(parts)
+
+
+def figures(row: ProgramRow, program: Program) -> tuple[str, str, str]:
+    """Share, launches and time; a dash where the report has no durations."""
+    if not program.total.value:
+        return "-", count_text(row.launches), "-"
+    return share_text(row.share), count_text(row.launches), str(row.total)
+
+
+def gain_text(row: ProgramRow) -> str:
+    return times_text(row.gain.likely) if row.gain and row.gain.likely >= _WORTH else ""
+
+
+def answer_text(row: ProgramRow) -> str:
+    """The first finding of the launch that stands for the row."""
+    if row.members:
+        return _profiled_members(row)
+    if row.first is None:
+        return "" if is_profiled(row) else "not profiled"
+    label = answer_label(row.first)
+    return f"{label} (of the replay)" if row.first.replay and first_answer(row.first) else label
+
+
+def is_profiled(row: ProgramRow) -> bool:
+    """Perhaps by a launch that is not explained here, or as a part of a range."""
+    return bool(row.profiled) or bool(row.run_row and row.run_row.in_range)
+
+
+def _profiled_members(row: ProgramRow) -> str:
+    if row.run_row is None or row.run_row.in_range:
+        return ""
+    return f"{sum(map(is_profiled, row.members))} of {len(row.members)} profiled"
+
+
+def stands_for_text(program: Program | None, each: LaunchExplanation) -> str:
+    """`; it stands for 13 launches of this shape`, where there are more."""
+    groups = program.groups if program else ()
+    group = next((group for group in groups if group.first is each), None)
+    members = len(group.members) if group else 1
+    if group is None or members < 2:
+        return ""
+    if not group.is_uneven:
+        return f"; it stands for {members} launches of this shape"
+    shortest, longest = (str(Quantity(ns, "ns")) for ns in group.durations)
+    which = "longer" if members == 2 else "median"
+    return f"; the {which} of {members} launches of this shape, which take {shortest} to {longest}"
+
+
+def shown_launches(
+    explanation: Explanation, program: Program | None, *, everything: bool
+) -> Sequence[LaunchExplanation]:
+    """Those that are printed: all, those that a model explains, or those that matter."""
+    by_model = [each for each in explanation.launches if each.statement]
+    if everything or program is None:
+        return explanation.launches
+    return by_model or program.shown
+
+
+def finding_text(finding: Finding, program: Program | None) -> str:
+    """What is printed with the program already is not printed again."""
+    across = listed_across(program) if program else ()
+    if all(finding.text != found.text for found in across):
+        return finding.text
+    return f"{finding.text.partition(':')[0]}: see above."
+
+
+def is_cut(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> bool:
+    """Whether what is printed has to fit on a few lines. What a model said is printed whole."""
+    hides = len(shown) < len(explanation.launches)
+    return hides and not any(each.statement for each in shown)
+
+
+def hidden_text(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> str:
+    """How to see the launches that are not explained above; empty where all are."""
+    hidden = len(explanation.launches) - len(shown)
+    if not hidden:
+        return ""
+    if hidden == 1:
+        return "1 more launch: use --all or --launch N"
+    return f"{hidden} more launches: use --all for all of them, --launch N for one"
+
+
+def verified_text(explanation: Explanation, own: Grounded) -> str:
+    """Whether the printed numbers were confirmed by what they are about, and where to read on."""
+    table = " and the table of the run" if explanation.whole_run else ""
+    if missing := own.numbers - own.verified:
+        return f"The report{table} does not confirm {missing} of these numbers."
+    return f"Measured numbers were compared with the report{table}; gains are estimates."
+
+
+def without_code_text(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> str:
+    """Which launches were explained with their machine code, where only some of these were."""
+    off = sum(each.view.code_state == "off" for each in shown)
+    if not off or not explanation.reads_code:
+        return ""
+    return (
+        f"The machine code was analysed for {len(shown) - off} of these {len(shown)} launches: one "
+        "for each kernel and shape that takes most of the time. For another one: --launch N."
+    )
+
+
+def cases_text(shown: Sequence[LaunchExplanation]) -> str:
+    """How to see the measured cases of the first finding; empty where there are none."""
+    first = next((finding for each in shown for finding in each.findings[:1]), None)
+    if first is None or precedents_of(first) is None:
+        return ""
+    return f"Measured cases: keet cases --finding {first.id}"

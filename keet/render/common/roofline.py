@@ -1,0 +1,25 @@
+"""What a roofline can't tell, and what to profile so that it can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from keet.analysis.roofline import Roofline
+
+
+def absences(rooflines: Sequence[Roofline]) -> Iterator[str]:
+    """What is not known, gathered by what would tell it, once for all launches."""
+    by_remedy: dict[str, dict[str, None]] = {}
+    launches: dict[str, dict[int, None]] = {}
+    for roofline in rooflines:
+        for absent in roofline.absent.values():
+            by_remedy.setdefault(absent.remedy, {})[absent.reason] = None
+            launches.setdefault(absent.remedy, {})[roofline.launch.id] = None
+    for remedy, reasons in by_remedy.items():
+        of = "" if len(launches[remedy]) == len(rooflines) else f" of {_few(launches[remedy])}"
+        yield f"not known{of}: {', '.join(reasons)}; {remedy}"
+
+
+def _few(numbers: Iterable[int]) -> str:
+    shown = [f"#{number}" for number in numbers]
+    return ", ".join(shown[:4]) + (", …" if len(shown) > 4 else "")

@@ -1,0 +1,294 @@
+"""What a model said, in words that every format prints. Control characters in it are escaped."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from keet.catalog import findings
+from keet.errors import one_line
+from keet.evidence import Evidence
+from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.statement import Authorship, Cause, Edit, Statement, Unchecked, Usage
+from keet.prose.text import Prose
+
+MARKS = {"confirmed": "✓", "refuted": "✗", "inconclusive": "?"}
+"""Never without the word behind it: a terminal without these signs shows `?` for each."""
+BY_MODEL = "model, computed by keet"
+"""Who the headline is by, where a model leads."""
+OWN_WORDS = (
+    "Numbers in the model's text are printed by keet from the report; its words are its own."
+)
+_CHANGED = re.compile(r"(?:@@|[-+])")
+
+
+def flat(text: str) -> str:
+    """Prose on one line; what is no blank and can't be printed is shown as an escape."""
+    return one_line(" ".join(text.split()))
+
+
+def plain(text: Prose) -> str:
+    """On one line, unchecked sentences marked."""
+    return flat(str(text))
+
+
+def code_lines(code: str) -> list[str]:
+    """Without the blank lines around it; the indent is kept."""
+    return code.expandtabs(4).strip("\r\n").splitlines()
+
+
+def is_diff(code: str) -> bool:
+    return any(_CHANGED.match(line) for line in code_lines(code))
+
+
+def label_of(finding: str) -> str:
+    """What people call a finding; the id where the vocabulary does not have it."""
+    spec = findings().get(finding)
+    return spec.label if spec else flat(finding)
+
+
+def title_of(finding: str) -> str:
+    label = label_of(finding)
+    return label[:1].upper() + label[1:]
+
+
+def first_sentences(text: Prose, most: int) -> Prose:
+    """Sentences are never cut."""
+    said = [each for each in text.sentences if each.text.strip()]
+    return Prose(tuple(said[:most]))
+
+
+# --- causes
+
+
+def causes_of(each: LaunchExplanation, finding: str) -> tuple[Cause, ...]:
+    causes = each.statement.causes if each.statement else ()
+    return tuple(cause for cause in causes if cause.finding == finding)
+
+
+def objections_to(each: LaunchExplanation, finding: str) -> tuple[Cause, ...]:
+    objections = each.statement.objections if each.statement else ()
+    return tuple(cause for cause in objections if cause.finding == finding)
+
+
+def objections_beyond(each: LaunchExplanation) -> tuple[Cause, ...]:
+    """To what is not listed: a consequence of a finding, for example."""
+    listed = {finding.id for finding in each.findings}
+    objections = each.statement.objections if each.statement else ()
+    return tuple(cause for cause in objections if cause.finding not in listed)
+
+
+def causes_beyond(each: LaunchExplanation) -> tuple[Cause, ...]:
+    """Those of findings that are not listed: they have no forecast."""
+    listed = {finding.id for finding in each.findings}
+    causes = each.statement.causes if each.statement else ()
+    return tuple(cause for cause in causes if cause.finding not in listed)
+
+
+def leading_causes(each: LaunchExplanation) -> tuple[Cause, ...]:
+    """Of the first finding; where there is none, the model's first cause."""
+    if each.findings:
+        return causes_of(each, each.findings[0].id)
+    return each.statement.causes[:1] if each.statement else ()
+
+
+def leading_objections(each: LaunchExplanation) -> tuple[Cause, ...]:
+    """None where the model names the finding as a cause itself: its place was adopted then."""
+    if not each.findings or leading_causes(each):
+        return ()
+    return objections_to(each, each.findings[0].id)
+
+
+def standing(cause: Cause, each: LaunchExplanation) -> str:
+    """What keet says of a cause: empty where it is a finding and nothing speaks against it."""
+    if cause.problem:
+        return not_confirmed(cause)
+    if any(finding.id == cause.finding for finding in each.findings):
+        return ""
+    if cause.claim and not cause.claim.supported:
+        return f"not confirmed: {flat(cause.claim.reason)}"
+    if any(finding.id == cause.finding for finding in each.minor):
+        return "by keet's account it would gain less than 10 % alone"
+    return "not among keet's findings: no forecast"
+
+
+def not_confirmed(cause: Cause) -> str:
+    """All that there is to say of an objection; empty where nothing speaks against it."""
+    return f"not confirmed: {flat(cause.problem)}" if cause.problem else ""
+
+
+def claim_notes(cause: Cause) -> list[str]:
+    """What keet computed from an amount that the model claimed."""
+    claim = cause.claim
+    if claim is None or not claim.supported:
+        return []
+    notes = [f"needs at least {claim.floor}"] if claim.floor else []
+    return notes + ([f"then limited by {flat(claim.next_limiter)}"] if claim.next_limiter else [])
+
+
+def next_limiter_text(each: LaunchExplanation) -> str:
+    """A sentence, where the model leads: what its forecast ends at. Empty where it is not known."""
+    if not (each.statement and each.statement.leads):
+        return ""
+    claims = [cause.claim for cause in leading_causes(each) if cause.claim]
+    named = [claim.next_limiter for claim in claims if claim.supported and claim.next_limiter]
+    return f"After the fix it is limited by {flat(named[0])}." if named else ""
+
+
+# --- edits
+
+
+def leading_edit(each: LaunchExplanation) -> Edit | None:
+    """The one that is printed in full: for the first finding, rather one that applies and
+    compiles."""
+    edits = each.statement.edits if each.statement else ()
+    first = each.findings[0].id if each.findings else None
+    return min(
+        edits,
+        key=lambda edit: (edit.finding != first, not edit.diff, edit.build == "fails"),
+        default=None,
+    )
+
+
+def edit_replaces_advice(each: LaunchExplanation, finding: str) -> bool:
+    """keet's own advice may contradict the edit that is printed. For a cause that a model claims,
+    it is general advice anyway."""
+    edit = leading_edit(each)
+    claimed = any(found.id == finding and found.origin == "model" for found in each.findings)
+    return edit is not None and (edit.finding == finding or (claimed and bool(edit.diff)))
+
+
+def other_edits(each: LaunchExplanation) -> list[Edit]:
+    edits = each.statement.edits if each.statement else ()
+    first = leading_edit(each)
+    return [edit for edit in edits if edit is not first]
+
+
+def places_of(edit: Edit) -> str:
+    """`slow.cu:5, 18-27`: a file is named once."""
+    told: list[str] = []
+    before = ""
+    for place in map(flat, edit.places):
+        file, colon, lines = place.rpartition(":")
+        told.append(lines if colon and file == before else place)
+        before = file
+    return ", ".join(told)
+
+
+def patch_lines(edit: Edit) -> list[str]:
+    """Without the names of the file where all is of one: its place is printed already."""
+    lines = edit.diff.expandtabs(4).strip("\r\n").splitlines()
+    if sum(line.startswith("+++ ") for line in lines) > 1:
+        return lines
+    begin = next((n for n, line in enumerate(lines) if line.startswith("@@")), 0)
+    return lines[begin:]
+
+
+def edit_status(edit: Edit) -> str:
+    """`applies; compiles: registers 32 → 40, no spills`, or why there is no patch."""
+    if not edit.diff:
+        return f"a sketch, not a patch: {flat(edit.problem)}" if edit.problem else "not a patch"
+    return f"applies; {_build(edit)}"
+
+
+def _build(edit: Edit) -> str:
+    """Texts of the compiler's wrapper say the outcome themselves, most of them."""
+    text, outcome = flat(edit.build_text), _OUTCOMES[edit.build]
+    if not text or _SAYS_OUTCOME.search(text):
+        return text or outcome
+    return f"{outcome}: {text}"
+
+
+_OUTCOMES = {"compiles": "compiles", "fails": "does not compile", "not checked": "not compiled"}
+_SAYS_OUTCOME = re.compile(r"^(?:compiles|does not compile|(?:not|cannot be) compiled|not valid)\b")
+
+
+def aim_of(edit: Edit, each: LaunchExplanation) -> str:
+    """What it is for, where that is not the first finding."""
+    first = each.findings[0].id if each.findings else None
+    return f"for {label_of(edit.finding)}" if edit.finding and edit.finding != first else ""
+
+
+# --- the evidence
+
+
+def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]:
+    """What the model's part refers to, in the order in which it is named.
+
+    Without `everything`: what it refers to beyond hypotheses, purpose and mapping.
+    """
+    said = each.statement
+    if said is None:
+        return []
+    said = without_guesses(said, everything=everything)
+    known = {evidence.id: evidence for evidence in each.evidence}
+    return [known[entry] for entry in said.ids if entry in known]
+
+
+def without_guesses(said: Statement, *, everything: bool) -> Statement:
+    """`everything`: as it is. Otherwise without hypotheses, purpose and mapping."""
+    return said if everything else said._replace(hypotheses=(), purpose=Prose(), mapping=Prose())
+
+
+# --- the closing lines
+
+
+def statements(explanation: Explanation) -> list[Statement]:
+    return [each.statement for each in explanation.launches if each.statement]
+
+
+def unchecked_text(count: int) -> str:
+    those = "1 sentence" if count == 1 else f"{count} sentences"
+    contain = "contains" if count == 1 else "contain"
+    return f"{those} marked [unchecked] {contain} numbers or comparisons that keet could not check."
+
+
+def unchecked_lines(explanation: Explanation, *, always_named: bool = False) -> Iterator[str]:
+    """Of all launches, in one line each."""
+    named = always_named or len(explanation.launches) > 1
+    for each in explanation.launches:
+        for sentence in each.statement.unchecked if each.statement else ():
+            prefix = f"launch {each.launch.id}, " if named else ""
+            yield prefix + unchecked_line(sentence)
+
+
+def unchecked_line(sentence: Unchecked) -> str:
+    reason = reason_text(sentence.reason)
+    return f"{flat(sentence.where)}: “{flat(sentence.text)}” ({reason})"
+
+
+def reason_text(reason: str) -> str:
+    """Without the advice to the model behind the first semicolon."""
+    return flat(reason.partition(";")[0])
+
+
+def usage_text(author: Authorship) -> str:
+    """`openai:gpt-5: 3 calls (1 more from the cache), 8,214 tokens in, 1,022 out, $0.021, 12 s`"""
+    usage = author.usage
+    parts = [_calls(usage), *_tokens(usage), *_price(usage), f"{usage.seconds:,.0f} s"]
+    return f"{flat(author.model)}: {', '.join(parts)}"
+
+
+def _calls(usage: Usage) -> str:
+    if usage.cached and not usage.calls:
+        return f"no call ({usage.cached:,} from the cache)"
+    calls = f"{usage.calls:,} {'call' if usage.calls == 1 else 'calls'}"
+    return f"{calls} ({usage.cached:,} more from the cache)" if usage.cached else calls
+
+
+def _tokens(usage: Usage) -> list[str]:
+    if not (usage.calls or usage.input_tokens or usage.output_tokens):
+        return []
+    about, whose = ("about ", " (counted by keet)") if usage.estimated else ("", "")
+    return [f"{about}{usage.input_tokens:,} tokens in", f"{usage.output_tokens:,} out{whose}"]
+
+
+def _price(usage: Usage) -> list[str]:
+    """Nothing where no call was made: then there is no price to know."""
+    if usage.cost is None or not math.isfinite(usage.cost):
+        return ["price unknown"] if usage.calls else []
+    if 0 < usage.cost < 0.0001:
+        return ["under $0.0001"]
+    digits = f"{usage.cost:.2f}" if usage.cost >= 1 or not usage.cost else f"{usage.cost:.2g}"
+    return [f"${digits}"]

@@ -1,0 +1,190 @@
+"""`keet top` in words: the heading, the cells of a group, notes, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from keet.catalog import findings
+from keet.errors import one_line
+from keet.explanation.gain_texts import times_text
+from keet.profile import shape_text
+from keet.render.common.store import count
+from keet.render.common.top_times import (
+    about_no_runs,
+    about_runs,
+    duration,
+    gap_mark,
+    gpu_count,
+    is_unlike,
+    launches_text,
+    percent,
+    pool_text,
+    saved_of,
+    shared_time,
+    unlike_mark,
+    unlike_note,
+    whole_runs,
+)
+
+if TYPE_CHECKING:
+    from keet.render.json.top import GainDocument, GpuDocument, OpportunityDocument, TopDocument
+
+_MOST_GPUS = 5
+"""That head the list."""
+_ORDER = "Shares are of the time on each one's own GPU; ranked by the share that would be saved."
+
+
+def about_times(top: TopDocument) -> list[str]:
+    """What times and shares are of."""
+    order = [_ORDER] if len(top.gpus) > 1 else []
+    return about_runs(top) if top.runs else [about_no_runs(top), *order]
+
+
+def top_heading(top: TopDocument) -> str:
+    """Of files that failed nobody knows whose they are: they are told where nothing is chosen."""
+    whole = top.device is None and top.kernel is None
+    failed = f" ({top.failed:,} more failed)" if top.failed and whole else ""
+    launches = count(top.launches, "launch", "es")
+    if top.runs and len(top.gpus) == 1:
+        runs = whole_runs(top.gpus[0])
+        return f"{runs[0].upper()}{runs[1:]}; {launches} profiled{failed}"
+    time = f"{duration(top.time_us)} of GPU time in " if top.time_us is not None else ""
+    gpus = f" on {gpu_count(top):,} GPUs" if gpu_count(top) > 1 else ""
+    return f"{time}{launches} of {count(top.reports, 'report')}{gpus}{failed}"
+
+
+def gpu_lines(top: TopDocument) -> list[str]:
+    if len(top.gpus) < 2:
+        return []
+    lines = [
+        f"{name}: {pool_text(top, gpu)}"
+        for name, gpu in zip(device_names(top.gpus, top.gpus), top.gpus)
+    ]
+    left = len(lines) - _MOST_GPUS
+    return [*lines[:_MOST_GPUS], f"and {left:,} more"] if left > 0 else lines
+
+
+def remarks(each: OpportunityDocument) -> str:
+    """Why no saving is claimed for a part of its time."""
+    return gap_mark(each) + unlike_mark(each)
+
+
+def time_taken(top: TopDocument, each: OpportunityDocument) -> str:
+    launches = launches_text(each)
+    if each.time_us is None:
+        return f"the time of {launches} was not measured"
+    share = f"{percent(each.share)} of {shared_time(top, each)}"
+    return f"takes {duration(each.time_us)} in {launches}, {share}"
+
+
+def group_name(top: TopDocument, each: OpportunityDocument) -> str:
+    if top.by == "file":
+        return one_line(each.path)
+    if top.by == "finding" and each.kernels > 1:
+        return f"{one_line(each.kernel)} and {each.kernels - 1:,} more"
+    return one_line(each.kernel)
+
+
+def launch_shape(each: OpportunityDocument) -> str:
+    return f"<<<{_stored(each.grid)}, {_stored(each.block)}>>>"
+
+
+def _stored(shape: str | None) -> str:
+    """A store keeps `256x1024x1`, to be compared in SQL."""
+    sizes = shape.split("x") if shape else []
+    if not all(map(str.isdecimal, sizes)):  # a store that keet did not write
+        return one_line(shape or "")
+    return shape_text([*map(int, sizes)], "-")
+
+
+def saving_text(top: TopDocument, each: OpportunityDocument) -> str:
+    """With what it is ranked by, where the times alone don't show that."""
+    if not each.finding:
+        return "-"
+    part, share = saved_of(each), ""
+    if each.saved_us and len(top.gpus) > 1:
+        share = f" ({percent(each.saved_share)}{' of all' if part else ''})"
+    return f"{duration(each.saved_us)}{part}{share}"
+
+
+def no_saving_text(each: OpportunityDocument) -> str:
+    unclear = each.replay_gaps or is_unlike(each)
+    if each.finding is not None or unclear:
+        known = each.saved_us is not None and not unclear
+        return "no saving known" if known else "what could be saved is not known"
+    return "no saving known" if each.not_judged < each.launches else "not judged"
+
+
+def group_finding(each: OpportunityDocument) -> str:
+    """By its label, as `keet explain` has it."""
+    if each.finding is None:
+        return _no_finding(each)
+    spec = findings().get(each.finding)
+    label = spec.label if spec else one_line(each.finding)  # a store that keet did not write
+    if each.finding_launches == each.launches:
+        return label
+    return f"{label} (in {each.finding_launches:,} of {each.launches:,} launches)"
+
+
+def _no_finding(each: OpportunityDocument) -> str:
+    """Nothing is known of a launch without counters, which is not the same as no finding."""
+    if not each.not_judged:
+        return "no finding"
+    lacks = "nothing was measured that says where the time goes"
+    if each.not_judged == each.launches:
+        return f"not judged: {lacks}"
+    return f"no finding ({each.not_judged:,} of {each.launches:,} launches not judged: {lacks})"
+
+
+def forecast_text(forecast: GainDocument | None) -> str:
+    if forecast is None:
+        return "-"
+    low, likely, high = map(times_text, (forecast.low, forecast.likely, forecast.high))
+    return f"{likely} ({low} to {high})"
+
+
+def device_names(
+    named: Sequence[OpportunityDocument | GpuDocument], gpus: Sequence[GpuDocument]
+) -> list[str]:
+    """A slice of a GPU has the name of the whole: told apart by its SMs where both are there."""
+    sizes: dict[str | None, set[int | None]] = defaultdict(set)
+    for gpu in gpus:
+        sizes[gpu.device].add(gpu.sm_count)
+    return [
+        one_line(each.device or "a GPU without a name")
+        + (f" ({each.sm_count or '?'} SMs)" if len(sizes[each.device]) > 1 else "")
+        for each in named
+    ]
+
+
+def example_command(each: OpportunityDocument) -> str:
+    return f"keet explain {shlex.quote(one_line(each.path))} --launch {each.launch}"
+
+
+def top_notes(top: TopDocument) -> list[str]:
+    notes = []
+    if top.untimed:
+        noun = "launch has" if top.untimed == 1 else "launches have"
+        notes.append(f"{top.untimed:,} {noun} no measured duration: counted, and in no time here.")
+    if top.kernel is not None:
+        notes.append("Shares are of the time of all kernels on that GPU.")
+    if gone := sum(each.gone for each in top.opportunities):
+        noun = "report is no longer where it was" if gone == 1 else "reports are no longer there"
+        take = f"keet batch DIR -o {shlex.quote(one_line(top.store))} --prune"
+        notes.append(f"{gone:,} {noun}; take what is gone out of the store with: {take}")
+    if top.groups > len(top.opportunities):
+        notes.append(f"{len(top.opportunities):,} of {top.groups:,} groups; more with --limit N.")
+    return [*notes, *unlike_note(top)]
+
+
+def next_step(top: TopDocument) -> str:
+    """The last line: what to do now."""
+    if not top.opportunities:
+        return "Nothing to rank."
+    there = [each for each in top.opportunities if not each.gone]
+    if not there:
+        return f"next: keet batch DIR -o {shlex.quote(one_line(top.store))} --prune"
+    return f"next: {example_command(there[0])}"

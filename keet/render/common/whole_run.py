@@ -1,0 +1,87 @@
+"""The run of the whole program in words: which rows its table has, what the profiled launches stand
+for, and why ncu's replay differs from the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from keet.explanation.analyst import LaunchExplanation
+from keet.profile import Workload
+
+if TYPE_CHECKING:
+    from keet.explanation.in_run import ReplayDiffers
+    from keet.explanation.whole_run import KernelRow, WholeRun
+
+
+ROWS = 8
+"""Kernels that an explanation lists."""
+_SMALL = 1.0
+"""Per cent of the run: kernels below it are listed together."""
+_SPREAD = 2.0
+"""Longest launch over shortest from which both are told."""
+_NAMED = 3
+"""Launches of the report that a row names."""
+
+
+def rows_of(run: WholeRun, most: int) -> list[KernelRow]:
+    """At most so many rows: large kernels one by one, the others in one row."""
+    large = sum(row.share.value >= _SMALL for row in run.kernels)
+    shown = min(large, most) if len(run.kernels) <= most else min(large, most - 1)
+    single = run.kernels[: max(shown, 1)]
+    rest = run.kernels[len(single) :]
+    if len(rest) > 1:
+        from keet.explanation.whole_run import together
+
+        return [*single, together(run, rest)]
+    return [*single, *rest]
+
+
+def profiled_text(row: KernelRow) -> str:
+    """`#0, #3`: the launches of the report that stand for the row."""
+    if not row.profiled:
+        return "-" if row.in_range else "not profiled"
+    if row.members:
+        return f"{sum(bool(r.profiled) for r in row.members)} of {len(row.members)} profiled"
+    named = ", ".join(f"#{launch}" for launch in row.profiled[:_NAMED])
+    return f"{named}, …" if len(row.profiled) > _NAMED else named
+
+
+def spread_text(row: KernelRow) -> str:
+    """`2.10 us to 1.20 ms per launch`, where launches differ much."""
+    if not row.shortest or not row.longest:
+        return ""
+    if row.longest.value <= _SPREAD * row.shortest.value:
+        return ""
+    return f"{row.shortest} to {row.longest} per launch"
+
+
+def stands_for(each: LaunchExplanation) -> str:
+    if each.in_run:
+        return each.in_run.text
+    single = each.launch.workload is Workload.KERNEL
+    return "not in the table of the run" if single else "its part of the run is not known"
+
+
+def skipped_texts(run: WholeRun) -> Iterator[str]:
+    """Why kernels could not be profiled, and what to try."""
+    for skipped in run.table.skipped:
+        reason = skipped.reason.removeprefix("it can't be replayed: ")
+        yield f"{skipped.kernel} could not be profiled: {reason}; to profile it: {skipped.remedy}"
+
+
+def reason_texts(replay: ReplayDiffers) -> Iterator[tuple[str, str, str]]:
+    """Of each reason that is not ruled out: a heading, what speaks for it, how to find out."""
+    if replay.as_for is not None:
+        yield "Why:", f"as for #{replay.as_for}.", ""
+        return
+    from keet.analysis.replay_reasons import REASON_NAMES
+
+    for reason in replay.open_reasons:
+        heading = f"{reason.status.capitalize()}: {REASON_NAMES[reason.id]}."
+        yield heading, f"{_upper(reason.text)}.", f"To tell: {reason.how_to_tell}."
+
+
+def _upper(text: str) -> str:
+    """`ncu` begins a sentence as it is."""
+    return text if text.startswith("ncu ") else text[:1].upper() + text[1:]

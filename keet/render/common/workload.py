@@ -1,0 +1,28 @@
+"""What was profiled, in words: a launch, a range of several, a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keet.profile import Launch, Workload
+
+_NOUNS = {
+    Workload.KERNEL: ("launch", "launches"),
+    Workload.RANGE: ("range", "ranges"),
+    Workload.GRAPH: ("graph", "graphs"),
+    Workload.CMDLIST: ("command list", "command lists"),
+}
+_MIXED = "launches, ranges and graphs"
+
+
+def workload_noun(launch: Launch) -> str:
+    return _NOUNS[launch.workload][0]
+
+
+def workload_count(launches: Sequence[Launch]) -> str:
+    """`1 range`, `150 launches`."""
+    kinds = {launch.workload for launch in launches}
+    if len(kinds) != 1:
+        return f"{len(launches):,} {_MIXED if kinds else 'launches'}"
+    one, several = _NOUNS[kinds.pop()]
+    return f"{len(launches):,} {one if len(launches) == 1 else several}"

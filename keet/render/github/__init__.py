@@ -1,0 +1,1 @@
+"""Annotations for the lines of a pull request on GitHub."""

@@ -1,0 +1,94 @@
+"""`keet diff --format github`: annotations on the lines of a pull request that got slower."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from keet.comparison.attribution import Attribution
+from keet.comparison.gate import Gate
+from keet.comparison.result import Difference, PairDifference
+from keet.errors import one_line
+from keet.profile.launch import Location
+from keet.render.common.diff import gate_verdict
+
+MOST = 10
+"""What GitHub shows of one step, of each kind."""
+_WALKED = 50_000
+"""Files of a checkout that are looked through for a source."""
+
+
+def github_annotations(difference: Difference, gate: Gate | None) -> list[str]:
+    """At most ten: the verdict of a failed gate, then lines that got slower."""
+    root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
+    found = [*_gate(gate), *_lines(difference, root)]
+    return found[:MOST]
+
+
+def github_error(message: str) -> str:
+    """What keeps a step from judging anything."""
+    return f"::error title=keet::{_data(message)}"
+
+
+def _gate(gate: Gate | None) -> Iterator[str]:
+    if gate is None or not gate.failed:
+        return
+    text = "; ".join(regression.text for regression in gate.regressions[:3])
+    yield f"::error title={_property('keet: ' + gate_verdict(gate))}::{_data(text)}"
+
+
+def _lines(difference: Difference, root: Path) -> Iterator[str]:
+    for pair in difference.worst:
+        for each in pair.attribution:
+            place = each.place[1] if each.place else None
+            if place and each.share and each.share.value > 0 and not each.code.startswith("}"):
+                yield _annotation(pair, each, in_checkout(place, each.code, root))
+
+
+def in_checkout(place: Location, code: str, root: Path) -> Location | None:
+    """The line as the repository has it: the compiler may have seen the file anywhere. Of several
+    files with its name, the one whose folders agree for longest and that says the same there."""
+    wanted = re.split(r"[\\/]", place.file)
+    named = sorted(_named(wanted[-1], root), key=lambda each: (-_agreeing(each, wanted), len(each)))
+    return next(
+        (Location(file, place.line) for file in named if _says(root / file, place.line, code)), None
+    )
+
+
+def _says(path: Path, line: int, code: str) -> bool:
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return 1 <= line <= len(lines) and lines[line - 1].strip() == code
+
+
+def _named(name: str, root: Path) -> Iterator[str]:
+    left = _WALKED
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        if name in files:
+            yield (Path(folder) / name).relative_to(root).as_posix()
+        left -= len(files)
+        if left < 0:
+            return
+
+
+def _agreeing(path: str, wanted: list[str]) -> int:
+    pairs = zip(reversed(path.split("/")), reversed(wanted), strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), len(wanted))
+
+
+def _annotation(pair: PairDifference, each: Attribution, place: Location | None) -> str:
+    """Without a place where the checkout has no such line: GitHub shows it all the same."""
+    text = f"{pair.kernel}: {each.what}, {each.share:.0f} of the time lost"
+    where = f"file={_property(place.file)},line={place.line}," if place else ""
+    return f"::warning {where}title=keet::{_data(text)}"
+
+
+def _data(text: str) -> str:
+    """GitHub's own escapes: a line break would end the command."""
+    return one_line(text).replace("%", "%25")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

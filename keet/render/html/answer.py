@@ -1,0 +1,100 @@
+"""The answer to a launch in five lines: what limits it, where, why, what to do, the gain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keet.analysis.findings import BETWEEN_LAUNCHES, Finding, Place
+from keet.analysis.hotspots import Hotspots, find_hotspots
+from keet.evidence import Evidence
+from keet.explanation.analyst import LaunchExplanation
+from keet.profile import Absent
+from keet.render.common.statement import (
+    BY_MODEL,
+    edit_replaces_advice,
+    first_sentences,
+    leading_edit,
+    plain,
+)
+from keet.render.html.anchors import Anchors
+from keet.render.html.finding import FindingWriter
+from keet.render.html.markup import Content, Html, element
+from keet.render.html.prose import prose
+
+_NO_LINES = "the report does not tell which line an instruction belongs to"
+_UNLIKE_OTHERS = "no source line: it is about what this launch and others read and write"
+_OF = {"samples": "samples", "executed": "executed instructions"}
+
+
+def answer_card(each: LaunchExplanation, findings: FindingWriter, anchors: Anchors) -> Html:
+    rows = [("Limit", _headline(each)), *_answer_rows(each, findings, anchors)]
+    return element(
+        "dl",
+        [
+            element("div", element("dt", name), element("dd", text), class_=name.lower())
+            for name, text in rows
+        ],
+        class_="answer panel",
+    )
+
+
+def _headline(each: LaunchExplanation) -> Content:
+    leads = bool(each.statement and each.statement.leads)
+    by = [" ", element("span", BY_MODEL, class_="badge")] if leads else None
+    return [prose(each.verdict.headline), by]
+
+
+def _answer_rows(
+    each: LaunchExplanation, findings: FindingWriter, anchors: Anchors
+) -> Iterator[tuple[str, Content]]:
+    """Of the first finding."""
+    for finding in each.findings[:1]:
+        yield "Where", _where(finding, each, findings, anchors)
+        yield "Why", findings.why(finding)
+        yield "Do", _action(finding, each, anchors)
+        yield "Gain", list(findings.gain_words(finding))
+
+
+def _where(
+    finding: Finding, each: LaunchExplanation, findings: FindingWriter, anchors: Anchors
+) -> Content:
+    """The first source line of the finding, or why it has none."""
+    number, places = each.launch.id, finding.places
+    if places:
+        return [findings.place(places[0]), _more_places(len(places) - 1, anchors, number)]
+    if finding.variant in BETWEEN_LAUNCHES:
+        return _UNLIKE_OTHERS
+    found = find_hotspots(each.launch)
+    if not isinstance(found, Absent) and found.by == "line":
+        return ["no single source line", _hottest(found, findings)]
+    reason = found.reason if isinstance(found, Absent) else _NO_LINES
+    source = element("a", "Source", href=f"#{anchors.launch(number, 'source')}")
+    return [f"no source line ({reason}; see ", source, ")"]
+
+
+def _hottest(found: Hotspots, findings: FindingWriter) -> Content:
+    """Not the cause, but where a reader looks next."""
+    spot = next((spot for spot in found.spots if spot.location and spot.share), None)
+    if spot is None or spot.location is None or spot.share is None:
+        return None
+    of = _OF[found.ranked_by]
+    share = Evidence("", "", 100 * spot.share, "%", "")
+    place = Place(spot.location.file, spot.location.line, spot.share, of)
+    return ["; hottest line: ", findings.place(place), f" {share:.0f} of {of}"]
+
+
+def _action(finding: Finding, each: LaunchExplanation, anchors: Anchors) -> Content:
+    """keet's advice, or the edit of a model that replaces it."""
+    edit = leading_edit(each)
+    if edit is None or not edit_replaces_advice(each, finding.id):
+        return prose(finding.action)
+    target = anchors.launch(each.launch.id, "model")
+    link = element("a", "See the model's edit", href=f"#{target}")
+    return [prose(plain(first_sentences(edit.what, 1))), " ", link]
+
+
+def _more_places(count: int, anchors: Anchors, launch: int) -> Content:
+    if not count:
+        return None
+    text = "1 more line" if count == 1 else f"{count} more lines"
+    return [" ", element("a", text, href=f"#{anchors.finding(launch, 1)}", class_="more")]

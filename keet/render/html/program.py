@@ -1,0 +1,167 @@
+"""The program before its launches: kernels by time, what each could gain, what launches show
+together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from statistics import median
+
+from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.launch_groups import Group, answer_label
+from keet.explanation.program import Program, ProgramRow
+from keet.render.common.program import (
+    answer_text,
+    detail_text,
+    figures,
+    gain_text,
+    kernel_text,
+    listed_across,
+)
+from keet.render.common.whole_run import skipped_texts
+from keet.render.html.anchors import Anchors
+from keet.render.html.data_table import Cell, Column, data_table, meter
+from keet.render.html.launch_facts import full_name
+from keet.render.html.markup import Content, Html, element
+from keet.render.html.prose import prose
+from keet.units import Quantity
+
+MOST_ROWS = 300
+"""Kernels that a page lists one by one: 150 launches have at most 150, and more than twice as many
+are not read but searched."""
+_MOST_MEMBERS = 200
+"""Launches of one shape that are listed."""
+_OTHER = " (not what most of them have)"
+_COLUMNS = (
+    Column("Kernel", first="ascending"),
+    Column("Share", is_number=True),
+    Column("Gain", is_number=True),
+    Column("First finding", first="ascending"),
+    Column("Time", is_number=True),
+    Column("Launches", is_number=True),
+)
+"""What matters most is on the left: a phone shows no more at once."""
+_MEMBER_COLUMNS = (
+    Column("Launch", first="ascending"),
+    Column("Time", is_number=True),
+    Column("First finding", first="ascending"),
+)
+_GAIN_NOTE = "Gain: times faster, if the first finding of the kernel were fixed (an estimate)."
+
+
+def program_section(program: Program, anchors: Anchors, targets: Collection[int]) -> Html:
+    """`targets`: launches that have a place on the page."""
+    rows = list(program.rows[:MOST_ROWS])
+    if rest := program.rows[MOST_ROWS:]:
+        rows.append(program.together(rest))
+    repeated = Counter(row.kernel for row in rows)
+    cells = [_cells(row, program, repeated, anchors, targets) for row in rows]
+    return element(
+        "section",
+        element("h2", "Program"),
+        _sentences(program),
+        data_table("Kernels by time", _COLUMNS, cells),
+        element("p", _GAIN_NOTE, class_="muted") if any(map(gain_text, rows)) else None,
+        _across(program),
+        _run_notes(program),
+        class_="program",
+        id=anchors.top("program"),
+    )
+
+
+def _sentences(program: Program) -> Iterator[Html]:
+    said = list(program.run.said) if program.run else []
+    texts = [(text, launch is not None) for text, launch in said]
+    texts += [(text, False) for text in program.said]
+    for number, (text, warns) in enumerate(texts):
+        if warns:
+            yield element("p", prose(text), class_="note warn")
+        else:
+            yield element("p", prose(text), class_=None if number else "lead")
+
+
+def _cells(
+    row: ProgramRow,
+    program: Program,
+    repeated: Counter[str],
+    anchors: Anchors,
+    targets: Collection[int],
+) -> list[Cell]:
+    share, launches, time = figures(row, program)
+    timed, gain = bool(program.total.value), gain_text(row)
+    percent = float(row.share.value)
+    return [
+        Cell(list(_kernel(row, detail_text(row, repeated), anchors, targets)), row.kernel),
+        Cell([share, meter(percent)] if timed else share, percent if timed else ""),
+        Cell(gain, row.gain.likely if row.gain and gain else ""),
+        Cell(answer_text(row)),
+        Cell(time, float(row.total.value) if timed else ""),
+        Cell(launches, float(row.launches.value)),
+    ]
+
+
+def _kernel(
+    row: ProgramRow, detail: str, anchors: Anchors, targets: Collection[int]
+) -> Iterator[Content]:
+    name, first = kernel_text(row), row.first
+    full = full_name(first.launch) if first else None
+    launches = (first, *(each for group in row.groups for each in group.members))
+    placed = [each.launch.id for each in launches if each and each.launch.id in targets]
+    if placed:
+        yield element("a", name, href=f"#{anchors.launch(placed[0])}", title=full)
+    else:
+        yield element("span", name, title=full)
+    if detail:
+        yield [element("br"), element("span", detail, class_="muted detail")]
+
+
+def _across(program: Program) -> Html | None:
+    found = listed_across(program)
+    return element("ul", [element("li", prose(each.text)) for each in found]) if found else None
+
+
+def _run_notes(program: Program) -> Iterator[Html]:
+    if program.run is None:
+        return
+    notes = (f"note: {note}" for note in program.run.table.notes)
+    for text in (*skipped_texts(program.run), *notes):
+        yield element("p", text, class_="note warn")
+
+
+def members_fold(each: LaunchExplanation, group: Group | None) -> Html | None:
+    """The launches that this one stands for; None where there are no others, and where another one
+    of the group lists them."""
+    if group is None or group.first is not each or len(group.members) < 2:
+        return None
+    ranked = sorted(group.members, key=lambda each: -each.launch.rank_time)
+    left = len(ranked) - _MOST_MEMBERS
+    others = {other.launch.id for other in group.different}
+    rows = [_member(each, others) for each in ranked[:_MOST_MEMBERS]]
+    return element(
+        "details",
+        element("summary", f"All {len(ranked)} launches of this kernel and shape"),
+        _spread(ranked),
+        data_table("Launches of this kernel and shape", _MEMBER_COLUMNS, rows),
+        element("p", f"{left} shorter ones are not listed.") if left > 0 else None,
+        class_="fold",
+    )
+
+
+def _spread(ranked: Sequence[LaunchExplanation]) -> Html | None:
+    """`ranked`: the longest first. None where times are not known."""
+    times = [each.launch.rank_time for each in ranked if each.launch.rank_time]
+    if not times:
+        return None
+    shortest, middle, longest = (Quantity(ns, "ns") for ns in (times[-1], median(times), times[0]))
+    return element("p", f"Time: shortest {shortest}, median {middle}, longest {longest}.")
+
+
+def _member(each: LaunchExplanation, others: Collection[int]) -> list[Cell]:
+    launch = each.launch
+    duration = launch.get("duration")
+    other = _OTHER if launch.id in others else ""
+    return [
+        Cell(f"#{launch.id}", launch.id),
+        Cell(str(duration) if duration else "-", launch.rank_time or ""),
+        Cell(f"{answer_label(each)}{other}"),
+    ]

@@ -1,0 +1,244 @@
+"""All that is known about one row, shown when it is opened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from keet.analysis.hotspots import Spot
+from keet.analysis.sass.counting import SECTOR
+from keet.catalog import stalls
+from keet.profile import Absent
+from keet.render.common.hotspot_rows import first_wait
+from keet.render.common.line_facts import LineFacts
+from keet.render.common.line_sentences import (
+    Item,
+    access_items,
+    atomic_item,
+    drain_items,
+    invariant_item,
+    loop_item,
+    merge_item,
+    routine_items,
+)
+from keet.render.common.machine_code import FormWords, line_text, mix_text, size_text
+from keet.render.html.markup import Content, Html, element, joined
+from keet.render.html.source_data import Mention, SourceData
+from keet.render.html.source_sass import analysed_rows, plain_rows, sass_block
+from keet.render.html.source_stalls import (
+    FEW_IN_ROW,
+    group_of,
+    reason_text,
+    share_of_all,
+    swatch,
+)
+from keet.texts import one_line
+
+_AWAITED = 5
+"""Waiting lines that are listed."""
+_REASONS = 6
+"""Stall reasons that are listed; the rest is added up."""
+_IN_WORDS = 2
+"""Stall reasons that are put into words."""
+_WARP = 32
+
+Fact = tuple[str, Content]
+
+
+def line_panel(data: SourceData, spot: Spot, mentions: Sequence[Mention]) -> tuple[Html, Html]:
+    """What is known about a source line, and its machine code."""
+    line = spot.location
+    facts = data.by_line.facts(line) if data.by_line and line else None
+    told = [
+        *_findings(data, mentions),
+        *cost_facts(data, spot),
+        *_awaited(data, facts),
+        *_executions(spot, facts),
+        *traffic_facts(spot),
+        *_sentences(data, facts),
+    ]
+    return facts_list(told), _sass(data, spot, facts)
+
+
+def facts_list(told: Iterable[Fact]) -> Html:
+    pairs = [(element("dt", label), element("dd", content)) for label, content in told]
+    return element("dl", pairs, class_="facts")
+
+
+def cost_facts(data: SourceData, spot: Spot) -> Iterator[Fact]:
+    """Samples, and what their warps wait for."""
+    found = data.found
+    if spot.samples is not None and found.ranked_by == "samples":
+        share = f" ({spot.samples / found.total:.1%})" if found.total else ""
+        yield "Samples", f"{spot.samples:,} of the {found.total:,} samples of this launch{share}"
+    else:
+        yield "Samples", "The report has no warp samples."
+    if spot.stalls:
+        yield "Warps here", element("ul", list(_reasons(data, spot)), class_="plain")
+
+
+def _reasons(data: SourceData, spot: Spot) -> Iterator[Html]:
+    """Each with its share and what it waits for; the leading ones in words, too."""
+    known, waits = stalls(), data.row(spot).waits
+    counts = dict(spot.stalls)
+    is_shared = (spot.samples or 0) >= FEW_IN_ROW
+    for rank, reason in enumerate([*counts][:_REASONS]):
+        stall = known[reason]
+        words = f"wait for {stall.waits_for}" if stall.counts_as_stall else stall.waits_for
+        yield element(
+            "li",
+            swatch(group_of(reason)),
+            " ",
+            element("b", reason_text(spot, reason)),
+            None if is_shared else f" ({_samples(counts[reason])})",
+            data.linked_awaits(first_wait(waits, reason), spot),
+            element("span", f": {words}", class_="muted") if rank < _IN_WORDS else None,
+        )
+    rest = [*counts.values()][_REASONS:]
+    if rest and spot.samples:
+        count = sum(rest)
+        share = share_of_all(count / spot.samples) if is_shared else _samples(count)
+        noun = "reason" if len(rest) == 1 else "reasons"
+        yield element("li", f"{share} for {len(rest)} other {noun}")
+
+
+def _samples(count: int) -> str:
+    return f"{count:,} sample{'' if count == 1 else 's'}"
+
+
+def _findings(data: SourceData, mentions: Sequence[Mention]) -> Iterator[Fact]:
+    if mentions:
+        links = [
+            [
+                data.finding_link(each, f"{each.number}. {one_line(each.finding.title)}"),
+                f" ({each.share})" if each.share else None,
+            ]
+            for each in mentions
+        ]
+        yield "Finding" if len(links) == 1 else "Findings", joined(links, element("br"))
+
+
+def _awaited(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
+    """The other end: lines whose warps wait for what this line started."""
+    if facts is None or not facts.awaited:
+        return
+    listed = [(data.line_link(each.line), each.reason, each.samples) for each in facts.awaited]
+    yield awaited_fact(data, listed, "lines")
+
+
+def awaited_fact(data: SourceData, listed: Sequence[tuple[Content, str, int]], rows: str) -> Fact:
+    known = stalls()
+    total = sum(samples for _, _, samples in listed)
+    of_all = f" ({total / data.found.total:.1%})" if data.found.ranked_by == "samples" else ""
+    noun, verb = ("sample", "waits") if total == 1 else ("samples", "wait")
+    named = [
+        [link, f" {samples:,} ({known[reason].label})"]
+        for link, reason, samples in listed[:_AWAITED]
+    ]
+    more = ", …" if len(listed) > _AWAITED else ""
+    head = f"{total:,} {noun}{of_all} at other {rows} {verb} for this one: "
+    return "Waited for by", [head, joined(named, ", "), more]
+
+
+def _executions(spot: Spot, facts: LineFacts | None) -> Iterator[Fact]:
+    if spot.executed is None:
+        return
+    share = f" ({facts.executed_share:.1%} of all)" if facts else ""
+    yield "Executed", [f"{spot.executed:,} warp instructions{share}", threads_text(spot)]
+    if facts and facts.purposes:
+        yield "Instruction mix", mix_text(facts.purposes)
+
+
+def threads_text(spot: Spot) -> str:
+    if not spot.executed or spot.threads_executed is None:
+        return ""
+    threads = spot.threads_executed / spot.executed
+    return f"; {threads:.1f} of {_WARP} threads active on average"
+
+
+def traffic_facts(spot: Spot) -> Iterator[Fact]:
+    """Each kind of memory: what accesses touch, and what would have been needed."""
+    if spot.sectors_global:
+        yield "Global memory", _ideal(spot.sectors_global, spot.sectors_global_excess, _TOUCHED)
+    if spot.sectors_local:
+        yield "Local memory", _amount(spot.sectors_local, _TOUCHED)
+    if spot.wavefronts_shared:
+        actual, excess = spot.wavefronts_shared, spot.wavefronts_shared_excess
+        yield "Shared memory", _ideal(actual, excess, "wavefronts")
+
+
+def _amount(count: int, noun: str) -> str:
+    size = f" ({size_text(count * SECTOR)})" if noun.startswith("sectors") else ""
+    return f"{count:,} {noun}{size}"
+
+
+_TOUCHED = "sectors touched, before hits in L1"
+"""ncu counts them by the addresses: what hits in a cache is not taken off."""
+
+
+def _ideal(actual: int, excess: int | None, noun: str) -> Content:
+    told = _amount(actual, noun)
+    if excess is None:
+        return told
+    if not excess:
+        return f"{told}, none in excess"
+    needed = _amount(actual - excess, noun.partition(" ")[0])
+    marked = element("b", f"{excess / actual:.0%} in excess", class_="warn")
+    return [f"{told}, ", marked, f": ideal accesses would take {needed}"]
+
+
+def _sentences(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
+    """Addresses, reuse, loops: in the words of `keet hotspots --line`."""
+    code, offset = data.code, data.offset_at
+    if facts is None or code is None:
+        return
+    words = FormWords(code, offset)
+    sections: Mapping[str, Sequence[Item]] = {
+        "Memory accesses": access_items(code, facts, words, offset),
+        "Could be wider": [merge_item(each, code, offset) for each in facts.merges],
+        "Atomics": [atomic_item(each, offset) for each in facts.atomics],
+        "Drain": drain_items(code, facts, offset),
+        "Routines": routine_items(facts),
+        "Loops around it": [loop_item(each, offset, code) for each in facts.loops],
+        "Same every iteration": [invariant_item(each, offset) for each in facts.invariants],
+        "Words in addresses": words.legend,
+    }
+    for heading, items in sections.items():
+        if items:
+            yield heading, element("ul", [_item(each) for each in items], class_="plain")
+
+
+def _item(item: Item) -> Html:
+    label, text = item
+    lines = [one_line(line) for line in text.split("\n")]
+    return element(
+        "li", element("code", label) if label else None, " ", joined(lines, element("br"))
+    )
+
+
+def _sass(data: SourceData, spot: Spot, facts: LineFacts | None) -> Html:
+    where = one_line(line_text(spot.location))
+    label = f"SASS of {where}"
+    samples = data.found.total if data.found.ranked_by == "samples" else 0
+    if facts is not None:
+        return sass_block(analysed_rows(data, facts.instructions), samples, label)
+    addresses = data.addresses.get(spot.location, ())
+    if isinstance(data.sass, Absent) or not addresses:
+        return element("p", _why_no_sass(data), class_="muted")
+    return sass_block(plain_rows(data, addresses), samples, label)
+
+
+def _why_no_sass(data: SourceData) -> str:
+    absent = data.sass
+    if not isinstance(absent, Absent):
+        return "No SASS: the report has no text for these instructions."
+    remedy = f"; {absent.remedy}" if absent.remedy else ""
+    return f"No SASS: {absent.reason}{remedy}"
+
+
+def reasons_of_all(spots: Iterable[Spot]) -> Counter[str]:
+    """Samples of the launch by stall reason."""
+    sums: Counter[str] = Counter()
+    for spot in spots:
+        sums.update(dict(spot.stalls))
+    return sums

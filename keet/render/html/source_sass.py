@@ -1,0 +1,122 @@
+"""Machine code as text in columns: offset, executions, samples, instruction, what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from keet.analysis.hotspots import InstructionTable
+from keet.analysis.sass.blame import Wait
+from keet.analysis.sass.instruction import parse
+from keet.catalog import stalls
+from keet.profile import Absent, Location
+from keet.render.common.line_facts import InstructionFacts
+from keet.render.common.machine_code import line_text, noun
+from keet.render.html.heat import heat_class
+from keet.render.html.markup import Content, Html, element
+from keet.render.html.source_data import SourceData
+from keet.texts import one_line
+
+_WIDEST = 52
+"""Characters of an instruction before its wait; longer ones move it to the right."""
+
+
+class SassRow(NamedTuple):
+    offset: str
+    executed: int | None
+    samples: int | None
+    text: str
+    wait: str
+
+
+def analysed_rows(data: SourceData, facts: Iterable[InstructionFacts]) -> list[SassRow]:
+    """With what each instruction waits for."""
+    assert data.code is not None
+    return [
+        SassRow(
+            data.offset_at(each.position),
+            each.executed,
+            each.samples if data.table.samples else None,
+            data.sass_line(data.code.program.code[each.position]),
+            _wait(data, each.waits[0]) if each.waits else "",
+        )
+        for each in facts
+    ]
+
+
+def plain_rows(data: SourceData, addresses: Iterable[int]) -> list[SassRow]:
+    """Without the analysis: the largest stall reason alone."""
+    texts = {} if isinstance(data.sass, Absent) else data.sass
+    table = data.table
+    samples, executed = table.samples, table.executed
+    return [
+        SassRow(
+            data.offset(address),
+            executed.get(address, 0) if executed is not None else None,
+            samples.get(address, 0) if samples is not None else None,
+            data.sass_line(parse(address, texts.get(address, ""))),
+            _largest_reason(table, address),
+        )
+        for address in addresses
+    ]
+
+
+def _wait(data: SourceData, wait: Wait) -> str:
+    """`Long Scoreboard for the load at 0x0ab0 (slow.cu:19)`"""
+    code, label = data.code, stalls()[wait.reason].label
+    if not wait.producers or code is None:
+        return label
+    first = wait.producers[0]
+    held = "registers of " if wait.link == "register reuse" else ""
+    named = _other_line(code.location(first), code.location(wait.position))
+    what = noun(code.program.code[first])
+    return one_line(f"{label} for {held}the {what} at {data.offset_at(first)}{named}")
+
+
+def _other_line(producer: Location | None, own: Location | None) -> str:
+    return f" ({line_text(producer)})" if producer not in (None, own) else ""
+
+
+def _largest_reason(table: InstructionTable, address: int) -> str:
+    known = stalls()
+    counts = {
+        reason: column.get(address, 0)
+        for reason, column in table.stall_samples.items()
+        if known[reason].counts_as_stall
+    }
+    largest = max(counts, key=lambda reason: counts[reason], default="")
+    return known[largest].label if largest and counts[largest] else ""
+
+
+def sass_block(rows: Sequence[SassRow], samples: int, label: str) -> Html:
+    """One element of text: a table would take four times the bytes.
+
+    `samples`: of the whole launch, so that heat means the same as that of lines.
+    """
+    most = max((row.samples or 0 for row in rows), default=0)
+    written = [_fields(row) for row in rows]
+    heads = ("", "offset", "executed", "samples", "instruction", "waits for")
+    widths = [max(len(each[n]) for each in [heads, *written]) for n in range(len(heads))]
+    widths[4] = min(widths[4], _WIDEST)
+    lines: list[Content] = [element("b", _line(heads, widths)), "\n"]
+    for row, fields in zip(rows, written, strict=True):
+        is_hottest = bool(most) and row.samples == most
+        text = _line((">" if is_hottest else "", *fields[1:]), widths)
+        heat = heat_class(row.samples / samples) if row.samples and samples else None
+        lines += [element("mark", text, class_=heat) if heat else text, "\n"]
+    return element(
+        "pre", lines, class_="sass scroll", tabindex="0", role="region", aria_label=label
+    )
+
+
+def _fields(row: SassRow) -> tuple[str, ...]:
+    executed = "" if row.executed is None else f"{row.executed:,}"
+    return ("", row.offset, executed, f"{row.samples:,}" if row.samples else "", row.text, row.wait)
+
+
+def _line(fields: Sequence[str], widths: Sequence[int]) -> str:
+    mark, offset, executed, samples, text, wait = fields
+    return (
+        f"{mark:1} {offset:{widths[1]}}  {executed:>{widths[2]}}  {samples:>{widths[3]}}  "
+        f"{text:{widths[4]}}  {wait}"
+    ).rstrip()

@@ -1,0 +1,189 @@
+"""What a model says about a launch: its summary, causes and edits, each with what keet knows of it.
+
+Numbers in its texts are keet's, and link to where they are from; sentences that keet could not
+check are marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.statement import Authorship, Cause, Hypothesis, Statement
+from keet.prose.text import Prose
+from keet.render.common.statement import (
+    MARKS,
+    OWN_WORDS,
+    causes_beyond,
+    claim_notes,
+    flat,
+    not_confirmed,
+    objections_beyond,
+    standing,
+    statements,
+    title_of,
+    unchecked_lines,
+    unchecked_text,
+    usage_text,
+)
+from keet.render.html.anchors import Anchors
+from keet.render.html.finding import Lines
+from keet.render.html.markup import Content, Html, element, joined
+from keet.render.html.prose import prose
+from keet.render.html.statement_edits import edits_section
+from keet.render.html.statement_words import ModelWords
+
+_BADGES = {"confirmed": "badge good", "refuted": "badge bad", "inconclusive": "badge warn"}
+
+
+def statement_section(
+    each: LaunchExplanation, anchors: Anchors, lines: Lines | None = None
+) -> Html | None:
+    """All that the model says about a launch; None where there is no model's part.
+
+    `lines`: source lines that texts link to.
+    """
+    said = each.statement
+    if said is None:
+        return None
+    words = ModelWords(each, anchors, lines)
+    return element(
+        "section",
+        element("h3", "What the model says"),
+        element("p", words.of(said.summary), class_="summary") if said.summary else None,
+        _causes(each, words),
+        edits_section(each, words),
+        _analyst(said),
+        _expected(said, words),
+        words.numbers(),
+        class_="model",
+        id=anchors.launch(each.launch.id, "model"),
+    )
+
+
+# --- causes and objections
+
+
+def _causes(each: LaunchExplanation, words: ModelWords) -> Iterator[Html]:
+    said = each.statement
+    if said is None:
+        return
+    beyond, unlisted = causes_beyond(each), objections_beyond(each)
+    titled = (
+        ("Why", [cause for cause in said.causes if cause not in beyond], True),
+        ("It also names", list(beyond), True),
+        ("It objects to", [c for c in said.objections if c not in unlisted], False),
+        ("It objects to what is not listed", list(unlisted), False),
+    )
+    for title, causes, is_cause in titled:
+        if causes:
+            rows = [
+                _cause(cause, standing(cause, each) if is_cause else not_confirmed(cause), words)
+                for cause in causes
+            ]
+            yield element("h4", title)
+            yield element("ul", rows, class_="causes")
+
+
+def _cause(cause: Cause, known: str, words: ModelWords) -> Html:
+    """`known`: what keet says of it."""
+    at = [" at ", words.place(flat(cause.where))] if cause.where else None
+    head = element("strong", words.finding(cause.finding, title_of(cause.finding)), at, ":")
+    return element("li", head, " ", words.of(cause.text), _notes(cause, known, words))
+
+
+def _notes(cause: Cause, known: str, words: ModelWords) -> Iterator[Content]:
+    notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
+    if notes:
+        kind = "warn" if known.startswith("not confirmed") else "muted"
+        yield [" ", element("span", f"({notes})", class_=kind)]
+    if cause.because:
+        facts = joined([words.reference(fact) for fact in cause.because], ", ")
+        yield element("p", "Rests on: ", facts, ".", class_="rests")
+
+
+def _analyst(statement: Statement) -> Html | None:
+    if not (statement.leads and statement.analyst_headline):
+        return None
+    text = prose(flat(statement.analyst_headline))
+    return element("p", "Without the model, keet's headline is: ", text, class_="note")
+
+
+# --- what it expected
+
+
+def _expected(statement: Statement, words: ModelWords) -> Html | None:
+    about = (("The code", statement.purpose), ("Threads", statement.mapping))
+    facts = [_fact(name, text, words) for name, text in about if text]
+    guesses = [_hypothesis(guess, words) for guess in statement.hypotheses]
+    if not (facts or guesses):
+        return None
+    expected = "Expected from the source, before any number was seen:"
+    return element(
+        "details",
+        element("summary", "How the model reads the code, and what it expected"),
+        element("dl", facts, class_="facts") if facts else None,
+        [element("p", expected), element("ul", guesses, class_="causes")] if guesses else None,
+        class_="fold",
+        data_print=True,
+    )
+
+
+def _fact(name: str, text: Prose, words: ModelWords) -> Content:
+    return [element("dt", name), element("dd", words.of(text))]
+
+
+def _hypothesis(guess: Hypothesis, words: ModelWords) -> Html:
+    verdict = f"{MARKS[guess.judgement]} {guess.judgement}"
+    return element(
+        "li",
+        element("span", verdict, class_=_BADGES[guess.judgement]),
+        " ",
+        element("strong", words.of(guess.text)),
+        [" ", words.of(guess.reason)] if guess.reason else None,
+    )
+
+
+# --- the end of the page
+
+
+def model_footer(explanation: Explanation) -> Html | None:
+    """What keet vouches for, what it could not check, and what the model was asked; None without a
+    model."""
+    author = explanation.author
+    if author is None:
+        return None
+    answered = statements(explanation)
+    unchecked = list(unchecked_lines(explanation))
+    return element(
+        "div",
+        _problem(author, answered=bool(answered)),
+        element("p", OWN_WORDS) if answered else None,
+        _unchecked(unchecked),
+        element("p", usage_text(author)) if answered or _was_asked(author) else None,
+        class_="model-foot",
+    )
+
+
+def _was_asked(author: Authorship) -> bool:
+    return bool(author.usage.calls or author.usage.cached)
+
+
+def _problem(author: Authorship, *, answered: bool) -> Html | None:
+    if not author.problem:
+        return None
+    lacking = "incomplete" if answered else "missing"
+    text = f"The model's part is {lacking}: "
+    return element("p", element("strong", text), flat(author.problem), class_="note warn")
+
+
+def _unchecked(lines: Sequence[str]) -> Html | None:
+    if not lines:
+        return None
+    return element(
+        "details",
+        element("summary", unchecked_text(len(lines))),
+        element("ul", [element("li", prose(line)) for line in lines]),
+        class_="fold",
+        data_print=True,
+    )

@@ -1,0 +1,84 @@
+"""`keet ask --format json`: its types, and how an answer becomes a document."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from keet.evidence import Evidence
+from keet.explanation.statement import Answered
+from keet.render.common.answer import origin_of
+from keet.render.common.statement import unchecked_line
+from keet.render.json.documents import Document, Producer, ReportDocument
+from keet.render.json.explain import GroundingDocument, NumberDocument, number
+from keet.render.json.report import report_document
+from keet.render.json.statement import (
+    UncheckedDocument,
+    UsageDocument,
+    author_name,
+    encodable,
+    unchecked_document,
+    usage_document,
+)
+
+
+class CitedNumberDocument(NumberDocument):
+    report: int | None = Field(description="index into `reports`; null: of several launches")
+    launch: int | None = Field(description="id of the launch in that report")
+    kernel: str | None
+
+
+class AskDocument(Document):
+    """`keet ask --format json`"""
+
+    schema_version: Literal[2] = 2
+    producer: Producer = Producer()
+    author: str = Field(description="`model:PROVIDER:NAME`")
+    question: str
+    reports: list[ReportDocument]
+    answer: str = Field(
+        description="paragraphs, with numbers as keet prints them; `[unchecked]` stands before "
+        "sentences whose numbers keet could not resolve; empty: see `problem`"
+    )
+    evidence: dict[str, CitedNumberDocument] = Field(
+        description="the numbers that the answer refers to, in that order"
+    )
+    grounding: GroundingDocument
+    unchecked: list[UncheckedDocument] = Field(description="sentences marked `[unchecked]`")
+    followups: list[str] = Field(description="commands to go on with")
+    usage: UsageDocument
+    problem: str | None = Field(description="why the answer is missing or incomplete")
+    transcript: str | None = Field(description="where the run with the model is recorded")
+
+
+def ask_document(answered: Answered) -> AskDocument:
+    author = encodable(answered.author)
+    text, unchecked = encodable(answered.text), encodable(answered.unchecked)
+    return AskDocument(
+        author=author_name(author),
+        question=encodable(answered.question),
+        reports=[report_document(told.profile) for told in answered.explanations],
+        answer=str(text),
+        evidence={entry.id: _number(entry, answered) for entry in answered.evidence},
+        grounding=GroundingDocument(
+            numbers=text.numbers,
+            verified=text.numbers,
+            unchecked=[unchecked_line(each) for each in unchecked],
+        ),
+        unchecked=[unchecked_document(each) for each in unchecked],
+        followups=list(encodable(answered.followups)),
+        usage=usage_document(author.usage),
+        problem=author.problem,
+        transcript=author.transcript,
+    )
+
+
+def _number(entry: Evidence, answered: Answered) -> CitedNumberDocument:
+    origin = origin_of(entry, answered)
+    return CitedNumberDocument(
+        **number(entry),
+        report=origin.report if origin else None,
+        launch=origin.launch.launch.id if origin else None,
+        kernel=origin.launch.launch.kernel if origin else None,
+    )

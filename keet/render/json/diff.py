@@ -1,0 +1,374 @@
+"""`keet diff --format json`: its types, and how a difference becomes a document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from keet.comparison.attribution import Attribution, Kind
+from keet.comparison.both_sides import Change
+from keet.comparison.gate import Gate, Regression
+from keet.comparison.pairing import How
+from keet.comparison.reasons import Reason, Severity
+from keet.comparison.result import Difference, PairDifference
+from keet.comparison.sides import Group, Side
+from keet.comparison.telling import grounded, headline, pair_headline
+from keet.comparison.timing import Word
+from keet.comparison.weighing import Basis
+from keet.explanation.analyst import Explanation
+from keet.profile.launch import Location
+from keet.render.json.diff_account import PartChangeDocument, part_change_document
+from keet.render.json.documents import (
+    EVIDENCE_IDS,
+    DeviceDocument,
+    Document,
+    Producer,
+    QuantityDocument,
+    ReportDocument,
+)
+from keet.render.json.explain import (
+    ExplainDocument,
+    GroundingDocument,
+    NumberDocument,
+    explain_document,
+    number,
+)
+from keet.render.json.finding import ForecastDocument
+from keet.render.json.report import device_document, quantity_document, report_document
+from keet.units import Quantity
+
+
+class SideDocument(ReportDocument):
+    """The first report of a side; the others tell the noise."""
+
+    devices: list[DeviceDocument]
+    further_runs: list[ReportDocument]
+    times: int = Field(description="how many launches of the program one in the report stands for")
+
+
+class ReasonDocument(Document):
+    id: str = Field(description="`device`, `problem_size`, `cache_control`")
+    severity: Severity
+    text: str
+
+
+class ComparabilityDocument(Document):
+    ok: bool = Field(description="false: only with --force")
+    notes: list[ReasonDocument]
+
+
+class ChangeVerdictDocument(Document):
+    word: Word
+    speedup: float | None = Field(
+        description="time before over time after; null: not measured, or the times do not tell "
+        "which way it changed because kernels overlap"
+    )
+    noise: float = Field(description="what chance may change the speed-up by: 0.05 is 5 %")
+    headline: str
+    basis: Basis = Field(
+        description="what the times are of: `run`, whole runs without a profiler (see `measure`); "
+        "`reports`, all launches of the reports together; `per_launch`, one launch, because how "
+        "often each kernel is launched is not known (then there is no total)"
+    )
+    measure: Literal["busy", "durations"] | None = Field(
+        description="of whole runs: `busy`, time in which the GPU ran kernels; `durations`, sums "
+        "of the launches' durations, because a table does not tell which kernels ran at the same "
+        "time; null: `basis` is not `run`"
+    )
+    before: QuantityDocument | None = Field(
+        description="microseconds, of all launches together unless `basis` is `per_launch`"
+    )
+    after: QuantityDocument | None
+
+
+class PlaceDocument(Document):
+    file: str
+    line: int
+
+
+class AttributionDocument(Document):
+    kind: Kind
+    what: str
+    unit: str | None = Field(description="the hardware unit, where one is meant")
+    share: float | None = Field(
+        description="of the time saved or lost, 0 to 1; negative: it worked against; for causes "
+        "an estimate; null: time did not change"
+    )
+    finding: str | None = Field(description="id of the catalog, of a cause")
+    before: PlaceDocument | None = Field(description="the source line before; null: none, or new")
+    after: PlaceDocument | None
+    code: str | None = Field(description="the line's text")
+    evidence: list[str]
+
+
+class LaunchCountsDocument(Document):
+    """Launches that the times of a pair are of: of the runs where `basis` is `run`, else of the
+    reports, as often as `times` says. A fraction where several profiled launches stand for launches
+    that the table of the run does not tell apart."""
+
+    before: int | float | None = Field(description="null: the table of the run has no such kernel")
+    after: int | float | None
+
+
+class TimesDocument(Document):
+    before: QuantityDocument = Field(description="microseconds")
+    after: QuantityDocument
+
+
+class PairDocument(Document):
+    before: list[int] = Field(description="launches of the report before; empty: it is new")
+    after: list[int]
+    kernel: str
+    how: How = Field(description="how the two were found to be one kernel")
+    verdict: ChangeVerdictDocument
+    speedup: float | None
+    launches: LaunchCountsDocument
+    limiter: list[str] | None = Field(description="before and after; null: not looked into")
+    attribution: list[AttributionDocument] = Field(description="causes first")
+    account: list[PartChangeDocument] = Field(
+        description="where the time went, the largest change first; empty: not known, or the "
+        "replays do not show it (see the notes of `comparability`)"
+    )
+    fixed: list[str] = Field(description="ids of findings")
+    new: list[str]
+    remaining: list[str]
+    unknown: list[str] = Field(description="on one side; the other report does not say")
+
+
+class NextDocument(Document):
+    launch: int
+    kernel: str
+    finding: str | None = Field(
+        description="null: the replay is not what happened in the run, see `reason`"
+    )
+    reason: str | None = Field(
+        description="likely reason why the replay took longer or shorter than the run, as in "
+        "`keet explain`; null: a finding is next"
+    )
+    text: str
+    action: str
+    forecast: ForecastDocument | None = Field(description="of the finding")
+
+
+class RegressionDocument(Document):
+    kernel: str | None = Field(description="null: all kernels together")
+    metric: str
+    before: QuantityDocument
+    after: QuantityDocument
+    worse: float | None = Field(description="0.12: 12 % worse; null: from nothing")
+    noise: float
+    text: str
+
+
+class GateDocument(Document):
+    percent: float
+    failed: bool
+    regressions: list[RegressionDocument]
+    blurred: list[str] = Field(description="kernels whose noise is wider than the gate")
+    missing: list[str]
+    total_gated: bool = Field(description="false: there is no total, or only one kernel")
+    not_gated: list[str] = Field(description="what was not judged and why, in sentences")
+
+
+class DiffDocument(Document):
+    """`keet diff --format json`"""
+
+    schema_version: Literal[2] = 2
+    producer: Producer = Producer()
+    before: SideDocument
+    after: SideDocument
+    comparability: ComparabilityDocument
+    verdict: ChangeVerdictDocument
+    pairs: list[PairDocument]
+    not_profiled: TimesDocument | None = Field(
+        description="kernels of the runs that no launch of either report stands for: with the "
+        "pairs they add up to the total; null: `basis` is not `run`, or there are none, or only "
+        "some launches were chosen"
+    )
+    span: TimesDocument | None = Field(
+        description="from the start of the first kernel of a run to the end of its last one, where "
+        "the GPU ran no kernel for a fifth of it or more on a side; null: it did, or it is not "
+        "known"
+    )
+    next: NextDocument | None = Field(description="the costliest thing that is left")
+    gate: GateDocument | None = Field(description="null: no gate was asked for")
+    grounding: GroundingDocument
+    evidence: dict[str, NumberDocument] = Field(
+        description=f"{EVIDENCE_IDS}, `#before.3`: of a launch of one side, `#diff`: of both sides"
+    )
+
+
+class ExplainAgainstDocument(ExplainDocument):
+    """`keet explain REPORT --against BEFORE --format json`"""
+
+    against: DiffDocument | None = Field(description="null: the two can't be compared")
+
+
+def explain_against_document(
+    explanation: Explanation, difference: Difference | None
+) -> ExplainAgainstDocument:
+    told = explain_document(explanation)
+    against = diff_document(difference, None) if difference else None
+    given = {name: getattr(told, name) for name in told.model_fields_set}
+    return ExplainAgainstDocument(**given, against=against)
+
+
+def diff_document(difference: Difference, gate: Gate | None) -> DiffDocument:
+    reasons = difference.all_reasons
+    checked = grounded(difference)
+    return DiffDocument(
+        before=_side(difference.before),
+        after=_side(difference.after),
+        comparability=ComparabilityDocument(
+            ok=not difference.forbidden, notes=[_reason(reason) for reason in reasons]
+        ),
+        verdict=_total(difference),
+        pairs=[_pair(pair) for pair in difference.pairs],
+        not_profiled=_times(difference.not_profiled) if difference.not_profiled else None,
+        span=_times(difference.span.time) if difference.span else None,
+        next=_next(difference),
+        gate=_gate(gate) if gate else None,
+        grounding=GroundingDocument(
+            numbers=checked.numbers,
+            verified=len(checked.verified),
+            unchecked=[f"{stray.text}: {stray.reason}" for stray in checked.stray],
+        ),
+        evidence={each.id: NumberDocument(**number(each)) for each in difference.evidence},
+    )
+
+
+def _side(side: Side) -> SideDocument:
+    first, *others = (report_document(run.profile) for run in side.runs)
+    return SideDocument(
+        **dict(first),
+        devices=[device_document(device) for device in side.first.profile.devices],
+        further_runs=others,
+        times=side.scale,
+    )
+
+
+def _reason(reason: Reason) -> ReasonDocument:
+    return ReasonDocument(id=reason.id, severity=reason.severity, text=reason.text)
+
+
+def _total(difference: Difference) -> ChangeVerdictDocument:
+    return _verdict(difference, headline(difference))
+
+
+def _verdict(told: Difference | PairDifference, text: str) -> ChangeVerdictDocument:
+    timing = told.timing
+    return ChangeVerdictDocument(
+        word=timing.word,
+        speedup=timing.speedup,
+        noise=timing.noise,
+        headline=text,
+        basis=told.basis,
+        measure=("durations" if told.by_durations else "busy") if told.basis == "run" else None,
+        before=_microseconds(timing.before),
+        after=_microseconds(timing.after),
+    )
+
+
+def _times(time: Change) -> TimesDocument:
+    before, after = (
+        quantity_document(Quantity(each.value, each.unit).to("us"))
+        for each in (time.before, time.after)
+    )
+    return TimesDocument(before=before, after=after)
+
+
+def _launches(pair: PairDifference) -> LaunchCountsDocument:
+    before, after = (
+        int(each) if each is not None and each == int(each) else each for each in pair.launches
+    )
+    return LaunchCountsDocument(before=before, after=after)
+
+
+def _microseconds(ns: float | None) -> QuantityDocument | None:
+    return None if ns is None else quantity_document(Quantity(ns, "ns").to("us"))
+
+
+def _pair(pair: PairDifference) -> PairDocument:
+    return PairDocument(
+        before=_ids(pair.pairing.before),
+        after=_ids(pair.pairing.after),
+        kernel=pair.kernel,
+        how=pair.how,
+        verdict=_verdict(pair, pair_headline(pair)),
+        speedup=pair.timing.speedup,
+        launches=_launches(pair),
+        limiter=list(pair.limiters) if pair.limiters else None,
+        attribution=[_attribution(each) for each in pair.attribution],
+        account=[part_change_document(part) for part in pair.account],
+        fixed=list(pair.outcome.fixed),
+        new=list(pair.outcome.new),
+        remaining=list(pair.outcome.remaining),
+        unknown=list(pair.outcome.unknown),
+    )
+
+
+def _ids(groups: Sequence[Group]) -> list[int]:
+    return sorted(launch.id for group in groups for launch in group.launches)
+
+
+def _attribution(each: Attribution) -> AttributionDocument:
+    before, after = each.place or (None, None)
+    return AttributionDocument(
+        kind=each.kind,
+        what=each.what,
+        unit=each.unit,
+        share=float(each.share.value) / 100 if each.share else None,
+        finding=each.finding,
+        before=_place(before),
+        after=_place(after),
+        code=each.code or None,
+        evidence=[evidence.id for evidence in each.evidence]
+        + ([each.share.id] if each.share else []),
+    )
+
+
+def _place(location: Location | None) -> PlaceDocument | None:
+    return PlaceDocument(file=location.file, line=location.line) if location else None
+
+
+def _next(difference: Difference) -> NextDocument | None:
+    step = difference.next_step
+    if step is None:
+        return None
+    finding = step.finding
+    return NextDocument(
+        launch=step.weighed.explanation.launch.id,
+        kernel=step.weighed.explanation.launch.kernel,
+        finding=finding.id if finding else None,
+        reason=step.reason.id if step.reason else None,
+        text=step.text,
+        action=step.action,
+        forecast=ForecastDocument(**finding.forecast._asdict()) if finding else None,
+    )
+
+
+def _gate(gate: Gate) -> GateDocument:
+    return GateDocument(
+        percent=gate.percent,
+        failed=gate.failed,
+        regressions=[_regression(each) for each in gate.regressions],
+        blurred=list(gate.blurred),
+        missing=list(gate.missing),
+        total_gated=gate.total,
+        not_gated=list(gate.not_gated),
+    )
+
+
+def _regression(each: Regression) -> RegressionDocument:
+    return RegressionDocument(
+        kernel=each.pair.kernel if each.pair else None,
+        metric=each.metric,
+        before=quantity_document(each.before),
+        after=quantity_document(each.after),
+        worse=each.worse if math.isfinite(each.worse) else None,
+        noise=each.noise,
+        text=each.text,
+    )

@@ -1,0 +1,89 @@
+"""`keet metrics --format json`: its types, and how metrics become a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from keet.catalog import MetricSpec
+from keet.profile import Launch, Metric, Profile, Value
+from keet.render.json.documents import Document, NonFinite, Producer, ReportDocument
+from keet.render.json.report import finite, report_document
+from keet.units import Number
+
+
+class PointDocument(Document):
+    at: int | str = Field(description="what the point belongs to: registers, bytes, an opcode")
+    value: Number | str | None
+
+
+class MetricDocument(Document):
+    name: str = Field(description="ncu's name")
+    id: str | None = Field(description="the catalog's id")
+    label: str | None
+    value: Number | str | None = Field(description="null: no value, or see `nonfinite`")
+    nonfinite: NonFinite | None = None
+    unit: str
+    section: str | None = None
+    meaning: str | None = None
+    instances: int = Field(default=0, description="how many parts the value has")
+    points: list[PointDocument] | None = Field(
+        default=None, description="the parts, where they are the value: what-if curves"
+    )
+
+
+class MetricsLaunch(Document):
+    id: int
+    kernel: str
+    metrics: list[MetricDocument]
+
+
+class MetricsDocument(Document):
+    """`keet metrics --format json`"""
+
+    schema_version: Literal[1] = 1
+    producer: Producer = Producer()
+    report: ReportDocument
+    launches: list[MetricsLaunch]
+
+
+def metrics_document(
+    profile: Profile, tables: Iterable[tuple[Launch, Sequence[tuple[Metric, MetricSpec | None]]]]
+) -> MetricsDocument:
+    return MetricsDocument(
+        report=report_document(profile),
+        launches=[
+            MetricsLaunch(
+                id=launch.id,
+                kernel=launch.kernel,
+                metrics=[_metric_document(launch, metric, spec) for metric, spec in rows],
+            )
+            for launch, rows in tables
+        ],
+    )
+
+
+def _metric_document(launch: Launch, metric: Metric, spec: MetricSpec | None) -> MetricDocument:
+    instances = launch.instances(metric.name)
+    points = None
+    value: Value = metric.value
+    if spec is not None and not spec.total and instances is not None:
+        value = None  # a sum of what can't be added
+        points = [PointDocument(at=at, value=part) for at, part in instances.pairs()]
+    nonfinite: NonFinite | None = None
+    if isinstance(value, float):
+        value, nonfinite = finite(value)
+    return MetricDocument(
+        name=metric.name,
+        id=spec.id if spec else None,
+        label=spec.label if spec else None,
+        value=value,
+        nonfinite=nonfinite,
+        unit=metric.unit,
+        section=spec.section if spec else None,
+        meaning=spec.meaning if spec else None,
+        instances=len(instances) if instances else 0,
+        points=points,
+    )

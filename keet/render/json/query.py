@@ -1,0 +1,60 @@
+"""`keet query --format json`: its types, and the document written row by row as it is read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Literal
+
+from pydantic import Field
+
+from keet.render.json.documents import Document, Producer
+
+Row = Sequence[Any]
+
+
+class QueryColumn(Document):
+    name: str
+    type: str = Field(description="in duckdb's words")
+
+
+class QueryDocument(Document):
+    """`keet query --format json`"""
+
+    schema_version: Literal[1] = 1
+    producer: Producer = Producer()
+    columns: list[QueryColumn]
+    rows: list[list[Any]] = Field(
+        description="in the order of `columns`; null: NULL, or a number that JSON does not have"
+    )
+
+
+def query_json(columns: Sequence[str], types: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """A `QueryDocument` in pieces, one row per line: it may be larger than memory."""
+    described = [QueryColumn(name=n, type=t).model_dump() for n, t in zip(columns, types)]
+    version = QueryDocument.model_fields["schema_version"].default
+    head = {"schema_version": version, "producer": Producer().model_dump()}
+    yield json.dumps({**head, "columns": described})[:-1] + ', "rows": ['
+    separator = "\n"
+    for row in rows:
+        yield separator + json.dumps([_plain(cell) for cell in row], ensure_ascii=False)
+        separator = ",\n"
+    yield "\n]}\n"
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has a word for."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _plain(cell) for key, cell in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(cell) for cell in value]
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return value if value is None or isinstance(value, str | int) else str(value)

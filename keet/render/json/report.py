@@ -1,0 +1,35 @@
+"""The report, its GPUs and quantities as JSON, which several documents have."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+
+from keet.analysis.coverage import profile_notes
+from keet.profile import Device, Profile
+from keet.render.json.documents import DeviceDocument, NonFinite, QuantityDocument, ReportDocument
+from keet.units import Number, Quantity
+
+
+def report_document(profile: Profile) -> ReportDocument:
+    provenance = profile.provenance._asdict()
+    provenance["notes"] = profile_notes(profile)
+    return ReportDocument(**provenance, launch_count=len(profile.launches))
+
+
+def device_document(device: Device) -> DeviceDocument:
+    return DeviceDocument(**asdict(device))
+
+
+def quantity_document(quantity: Quantity) -> QuantityDocument:
+    value, nonfinite = finite(quantity.value)
+    return QuantityDocument(value=value, unit=quantity.unit, nonfinite=nonfinite)
+
+
+def finite(value: Number) -> tuple[Number | None, NonFinite | None]:
+    """A number as JSON can have it, and what else it is where JSON has no such number."""
+    if isinstance(value, int) or math.isfinite(value):
+        return value, None
+    if math.isnan(value):
+        return None, "nan"
+    return None, "inf" if value > 0 else "-inf"

@@ -1,0 +1,41 @@
+"""`keet schema`: the type of every JSON document, by the command that prints it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keet.render.json.ask import AskDocument
+from keet.render.json.cases import CasesDocument
+from keet.render.json.diff import DiffDocument, ExplainAgainstDocument
+from keet.render.json.doctor import DoctorDocument
+from keet.render.json.documents import Document
+from keet.render.json.explain import ExplainDocument
+from keet.render.json.hotspots import HotspotsDocument
+from keet.render.json.insights import InsightsDocument
+from keet.render.json.metrics import MetricsDocument
+from keet.render.json.query import QueryDocument
+from keet.render.json.roofline import RooflineDocument
+from keet.render.json.show import ShowDocument
+from keet.render.json.top import TopDocument
+from keet.render.json.verify import VerifyDocument
+
+DOCUMENTS: dict[str, type[Document]] = {
+    "explain": ExplainDocument,
+    "explain-against": ExplainAgainstDocument,
+    "ask": AskDocument,
+    "diff": DiffDocument,
+    "show": ShowDocument,
+    "metrics": MetricsDocument,
+    "hotspots": HotspotsDocument,
+    "roofline": RooflineDocument,
+    "top": TopDocument,
+    "query": QueryDocument,
+    "cases": CasesDocument,
+    "insights": InsightsDocument,
+    "verify": VerifyDocument,
+    "doctor": DoctorDocument,
+}
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    return DOCUMENTS[name].model_json_schema(mode="serialization")

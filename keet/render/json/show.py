@@ -1,0 +1,162 @@
+"""`keet show --format json`: its types, and how a profile becomes a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from keet.analysis.coverage import Coverage
+from keet.profile import Launch, Profile
+from keet.render.json.documents import (
+    DeviceDocument,
+    Dimensions,
+    Document,
+    PartlyFilled,
+    Producer,
+    QuantityDocument,
+    ReportDocument,
+    RunDocument,
+)
+from keet.render.json.report import device_document, quantity_document, report_document
+
+
+class GapDocument(Document):
+    id: str
+    label: str
+    gives: str = Field(description="what it would tell")
+    launches: list[int] = Field(description="which launches lack it")
+    unavailable: bool = Field(False, description="ncu has none of it for this GPU or workload")
+    section: str | None = Field(None, description="the ncu section that captures it")
+    ncu_flag: str | None = None
+    compile_flag: str | None = Field(None, description="what the program must be built with")
+
+
+class ShowLaunch(PartlyFilled):
+    optional: ClassVar[frozenset[str]] = frozenset({"run_share_pct", "run_launches"})
+
+    id: int
+    kernel: str = Field(description="short stable name")
+    kernel_full: str
+    kernel_function: str
+    kernel_mangled: str
+    workload: Literal["kernel", "range", "cmdlist", "graph"]
+    device: int = Field(description="index into `devices`")
+    grid: Dimensions | None
+    block: Dimensions | None
+    cluster: Dimensions | None
+    process: str | None
+    stream: int | None
+    context: int | None
+    nvtx: list[str] = Field(description="open NVTX ranges as DOMAIN/RANGE, outermost first")
+    metric_count: int
+    rule_results: int
+    sections: list[str]
+    values: dict[str, QuantityDocument] = Field(
+        description="by catalog id; what the report does not hold is left out"
+    )
+    run_share_pct: float | None = Field(
+        default=None,
+        description="per cent of the run's GPU time, by the launches that this one stands for; "
+        "null: the run has no such kernel",
+    )
+    run_launches: float | None = Field(
+        default=None, description="of the run that this one stands for"
+    )
+
+
+class ShowDocument(PartlyFilled):
+    """`keet show --format json`"""
+
+    optional: ClassVar[frozenset[str]] = frozenset({"run"})
+
+    schema_version: Literal[1] = 1
+    producer: Producer = Producer()
+    report: ReportDocument
+    devices: list[DeviceDocument]
+    launches: list[ShowLaunch]
+    holds: list[str]
+    missing: list[GapDocument]
+    capture: str | None = Field(description="the ncu command that would capture what is missing")
+    build: str | None = Field(description="what to compile with first")
+    obstacle: str | None = Field(default=None, description="why nothing more can be captured")
+    run: RunDocument | None = Field(
+        default=None, description="the whole program; null: nobody recorded a run of it"
+    )
+
+
+SHOWN_VALUES = (
+    "duration",
+    "sm_throughput_pct",
+    "memory_throughput_pct",
+    "l1tex_throughput_pct",
+    "l2_throughput_pct",
+    "dram_throughput_pct",
+    "achieved_occupancy_pct",
+    "theoretical_occupancy_pct",
+    "registers_per_thread",
+    "shared_memory_static",
+    "shared_memory_dynamic",
+    "waves_per_sm",
+)
+"""What `keet show` tells of each launch, by catalog id."""
+_NOTHING: dict[str, Any] = {}
+
+
+def show_document(
+    profile: Profile,
+    coverage: Coverage,
+    launches: Iterable[Launch],
+    run: RunDocument | None = None,
+) -> ShowDocument:
+    return ShowDocument(
+        report=report_document(profile),
+        devices=[device_document(device) for device in profile.devices],
+        launches=[_show_launch(profile, launch) for launch in launches],
+        holds=list(coverage.present),
+        missing=[
+            GapDocument(**{**gap._asdict(), "launches": list(gap.launches)})
+            for gap in coverage.gaps
+        ],
+        capture=coverage.command,
+        build=coverage.build_hint,
+        obstacle=coverage.obstacle,
+        **({"run": run} if run else _NOTHING),
+    )
+
+
+def _show_launch(profile: Profile, launch: Launch) -> ShowLaunch:
+    values = {metric_id: launch.reported(metric_id) for metric_id in SHOWN_VALUES}
+    return ShowLaunch(
+        id=launch.id,
+        kernel=launch.kernel,
+        kernel_full=launch.name.full,
+        kernel_function=launch.name.function,
+        kernel_mangled=launch.name.mangled,
+        workload=launch.workload.value,
+        device=profile.devices.index(launch.device),
+        grid=launch.grid,
+        block=launch.block,
+        cluster=launch.cluster,
+        process=launch.process,
+        stream=launch.stream,
+        context=launch.context,
+        nvtx=[f"{entry.domain}/{entry.name}" for entry in launch.nvtx],
+        metric_count=len(launch.metric_names()),
+        rule_results=len(launch.rules),
+        sections=list(launch.sections),
+        values={key: quantity_document(q) for key, q in values.items() if q is not None},
+        **_in_run(profile, launch),
+    )
+
+
+def _in_run(profile: Profile, launch: Launch) -> dict[str, Any]:
+    positions = profile.in_run
+    if positions is None or not positions.table.busy_ns:
+        return _NOTHING
+    position = positions.of(launch.id)
+    return {
+        "run_share_pct": 100 * position.busy_ns / positions.table.busy_ns if position else None,
+        "run_launches": position.launches if position else None,
+    }

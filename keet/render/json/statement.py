@@ -1,0 +1,258 @@
+"""A model's part of an explanation, as JSON.
+
+Texts are as people read them: keet has printed the numbers, and `[unchecked]` stands before a
+sentence whose numbers it could not resolve. The ids of the numbers are in `evidence` beside them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from keet.evidence import Evidence
+from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.statement import (
+    Authorship,
+    Cause,
+    Edit,
+    Hypothesis,
+    Judgement,
+    Statement,
+    Unchecked,
+    Usage,
+)
+from keet.prose.text import Prose
+from keet.render.common.statement import causes_of, statements, unchecked_lines
+from keet.render.json.documents import Document, QuantityDocument
+from keet.render.json.finding import ForecastDocument, forecast_fields
+from keet.render.json.report import finite
+
+if TYPE_CHECKING:
+    from keet.analysis.claims import Evaluated
+
+_IDS = "ids in the launch's `evidence` that it refers to"
+
+
+class HypothesisDocument(Document):
+    """Stated from the source before a number was seen; judged by the numbers afterwards."""
+
+    text: str
+    finding: str | None = Field(description="an id of keet's catalog, where it is one")
+    verdict: Judgement
+    reason: str
+    evidence: list[str] = Field(description=_IDS)
+
+
+class ClaimDocument(Document):
+    """What keet computed from the amount of work that a model says is needed."""
+
+    supported: bool = Field(description="false: the report contradicts it, or shows nothing of it")
+    reason: str = Field(description="why it is not supported, or what it says in amounts")
+    gain: float | None = Field(description="times faster if the claim is true; null: not computed")
+    forecast: ForecastDocument | None = Field(description="with doubt; null: not supported")
+    next_limiter: str | None = Field(description="what sets the pace afterwards")
+    floor: QuantityDocument | None = Field(description="the least time that the work needs")
+
+
+class CauseDocument(Document):
+    finding: str = Field(description="an id of keet's catalog")
+    text: str
+    where: str | None = Field(description="`slow.cu:31`")
+    because: list[str] = Field(description="measured facts and comparisons that hold")
+    evidence: list[str] = Field(description=_IDS)
+    problem: str | None = Field(description="what the report shows against it")
+    claim: ClaimDocument | None = Field(description="null: it claims no amount")
+    raised_by_analyst: bool = Field(
+        description="false: it is not in the launch's `findings`, and has no forecast there"
+    )
+
+
+class EditDocument(Document):
+    """A change to the code by a model."""
+
+    finding: str | None
+    what: str
+    diff: str = Field(description="unified diff that applies to the source; empty: see `problem`")
+    places: list[str] = Field(description="`slow.cu:31-34`, where it changes the source")
+    applies: bool
+    build: Literal["compiles", "fails", "not checked"]
+    build_text: str = Field(
+        description="resources before and after, the first error, or why it was not compiled"
+    )
+    problem: str | None = Field(description="why there is no diff")
+    sketch: str = Field(description="what the model wrote, where no diff could be made of it")
+    risk: str
+    check: str = Field(description="how to see that it worked")
+    instead_of: int | None = Field(
+        None, description="number of the edit that it is an alternative to, from 1"
+    )
+    evidence: list[str] = Field(description=_IDS)
+
+
+class UncheckedDocument(Document):
+    """A sentence whose numbers keet could not resolve: printed with a mark."""
+
+    where: str = Field(
+        description="`causes[0].text`: where it stands in `model`, or in the launch's `hypotheses`"
+    )
+    text: str
+    reason: str
+
+
+class ModelDocument(Document):
+    """What a model says about a launch; texts are empty where it said nothing."""
+
+    summary: str
+    purpose: str = Field(description="what the code does")
+    mapping: str = Field(description="how work is laid out over threads, warps and blocks")
+    evidence: list[str] = Field(description="ids that `summary`, `purpose` and `mapping` refer to")
+    leads: bool = Field(description="its cause is the headline, computed by keet: see `verdict`")
+    causes: list[CauseDocument]
+    objections: list[CauseDocument] = Field(
+        [], description="what it holds against the analyst's findings, places or remedies"
+    )
+    edits: list[EditDocument]
+    unchecked: list[UncheckedDocument] = Field([], description="sentences marked `[unchecked]`")
+    numbers: int = Field(0, description="in its checked sentences: all are printed by keet")
+    sent_back: int = Field(
+        0, description="sentences, facts and edits that were returned for correction"
+    )
+
+
+class UsageDocument(Document):
+    """What a model was asked; the analyst asks none."""
+
+    calls: int
+    cached: int = Field(0, description="replies from the cache: neither calls nor cost")
+    input_tokens: int
+    output_tokens: int
+    cost: float | Literal["unknown"] = Field(description="US dollars")
+    seconds: float = 0.0
+    estimated: bool = Field(False, description="keet counted the tokens, as the server did not")
+
+
+def encodable(record: Any) -> Any:
+    """A record with every text in it fit for UTF-8: half a surrogate pair in a reply is not."""
+    if isinstance(record, str):
+        return record.encode("utf-8", errors="backslashreplace").decode("utf-8")
+    if isinstance(record, tuple):
+        parts = map(encodable, record)
+        return type(record)(*parts) if hasattr(record, "_fields") else tuple(parts)
+    return record
+
+
+def encodable_explanation(explanation: Explanation) -> Explanation:
+    """The model's part alone: the reader of a report has seen to the rest."""
+    launches = tuple(
+        each._replace(statement=encodable(each.statement)) for each in explanation.launches
+    )
+    return explanation._replace(launches=launches, author=encodable(explanation.author))
+
+
+def author_name(author: Authorship) -> str:
+    return f"model:{author.model}"
+
+
+def usage_document(usage: Usage) -> UsageDocument:
+    known = usage.cost is not None and math.isfinite(usage.cost)
+    return UsageDocument(**{**usage._asdict(), "cost": usage.cost if known else "unknown"})
+
+
+def hypothesis_documents(each: LaunchExplanation) -> list[HypothesisDocument]:
+    return list(map(_hypothesis, each.statement.hypotheses if each.statement else ()))
+
+
+def _hypothesis(guess: Hypothesis) -> HypothesisDocument:
+    return HypothesisDocument(
+        text=str(guess.text),
+        finding=guess.finding,
+        verdict=guess.judgement,
+        reason=str(guess.reason),
+        evidence=_ids(guess.text, guess.reason),
+    )
+
+
+def _ids(*texts: Prose) -> list[str]:
+    return list(dict.fromkeys(i for text in texts for i in text.ids))
+
+
+def model_document(each: LaunchExplanation) -> ModelDocument | None:
+    return _model(each.statement, each) if each.statement else None
+
+
+def _model(said: Statement, each: LaunchExplanation) -> ModelDocument:
+    raised = {finding.id for finding in each.findings}
+    return ModelDocument(
+        summary=str(said.summary),
+        purpose=str(said.purpose),
+        mapping=str(said.mapping),
+        evidence=_ids(said.summary, said.purpose, said.mapping),
+        leads=said.leads,
+        causes=_causes(said.causes, raised),
+        objections=_causes(said.objections, raised),
+        edits=list(map(_edit, said.edits)),
+        unchecked=list(map(unchecked_document, said.unchecked)),
+        numbers=said.numbers,
+        sent_back=said.sent_back,
+    )
+
+
+def _causes(causes: Iterable[Cause], raised: set[str]) -> list[CauseDocument]:
+    return [
+        CauseDocument(
+            finding=cause.finding,
+            text=str(cause.text),
+            where=cause.where,
+            because=[reference.text for reference in cause.because],
+            evidence=list(cause.ids),
+            problem=cause.problem,
+            claim=_claim(cause.claim) if cause.claim else None,
+            raised_by_analyst=cause.finding in raised,
+        )
+        for cause in causes
+    ]
+
+
+def _claim(claim: Evaluated) -> ClaimDocument:
+    computed = claim.candidate is not None and math.isfinite(claim.possible)
+    fields = forecast_fields(claim.forecast) if claim.forecast else None
+    return ClaimDocument(
+        supported=claim.supported,
+        reason=claim.reason,
+        gain=claim.possible if computed else None,
+        forecast=ForecastDocument(**fields) if fields else None,
+        next_limiter=claim.next_limiter,
+        floor=_quantity(claim.floor) if claim.floor else None,
+    )
+
+
+def _quantity(entry: Evidence) -> QuantityDocument:
+    value, nonfinite = finite(entry.value)
+    return QuantityDocument(value=value, unit=entry.unit, nonfinite=nonfinite)
+
+
+def _edit(edit: Edit) -> EditDocument:
+    texts = {"what": str(edit.what), "risk": str(edit.risk), "check": str(edit.check)}
+    own = {**edit._asdict(), **texts, "places": list(edit.places)}
+    ids = _ids(edit.what, edit.risk, edit.check)
+    return EditDocument(**own, applies=bool(edit.diff), evidence=ids)
+
+
+def unchecked_document(sentence: Unchecked) -> UncheckedDocument:
+    return UncheckedDocument(**sentence._asdict())
+
+
+def why(each: LaunchExplanation, finding: str) -> str | None:
+    return " ".join(str(cause.text) for cause in causes_of(each, finding)) or None
+
+
+def model_numbers(explanation: Explanation) -> int:
+    return sum(statement.numbers for statement in statements(explanation))
+
+
+def unchecked_sentences(explanation: Explanation) -> list[str]:
+    """Each with its launch: a program reads one line without the others."""
+    return list(unchecked_lines(explanation, always_named=True))

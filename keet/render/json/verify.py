@@ -1,0 +1,135 @@
+"""`keet verify --format json`: its types, and the verdict on every number and comparison."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from keet.profile import Profile
+from keet.render.json.documents import Document, Producer, QuantityDocument, ReportDocument
+from keet.render.json.report import quantity_document, report_document
+from keet.verification.checked import Check, CheckedSentence, Verdict
+
+_Verdict = Literal["confirmed", "contradicted", "not_found"]
+
+
+class RelationSummary(Document):
+    confirmed: int
+    contradicted: int
+    not_found: int = Field(description="keet does not know what is compared, or does not have it")
+
+
+class VerifySummary(Document):
+    numbers: int
+    confirmed: int
+    contradicted: int
+    not_found: int
+    relations: RelationSummary
+
+
+class NumberCheck(Document):
+    text: str = Field(description="the number as it stands in the text, with its unit")
+    start: int = Field(description="where in the text, in characters")
+    end: int
+    value: float | None = Field(description="in `unit`; null for a shape such as 64x256")
+    unit: str = Field(description="in keet's spelling; empty where the text has none")
+    sentence: str
+    verdict: _Verdict
+    reason: str
+    label: str | None = Field(description="what it was held against")
+    metric: str | None = Field(description="ncu's name of that; null for what keet computed")
+    measured: QuantityDocument | None
+    launch: int | None
+    line: str | None = Field(description="file.cu:31, where it is of a source line")
+
+
+class RelationDocument(Document):
+    """What the text says of two quantities: `exceeds`, `is the highest`."""
+
+    text: str
+    start: int = Field(description="where in the text, in characters")
+    end: int
+    sentence: str
+    verdict: _Verdict
+    reason: str
+
+
+class VerifyDocument(Document):
+    """`keet verify --format json`"""
+
+    schema_version: Literal[1] = 1
+    producer: Producer = Producer()
+    report: ReportDocument
+    before: ReportDocument | None = Field(
+        default=None, description="the report before, for a text that compares two"
+    )
+    text: str = Field(description="the file that was checked; -: standard input")
+    summary: VerifySummary
+    checks: list[NumberCheck]
+    relations: list[RelationDocument]
+
+
+def verify_document(
+    profiles: Sequence[Profile], name: str, sentences: Iterable[CheckedSentence]
+) -> VerifyDocument:
+    """`profiles`: one, or two that the text compares."""
+    sentences = list(sentences)
+    checks, relations = list(_checks(sentences)), list(_relations(sentences))
+    counts = Counter(check.verdict for check in checks)
+    related = Counter(each.verdict for each in relations)
+    return VerifyDocument(
+        report=report_document(profiles[-1]),
+        before=report_document(profiles[0]) if len(profiles) > 1 else None,
+        text=name,
+        summary=VerifySummary(
+            numbers=len(checks),
+            **{verdict.value: counts[verdict.value] for verdict in Verdict},
+            relations=RelationSummary(
+                **{verdict.value: related[verdict.value] for verdict in Verdict}
+            ),
+        ),
+        checks=checks,
+        relations=relations,
+    )
+
+
+def _checks(sentences: Iterable[CheckedSentence]) -> Iterator[NumberCheck]:
+    for each in sentences:
+        yield from (_check(check, each.sentence.text) for check in each.checks)
+
+
+def _relations(sentences: Iterable[CheckedSentence]) -> Iterator[RelationDocument]:
+    for each in sentences:
+        for found in each.relations:
+            yield RelationDocument(
+                text=found.text,
+                start=found.start,
+                end=found.end,
+                sentence=each.sentence.text,
+                verdict=found.verdict.value,
+                reason=found.reason,
+            )
+
+
+def _check(check: Check, sentence: str) -> NumberCheck:
+    number, reading = check.number, check.reading
+    is_amount = number.shape is None and math.isfinite(number.value)
+    return NumberCheck(
+        text=number.text,
+        start=number.start,
+        end=number.end,
+        value=number.value if is_amount else None,
+        unit=number.unit,
+        sentence=sentence,
+        verdict=check.verdict.value,
+        reason=check.reason,
+        label=reading.label if reading else None,
+        metric=reading.metric if reading else None,
+        measured=quantity_document(reading.quantity) if reading else None,
+        launch=reading.launch if reading else None,
+        line=reading.line if reading else None,
+    )

@@ -1,0 +1,159 @@
+"""The run of the whole program, and ncu's replay against it, as JSON."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from keet.analysis.replay_reasons import ReasonId, Status
+from keet.evidence import Evidence
+from keet.explanation.in_run import InRun, ReplayDiffers
+from keet.explanation.whole_run import KernelRow, WholeRun
+from keet.profile.run_table import RECORDER_NAMES
+from keet.render.json.documents import (
+    Document,
+    EvidenceDocument,
+    MigrationsDocument,
+    QuantityDocument,
+    RunDocument,
+    RunKernelDocument,
+    SkippedKernelDocument,
+)
+from keet.units import Quantity
+
+
+class InRunDocument(Document):
+    """What a launch of the report stands for in the run."""
+
+    launches: float = Field(
+        description="of the run; a fraction where profiled launches share some that the table "
+        "does not tell apart"
+    )
+    share_pct: float = Field(
+        description="per cent of the run's GPU time (of all durations: see `run.overlap_known`)"
+    )
+    busy: QuantityDocument = Field(description="microseconds: GPU time of these launches")
+    plain_duration: QuantityDocument | None = Field(
+        description="microseconds that this launch took in the run"
+    )
+    known_by: Literal["launch", "shape", "kernel"] | None = Field(
+        description="`plain_duration` is of the launch with this number, kernel and shape, or the "
+        "median (else the average) of launches with this kernel and shape, or of all launches of "
+        "the kernel"
+    )
+    launches_of_shape: int | None = Field(
+        description="of the run, with the shape of this launch; null: all of `launches`, or it "
+        "is not known"
+    )
+    alike_pct: float | None = Field(
+        description="per cent of `busy` in launches that took half to twice as long as this one; "
+        "null: not known"
+    )
+    warning: str | None = Field(
+        description="set where `alike_pct` is below 50: findings may not hold for the others"
+    )
+    evidence: list[str] = Field(description="ids in the launch's `evidence`")
+
+
+class ReplayReasonDocument(Document):
+    id: ReasonId
+    status: Status = Field(description="`likely` has evidence for it, `ruled_out` against it")
+    text: str
+    how_to_tell: str
+    evidence: list[str] = Field(description="ids in the launch's `evidence`")
+
+
+class ReplayDocument(Document):
+    """The replay of a launch took much longer or shorter than the launch in the run: what is said
+    of the launch explains the replay."""
+
+    ratio: float = Field(description="time in the run over time under replay")
+    replay_duration: QuantityDocument = Field(description="microseconds")
+    plain_duration: QuantityDocument = Field(description="microseconds")
+    text: str
+    reasons: list[ReplayReasonDocument] = Field(
+        description="all of a closed list, likely ones first, those that are ruled out last"
+    )
+    evidence: list[str] = Field(description="ids in the launch's `evidence`")
+
+
+def run_document(run: WholeRun) -> RunDocument:
+    table = run.table
+    return RunDocument(
+        recorder=table.recorder,
+        recorded=RECORDER_NAMES[table.recorder],
+        created=table.created,
+        path=table.path,
+        launches=table.launch_count,
+        busy=_microseconds(run.busy),
+        total=_microseconds(run.total),
+        span=_maybe(run.span),
+        wall_seconds=table.wall_s,
+        overlap_known=table.overlap_known,
+        gpus=table.gpus,
+        covered_pct=None if run.ranges else float(run.covered.value),
+        kernels=[_kernel(row) for row in run.kernels],
+        managed_bytes=table.managed_bytes,
+        migrations=(MigrationsDocument(**table.migrations._asdict()) if table.migrations else None),
+        skipped=[SkippedKernelDocument(**each._asdict()) for each in table.skipped],
+        notes=list(table.notes),
+        text=[text for text, _ in run.said],
+        evidence={piece.id: evidence_document(piece) for piece in run.book},
+    )
+
+
+def _kernel(row: KernelRow) -> RunKernelDocument:
+    return RunKernelDocument(
+        kernel=row.kernel,
+        kernel_full=row.full or row.kernel,
+        share_pct=float(row.share.value),
+        launches=int(row.launches.value),
+        busy=_microseconds(row.busy),
+        shortest=_maybe(row.shortest),
+        longest=_maybe(row.longest),
+        profiled=list(row.profiled),
+        evidence=[piece.id for piece in row.evidence],
+    )
+
+
+def in_run_document(found: InRun) -> InRunDocument:
+    return InRunDocument(
+        launches=float(found.launches.value),
+        share_pct=float(found.share.value),
+        busy=_microseconds(found.busy),
+        plain_duration=_maybe(found.plain),
+        known_by=found.known_by,
+        launches_of_shape=int(found.of_shape.value) if found.of_shape else None,
+        alike_pct=float(found.alike.value) if found.alike else None,
+        warning=found.unlike,
+        evidence=[piece.id for piece in found.evidence],
+    )
+
+
+def replay_document(replay: ReplayDiffers) -> ReplayDocument:
+    return ReplayDocument(
+        ratio=replay.ratio,
+        replay_duration=_microseconds(replay.replay),
+        plain_duration=_microseconds(replay.plain),
+        text=replay.text,
+        reasons=[
+            ReplayReasonDocument(**{**r._asdict(), "evidence": [piece.id for piece in r.evidence]})
+            for r in replay.reasons
+        ],
+        evidence=[replay.replay.id, replay.plain.id, replay.factor.id],
+    )
+
+
+def _microseconds(time: Evidence) -> QuantityDocument:
+    return QuantityDocument(value=Quantity(time.value, time.unit).to("us").value, unit="us")
+
+
+def _maybe(time: Evidence | None) -> QuantityDocument | None:
+    return None if time is None else _microseconds(time)
+
+
+def evidence_document(piece: Evidence) -> EvidenceDocument:
+    fields = {**piece._asdict(), "derived_from": piece.derived_from and list(piece.derived_from)}
+    del fields["id"]
+    return EvidenceDocument(**fields)

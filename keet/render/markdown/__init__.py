@@ -1,0 +1,1 @@
+"""Markdown for pull requests, chats and prompts. `markup` escapes and makes tables."""

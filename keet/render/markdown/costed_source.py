@@ -1,0 +1,129 @@
+"""Source lines with the cost of each, for `keet context`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+
+from keet.analysis.findings import Place
+from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
+from keet.profile import Absent, Launch
+from keet.profile.names import file_name
+from keet.render.common.excerpt import around, indentation, language, runs
+from keet.render.common.hotspots import waiting_for
+from keet.render.common.source_text import source_lines
+from keet.render.markdown.markup import fence
+
+_HOTTEST = 10
+_LEAST = 0.01
+"""Of the samples: a line below it costs nothing to speak of."""
+_LONGEST = 160
+"""Characters of a line of code: generated code has longer ones."""
+_NO_TEXT = "(no text)"
+
+
+class CostedSource:
+    """The source of one launch."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._text = source_lines(launch)
+        self._written: dict[frozenset[tuple[str, int]], list[str]] = {}
+        """Kept: a context is composed anew with each piece, and few pieces bring lines."""
+
+    @cached_property
+    def _found(self) -> Hotspots | Absent:
+        return find_hotspots(self._launch)
+
+    @cached_property
+    def _spots(self) -> dict[tuple[str, int], Spot]:
+        if isinstance(self._found, Absent) or self._found.by != "line":
+            return {}
+        return {(*spot.location,): spot for spot in self._found.spots if spot.location}
+
+    @cached_property
+    def hottest(self) -> Sequence[Place]:
+        """Lines by samples."""
+        ranked = [(where, spot.share or 0.0) for where, spot in self._spots.items()]
+        return [
+            Place(file, line, share, "samples")
+            for (file, line), share in ranked[:_HOTTEST]
+            if share >= _LEAST
+        ]
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What is to be known of these costs, and what to do about it."""
+        if isinstance(self._found, Absent):
+            return []
+        partial = self._found.partial
+        notes = [f"{partial}; {partial.remedy}"] if partial else []
+        if self._spots and not self._text:
+            notes.append("The text of the source is not in the report: --source DIR finds it")
+        return notes
+
+    def around(self, places: Sequence[Place], radius: int) -> list[tuple[str, int]]:
+        found = []
+        for file in dict.fromkeys(place.file for place in places):
+            centres = [place.line for place in places if place.file == file]
+            length = len(self._text.get(file, ()))
+            found += [(file, n) for n in around(centres, radius, length)]
+        return found
+
+    def text(self, lines: Collection[tuple[str, int]]) -> list[str]:
+        """These lines, file by file, each with its share of the samples and what else it cost."""
+        key = frozenset(lines)
+        if key not in self._written:
+            self._written[key] = list(self._blocks(key))
+        return self._written[key]
+
+    def _blocks(self, lines: Collection[tuple[str, int]]) -> Iterator[str]:
+        for file in sorted({file for file, _ in lines}):
+            numbers = sorted(number for path, number in lines if path == file)
+            ranked = "" if isinstance(self._found, Absent) else self._found.ranked_by
+            costs = {"samples": "share of warp samples", "executed": "share of instructions"}
+            told = f" ({costs[ranked]} before the code)" if ranked else ""
+            yield f"{file_name(file)}{told}:"
+            yield fence(list(self._rows(file, numbers)), language(file))
+
+    def _rows(self, file: str, numbers: Sequence[int]) -> Iterator[str]:
+        text = self._text.get(file, ())
+        known = [n for n in numbers if 1 <= n <= len(text)]
+        indent = indentation(text[n - 1] for n in known)
+        width = len(str(numbers[-1]))
+        for i, run in enumerate(runs(numbers)):
+            if i:
+                yield "..."
+            for n in run:
+                code = text[n - 1].expandtabs(4)[indent:] if n <= len(text) else _NO_TEXT
+                spot = self._spots.get((file, n))
+                yield f"{n:{width}} {_share(spot):>5}  {_short(code)}".rstrip()
+                if spot and (cost := _cost(spot)):
+                    yield f"{'':{width}}        ^ {cost}"
+
+
+def _short(code: str) -> str:
+    return code if len(code) <= _LONGEST else code[:_LONGEST] + "..."
+
+
+def _share(spot: Spot | None) -> str:
+    known = spot is not None and spot.share is not None and spot.share >= _LEAST / 10
+    return f"{spot.share:.1%}" if spot and spot.share and known else ""
+
+
+def _cost(spot: Spot) -> str:
+    """What the line's warps wait for and what it moves, where that is worth a line."""
+    if (spot.share or 0.0) < _LEAST and not spot.sectors_global_excess:
+        return ""
+    parts = [f"waits: {waiting}"] if (waiting := waiting_for(spot)) else []
+    parts += _excess("global sectors", spot.sectors_global_excess, spot.sectors_global)
+    parts += _excess("shared wavefronts", spot.wavefronts_shared_excess, spot.wavefronts_shared)
+    if spot.sectors_local:
+        parts.append(f"{spot.sectors_local:,} local sectors")
+    return "; ".join(parts)
+
+
+def _excess(what: str, excess: int | None, total: int | None) -> list[str]:
+    if not excess or not total:
+        return []
+    return [f"{excess:,} of {total:,} {what} are excess"]

@@ -1,0 +1,140 @@
+"""`keet diff --format markdown`: for pull requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keet.comparison.attribution import Attribution
+from keet.comparison.gate import Gate
+from keet.comparison.result import Difference, PairDifference
+from keet.comparison.telling import (
+    NOT_PROFILED,
+    basis_text,
+    grounded,
+    how_paired,
+    limits,
+    pair_headline,
+    span_text,
+    unprofiled_text,
+)
+from keet.render.common.device import describe_device
+from keet.render.common.diff import (
+    change_of,
+    finding_words,
+    gate_notes,
+    gate_verdict,
+    headline_parts,
+    is_alone,
+    launch_cells,
+    pairs_in_full,
+    reason_text,
+    shown_times,
+    side_name,
+    sources,
+    time_headings,
+)
+from keet.render.markdown.markup import code, prose, table
+from keet.version import __version__
+
+_MARK = {"faster": "🟢", "slower": "🔴", "unchanged": "⚪", "inconclusive": "🟡"}
+_ROWS = 20
+_GROUPS = {"Why": ("fusion", "cause"), "Where the time changed": ("account",), "Lines": ("line",)}
+_FOLDED = ("unit", "work")
+"""Details that support the rest."""
+
+
+def diff_markdown(difference: Difference, gate: Gate | None, top: int) -> str:
+    blocks = [_heading(difference, gate), _sides(difference)]
+    about = (headline_parts(difference)[1], basis_text(difference), span_text(difference))
+    blocks += [prose(each) for each in about if each]
+    blocks += _gate(gate) if gate else []
+    blocks += [f"> {prose(reason_text(r))}" for r in difference.all_reasons]
+    if difference.rows > 1:
+        blocks.append(_table(difference))
+    for pair in pairs_in_full(difference.pairs, top):
+        blocks += _pair(pair, alone=is_alone(difference))
+    blocks += _closing(difference)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _heading(difference: Difference, gate: Gate | None) -> str:
+    """What decides comes first."""
+    told = prose(headline_parts(difference)[0])
+    if gate is None:
+        return f"## {_MARK[difference.timing.word]} keet: {told}"
+    return f"## {'❌' if gate.failed else '✅'} keet: {prose(gate_verdict(gate))}; {told}"
+
+
+def _sides(difference: Difference) -> str:
+    devices = {d: None for run in difference.after.runs for d in run.profile.devices}
+    names = prose(", ".join(map(describe_device, devices)))
+    return f"{code(side_name(difference.before))} → {code(side_name(difference.after))} on {names}"
+
+
+def _gate(gate: Gate) -> Iterator[str]:
+    rows = [
+        f"- {code(each.kernel)}: {code(each.metric)} {prose(each.change)}"
+        for each in gate.regressions
+    ]
+    rows += [f"- {prose(line)}" for line in gate_notes(gate)]
+    if rows:
+        yield "\n".join(rows)
+
+
+def _table(difference: Difference) -> str:
+    rows = [_row(pair) for pair in difference.pairs[:_ROWS]]
+    launches = ["launches"] if difference.basis == "run" else []
+    if rest := difference.not_profiled:
+        rows.append([NOT_PROFILED, "", str(rest.before), str(rest.after), "", ""])
+    told = table(["kernel", *launches, *time_headings(difference), "change", "noise"], rows)
+    more = len(difference.pairs) - _ROWS
+    return f"{told}\n\nand {more} more kernels" if more > 0 else told
+
+
+def _row(pair: PairDifference) -> list[str]:
+    paired = pair.on_both
+    mark = _MARK[pair.timing.word] if paired else "➖" if pair.pairing.before else "➕"
+    return [
+        code(pair.kernel),
+        *launch_cells(pair),
+        *shown_times(pair),
+        f"{mark} {change_of(pair)}",
+        f"{pair.timing.noise:.1%}" if paired else "",
+    ]
+
+
+def _pair(pair: PairDifference, *, alone: bool) -> Iterator[str]:
+    said = limits(pair) if alone else pair_headline(pair)
+    yield f"### {code(pair.kernel)}" + (f": {prose(said)}" if said else "")
+    if how := how_paired(pair):
+        yield f"*{prose(how)}*"
+    for heading, kinds in _GROUPS.items():
+        if rows := "\n".join(_item(each) for each in pair.attribution if each.kind in kinds):
+            yield f"{heading}:\n\n{rows}"
+    folded = [each for each in pair.attribution if each.kind in _FOLDED]
+    if words := finding_words(pair):
+        yield "; ".join(f"**{word}**: {prose(ids)}" for word, ids in words)
+    if folded:
+        rows = "\n".join(map(_item, folded))
+        yield f"<details><summary>units and counters</summary>\n\n{rows}\n\n</details>"
+
+
+def _item(each: Attribution) -> str:
+    share = f"**{each.share:.0f}** " if each.share else ""
+    stands = f" {code(each.code)}" if each.code else ""
+    return f"- {share}{prose(each.what)}{stands}"
+
+
+def _closing(difference: Difference) -> Iterator[str]:
+    step = difference.next_step
+    if share := unprofiled_text(difference):
+        yield f"{prose(share)}."
+    if step and difference.timing.word != "unchanged":
+        yield f"**Next**: {prose(step.text)}. {prose(step.action)}"
+    checked = grounded(difference)
+    yield (
+        f"<sub>keet {__version__}: {len(checked.verified)} of {checked.numbers} numbers verified "
+        f"against {sources(difference)}. Percentages before an item are shares of the time saved "
+        "or lost; those for causes are estimates, each taken on its own. A negative one worked "
+        "against the change.</sub>"
+    )

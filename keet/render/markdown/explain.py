@@ -1,0 +1,247 @@
+"""`keet explain --format markdown`: for pull requests and chats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from keet.analysis.findings import Finding, Place
+from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.program import Program, program_of
+from keet.profile import shape_text
+from keet.render.common.detail import FINDINGS, MOST_LINES, NAMED, PLACES, Detail, details_that_fit
+from keet.render.common.device import describe_device
+from keet.render.common.excerpt import around, indentation, language, runs
+from keet.render.common.finding import confidence_of, forecast_of, new_remarks
+from keet.render.common.places import place_shares, unplaced_shares
+from keet.render.common.program import (
+    finding_text,
+    hidden_text,
+    is_cut,
+    shown_launches,
+    stands_for_text,
+    verified_text,
+)
+from keet.render.common.source_text import source_lines
+from keet.render.common.statement import edit_replaces_advice, statements
+from keet.render.common.whole_run import stands_for
+from keet.render.markdown.account import account_line_markdown, account_markdown
+from keet.render.markdown.markup import code, fence, prose, unlinked
+from keet.render.markdown.program import program_markdown
+from keet.render.markdown.statement import (
+    author_markdown,
+    edits_markdown,
+    headline_markdown,
+    statement_markdown,
+    unsupported_markdown,
+    why_markdown,
+)
+from keet.render.markdown.whole_run import replay_markdown, unlike_markdown
+from keet.verification.own_texts import Grounded
+from keet.version import __version__
+
+_IDS = 10
+"""Launches that a note names."""
+_RADIUS = 2
+"""Lines of code before and after those that matter."""
+
+
+def explain_markdown(
+    explanation: Explanation, *, everything: bool = False, verbose: bool = False
+) -> str:
+    """`everything`: each launch in full. Otherwise the program, and the launches that matter.
+
+    `verbose`: the whole account of each launch that is printed in full, with evidence ids, and what
+    a model expected before it saw a number.
+    """
+    program = program_of(explanation)
+    shown = shown_launches(explanation, program, everything=everything)
+    head = [*_heading(explanation), *(program_markdown(program) if program else ())]
+
+    def block(place: int, detail: Detail) -> list[str]:
+        return list(_launch(shown[place], program, detail, verbose=verbose))
+
+    def foot(count: int) -> list[str]:
+        hidden = hidden_text(explanation, shown[:count])
+        closing = [*_not_judged(explanation), *_closing(explanation, program)]
+        return [prose(f"{hidden}."), *closing] if hidden else closing
+
+    details: Sequence[Detail] = ["full"] * len(shown)
+    if is_cut(explanation, shown):
+        room = MOST_LINES - _lines(*head, *foot(len(shown)))
+        details = details_that_fit(len(shown), lambda *which: _lines(*block(*which)), room)
+    blocks = [text for which in enumerate(details) for text in block(*which)]
+    return "\n\n".join([*head, *blocks, *foot(len(details))]) + "\n"
+
+
+def _lines(*blocks: str) -> int:
+    """With the blank line after each."""
+    return sum(block.count("\n") + 2 for block in blocks)
+
+
+def _stands_for(each: LaunchExplanation, program: Program | None) -> str:
+    if program and program.run:
+        return stands_for(each)
+    return stands_for_text(program, each).removeprefix("; ")
+
+
+def _heading(explanation: Explanation) -> Iterator[str]:
+    profile = explanation.profile
+    yield f"## keet: {code(profile.provenance.path)}"
+    yield prose(", ".join(describe_device(device) for device in profile.devices))
+
+
+def _launch(
+    each: LaunchExplanation, program: Program | None, detail: Detail, *, verbose: bool
+) -> Iterator[str]:
+    # "#3" would be a link to an issue.
+    yield f"### Launch {each.launch.id}: {code(each.launch.kernel)}"
+    yield from unlike_markdown(each.in_run)
+    if each.replay:
+        yield from replay_markdown(each.replay)
+    yield from headline_markdown(each)
+    yield _facts(each, _stands_for(each, program))
+    if each.statement:
+        yield from _with_model(each, program, verbose=verbose)
+    else:
+        yield from _account(each, detail, verbose=verbose)
+        yield from _findings(each, program, detail, set())
+    if detail != "full":
+        return
+    if each.healthy:
+        yield "**Looks good:**\n\n" + "\n".join(f"- {prose(note.text)}" for note in each.healthy)
+    if each.second_opinion:
+        yield prose(each.second_opinion)
+
+
+def _with_model(
+    each: LaunchExplanation, program: Program | None, *, verbose: bool
+) -> Iterator[str]:
+    """The first cause and how to fix it, then everything else."""
+    said: set[str] = set()
+    yield from _findings(each, program, "full", said, slice(1))
+    yield from edits_markdown(each)
+    yield from _account(each, "full", verbose=verbose)
+    yield from _findings(each, program, "full", said, slice(1, None))
+    yield from statement_markdown(each, verbose=verbose)
+
+
+def _account(each: LaunchExplanation, detail: Detail, *, verbose: bool) -> Iterator[str]:
+    if detail == "brief":
+        yield from account_line_markdown(each)
+    else:
+        yield from account_markdown(each, verbose=verbose)
+
+
+def _findings(
+    each: LaunchExplanation,
+    program: Program | None,
+    detail: Detail,
+    said: set[str],
+    which: slice = slice(None),
+) -> Iterator[str]:
+    """`said`: remarks on this launch so far. `which`: of those that this detail prints."""
+    told = FINDINGS[detail]
+    lines = source_lines(each.launch) if detail != "brief" else {}
+    for rank, finding in list(enumerate(each.findings[:told], 1))[which]:
+        forecast, confidence = prose(forecast_of(each, finding)), confidence_of(each, finding)
+        yield f"#### {rank}. {prose(finding.title)}: {forecast}, confidence {confidence}"
+        yield prose(unlinked(finding_text(finding, program)))
+        yield from _places(finding, lines, detail)
+        if not edit_replaces_advice(each, finding.id):
+            yield f"**Do:** {prose(finding.action)}"
+        if detail != "brief":
+            yield from _remarks(finding, each, said)
+        yield from why_markdown(each, finding.id)
+    named = [
+        f"- {prose(finding.title)}: {prose(forecast_of(each, finding))}"
+        for finding in each.findings[told:][:NAMED]
+    ]
+    if named:
+        yield "\n".join(["Also:", "", *named])
+
+
+def _facts(each: LaunchExplanation, stands_for: str) -> str:
+    launch = each.launch
+    duration = launch.get("duration")
+    facts = [
+        f"grid {shape_text(launch.grid)}" if launch.grid else None,
+        f"block {shape_text(launch.block)}" if launch.block else None,
+        str(duration) if duration else "duration not measured",
+        stands_for or None,
+    ]
+    return prose(", ".join(fact for fact in facts if fact))
+
+
+def _places(finding: Finding, lines: Mapping[str, Sequence[str]], detail: Detail) -> Iterator[str]:
+    places = finding.places[: PLACES[detail]]
+    if places:
+        shares = zip(places, place_shares(places, "it"))
+        rows = [
+            f"- {code(place.where)}" + (f": {prose(share)}" if share else "")
+            for place, share in shares
+        ]
+        rows += [f"- no source line: {prose(share)}" for share in unplaced_shares(places)]
+        yield "\n".join(rows)
+    for file in dict.fromkeys(place.file for place in places):
+        yield from _excerpt(file, places, lines.get(file, ()))
+
+
+def _remarks(finding: Finding, each: LaunchExplanation, said: set[str]) -> Iterator[str]:
+    """`said`: of the same launch; nothing is said twice."""
+    if remarks := new_remarks(finding, each, said):
+        yield prose(" ".join(remarks))
+
+
+def _excerpt(file: str, places: Sequence[Place], text: Sequence[str]) -> Iterator[str]:
+    """The lines of one file, marked, with those around them."""
+    marked = {place.line for place in places if place.file == file and place.line <= len(text)}
+    shown = around(marked, _RADIUS, len(text))
+    if not shown:
+        return
+    indent = indentation(text[n - 1] for n in shown)
+    width = len(str(shown[-1]))
+    rows: list[str] = []
+    for run in runs(shown):
+        rows += ["..."] if rows else []
+        for n in run:
+            mark = ">" if n in marked else " "
+            rows.append(f"{mark} {n:{width}}  {text[n - 1].expandtabs(4)[indent:]}".rstrip())
+    yield fence(rows, language(file))
+
+
+def _not_judged(explanation: Explanation) -> Iterator[str]:
+    """What all launches lack is said once."""
+    lacking: dict[tuple[str, str], list[int]] = {}
+    for each in explanation.launches:
+        for skipped in each.skipped:
+            lacking.setdefault((skipped.check, skipped.reason), []).append(each.launch.id)
+    if not lacking:
+        return
+    yield "### Not checked"
+    yield "\n".join(
+        f"- {prose(check)}{_whose(ids, explanation)}: {prose(reason)}"
+        for (check, reason), ids in lacking.items()
+    )
+    hints = explanation.capture_hints
+    if hints.command:
+        yield prose(hints.introduction)
+        yield fence([hints.command], "sh")
+    if hints.sentences:
+        yield prose(" ".join(hints.sentences))
+
+
+def _whose(ids: Sequence[int], explanation: Explanation) -> str:
+    if len(ids) == len(explanation.launches):
+        return ""
+    more = ", …" if len(ids) > _IDS else ""
+    return f" (launch {', '.join(map(str, ids[:_IDS]))}{more})"
+
+
+def _closing(explanation: Explanation, program: Program | None) -> Iterator[str]:
+    author, own = explanation.author, Grounded(explanation, program)
+    yield from unsupported_markdown(own.unchecked)
+    verified = verified_text(explanation, own)
+    if author:
+        yield from author_markdown(author, verified, answered=bool(statements(explanation)))
+        return
+    yield f"*{verified} keet {__version__}, no model*"

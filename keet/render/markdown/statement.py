@@ -1,0 +1,203 @@
+"""A model's part of an explanation, in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from keet.evidence import Evidence
+from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.statement import Authorship, Cause, Edit, Hypothesis, Statement
+from keet.prose.text import Prose, Sentence
+from keet.render.common.computations import computations, in_short
+from keet.render.common.statement import (
+    BY_MODEL,
+    MARKS,
+    OWN_WORDS,
+    causes_beyond,
+    causes_of,
+    cited,
+    claim_notes,
+    code_lines,
+    edit_status,
+    flat,
+    is_diff,
+    label_of,
+    leading_edit,
+    not_confirmed,
+    objections_beyond,
+    objections_to,
+    other_edits,
+    reason_text,
+    standing,
+    title_of,
+    usage_text,
+    without_guesses,
+)
+from keet.render.markdown.markup import code, fence, prose, table
+from keet.version import __version__
+
+
+def words(text: Prose) -> str:
+    """A paragraph; unchecked sentences in italics, with the reason. Of arithmetic it has the
+    results: how they were computed is in the table of the numbers."""
+    shown = (each for each in in_short(text).sentences if each.text.strip())
+    return " ".join(map(sentence_markdown, shown))
+
+
+def sentence_markdown(sentence: Sentence) -> str:
+    text = prose(flat(sentence.text))
+    return (
+        f"*{text}* (unchecked: {prose(reason_text(sentence.problem))})"
+        if sentence.problem
+        else text
+    )
+
+
+def headline_markdown(each: LaunchExplanation) -> Iterator[str]:
+    said = each.statement
+    mark = f" ({BY_MODEL})" if said and said.leads else ""
+    yield f"**{prose(each.verdict.headline)}**{mark}"
+    if said and said.summary:
+        yield f"**Model:** {words(said.summary)}"
+
+
+def why_markdown(each: LaunchExplanation, finding: str) -> Iterator[str]:
+    for cause in causes_of(each, finding):
+        yield f"**Why (model):** {words(cause.text)}{_notes(cause, standing(cause, each))}"
+    for objection in objections_to(each, finding):
+        notes = _notes(objection, not_confirmed(objection))
+        yield f"**The model objects:** {words(objection.text)}{notes}"
+
+
+def _notes(cause: Cause, known: str) -> str:
+    """What keet knows of it."""
+    notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
+    facts = ", ".join(flat(reference.text) for reference in cause.because)
+    told = f" ({prose(notes)})" if notes else ""
+    return f"{told} Rests on: {prose(facts)}." if facts else told
+
+
+def edits_markdown(each: LaunchExplanation) -> Iterator[str]:
+    first = leading_edit(each)
+    edits = [*([first] if first else []), *other_edits(each)]
+    for number, edit in enumerate(edits, 1):
+        yield f"**Edit {number} (model){_aim(edit)}:** {words(edit.what)}"
+        yield from _code(edit)
+        yield from _edit_notes(edit)
+
+
+def _aim(edit: Edit) -> str:
+    places = ", ".join(code(flat(place)) for place in edit.places)
+    at = f" at {places}" if places else ""
+    return at + (f" for {prose(label_of(edit.finding))}" if edit.finding else "")
+
+
+def _code(edit: Edit) -> Iterator[str]:
+    if edit.diff:
+        yield fence(edit.diff.strip("\r\n").splitlines(), "diff")
+    elif edit.sketch.strip():
+        yield fence(code_lines(edit.sketch), "diff" if is_diff(edit.sketch) else "cuda")
+
+
+def _edit_notes(edit: Edit) -> Iterator[str]:
+    status = edit_status(edit)
+    rows = [f"- {prose(status[:1].upper() + status[1:])}"] if edit.diff or edit.problem else []
+    notes = (("Risk", edit.risk), ("Check", edit.check))
+    rows += [f"- **{name}:** {words(text)}" for name, text in notes if text]
+    if rows:
+        yield "\n".join(rows)
+
+
+def statement_markdown(each: LaunchExplanation, *, verbose: bool) -> Iterator[str]:
+    """What is not said with the findings and edits."""
+    if each.statement is None:
+        return
+    also = [_cause(cause, standing(cause, each)) for cause in causes_beyond(each)]
+    yield from _list("The model also names:", also)
+    against = [_cause(cause, not_confirmed(cause)) for cause in objections_beyond(each)]
+    yield from _list("The model objects to:", against)
+    yield from _analyst(each.statement)
+    if verbose:
+        yield from _about(each.statement)
+        yield from _hypotheses(each.statement.hypotheses)
+    printed = without_guesses(each.statement, everything=verbose)
+    texts = [text for _, text in printed.texts]
+    yield from numbers_markdown(cited(each, everything=verbose), texts)
+
+
+def _list(title: str, items: Sequence[str]) -> Iterator[str]:
+    if items:
+        yield title
+        yield "\n".join(items)
+
+
+def _cause(cause: Cause, known: str) -> str:
+    at = f" at {code(flat(cause.where))}" if cause.where else ""
+    head = f"**{prose(title_of(cause.finding))}**{at}"
+    return f"- {head}: {words(cause.text)}{_notes(cause, known)}"
+
+
+def _analyst(statement: Statement) -> Iterator[str]:
+    if statement.leads and statement.analyst_headline:
+        yield f"Without the model, keet's headline is: {prose(flat(statement.analyst_headline))}"
+
+
+def _about(statement: Statement) -> Iterator[str]:
+    about = (("The code", statement.purpose), ("Threads", statement.mapping))
+    rows = [f"- **{name}:** {words(text)}" for name, text in about if text]
+    if rows:
+        yield "\n".join(rows)
+
+
+def _hypotheses(hypotheses: Sequence[Hypothesis]) -> Iterator[str]:
+    items = list(map(_hypothesis, hypotheses))
+    yield from _list("Expected from the source, before any number was seen:", items)
+
+
+def _hypothesis(guess: Hypothesis) -> str:
+    reason = words(guess.reason)
+    verdict = f"{MARKS[guess.judgement]} **{guess.judgement}**"
+    return f"- {verdict}: {words(guess.text)}" + (f"\\\n  {reason}" if reason else "")
+
+
+# --- what an answer shares with an explanation
+
+
+def numbers_markdown(
+    evidence: Sequence[Evidence], texts: Sequence[Prose], launches: Sequence[str] = ()
+) -> Iterator[str]:
+    """What `texts` refer to, and what they compute of it. `launches`: of each number, where there
+    are several."""
+    head = ["number", "value", "metric", "place", *(["launch"] if launches else []), "id"]
+    rows = [
+        [prose(flat(entry.label)), prose(str(entry)), code(flat(entry.metric)), _place(entry),
+         *launches[place : place + 1], code(flat(entry.id))]
+        for place, entry in enumerate(evidence)
+    ]  # fmt: skip
+    rows += [
+        [prose(how), prose(flat(found.result)), "computed", "", *([""] if launches else []),
+         ", ".join(code(flat(entry)) for entry in found.ids)]
+        for how, found in computations(texts).items()
+    ]  # fmt: skip
+    if rows:
+        yield "Numbers that the model refers to:"
+        yield table(head, rows)
+
+
+def _place(entry: Evidence) -> str:
+    return code(flat(entry.line)) if entry.line else ""
+
+
+def unsupported_markdown(claims: Sequence[str]) -> Iterator[str]:
+    """Numbers of keet's own texts that it could not trace."""
+    yield from _list("Not supported by the report:", [f"- {prose(claim)}" for claim in claims])
+
+
+def author_markdown(
+    author: Authorship, told: str, *, answered: bool, part: str = "part"
+) -> Iterator[str]:
+    if author.problem:
+        lacking = "incomplete" if answered else "missing"
+        yield f"**The model's {part} is {lacking}:** {prose(flat(author.problem))}"
+    sentences = " ".join(filter(None, [told, OWN_WORDS if answered else ""]))
+    yield f"*{sentences} keet {__version__}; {prose(usage_text(author))}*"

@@ -1,0 +1,48 @@
+"""The run of the whole program in Markdown: where ncu's replay differs from it, and a list of its
+kernels for a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from keet.errors import one_line
+from keet.explanation.run_texts import launches_text, share_text
+from keet.render.common.whole_run import (
+    ROWS,
+    reason_texts,
+    rows_of,
+    spread_text,
+)
+from keet.render.markdown.markup import prose, unlinked
+
+if TYPE_CHECKING:
+    from keet.explanation.in_run import InRun, ReplayDiffers
+    from keet.explanation.whole_run import WholeRun
+
+
+def unlike_markdown(found: InRun | None) -> Iterator[str]:
+    if found and found.unlike:
+        yield f"**{prose(found.unlike)}**"
+
+
+def replay_markdown(replay: ReplayDiffers) -> Iterator[str]:
+    yield f"**{prose(replay.text)}**"
+    listed = [
+        f"- **{prose(head)}** {prose(unlinked(f'{text} {tell}'.rstrip()))}"
+        for head, text, tell in reason_texts(replay)
+    ]
+    if listed:
+        yield "\n".join(listed)
+
+
+def run_lines(run: WholeRun, launch: int) -> Iterator[str]:
+    """A line per kernel; `launch`: the one that the prompt is about."""
+    for row in rows_of(run, ROWS):
+        own = ", this kernel" if launch in row.profiled and row.full else ""
+        spread = spread_text(row)
+        more = f", {spread}" if spread else ""
+        yield (
+            f"- {share_text(row.share)}: {one_line(row.kernel)}, {launches_text(row.launches)}, "
+            f"{row.busy}{more}{own}"
+        )

@@ -1,0 +1,1 @@
+"""Charts as SVG, written by hand. `markup` escapes, and has axes and labels."""

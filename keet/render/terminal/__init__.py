@@ -1,0 +1,1 @@
+"""Text for a terminal, made with rich. `console` decides width and colour."""

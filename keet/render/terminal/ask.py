@@ -1,0 +1,117 @@
+"""`keet ask` on a terminal: the answer in short paragraphs, and the calls and tokens used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from keet.evidence import Evidence
+from keet.explanation.statement import Answered
+from keet.render.common.answer import Block, Line, blocks_of, origin_of, paths_of
+from keet.render.common.computations import computation_lines, in_short
+from keet.render.common.device import describe_device
+from keet.render.common.statement import flat, unchecked_line
+from keet.render.terminal.code_block import code_block
+from keet.render.terminal.finding import indented
+from keet.render.terminal.statement import author_view, own_words_view, reasons_view, words
+
+_WIDEST_MARK = 5
+
+
+def ask_view(answered: Answered, *, verbose: bool = False) -> Group:
+    """`verbose`: with the numbers that the answer refers to, and why sentences are unchecked."""
+    return Group(
+        *_heading(answered),
+        *_answer(answered, verbose=verbose),
+        *(_numbers(answered) if verbose else ()),
+        "",
+        *_closing(answered, verbose=verbose),
+    )
+
+
+def _heading(answered: Answered) -> Iterator[RenderableType]:
+    several = len(answered.explanations) > 1
+    for number, told in enumerate(answered.explanations):
+        devices = ", ".join(describe_device(device) for device in told.profile.devices)
+        prefix = f"report {number}: " if several else ""
+        yield Text.assemble(prefix, (told.profile.provenance.path, "bold"), f" on {devices}")
+    yield ""
+    yield Text(flat(answered.question), "bold cyan")
+
+
+def _answer(answered: Answered, *, verbose: bool) -> Iterator[RenderableType]:
+    """Without `verbose`, how numbers were computed is printed below the paragraph or list."""
+    said: set[str] = set()
+    for block in blocks_of(answered.text):
+        yield ""
+        if block.code:
+            yield code_block(block.code, 2)
+        elif verbose:
+            yield from map(_line, block.lines)
+        else:
+            yield from (_line(line._replace(text=in_short(line.text))) for line in block.lines)
+            yield from _computations(block, said)
+
+
+def _computations(block: Block, said: set[str]) -> Iterator[RenderableType]:
+    for line in block.lines:
+        yield from (Text(told, "dim") for told in computation_lines(line.text, said))
+
+
+def _line(line: Line) -> RenderableType:
+    """An item of a list hangs below its mark."""
+    if not line.mark:
+        return words(line.text)
+    grid = Table.grid()
+    grid.add_column(width=min(len(line.mark), _WIDEST_MARK) + 1, no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(flat(line.mark)), words(line.text))
+    return grid
+
+
+def _numbers(answered: Answered) -> Iterator[RenderableType]:
+    if not answered.evidence:
+        return
+    yield ""
+    yield indented(_table(answered), 2)
+
+
+def _table(answered: Answered) -> Table:
+    """Without the column of source lines where no number is of one."""
+    has_lines = any(entry.line for entry in answered.evidence)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("number", overflow="fold")
+    table.add_column("value", justify="right", no_wrap=True)
+    if has_lines:
+        table.add_column("line", style="cyan", overflow="fold")
+    table.add_column("launch", overflow="fold")
+    table.add_column("id", style="dim", overflow="fold")
+    for entry in answered.evidence:
+        line = [Text(flat(entry.line or ""))] if has_lines else []
+        launch = Text(_launch_of(answered, entry))
+        table.add_row(
+            Text(flat(entry.label)), Text(str(entry)), *line, launch, Text(flat(entry.id))
+        )
+    return table
+
+
+def _launch_of(answered: Answered, entry: Evidence) -> str:
+    origin = origin_of(entry, answered)
+    if origin is None:
+        return ""
+    launch = origin.launch.launch
+    report = f" (report {origin.report})" if len(paths_of(answered)) > 1 else ""
+    return f"#{launch.id} {launch.kernel}{report}"
+
+
+def _closing(answered: Answered, *, verbose: bool) -> Iterator[RenderableType]:
+    if answered.text:
+        yield from own_words_view(len(answered.unchecked))
+    if verbose:
+        yield from reasons_view([unchecked_line(each) for each in answered.unchecked])
+    yield from author_view(answered.author, answered=bool(answered.text), part="answer")
+    for number, command in enumerate(answered.followups):
+        yield Text.assemble(("Go on with: " if not number else " " * 12, "bold"), flat(command))

@@ -1,0 +1,202 @@
+"""`keet cases` on a terminal: the casebook as a list, and one case in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from statistics import median
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from keet.catalog import findings, metric_with_id
+from keet.catalog.cases import CaseEntry
+from keet.catalog.precedents import gain_of_cause
+from keet.units import Quantity
+
+
+def cases_view(entries: Sequence[CaseEntry], width: int) -> Group:
+    """Grouped by finding: an id stays on its line, to be copied."""
+    columns = (
+        "Each row: case, speed-up of the fix, time before it; (like) is a look-alike, (all 4.1x) "
+        "is with other causes fixed too."
+    )
+    parts: list[RenderableType] = [Text(heading(entries), style="bold"), Text(columns, style="dim")]
+    for finding, group in groupby(entries, lambda entry: entry.finding):
+        parts += [Text(""), Text(f"{findings()[finding].label} ({finding})", style="bold")]
+        parts.append(_table(list(group), width))
+    return Group(*parts, Text(""), Text("One in full: keet cases CASE", style="dim"))
+
+
+def heading(entries: Sequence[CaseEntry]) -> str:
+    """The answer first: how many there are, and what their fixes gained."""
+    families = len({entry.family for entry in entries})
+    gains = [gain_of_cause(entry) for entry in entries if not entry.lookalike]
+    alike = len(entries) - len(gains)
+    parts = [f"{_count(len(entries), 'measured case')} from {_count(families, 'family')}"]
+    if gains:
+        parts.append(
+            f"{_count(len(gains), 'fix')} gained {min(gains):.2f}x to {max(gains):.2f}x "
+            f"(median {median(gains):.2f}x)"
+        )
+    if alike:
+        parts.append(f"{_count(alike, 'look-alike')}, whose fix gains less than 1.1x or nothing")
+    return "; ".join(parts) + "."
+
+
+_PLURALS = {"family": "families", "fix": "fixes"}
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun if number == 1 else _PLURALS.get(noun, noun + 's')}"
+
+
+def _table(entries: Sequence[CaseEntry], width: int) -> Table:
+    wide = width >= 110
+    grid = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    grid.add_column("case", no_wrap=True, min_width=min(54, width - 26))
+    grid.add_column("speed-up", justify="right", no_wrap=True)
+    grid.add_column("before", justify="right", no_wrap=True)
+    if wide:
+        grid.add_column("after", justify="right", no_wrap=True)
+        grid.add_column("archetype", no_wrap=True)
+    for entry in entries:
+        more = (f"→ {_us(entry.after_us)}", entry.archetype) if wide else ()
+        grid.add_row(f"  {entry.id}", _gain(entry), _us(entry.before_us), *more)
+    return grid
+
+
+def _gain(entry: CaseEntry) -> Text:
+    """Of the cause that the case is listed under, then of all causes that it has."""
+    if entry.lookalike:
+        return Text(f"{entry.speedup:.2f}x (like)", style="dim")
+    alone = Text(f"{gain_of_cause(entry):.2f}x", style="bold green")
+    return alone.append(f" (all {entry.speedup:.1f}x)", style="not bold") if entry.steps else alone
+
+
+def _us(microseconds: float) -> str:
+    return str(Quantity(microseconds * 1000, "ns"))
+
+
+# --- one case
+
+
+def case_view(entry: CaseEntry, _: int) -> Group:
+    parts: list[RenderableType] = [
+        Text(_verdict(entry), style="bold"),
+        Text(f"{entry.id}: {entry.title}, problem {entry.problem}, kernel {entry.kernel}"),
+        Text(""),
+        Text(entry.why),
+        Text(f"→ {entry.fix}", style="green"),
+        Text(""),
+        _times(entry),
+        *_steps(entry),
+        *_others(entry),
+        Text(""),
+        Text(_judged(entry), style="dim"),
+        _counters(entry),
+        Text(""),
+        Text(f"Source: {entry.file}, cause at {_lines(entry)}", style="dim"),
+        _diff(entry),
+        Text(""),
+        *_provenance(entry),
+    ]
+    return Group(*parts)
+
+
+def _diff(entry: CaseEntry) -> Padding:
+    text = Syntax(entry.diff, "diff", background_color="default", word_wrap=True)
+    return Padding(text, (0, 0, 0, 2))
+
+
+def _verdict(entry: CaseEntry) -> str:
+    label = findings()[entry.finding].label
+    change = f"{_us(entry.before_us)} → {_us(entry.after_us)}"
+    if entry.lookalike:
+        result = "gains only" if entry.speedup >= 1 else "makes it slower,"
+        return f"Looks like {label}, but removing it {result} {entry.speedup:.2f}x: {change}."
+    return f"{label[0].upper()}{label[1:]}: the fix gains {entry.speedup:.2f}x, {change}."
+
+
+def _lines(entry: CaseEntry) -> str:
+    return f"line{'s' if len(entry.lines) > 1 else ''} {', '.join(map(str, entry.lines))}"
+
+
+def _times(entry: CaseEntry) -> Text:
+    return Text(
+        f"Medians of {entry.launches} launches per side in turns, cold L2. From the 10th to the "
+        f"90th percentile is {entry.spread_pct:.1f}% of the median (noisier side). Results checked "
+        f"for seeds {', '.join(map(str, entry.seeds))}. Before the fix the code runs at "
+        f"{100 * entry.start_share_of_roofline:.0f}% of the roofline speed of the needed work."
+    )
+
+
+def _steps(entry: CaseEntry) -> list[Text]:
+    if not entry.steps:
+        return []
+    rows = [
+        Text(
+            f"  {findings()[step.finding].label} fixed alone: {step.speedup:.2f}x, "
+            f"{_us(step.after_us)}"
+        )
+        for step in entry.steps
+    ]
+    return [Text(""), Text("Several causes; each fix was measured alone:"), *rows]
+
+
+def _others(entry: CaseEntry) -> list[Text]:
+    """Causes that are there as well and that no step fixes."""
+    left = [name for name in entry.also if name not in {step.finding for step in entry.steps}]
+    labels = ", ".join(findings()[name].label for name in left)
+    lines = [Text(f"Also present, not fixed: {labels}.")] if left else []
+    hidden = [Text("The kernel's source does not show the cause.")] if entry.hidden else []
+    return [*lines, *hidden]
+
+
+def _judged(entry: CaseEntry) -> str:
+    if entry.kernel == entry.kernel_after:
+        return f"Counters of {entry.kernel}, one launch per side:"
+    return f"Counters of one launch: {entry.kernel} before, {entry.kernel_after} after:"
+
+
+def _counters(entry: CaseEntry) -> Table:
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    grid.add_column("counter", overflow="fold")
+    for name in ("before", "after"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    moved = entry.moved
+    grid.add_row(Text(moved.metric, style="bold"), _plain(moved.before), _plain(moved.after))
+    for name, (before, after) in entry.counters.items():
+        spec = metric_with_id(name)
+        grid.add_row(spec.label, _value(before, spec.unit), _value(after, spec.unit))
+    return grid
+
+
+def _plain(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _value(value: float | None, unit: str) -> str:
+    return "-" if value is None else str(Quantity(value, unit))
+
+
+def _provenance(entry: CaseEntry) -> list[Text]:
+    measured = (
+        f"{entry.gpu}, driver {entry.driver}, CUDA {entry.cuda}, ncu {entry.ncu}, {entry.date}; "
+        f"split: {entry.split}"
+    )
+    before, after = entry.profiles
+    return [
+        Text(measured, style="dim"),
+        Text("In a clone of keet's repository:", style="dim"),
+        *(
+            Text(f"  {command}", style="dim", no_wrap=True, overflow="ignore")
+            for command in (f"keet explain {before}", f"keet diff {before} {after}")
+        ),
+    ]

@@ -1,0 +1,195 @@
+"""`keet diff` on a terminal: the verdict, a table of kernels, and what accounts for each change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from keet.comparison.attribution import Attribution
+from keet.comparison.gate import Gate
+from keet.comparison.reasons import Reason
+from keet.comparison.result import Difference, PairDifference
+from keet.comparison.telling import (
+    NOT_PROFILED,
+    basis_text,
+    grounded,
+    headline,
+    how_paired,
+    limits,
+    nothing_next,
+    pair_headline,
+    span_text,
+    unprofiled_text,
+)
+from keet.render.common.device import describe_device
+from keet.render.common.diff import (
+    change_of,
+    finding_words,
+    gate_notes,
+    gate_verdict,
+    is_alone,
+    launch_cells,
+    numbers_of,
+    pairs_in_full,
+    reason_text,
+    shown_times,
+    side_name,
+    sources,
+    time_headings,
+)
+
+_STYLE = {
+    "faster": "bold green",
+    "slower": "bold red",
+    "unchanged": "bold",
+    "inconclusive": "yellow",
+}
+_HEADINGS = {
+    "fusion": "kernels",
+    "cause": "why",
+    "account": "time",
+    "unit": "units",
+    "line": "lines",
+    "work": "also",
+}
+_SHARES = (
+    "Percentages are shares of the time saved or lost; those for causes (why) are estimates, each "
+    "taken on its own."
+)
+_INDENT = 9
+_ROWS = 20
+"""Kernels in the table; the others are counted."""
+
+
+def diff_view(difference: Difference, gate: Gate | None, top: int, width: int) -> Group:
+    said = Text(headline(difference), style=_STYLE[difference.timing.word])
+    parts: list[RenderableType] = [said, _heading(difference)]
+    parts += [Text(each) for each in (basis_text(difference), span_text(difference)) if each]
+    parts += _reasons(difference.all_reasons)
+    if difference.rows > 1:
+        parts += ["", _table(difference, width)]
+    for pair in pairs_in_full(difference.pairs, top):
+        parts += ["", *_pair(pair, alone=is_alone(difference))]
+    parts += ["", *_closing(difference, pairs_in_full(difference.pairs, top))]
+    if gate:
+        parts += ["", *_gate(gate)]
+    return Group(*parts)
+
+
+def _heading(difference: Difference) -> Text:
+    devices = {d: None for run in difference.after.runs for d in run.profile.devices}
+    return Text.assemble(
+        (side_name(difference.before), "bold"), " → ", (side_name(difference.after), "bold"),
+        f" on {', '.join(map(describe_device, devices))}",
+    )  # fmt: skip
+
+
+def _reasons(reasons: Sequence[Reason]) -> Iterator[RenderableType]:
+    for reason in reasons:
+        style = {"forbids": "bold red", "weakens": "yellow", "note": "dim"}[reason.severity]
+        yield Text(reason_text(reason), style=style)
+
+
+def _table(difference: Difference, width: int) -> Table:
+    pairs = difference.pairs
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    before, after = (each.capitalize() for each in time_headings(difference))
+    launches = ["Launches"] if difference.basis == "run" else []
+    right = {before, after, "Change", "Launches"}
+    for name in ("#", "→ #", "Kernel", *launches, before, after, "Change", "Limited by"):
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    if width < 100:
+        table.columns.pop()
+    for pair in pairs[:_ROWS]:
+        table.add_row(*_row(pair)[: len(table.columns)])
+    if len(pairs) > _ROWS:
+        table.caption = f"and {len(pairs) - _ROWS} more kernels"
+    if rest := difference.not_profiled:
+        cells = ["", "", NOT_PROFILED, "", str(rest.before), str(rest.after), "", ""]
+        table.add_row(*cells[: len(table.columns)])
+    return table
+
+
+def _row(pair: PairDifference) -> list[RenderableType]:
+    before, after = shown_times(pair)
+    limits = " → ".join(dict.fromkeys(pair.limiters or ()))
+    word = pair.timing.word if pair.on_both else "unchanged"
+    return [
+        numbers_of(pair.pairing.before),
+        numbers_of(pair.pairing.after),
+        Text(pair.kernel),
+        *launch_cells(pair),
+        before,
+        after,
+        Text(change_of(pair), style=_STYLE[word]),
+        limits,
+    ]
+
+
+def _pair(pair: PairDifference, *, alone: bool) -> Iterator[RenderableType]:
+    """Of a single kernel, the times were said already."""
+    said = limits(pair) or "" if alone else pair_headline(pair)
+    yield Text.assemble((pair.kernel, "bold"), f": {said}" if said else "")
+    if how := how_paired(pair):
+        yield Padding(Text(how, style="dim"), (0, 0, 0, 2), expand=False)
+    last = ""
+    for each in pair.attribution:
+        heading = _HEADINGS[each.kind]
+        yield _attribution(heading if heading != last else "", each)
+        last = heading
+    yield from _findings(pair)
+
+
+def _attribution(heading: str, each: Attribution) -> Table:
+    share = f"{each.share:.0f}" if each.share else ""
+    line = Table.grid(padding=(0, 1))
+    line.add_column(width=_INDENT - 1, style="cyan", justify="right")
+    line.add_column(width=5, justify="right")
+    line.add_column()
+    code = Text(f"  {each.code}", style="italic") if each.code else Text("")
+    line.add_row(heading, Text(share, style="bold"), Text.assemble(each.what, code))
+    return line
+
+
+def _findings(pair: PairDifference) -> Iterator[RenderableType]:
+    styles = {"fixed": "green", "new": "red"}
+    told = [
+        Text.assemble((f"{word}: ", styles.get(word, "dim")), ids)
+        for word, ids in finding_words(pair)
+    ]
+    if told:
+        line = Table.grid(padding=(0, 1))
+        line.add_column(width=_INDENT - 1, style="cyan", justify="right")
+        line.add_column()
+        line.add_row("findings", Text("; ").join(told))
+        yield line
+
+
+def _closing(difference: Difference, told: Sequence[PairDifference]) -> Iterator[RenderableType]:
+    if share := unprofiled_text(difference):
+        yield Text(f"{share}.")
+    step = difference.next_step
+    if step:
+        yield Text.assemble(("Next: ", "bold"), step.text)
+        action = Text.assemble(("→ ", "bold"), step.action)
+        yield Padding(action, (0, 0, 0, 2), expand=False)
+    else:
+        yield Text.assemble(("Next: ", "bold"), nothing_next(difference))
+    checked = grounded(difference)
+    verified = f"{len(checked.verified)} of {checked.numbers} numbers verified against "
+    shares = f" {_SHARES}" if any(each.share for pair in told for each in pair.attribution) else ""
+    yield Text(f"{verified}{sources(difference)}.{shares}", style="dim")
+
+
+def _gate(gate: Gate) -> Iterator[RenderableType]:
+    verdict = gate_verdict(gate)
+    yield Text(verdict[:1].upper() + verdict[1:], style="bold red" if gate.failed else "bold green")
+    for regression in gate.regressions:
+        yield Text(f"  {regression.text}")
+    for line in gate_notes(gate):
+        yield Text(f"  {line}", style="yellow")

@@ -1,0 +1,48 @@
+"""`keet doctor` on a terminal: one line per check, and what to do where one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+_MARKS = {"ok": ("ok", "green"), "missing": ("missing", "yellow"), "broken": ("broken", "red")}
+
+
+class Check(Protocol):
+    """What a check found; made by `keet.cli.health`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def needed(self) -> bool: ...
+    @property
+    def found(self) -> str: ...
+    @property
+    def remedy(self) -> str | None: ...
+
+
+def doctor_view(checks: Sequence[Check]) -> Group:
+    width = max(len(check.name) for check in checks)
+    parts: list[RenderableType] = []
+    for check in checks:
+        word, colour = _MARKS[check.status]
+        if check.status != "ok" and check.needed:
+            colour = "bold red"
+        line = Text.assemble((f"{word:>7}  ", colour), (f"{check.name:{width}}  ", "bold"))
+        line.append(check.found)
+        parts.append(line)
+        if check.remedy:
+            parts.append(Text(f"{'':>{width + 11}}{check.remedy}", style="dim"))
+    wrong = [check for check in checks if check.needed and check.status != "ok"]
+    parts.append("")
+    parts.append(
+        Text(f"keet can't work without: {', '.join(c.name for c in wrong)}", style="bold red")
+        if wrong
+        else Text("keet can read reports here.", style="green")
+    )
+    return Group(*parts)

@@ -1,0 +1,256 @@
+"""`keet explain` on a terminal: the verdict, where the time goes, what to change and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.program import Program, program_of
+from keet.profile import shape_text
+from keet.render.common.detail import FINDINGS, MOST_LINES, NAMED, PLACES, Detail, details_that_fit
+from keet.render.common.device import describe_device
+from keet.render.common.program import (
+    cases_text,
+    finding_text,
+    hidden_text,
+    is_cut,
+    shown_launches,
+    stands_for_text,
+    verified_text,
+    without_code_text,
+)
+from keet.render.common.whole_run import stands_for
+from keet.render.terminal.account import account_line, account_view
+from keet.render.terminal.console import to_text
+from keet.render.terminal.finding import (
+    action_view,
+    finding_name,
+    indented,
+    places_view,
+    remarks_view,
+)
+from keet.render.terminal.line_count import line_count
+from keet.render.terminal.program import program_view
+from keet.render.terminal.show import command_view
+from keet.render.terminal.whole_run import replay_view, unlike_view
+from keet.verification.own_texts import Grounded
+
+_SCREEN, _COLUMNS = 45, 100
+"""Lines of one launch that a model explains, on a terminal of so many columns."""
+_SEVERAL = 32
+"""Lines of each launch where a model explains several."""
+
+
+def explain_view(
+    explanation: Explanation, width: int, *, everything: bool = False, verbose: bool = False
+) -> Group:
+    """`everything`: each launch in full. Otherwise the program, and the launches that matter.
+
+    `verbose`: the whole account of each launch that is printed in full, with evidence ids, and
+    everything that a model said.
+    """
+    program = program_of(explanation)
+    shown = shown_launches(explanation, program, everything=everything)
+    if any(each.statement for each in shown):
+        return _with_model(explanation, program, shown, width, verbose=verbose)
+    head = _head(explanation, program, width)
+    missing = _model_closing(explanation)
+    foot = ["", *_closing(explanation, program, shown, width), *missing]
+
+    def block(place: int, detail: Detail) -> list[RenderableType]:
+        return ["", *_launch(shown[place], width, program, detail, verbose=verbose)]
+
+    details: Sequence[Detail] = ["full"] * len(shown)
+    if is_cut(explanation, shown):
+        room = MOST_LINES - line_count([*head, *foot], width)
+        details = details_that_fit(
+            len(shown), lambda *which: line_count(block(*which), width), room
+        )
+        if len(details) < len(shown):
+            told = shown[: len(details)]
+            foot = ["", *_closing(explanation, program, told, width), *missing]
+    blocks = [part for which in enumerate(details) for part in block(*which)]
+    return Group(*head, *blocks, *foot)
+
+
+def _with_model(
+    explanation: Explanation,
+    program: Program | None,
+    shown: Sequence[LaunchExplanation],
+    width: int,
+    *,
+    verbose: bool,
+) -> Group:
+    """Launches that a model explains have a screen each, everything with `verbose`."""
+    head = _head(explanation, program, width)
+    unchecked = sum(len(each.statement.unchecked) for each in shown if each.statement)
+    foot = ["", *_closing(explanation, program, shown, width)]
+    by_model = _model_closing(explanation, unchecked, verbose=verbose)
+    room = _SEVERAL
+    if program is None:  # one launch, and no table before it
+        room = _SCREEN - line_count([*head, "", *foot, *by_model], max(width, _COLUMNS))
+    blocks: list[RenderableType] = []
+    for each in shown:
+        blocks.append("")
+        if each.statement and not verbose:
+            blocks += _screen(each, program, room, width)
+        else:
+            blocks += _launch(each, width, program, "full", verbose=verbose)
+    if unchecked and not verbose:  # some may be in parts that are not printed
+        unchecked = to_text(Group(*blocks), _COLUMNS).count("[unchecked]")
+        by_model = _model_closing(explanation, unchecked)
+    return Group(*head, *blocks, *foot, *by_model)
+
+
+def _screen(
+    each: LaunchExplanation, program: Program | None, lines: int, width: int
+) -> list[RenderableType]:
+    from keet.render.terminal.statement_screen import first_screen
+
+    title = list(_heading_of(each, program))
+    lines -= line_count(title, max(width, _COLUMNS))
+    return [*title, *first_screen(each, program, lines, width, _COLUMNS)]
+
+
+def _head(explanation: Explanation, program: Program | None, width: int) -> list[RenderableType]:
+    heading = _heading(explanation, width)
+    return [*heading, *(["", *program_view(program, width)] if program else [])]
+
+
+def _stands_for(each: LaunchExplanation, program: Program | None) -> str:
+    in_run = f"; {stands_for(each)}." if program and program.run else ""
+    return in_run or stands_for_text(program, each)
+
+
+def _heading(explanation: Explanation, width: int) -> list[RenderableType]:
+    """A path that does not fit stays whole, so that it can be copied."""
+    profile = explanation.profile
+    devices = ", ".join(describe_device(device) for device in profile.devices)
+    path = Text(profile.provenance.path, "bold", no_wrap=True, overflow="ignore")
+    whole = Text.assemble(path, f" on {devices}")
+    return [whole] if whole.cell_len <= width else [path, Text(f"on {devices}")]
+
+
+def _launch(
+    each: LaunchExplanation, width: int, program: Program | None, detail: Detail, *, verbose: bool
+) -> Iterator[RenderableType]:
+    yield from _heading_of(each, program)
+    yield from _verdict(each)
+    if detail == "brief":
+        yield from account_line(each)
+    elif account := list(account_view(each, width, verbose=verbose)):
+        yield from ["", *account]
+    told = FINDINGS[detail]
+    said: set[str] = set()
+    for number, finding in enumerate(each.findings[:told], 1):
+        yield ""
+        yield finding_name(number, finding, each)
+        yield indented(Text(finding_text(finding, program)))
+        yield from places_view(finding, each, PLACES[detail], width)
+        yield action_view(finding)
+        if detail != "brief":
+            yield from remarks_view(finding, each, said)
+        if each.statement:
+            from keet.render.terminal.statement_verbose import why_view
+
+            yield from why_view(each, finding.id)
+    for number, finding in enumerate(each.findings[told:][:NAMED], told + 1):
+        yield finding_name(number, finding, each)
+    if each.statement:
+        from keet.render.terminal.statement_verbose import statement_view
+
+        yield from statement_view(each)
+    if detail == "full":
+        yield from _rest(each)
+
+
+def _heading_of(each: LaunchExplanation, program: Program | None) -> Iterator[RenderableType]:
+    yield _title(each, _stands_for(each, program))
+    yield from unlike_view(each.in_run)
+    if each.replay:
+        yield from replay_view(each.replay)
+
+
+def _verdict(each: LaunchExplanation) -> Iterator[RenderableType]:
+    if each.statement is None:
+        yield indented(Text(each.verdict.headline, style="bold"), 2)
+        return
+    from keet.render.terminal.statement import headline_view, summary_view
+
+    yield headline_view(each)
+    if each.statement.summary:
+        yield summary_view(each.statement.summary)
+
+
+def _title(each: LaunchExplanation, stands_for: str) -> Text:
+    """`stands_for`: what else the launch is an example of."""
+    launch = each.launch
+    duration = launch.get("duration")
+    sizes = {"grid": launch.grid, "block": launch.block}
+    facts = [f"{name} {shape_text(size)}" for name, size in sizes.items() if size]
+    facts += [str(duration)] if duration else []
+    told = f": {', '.join(facts)}" if facts else ""
+    return Text.assemble((f"#{launch.id} ", "dim"), (launch.kernel, "bold"), f"{told}{stands_for}")
+
+
+def _rest(each: LaunchExplanation) -> Iterator[RenderableType]:
+    if each.healthy or each.second_opinion:
+        yield ""
+    if each.healthy:
+        healthy = "; ".join(note.text for note in each.healthy)
+        yield Text.assemble(("Looks good: ", "green"), healthy)
+    if each.second_opinion:
+        yield Text(each.second_opinion, style="dim")
+
+
+def _closing(
+    explanation: Explanation,
+    program: Program | None,
+    shown: Sequence[LaunchExplanation],
+    width: int,
+) -> list[RenderableType]:
+    hidden = hidden_text(explanation, shown)
+    lines: list[RenderableType] = [Text(f"{hidden}.")] if hidden else []
+    lines += _verified(explanation, program, shown)
+    lines += _not_checked(explanation, width)
+    return [*lines, *_without_code(explanation, shown)]
+
+
+def _model_closing(
+    explanation: Explanation, unchecked: int = 0, *, verbose: bool = False
+) -> list[RenderableType]:
+    """`unchecked`: sentences of a model that are printed with that mark."""
+    if explanation.author is None:
+        return []
+    from keet.render.terminal.statement import model_closing
+
+    return list(model_closing(explanation, explanation.author, unchecked, verbose=verbose))
+
+
+def _not_checked(explanation: Explanation, width: int) -> Iterator[RenderableType]:
+    hints = explanation.capture_hints
+    if hints.lacking:
+        text = f"Not checked, because the report does not have it: {', '.join(hints.lacking)}."
+        yield Text(text, style="yellow")
+    if hints.command:
+        yield Text(hints.introduction)
+        yield from command_view(hints.command, width)
+    yield from (Text(sentence, style="yellow") for sentence in hints.sentences)
+
+
+def _without_code(
+    explanation: Explanation, shown: Sequence[LaunchExplanation]
+) -> list[RenderableType]:
+    text = without_code_text(explanation, shown)
+    return [Text(text, style="dim")] if text else []
+
+
+def _verified(
+    explanation: Explanation, program: Program | None, shown: Sequence[LaunchExplanation]
+) -> Iterator[RenderableType]:
+    own = Grounded(explanation, program)
+    cases = "" if any(each.statement for each in shown) else cases_text(shown)
+    yield Text(f"{verified_text(explanation, own)} {cases}".rstrip(), style="dim")

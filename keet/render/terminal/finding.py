@@ -1,0 +1,74 @@
+"""One finding on a terminal: its name and gain, where it is, what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from keet.analysis.findings import Finding, Place
+from keet.explanation.analyst import LaunchExplanation
+from keet.render.common.finding import confidence_of, forecast_of, is_disputed, new_remarks
+from keet.render.common.places import place_shares, unplaced_shares
+from keet.render.common.source_text import source_lines
+
+INDENT = 3
+_LEAST_CODE = 12
+"""Characters of a source line that are worth printing."""
+_STYLE = {"high": "bold green", "medium": "bold yellow", "low": "bold"}
+
+
+def finding_name(number: int, finding: Finding, each: LaunchExplanation) -> Text:
+    return Text.assemble(
+        f"{number}. ", (finding.title, _STYLE[finding.confidence]),
+        f"  {forecast_of(each, finding)}", (_objection(finding, each), "yellow"),
+        (f"  confidence: {confidence_of(each, finding)}", "dim"),
+    )  # fmt: skip
+
+
+def _objection(finding: Finding, each: LaunchExplanation) -> str:
+    return "  (the model objects)" if is_disputed(finding, each) else ""
+
+
+def places_view(
+    finding: Finding, each: LaunchExplanation, most: int, width: int
+) -> Iterator[RenderableType]:
+    """The first source lines, and how much of the effect has none."""
+    lines = source_lines(each.launch)
+    places = finding.places[:most]
+    for place, share in zip(places, place_shares(places)):
+        yield indented(_place(place, share, lines, width))
+    for share in unplaced_shares(places):
+        yield indented(Text.assemble((f"{share}  ", "dim"), "no source line"))
+
+
+def action_view(finding: Finding) -> RenderableType:
+    return indented(Text.assemble(("→ ", "bold"), finding.action))
+
+
+def remarks_view(
+    finding: Finding, each: LaunchExplanation, said: set[str]
+) -> Iterator[RenderableType]:
+    """`said`: of the same launch; nothing is said twice."""
+    yield from (indented(Text(text, style="dim")) for text in new_remarks(finding, each, said))
+
+
+def indented(content: RenderableType, indent: int = INDENT) -> Padding:
+    return Padding(content, (0, 0, 0, indent), expand=False)
+
+
+def _place(place: Place, share: str, lines: Mapping[str, Sequence[str]], width: int) -> Text:
+    """On one line: code that does not fit is cut."""
+    text = lines.get(place.file, ())
+    code = text[place.line - 1].strip() if 1 <= place.line <= len(text) else ""
+    if code == "}":  # the compiler counts subroutines of its own there
+        code = "} (end of the function, or a routine of the compiler)"
+    where = Text.assemble((f"{share}  " if share else "", "dim"), (place.where, "cyan"))
+    room = width - where.cell_len - INDENT - 2
+    if not code or room < _LEAST_CODE:
+        return where
+    shown = Text(code, "italic")
+    shown.truncate(room, overflow="ellipsis")
+    return Text.assemble(where, "  ", shown)

@@ -1,0 +1,355 @@
+"""`keet hotspots` on a terminal: source lines ranked by cost, with the code beside the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from keet.analysis.hotspots import Hotspots, Spot
+from keet.analysis.sass import MachineCode
+from keet.analysis.sass.instruction import parse
+from keet.catalog import stalls
+from keet.profile import Absent, Launch
+from keet.profile.names import file_name
+from keet.render.common.hotspot_rows import (
+    NO_CODE,
+    Examined,
+    RowCode,
+    code_by_row,
+    first_wait,
+    row_key,
+)
+from keet.render.common.hotspots import (
+    _STALLS_SHOWN,
+    hotspots_notes,
+    hotspots_summary,
+    launch_list,
+    stall_reasons,
+)
+from keet.render.common.machine_code import (
+    function_starts,
+    offset_in_function,
+    purposes_text,
+    sass_text,
+    waits_for,
+)
+from keet.render.common.source_text import source_line, source_lines
+from keet.render.terminal.hotspots_code import mix_lines, pointer_table
+from keet.units import format_number
+
+_CODE_WIDTH = 24
+"""Room for code below which it gets a line of its own."""
+_EXPLAINED = 3
+"""Rows whose first stall reason is put into words."""
+
+
+def hotspots_view(found: Iterable[Examined], width: int, top: int) -> Group:
+    parts: list[RenderableType] = []
+    silent: dict[Absent, list[Launch]] = {}
+    opaque: dict[Absent, list[Launch]] = {}
+    reasons: dict[str, None] = {}
+    for each in found:
+        launch, spots, code = each
+        if isinstance(spots, Absent):
+            silent.setdefault(spots, []).append(launch)
+            continue
+        missing = launch.disassembly if code is None and spots.by == "instruction" else code
+        if isinstance(missing, Absent):
+            opaque.setdefault(missing, []).append(launch)
+        if parts:
+            parts.append("")
+        parts += _launch_view(each, spots, width, top)
+        leading = [
+            reason
+            for spot in spots.spots[: min(top, _EXPLAINED)]
+            for reason in stall_reasons(spot)[:1]
+        ]
+        reasons.update(dict.fromkeys(leading))
+    parts += _legend(reasons)
+    for absent, launches in silent.items():
+        parts.append(Text(f"{launch_list(launches)}: {absent.reason}", style="yellow"))
+        parts.append(Text(absent.remedy))
+    parts += opaque_notes(opaque)
+    return Group(*parts)
+
+
+def opaque_notes(opaque: Mapping[Absent, Sequence[Launch]]) -> list[Text]:
+    """Why the machine code of some launches was not analysed."""
+    return [
+        Text(
+            f"Machine code not analysed ({launch_list(launches)}): "
+            f"{absent.reason}; {absent.remedy}",
+            style="dim",
+        )
+        for absent, launches in opaque.items()
+    ]
+
+
+def _launch_view(each: Examined, found: Hotspots, width: int, top: int) -> list[RenderableType]:
+    launch = each.launch
+    parts: list[RenderableType] = [
+        Text.assemble(
+            (f"#{launch.id} ", "dim"),
+            (launch.kernel, "bold"),
+            (f": {hotspots_summary(found)}", "dim"),
+        )
+    ]
+    if found.partial:
+        parts.append(Text(f"{found.partial}; {found.partial.remedy}", style="yellow"))
+    code = each.code if isinstance(each.code, MachineCode) else None
+    parts += mix_lines(code) if code else []
+    lines = source_lines(launch)
+    shown = _rows(each, found, lines, top)
+    parts += _wide(shown, found, width) or _narrow(shown, width)
+    left = len(found.spots) - len(shown)
+    if left > 0:
+        rest = sum(spot.share or 0.0 for spot in found.spots[top:])
+        noun = "line" if found.by == "line" else "instruction"
+        more = f"{left} more {noun}{'' if left == 1 else 's'}: {rest:.1%}; --top {len(found.spots)}"
+        parts.append(Text(more, style="dim"))
+    parts += pointer_table(code, width) if code else []
+    parts += [Text(note, style="dim") for note in hotspots_notes(launch, found, lines)]
+    return parts
+
+
+def _legend(reasons: Iterable[str]) -> list[RenderableType]:
+    """What the leading stall reasons stand for, in words."""
+    known = stalls()
+    lines: list[RenderableType] = [
+        Text.assemble(
+            (known[reason].label, "dim bold"), (f": waits for {known[reason].waits_for}", "dim")
+        )
+        for reason in reasons
+    ]
+    return ["", *lines] if lines else []
+
+
+class _Row(NamedTuple):
+    """One spot, as text."""
+
+    share: str
+    weight: str
+    place: str
+    code: str
+    waiting: tuple[str, str, str, str]
+    """What its samples wait for: two reasons with their producers, with the first one's; one reason
+    with its producer; two reasons without."""
+    elsewhere: str
+    """The first reason, with its producer if that is another line."""
+    purposes: str
+    excess: str
+    traffic: tuple[str, ...]
+
+
+def _rows(
+    each: Examined, found: Hotspots, lines: Mapping[str, Sequence[str]], top: int
+) -> list[_Row]:
+    texts = each.launch.disassembly if found.by == "instruction" else {}
+    texts = {} if isinstance(texts, Absent) else texts
+    by_row = code_by_row(each.code, found.by)
+    entries = function_starts(each.launch)
+    rows = []
+    for spot in found.spots[:top]:
+        own = by_row.get(row_key(spot), NO_CODE)
+        text = source_line(spot, lines)
+        if spot.address is not None:
+            text = sass_text(parse(spot.address, texts.get(spot.address, "")), entries)
+        waiting = _wordings(spot, own, each)
+        row = _Row(
+            share="-" if spot.share is None else f"{spot.share:.1%}",
+            weight=_count(spot.samples if found.ranked_by == "samples" else spot.executed),
+            place=_place(spot, entries),
+            code=" ".join((text or "").split()),
+            waiting=waiting,
+            elsewhere=waiting[2] if _is_elsewhere(spot, own) else waiting[3].partition(",")[0],
+            purposes=_purposes(spot, own),
+            excess=_excess(spot),
+            traffic=tuple(_count(getattr(spot, name)) for name in _TRAFFIC.values()),
+        )
+        rows.append(row)
+    return rows
+
+
+def _purposes(spot: Spot, own: RowCode) -> str:
+    if spot.address is None or not own.purposes:
+        return purposes_text(own.purposes)
+    return own.purposes[0][0].value  # of a single instruction
+
+
+def _is_elsewhere(spot: Spot, own: RowCode) -> bool:
+    wait = first_wait(own.waits, next(iter(stall_reasons(spot)), ""))
+    return wait is not None and (spot.address is not None or wait.producer != spot.location)
+
+
+def _wordings(spot: Spot, own: RowCode, each: Examined) -> tuple[str, str, str, str]:
+    known, portions = stalls(), dict(spot.stall_shares())
+    reasons = stall_reasons(spot)[:_STALLS_SHOWN]
+    if not reasons:
+        return "", "", "", ""
+    plain = [f"{known[reason].label} {portions[reason]:.0%}" for reason in reasons]
+    full = plain
+    code = each.code
+    if isinstance(code, MachineCode):
+        offset = None if spot.address is None else offset_in_function(each.launch, code)
+        waits = [first_wait(own.waits, reason) for reason in reasons]
+        full = [
+            text + waits_for(code, wait, spot.location, offset)
+            for text, wait in zip(plain, waits, strict=True)
+        ]
+    return ", ".join(full), ", ".join([full[0], *plain[1:]]), full[0], ", ".join(plain)
+
+
+_TRAFFIC = {
+    "Warp inst": "executed",
+    "Glob. sectors": "sectors_global",
+    "excess": "sectors_global_excess",
+    "Shared wavefr.": "wavefronts_shared",
+    "excess ": "wavefronts_shared_excess",
+}
+"""Columns of the wide table; the blank tells the two excesses apart."""
+
+
+def _excess(spot: Spot) -> str:
+    """What coalescing and banks cost the line; nothing where they cost nothing."""
+    parts = []
+    if spot.sectors_global_excess and spot.sectors_global:
+        share = spot.sectors_global_excess / spot.sectors_global
+        parts.append(f"{share:.0%} of {spot.sectors_global:,} global sectors in excess")
+    if spot.wavefronts_shared_excess and spot.wavefronts_shared:
+        share = spot.wavefronts_shared_excess / spot.wavefronts_shared
+        parts.append(f"{share:.0%} of {spot.wavefronts_shared:,} shared wavefronts in excess")
+    return "; ".join(parts)
+
+
+def _narrow(rows: Sequence[_Row], width: int) -> list[Text]:
+    """Several lines per spot: the numbers, then the code and the excess over the whole width."""
+    share = max(len(row.share) for row in rows)
+    weight = max(len(row.weight) for row in rows)
+    indent = " " * (share + weight + 4)
+    room = max(20, width - len(indent))
+    lines: list[Text] = []
+    for index, row in enumerate(rows):
+        head = Text(f"{row.share:>{share}}  {row.weight:>{weight}}  ")
+        head.append(row.place, style="cyan")
+        is_leading = index < _EXPLAINED
+        first, below = _heading(row, head, width, is_leading=is_leading)
+        lines.append(first)
+        lines += [Text(indent).append_text(part) for part in below]
+        has_purposes = first.plain.endswith(row.purposes)
+        rest = row._replace(purposes="") if has_purposes else row
+        lines += [
+            Text(indent).append_text(part) for part in _under(rest, room, is_leading=is_leading)
+        ]
+    return lines
+
+
+def _heading(row: _Row, head: Text, width: int, *, is_leading: bool) -> tuple[Text, list[Text]]:
+    """The first line of a spot; below it the producer of a leading spot that did not fit there."""
+    left = width - len(head) - 2
+    shortest = row.waiting[3].partition(",")[0]
+    waiting = next((way for way in row.waiting if len(way) <= left), shortest)
+    head.append(f"  {waiting}" if waiting else "")
+    if not row.code and row.purposes and len(head) + 3 + len(row.purposes) <= width:
+        head.append(f"   {row.purposes}", style="dim")
+    is_missing = is_leading and len(row.waiting[2]) > left and row.waiting[2] != shortest
+    producer = row.waiting[2].removeprefix(shortest).strip()
+    return head, [Text(producer)] if is_missing else []
+
+
+def _under(row: _Row, room: int, *, is_leading: bool) -> Iterator[Text]:
+    """The code with what it is for behind it, in a line of its own for leading rows."""
+    for_code = room - len(row.purposes) - 3 if row.purposes else room
+    is_apart = bool(row.purposes) and (
+        len(row.code) > for_code if is_leading else for_code < _CODE_WIDTH
+    )
+    fits = room if is_apart else for_code
+    if row.code:
+        cut = row.code if len(row.code) <= fits else row.code[: fits - 1] + "…"
+        line = Text(cut, style="bold")
+        if row.purposes and not is_apart:
+            line.append(f"   {row.purposes}", style="not bold dim")
+        yield line
+    if row.purposes and is_leading and (is_apart or not row.code):
+        yield Text(row.purposes, style="dim")
+    if row.excess:
+        yield Text(row.excess[:room], style="yellow")
+
+
+def _wide(rows: Sequence[_Row], found: Hotspots, width: int) -> list[RenderableType]:
+    """One line per spot, where the numbers leave room for the code; else nothing."""
+    longest = max(len(row.code) for row in rows)
+    traffic = {
+        heading: [row.traffic[i] for row in rows]
+        for i, heading in enumerate(_TRAFFIC)
+        if any(row.traffic[i] != "0" for row in rows)
+    }
+    for wording in (
+        [row.waiting[1] for row in rows],
+        [row.waiting[2] for row in rows],
+        [row.elsewhere for row in rows],
+    ):
+        columns = _columns(rows, found, wording)
+        used = sum(_column_width(*column) for column in [*columns.items(), *traffic.items()])
+        room = width - used - 2
+        if room >= min(longest, _CODE_WIDTH):
+            return [_table(rows, columns, traffic, min(longest, room))]
+    return []
+
+
+def _columns(
+    rows: Sequence[_Row], found: Hotspots, wording: Sequence[str]
+) -> dict[str, Sequence[str]]:
+    columns: dict[str, Sequence[str]] = {
+        "Share": [row.share for row in rows],
+        "Samples" if found.ranked_by == "samples" else "Count": [row.weight for row in rows],
+        "Where": [row.place for row in rows],
+        "Waiting for": wording,
+    }
+    purposes = [row.purposes.partition(",")[0] for row in rows]
+    return {**columns, "Purpose": purposes} if any(purposes) else columns
+
+
+def _table(
+    rows: Sequence[_Row],
+    columns: Mapping[str, Sequence[str]],
+    traffic: Mapping[str, Sequence[str]],
+    for_code: int,
+) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in columns:
+        is_number = heading in ("Share", "Samples", "Count")
+        style = "cyan" if heading == "Where" else None
+        justify: Literal["left", "right"] = "right" if is_number else "left"
+        table.add_column(heading, justify=justify, style=style, no_wrap=True)
+        if heading == "Where" and for_code:
+            table.add_column("Code", no_wrap=True, max_width=for_code)
+    for heading in traffic:
+        table.add_column(heading.strip(), justify="right", no_wrap=True)
+    for index, row in enumerate(rows):
+        cells: list[RenderableType] = [column[index] for column in columns.values()]
+        if for_code:
+            cells.insert(3, Text(row.code, style="bold", overflow="ellipsis"))
+        table.add_row(*cells, *(column[index] for column in traffic.values()))
+    return table
+
+
+def _column_width(heading: str, cells: Sequence[str]) -> int:
+    return max(map(len, [heading, *cells])) + 2
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else format_number(value)
+
+
+def _place(spot: Spot, entries: Sequence[int]) -> str:
+    """`tour.cu:21`; an instruction's offset in its function stands before it, as in cuobjdump."""
+    line = f"{file_name(spot.location.file)}:{spot.location.line}" if spot.location else ""
+    if spot.address is None:
+        return line or "no source line"
+    start = max((entry for entry in entries if entry <= spot.address), default=0)
+    return f"{spot.address - start:#06x} {line}".strip()

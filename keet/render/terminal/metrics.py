@@ -1,0 +1,194 @@
+"""`keet metrics` on a terminal: one row per metric, one column per launch."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from keet.catalog import MetricSpec, sections
+from keet.profile import Launch, Metric
+from keet.render.common.metrics import LaunchRows
+from keet.units import Quantity, format_number, symbol
+
+_LABEL_WIDTH = 34
+"""Room that labels need at least: so many launches are shown as fit beside it."""
+_SHORTEST_LABEL = 12
+_TEXT_WIDTH = 16
+_EXPLAIN_UP_TO = 12
+"""So many metrics are explained at once; more would bury the numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One metric over the launches, ready to print."""
+
+    name: str
+    spec: MetricSpec | None
+    cells: tuple[str, ...]
+    unit: str
+
+
+def metrics_view(
+    tables: Sequence[LaunchRows], width: int, *, explain: bool | None, names: bool
+) -> Group:
+    """One table for all launches: what differs between them stands side by side."""
+    launches = [launch for launch, _ in tables]
+    lines = _lines(tables)
+    if explain is None:
+        explain = len(lines) <= _EXPLAIN_UP_TO
+    shown = _launches_that_fit(lines, len(launches), width)
+    parts: list[RenderableType] = [
+        Text.assemble((f"#{launch.id} ", "dim"), (launch.kernel, "bold"))
+        for launch in launches[:shown]
+    ]
+    parts += _table(lines, launches[:shown], width, explain=explain, names=names)
+    left = len(launches) - shown
+    if left:
+        noun = "launch does" if left == 1 else "launches do"
+        parts.append(Text(f"{left} more {noun} not fit: --launch N, --format csv", style="dim"))
+    return Group(*parts)
+
+
+def _lines(tables: Sequence[LaunchRows]) -> list[_Line]:
+    """Rows by metric over launches, whatever name a launch has it under; sections together."""
+    found: dict[str, tuple[str, MetricSpec | None, dict[int, Metric]]] = {}
+    for launch, table in tables:
+        for metric, spec in table:
+            # Two names of one metric in one launch stay two rows: nothing is hidden.
+            key = spec.id if spec else metric.name
+            if key in found and launch.id in found[key][2]:
+                key = metric.name
+            found.setdefault(key, (metric.name, spec, {}))[2][launch.id] = metric
+    lines = [
+        _Line(name, spec, *_cells(tables, name, spec, values))
+        for name, spec, values in found.values()
+        if not name.startswith(_INTERNAL)
+    ]
+    order = list(dict.fromkeys(_section(line) for line in lines))
+    return sorted(lines, key=lambda line: order.index(_section(line)))
+
+
+_INTERNAL = ("group:", "breakdown:", "regex:", "derived_tempMetric")
+"""Lists and scratch values of ncu's section files: printed in CSV and JSON only."""
+
+
+def _cells(
+    tables: Sequence[LaunchRows],
+    name: str,
+    spec: MetricSpec | None,
+    values: Mapping[int, Metric],
+) -> tuple[tuple[str, ...], str]:
+    """A row's cells and their unit. A metric that is nothing but its parts shows their number."""
+    found = [values.get(launch.id) for launch, _ in tables]
+    if spec is not None and not spec.total:
+        return tuple(_points(launch, name) for launch, _ in tables), ""
+    cells, unit = _aligned(found)
+    missing = [metric is not None and metric.value is None for metric in found]
+    if any(missing):
+        shown = zip(cells, missing, tables)
+        cells = tuple(_points(t[0], name) if empty else cell for cell, empty, t in shown)
+    return cells, unit
+
+
+def _points(launch: Launch, name: str) -> str:
+    instances = launch.instances(name)
+    return f"{len(instances)} points" if instances else "-"
+
+
+def _section(line: _Line) -> str:
+    if line.spec is None:
+        return "Not in keet's catalog"
+    if line.spec.section is None:
+        return "In no section of ncu"
+    known = sections().get(line.spec.section)
+    return known.title if known else line.spec.section
+
+
+def _launches_that_fit(lines: Sequence[_Line], count: int, width: int) -> int:
+    room = width - _LABEL_WIDTH - 2 - max((len(line.unit) for line in lines), default=0)
+    for column in range(count):
+        room -= _column_width(lines, column) + 2
+        if room < 0:
+            return max(1, column)
+    return count
+
+
+def _column_width(lines: Sequence[_Line], column: int) -> int:
+    return max((len(line.cells[column]) for line in lines), default=0)
+
+
+def _table(
+    lines: Sequence[_Line], launches: Sequence[Launch], width: int, *, explain: bool, names: bool
+) -> list[Text]:
+    """Rows of a label and its values, under which names and meanings get the whole width."""
+    cells = [max(_column_width(lines, c), len(f"#{x.id}")) for c, x in enumerate(launches)]
+    units = max((len(line.unit) for line in lines), default=0)
+    room = width - sum(cells) - 2 * len(cells) - 2 - units
+    longest = max((len(_name(line)) for line in lines), default=0) + 2
+    label = max(_SHORTEST_LABEL, min(room, longest))
+    heading = "".join(f"  {f'#{x.id}':>{size}}" for x, size in zip(launches, cells))
+    rows = [Text(""), Text(f"{'':{label}}{heading}", style="dim")]
+    section = None
+    for line in lines:
+        if _section(line) != section:
+            section = _section(line)
+            rows.append(Text(section, style="bold cyan"))
+        values = "".join(f"  {cell:>{size}}" for cell, size in zip(line.cells, cells))
+        first, *rest = textwrap.wrap(_name(line), label - 2, break_long_words=False) or [""]
+        if len(first) > label - 2:  # a name that must stay whole to be copied
+            rows.append(Text(f"  {first}", no_wrap=True, overflow="ignore"))
+            first = ""
+        rows.append(Text(f"  {first:{label - 2}}{values}  {line.unit}".rstrip()))
+        rows += [Text(f"    {part}") for part in rest]
+        rows += _notes(line, width, explain=explain, names=names)
+    return rows
+
+
+def _name(line: _Line) -> str:
+    return line.spec.label if line.spec else line.name
+
+
+def _notes(line: _Line, width: int, *, explain: bool, names: bool) -> list[Text]:
+    """ncu's name and what the metric means, under its row."""
+    if line.spec is None:
+        return []
+    notes = [Text(f"    {line.name}", style="dim")] if names or explain else []
+    if explain:
+        wrapped = textwrap.wrap(line.spec.meaning, max(20, width - 4))
+        notes += [Text(f"    {part}", style="italic dim") for part in wrapped]
+    return notes
+
+
+_SPREAD = 1e4
+"""Values further apart than this get a unit each: 0.00000595 s is no way to write 5.95 us."""
+
+
+def _aligned(found: list[Metric | None]) -> tuple[tuple[str, ...], str]:
+    """The values of one row in one unit, so that they can be compared by eye."""
+    quantities = [metric.quantity if metric else None for metric in found]
+    sizes = [abs(q.value) for q in quantities if q and math.isfinite(q.value) and q.value]
+    if sizes and max(sizes) > _SPREAD * min(sizes):
+        return tuple(str(q) if q else _text(m) for m, q in zip(found, quantities)), ""
+    finite = [q for q in quantities if q and math.isfinite(q.value)]
+    largest = max(finite, key=lambda q: abs(q.value), default=None)
+    unit = largest.scaled_unit() if largest else ""
+    cells = (_cell(metric, q, unit) for metric, q in zip(found, quantities))
+    return tuple(cells), symbol(unit)
+
+
+def _cell(metric: Metric | None, quantity: Quantity | None, unit: str) -> str:
+    if quantity is None:
+        return _text(metric)
+    return format_number(quantity.to(unit).value if unit else quantity.value)
+
+
+def _text(metric: Metric | None) -> str:
+    if metric is None or metric.value is None:
+        return "-"
+    text = str(metric.value)
+    return text if len(text) <= _TEXT_WIDTH else text[: _TEXT_WIDTH - 1] + "…"

@@ -1,0 +1,97 @@
+"""The program on a terminal, before its launches: kernels by share of the time, what each could
+gain, what several launches show together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from keet.explanation.program import Program, ProgramRow
+from keet.render.common.program import (
+    HEADINGS,
+    LEAST_NAME,
+    answer_text,
+    detail_text,
+    figures,
+    gain_text,
+    is_profiled,
+    kernel_text,
+    listed_across,
+    listed_rows,
+)
+from keet.render.common.whole_run import skipped_texts
+
+_GAIN, _GAP = 5, 2
+"""Characters for `12.3x`, and between columns."""
+_NAME, _LEAST_FINDING = 30, 20
+"""Characters that a name has before findings are folded, and the least of a finding."""
+
+
+def program_view(program: Program, width: int) -> Iterator[RenderableType]:
+    yield from _sentences(program)
+    yield ""
+    yield _table(program, width)
+    if program.across:
+        yield ""
+        yield _bullets([found.text for found in listed_across(program)])
+    if program.run:
+        notes = (f"note: {note}" for note in program.run.table.notes)
+        yield from (Text(text, style="yellow") for text in (*skipped_texts(program.run), *notes))
+
+
+def _bullets(texts: Sequence[str]) -> Table:
+    """Texts with a hanging indent."""
+    listed = Table.grid(padding=(0, 1, 0, 0))
+    for text in texts:
+        listed.add_row("•", Text(text))
+    return listed
+
+
+def _sentences(program: Program) -> Iterator[Text]:
+    said = [
+        (text, launch is not None) for text, launch in (program.run.said if program.run else ())
+    ]
+    said += [(text, False) for text in program.said]
+    for number, (text, warns) in enumerate(said):
+        yield Text(text, style="yellow" if warns else "" if number else "bold")
+
+
+def _table(program: Program, width: int) -> Table:
+    rows = listed_rows(program)
+    repeated = Counter(row.kernel for row in rows)
+    numbers = [figures(row, program) for row in rows]
+    room, finding = _widths(rows, numbers, width)
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    for heading in HEADINGS[:3]:
+        shown.add_column(heading, justify="right", no_wrap=True)
+    shown.add_column(HEADINGS[3], overflow="fold", max_width=room)
+    shown.add_column(HEADINGS[4], justify="right", no_wrap=True, min_width=_GAIN)
+    shown.add_column(HEADINGS[5], overflow="fold", max_width=finding)
+    for row, told in zip(rows, numbers):
+        style = "" if is_profiled(row) or row.members else "yellow"
+        name = _kernel(row, detail_text(row, repeated), room)
+        shown.add_row(*told, name, gain_text(row), Text(answer_text(row), style=style))
+    return shown
+
+
+def _widths(
+    rows: Sequence[ProgramRow], numbers: Sequence[tuple[str, str, str]], width: int
+) -> tuple[int, int]:
+    """Of names and findings, so that a row takes one line where that is possible: names give way
+    first, then findings."""
+    fixed = sum(max(map(len, column)) + _GAP for column in zip(HEADINGS[:3], *numbers))
+    left = width - fixed - _GAIN - 2 * _GAP
+    names = max(len(kernel_text(row)) for row in rows)
+    longest = max(len(answer_text(row)) for row in rows)
+    finding = max(_LEAST_FINDING, min(longest, left - min(names, _NAME)))
+    return max(LEAST_NAME, left - finding), finding
+
+
+def _kernel(row: ProgramRow, detail: str, room: int) -> Text:
+    name = Text(kernel_text(row, room), style="" if row.members else "bold")
+    return name.append(f"\n{detail}", style="dim not bold") if detail else name

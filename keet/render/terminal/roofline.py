@@ -1,0 +1,128 @@
+"""`keet roofline` on a terminal: one bar per ceiling, with the intensity and a reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from keet.analysis.ceilings import Ceiling
+from keet.analysis.roofline import SEEN, Roofline
+from keet.evidence import Evidence
+from keet.render.common.device import describe_device
+from keet.render.common.roofline import absences
+from keet.units import Quantity, format_number
+
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_MAX_BAR = 40
+
+
+def roofline_view(rooflines: Sequence[Roofline], width: int) -> Group:
+    parts: list[RenderableType] = []
+    for roofline in rooflines:
+        if parts:
+            parts.append("")
+        parts += _launch_view(roofline, width)
+    parts += ["", *(Text(line, style="dim") for line in absences(rooflines))]
+    parts.append(Text(_legend(rooflines), style="dim"))
+    return Group(*parts)
+
+
+def _legend(rooflines: Iterable[Roofline]) -> str:
+    words = "● nearest ceiling, and those within 5 points of it"
+    if any(_from_catalog(ceiling) for r in rooflines for ceiling in _shown(r)):
+        words += "; * peak by keet's catalog, not the report"
+    return words
+
+
+def _launch_view(roofline: Roofline, width: int) -> list[RenderableType]:
+    launch = roofline.launch
+    heading = Text.assemble((f"#{launch.id} {launch.kernel}", "bold"))
+    facts = [
+        describe_device(launch.device),
+        str(roofline.duration) if roofline.duration else None,
+        f"SM clock {roofline.sm_clock}" if roofline.sm_clock else None,
+    ]
+    parts: list[RenderableType] = [heading]
+    parts.append(Text(", ".join(fact for fact in facts if fact), style="dim"))
+    if roofline.ceilings:
+        parts.append(_table(roofline, width))
+    parts.append(Text(roofline.reading))
+    parts += [Text(f"note: {note}", style="dim") for note in roofline.notes]
+    return parts
+
+
+def _shown(roofline: Roofline) -> tuple[Ceiling, ...]:
+    """Arithmetic that did not happen has no bar; a memory level that was idle has."""
+    return tuple(
+        c
+        for c in roofline.ceilings
+        if c.kind == "memory" or c.reached.value >= SEEN or c is roofline.lead
+    )
+
+
+def _table(roofline: Roofline, width: int) -> Table:
+    table = Table.grid(padding=(0, 1, 0, 0), expand=False)
+    for justify in ("left", "left", "left", "right", "right", "left", "right"):
+        table.add_column(justify=justify, no_wrap=True)
+    rows = [_row(roofline, ceiling) for ceiling in _shown(roofline)]
+    taken = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    room = width - sum(taken) - len(taken) - 1
+    bar = max(6, min(_MAX_BAR, room))
+    for ceiling, (mark, label, share, *rest) in zip(_shown(roofline), rows):
+        table.add_row(mark, label, Text(_bar(ceiling.share, bar), style="cyan"), share, *rest)
+    return table
+
+
+def _row(roofline: Roofline, ceiling: Ceiling) -> tuple[str, str, str, str, str, str]:
+    """Mark, label, share, rate, peak, intensity."""
+    achieved, peak = _rates(ceiling)
+    star = "*" if _from_catalog(ceiling) else ""
+    return (
+        "●" if ceiling in roofline.nearest else " ",
+        ceiling.name,
+        f"{ceiling.reached:.1f}",
+        achieved,
+        f"of {peak}{star}" if peak else "",
+        _intensity(roofline, ceiling),
+    )
+
+
+def _from_catalog(ceiling: Ceiling) -> bool:
+    return ceiling.source.startswith("catalog")
+
+
+def _rates(ceiling: Ceiling) -> tuple[str, str]:
+    """Both in the unit of the peak, so that they can be compared at a glance."""
+    if ceiling.achieved is None or ceiling.peak is None:
+        return "no bytes", ""
+    unit = Quantity(ceiling.peak.value, ceiling.peak.unit).scaled_unit()
+    return _number(ceiling.achieved, unit), " ".join(_in(ceiling.peak, unit).parts())
+
+
+def _number(evidence: Evidence, unit: str) -> str:
+    value = _in(evidence, unit).value
+    return f"{value:.2f}" if value < 100 else format_number(value)
+
+
+def _in(evidence: Evidence, unit: str) -> Quantity:
+    return Quantity(evidence.value, evidence.unit).to(unit)
+
+
+def _intensity(roofline: Roofline, ceiling: Ceiling) -> str:
+    """Operations of the leading arithmetic over the bytes of the level."""
+    for entry in roofline.lead_intensities():
+        if entry.level == ceiling.id:
+            unit = "OP/B" if entry.value.unit.startswith("op") else "FLOP/B"
+            return f"{format_number(entry.value.value)} {unit}"
+    return ""
+
+
+def _bar(share: float, width: int) -> str:
+    """Eighths of a column are as fine as a terminal gets; more than all of it is a full bar."""
+    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
+    whole, rest = divmod(eighths, 8)
+    drawn = "█" * whole + (_EIGHTHS[rest] if rest else "")
+    return drawn + "·" * (width - len(drawn))

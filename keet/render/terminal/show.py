@@ -1,0 +1,257 @@
+"""`keet show` on a terminal: what was profiled, what is known of it, what is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from keet.analysis.coverage import Coverage, Gap, made_with, profile_notes
+from keet.analysis.ncu_options import ncu_arguments
+from keet.explanation.run_texts import whole_time
+from keet.ingest.completeness import uncertain_count
+from keet.profile import Launch, Profile, RunPositions, Workload, shape_text
+from keet.render.common.device import describe_device
+from keet.units import Quantity, format_number
+
+WIDE = 120
+"""Columns from which a launch gets one row with its shape beside it."""
+
+RUN_ROWS = 20
+"""Kernels of the run that are listed."""
+_PEAKS = {
+    "SM": ("sm_throughput_pct",),
+    "L1": ("l1tex_throughput_pct", "l1tex_throughput_pascal_pct"),
+    "L2": ("l2_throughput_pct",),
+    "DRAM": ("dram_throughput_pct", "fb_throughput_pascal_pct"),
+}
+"""Columns and their metrics, by catalog id: Pascal's of 2019 have names of their own."""
+
+
+def show_view(
+    profile: Profile, coverage: Coverage, launches: Sequence[Launch], width: int, *, cut: int = 0
+) -> Group:
+    """The report, and a table of those launches in the order given; `cut` more were too many."""
+    known = profile.in_run if profile.run and profile.run.busy_ns else None
+    table = _launch_table(launches, width, known)
+    parts: list[RenderableType] = [_heading(profile), *_run(profile), table]
+    parts += [Text(line, style="dim") for line in _footnotes(profile, cut, width)]
+    parts += ["", *_coverage(coverage, width)]
+    return Group(*parts)
+
+
+def _heading(profile: Profile) -> Group:
+    origin = profile.provenance
+    count = len(profile.launches)
+    first = Text.assemble(
+        (origin.snapshot or origin.path, "bold"),
+        f": {count:,} {'launch' if count == 1 else 'launches'}",
+        f" on {', '.join(describe_device(device) for device in profile.devices)}",
+    )
+    made = [
+        f"ncu {origin.ncu_version}" if origin.ncu_version else "ncu version not recorded",
+        f"CUDA {origin.cuda_version}" if origin.cuda_version else None,
+        f"driver {origin.driver_version}" if origin.driver_version else None,
+        origin.created[:16].replace("T", " ") + " UTC" if origin.created else None,
+        str(Quantity(origin.size, "byte")),
+    ]
+    lines = [first, Text(", ".join(part for part in made if part), style="dim")]
+    if origin.snapshot:
+        lines.append(Text(f"snapshot of {origin.path}", style="dim"))
+    if command := _command(profile):
+        lines.append(Text(command, style="dim"))
+    lines += [Text(f"note: {note}", style="yellow") for note in profile_notes(profile)]
+    return Group(*lines)
+
+
+def _command(profile: Profile) -> str | None:
+    if (command := made_with(profile)) is not None:
+        return f"made with: {command}"
+    arguments = ncu_arguments(profile)
+    return f"ncu {arguments}" if arguments else None
+
+
+def _run(profile: Profile) -> Iterator[RenderableType]:
+    from keet.explanation.whole_run import whole_run
+    from keet.render.terminal.whole_run import run_view
+
+    run = whole_run(profile) if profile.run else None
+    if run is not None:
+        yield ""
+        yield from run_view(run, RUN_ROWS)
+
+
+def _launch_table(
+    launches: Iterable[Launch], width: int, positions: RunPositions | None = None
+) -> Table:
+    wide = width >= WIDE
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
+    table.add_column("#", justify="right", style="dim", no_wrap=True)
+    table.add_column("Kernel", overflow="fold", min_width=12)
+    if wide:
+        for heading in ("Grid", "Block", "Regs", "Shared"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("Occ. %", justify="right", no_wrap=True)
+    table.add_column("Time", justify="right", no_wrap=True)
+    for heading in _PEAKS:
+        table.add_column(f"{heading} %", justify="right", no_wrap=True)
+    if positions:
+        table.add_column("Run %", justify="right", no_wrap=True)
+    for launch in launches:
+        row = _launch_row(launch, wide=wide)
+        table.add_row(*row, *([_run_share(launch, positions)] if positions else []))
+    return table
+
+
+def _run_share(launch: Launch, positions: RunPositions) -> str:
+    """Of the run's GPU time, by the launches that this one stands for."""
+    position, whole = positions.of(launch.id), positions.table.busy_ns
+    return f"{100 * position.busy_ns / whole:.1f}" if position and whole else "-"
+
+
+def _launch_row(launch: Launch, *, wide: bool) -> list[RenderableType]:
+    kernel = Text(launch.kernel, style="bold")
+    shape: list[RenderableType] = []
+    if wide:
+        shape = [
+            shape_text(launch.grid, "-"),
+            shape_text(launch.block, "-"),
+            _plain(launch.reported("registers_per_thread")),
+            _size(_shared(launch)),
+            _one_decimal(launch.reported("achieved_occupancy_pct")),
+        ]
+    elif launch.workload is Workload.KERNEL:
+        kernel.append(f"\n{_shape_line(launch)}", style="dim not bold")
+    duration = launch.reported("duration")
+    return [
+        str(launch.id),
+        kernel,
+        *shape,
+        str(duration) if duration else "-",
+        *(_one_decimal(_first(launch, metric_ids)) for metric_ids in _PEAKS.values()),
+    ]
+
+
+def _first(launch: Launch, metric_ids: Iterable[str]) -> Quantity | None:
+    return next(filter(None, map(launch.reported, metric_ids)), None)
+
+
+def _shape_line(launch: Launch) -> str:
+    shape = f"grid {shape_text(launch.grid, '-')}, block {shape_text(launch.block, '-')}"
+    registers = launch.reported("registers_per_thread")
+    return f"{shape}, {_plain(registers)} regs" if registers else shape
+
+
+def _shared(launch: Launch) -> Quantity | None:
+    """Shared memory that the kernel asks for; what the driver adds is not its doing."""
+    parts = [launch.reported("shared_memory_static"), launch.reported("shared_memory_dynamic")]
+    known = [part.value for part in parts if part is not None]
+    return Quantity(sum(known), "byte") if known else None
+
+
+def _plain(quantity: Quantity | None) -> str:
+    return "-" if quantity is None else format_number(quantity.value)
+
+
+def _size(quantity: Quantity | None) -> str:
+    return "-" if quantity is None else str(quantity)
+
+
+def _one_decimal(quantity: Quantity | None) -> str:
+    if quantity is None:
+        return "-"
+    return f"{quantity.value:.1f}" if quantity.value == quantity.value else "n/a"
+
+
+def _footnotes(profile: Profile, cut: int, width: int) -> list[str]:
+    lines = ["% of peak, over elapsed cycles (L1: over its active cycles); - is not measured"]
+    if profile.run and profile.run.busy_ns:
+        whole = whole_time(profile.run)
+        lines.append(f"Run %: of {whole}, by the launches that this one stands for")
+    if width < WIDE:
+        lines.append(f"from {WIDE} columns on: shared memory and occupancy too")
+    lines += [] if profile.run else _totals(profile)
+    if cut > 0:
+        lines.append(f"{cut:,} more launches: --all, --launch N, --kernel REGEX, --sort time")
+    if uncertain := uncertain_count(profile):
+        lines.append(uncertain)
+    if len(profile.devices) > 1:
+        lines.append("several GPUs: keet show --format json says which launch ran on which")
+    ranges = sorted({f"{r.domain}/{r.name}" for launch in profile.launches for r in launch.nvtx})
+    if ranges:
+        shown = ", ".join(ranges[:4]) + (", …" if len(ranges) > 4 else "")
+        lines.append(f"NVTX ranges: {shown}")
+    return lines
+
+
+def _totals(profile: Profile) -> list[str]:
+    """The time of all launches, and which takes most of it."""
+    known = [(d.value, x) for x in profile.launches if (d := x.get("duration")) and d.value > 0]
+    if len(known) < 2:
+        return []
+    total = sum(time for time, _ in known)
+    longest, launch = max(known, key=lambda pair: pair[0])
+    share = f"{longest / total:.0%}"
+    whole = str(Quantity(total, "ns"))
+    return [f"{whole} in all, of which #{launch.id} takes {share}"]
+
+
+def _coverage(coverage: Coverage, width: int) -> list[RenderableType]:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column()
+    if coverage.present:
+        grid.add_row("Holds", ", ".join(coverage.present))
+    for index, gap in enumerate(coverage.gaps):
+        grid.add_row("Lacks" if index == 0 else "", _gap_line(gap))
+    if not coverage.gaps:
+        grid.add_row("Lacks", "nothing that keet can use")
+        return [grid]
+    if coverage.command is None:
+        obstacle = [Text(coverage.obstacle, style="yellow")] if coverage.obstacle else []
+        return [grid, *obstacle]
+    parts: list[RenderableType] = [grid, ""]
+    if coverage.build_hint:
+        parts.append(Text(f"To capture what is missing, build with {coverage.build_hint} and run:"))
+    else:
+        parts.append(Text("To capture what is missing:"))
+    return [*parts, *command_view(coverage.command, width)]
+
+
+def command_view(command: str, width: int) -> list[RenderableType]:
+    """A command on lines of its own, to be copied."""
+    # A word longer than the terminal stays whole: the terminal folds it, and it can be copied.
+    return [
+        Text(line, style="cyan", no_wrap=True, overflow="ignore")
+        for line in _shell_lines(command, width)
+    ]
+
+
+def _shell_lines(command: str, width: int) -> list[str]:
+    """A long command broken where a shell can be told to read on, so that it can be copied."""
+    lines: list[str] = []
+    line = " "
+    for word in _WORD.findall(command):
+        if len(line) + 1 + len(word) > width - 2 and line.strip():
+            lines.append(f"{line} \\")
+            line = "     "
+        line += f" {word}"
+    return [*lines, line]
+
+
+_WORD = re.compile(
+    r"""--(?:section|set|import-source)\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+""",
+    re.VERBOSE,
+)
+"""A word of a command: quotes hold it together, and an option keeps its value."""
+
+
+def _gap_line(gap: Gap) -> Text:
+    line = Text(gap.label)
+    note = " (ncu has none for it here)" if gap.unavailable else ""
+    line.append(f": {gap.gives}{note}", style="dim")
+    return line

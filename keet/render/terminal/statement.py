@@ -1,0 +1,103 @@
+"""What a model said on a terminal: views that `statement_screen` and `--verbose` share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.statement import Authorship, Edit
+from keet.prose.text import UNCHECKED, Prose, Sentence
+from keet.render.common.statement import (
+    BY_MODEL,
+    OWN_WORDS,
+    aim_of,
+    edit_status,
+    flat,
+    places_of,
+    unchecked_lines,
+    unchecked_text,
+    usage_text,
+)
+from keet.render.terminal.finding import indented
+
+BY = "bold magenta"
+"""Marks what is a model's."""
+EDIT_INDENT = 5
+
+
+def words(text: Prose) -> Text:
+    """Prose by a model, the mark of unchecked sentences set off."""
+    return Text(" ").join(_marked(each) for each in text.sentences if each.text.strip())
+
+
+def _marked(sentence: Sentence) -> Text:
+    text = flat(sentence.text)
+    return Text.assemble((UNCHECKED, "yellow"), f" {text}") if sentence.problem else Text(text)
+
+
+def headline_view(each: LaunchExplanation) -> RenderableType:
+    leads = bool(each.statement and each.statement.leads)
+    mark = Text(f" ({BY_MODEL})", BY) if leads else Text()
+    return indented(Text.assemble((each.verdict.headline, "bold"), mark), 2)
+
+
+def summary_view(summary: Prose) -> RenderableType:
+    return indented(Text.assemble(("Model: ", BY), words(summary)), 2)
+
+
+def edit_head(number: int, edit: Edit, each: LaunchExplanation) -> Text:
+    """What is to follow: what it changes."""
+    place, aim = places_of(edit), aim_of(edit, each)
+    at = Text.assemble(" at ", (place, "cyan")) if place else ""
+    other = f", instead of edit {edit.instead_of}" if edit.instead_of else ""
+    return Text.assemble((f"Edit {number} (model)", BY), at, f" {aim}" if aim else "", other)
+
+
+def edit_status_view(edit: Edit) -> Iterator[RenderableType]:
+    good = bool(edit.diff) and edit.build != "fails"
+    if edit.diff or edit.problem:
+        yield indented(Text(edit_status(edit), "green" if good else "yellow"), EDIT_INDENT)
+
+
+# --- the end of the page
+
+
+def model_closing(
+    explanation: Explanation, author: Authorship, unchecked: int, *, verbose: bool
+) -> Iterator[RenderableType]:
+    """What keet vouches for, and what it took. `unchecked`: sentences with that mark above."""
+    told = any(each.statement for each in explanation.launches)
+    if told:
+        yield from own_words_view(unchecked)
+    if verbose:
+        yield from reasons_view(list(unchecked_lines(explanation)))
+    elif told:
+        yield Text("All that the model said, and the numbers that it refers to: --verbose", "dim")
+    yield from author_view(author, answered=told)
+
+
+def own_words_view(unchecked: int) -> Iterator[RenderableType]:
+    yield Text(OWN_WORDS, "dim")
+    if unchecked:
+        yield Text(unchecked_text(unchecked), "yellow")
+
+
+def reasons_view(lines: Sequence[str]) -> Iterator[RenderableType]:
+    for line in lines:
+        yield indented(Text(line), 2)
+
+
+def author_view(
+    author: Authorship, *, answered: bool, part: str = "part"
+) -> Iterator[RenderableType]:
+    usage = author.usage
+    if answered or usage.calls or usage.cached:
+        yield Text(usage_text(author), "dim")
+    if author.problem:
+        lacking = "incomplete" if answered else "missing"
+        yield Text(f"The model's {part} is {lacking}: {flat(author.problem)}", "bold yellow")
+    if author.transcript:
+        yield Text(f"Transcript: {flat(author.transcript)}", "dim")

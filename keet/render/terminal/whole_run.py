@@ -1,0 +1,78 @@
+"""The run of the whole program on a terminal: what it spends its GPU time on, and where ncu's
+replay differs from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from keet.errors import one_line
+from keet.explanation.run_texts import share_text
+from keet.render.common.whole_run import (
+    ROWS,
+    profiled_text,
+    reason_texts,
+    rows_of,
+    skipped_texts,
+    spread_text,
+)
+
+if TYPE_CHECKING:
+    from keet.explanation.in_run import InRun, ReplayDiffers
+    from keet.explanation.whole_run import KernelRow, WholeRun
+
+
+def run_view(run: WholeRun, most: int = ROWS) -> Iterator[RenderableType]:
+    for number, (text, launch) in enumerate(run.said):
+        yield Text(text, style="yellow" if launch else "bold" if not number else "")
+    yield ""
+    yield _table(run, most)
+    listed = [*skipped_texts(run), *(f"note: {note}" for note in run.table.notes)]
+    yield from [""] if listed else []
+    yield from (Text(text, style="yellow") for text in listed)
+
+
+def _table(run: WholeRun, most: int) -> Table:
+    shown = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False, show_edge=False
+    )
+    for heading in ("Share", "Launches", "Time"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    shown.add_column("Kernel", overflow="fold", min_width=12)
+    shown.add_column("Profiled", overflow="fold", min_width=8)
+    for row in rows_of(run, most):
+        shown.add_row(
+            share_text(row.share), str(row.launches), str(row.busy), _kernel(row),
+            Text(profiled_text(row), style="" if row.profiled or row.in_range else "yellow"),
+        )  # fmt: skip
+    return shown
+
+
+def _kernel(row: KernelRow) -> Text:
+    name = Text(one_line(row.kernel), style="bold" if row.full else "")
+    spread = spread_text(row)
+    return name.append(f"\n{spread}", style="dim not bold") if spread else name
+
+
+def unlike_view(found: InRun | None) -> Iterator[RenderableType]:
+    """That the launch stands for others which took much longer or shorter."""
+    if found and found.unlike:
+        yield _indented(Text(found.unlike, style="bold yellow"))
+        yield ""
+
+
+def replay_view(replay: ReplayDiffers) -> Iterator[RenderableType]:
+    yield _indented(Text(replay.text, style="bold yellow"))
+    for heading, text, tell in reason_texts(replay):
+        yield _indented(Text.assemble((f"{heading} ", "yellow"), f"{text} {tell}".rstrip()))
+    yield ""
+
+
+def _indented(text: Text) -> Padding:
+    return Padding(text, (0, 0, 0, 2), expand=False)

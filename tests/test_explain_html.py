@@ -1,0 +1,174 @@
+"""`keet explain --format html`: the same answer as in other formats, on one page."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from keet.explanation.gain_texts import range_text
+from tests import encode
+from tests.conftest import REPORTS, Keet
+from tests.page_parts import PageParts, broken_links
+
+SAMPLES = Path("kernels_samples")
+FLIP = SAMPLES / "matrix_flip" / "slow.ncu-rep"
+FAST = SAMPLES / "matrix_flip" / "fast.ncu-rep"
+TILES = SAMPLES / "score_tiles" / "slow.ncu-rep"
+ZOO = REPORTS / "zoo.ncu-repz"
+BARE = REPORTS / "metrics_only.ncu-rep"
+
+
+def page_of(keet: Keet, *arguments: object, code: int = 0) -> PageParts:
+    result = keet("explain", *arguments, "--format", "html")
+    assert result.code == code, result.err
+    page = PageParts(result.out)
+    assert page.unbalanced == []
+    assert broken_links(page) == []
+    return page
+
+
+@pytest.mark.parametrize(
+    "arguments", [(FLIP,), (ZOO,), (ZOO, "--all"), (BARE,), (ZOO, "--launch", "4")]
+)
+def test_the_page_has_what_the_json_has(arguments: tuple[object, ...], keet: Keet) -> None:
+    page = page_of(keet, *arguments)
+    document = json.loads(keet("explain", *arguments, "--format", "json").out)
+    everything = len(arguments) > 1 or len(document["launches"]) == 1
+    shown = 0
+    for launch in document["launches"]:
+        section = page.text_of(f"launch-{launch['id']}")
+        assert " ".join(launch["verdict"]["headline"].replace("`", "").split()) in section
+        is_full = everything or f"launch-{launch['id']}-source" in page.ids
+        shown += is_full
+        for finding in launch["findings"][: None if is_full else 1]:
+            told = page.text_of(f"launch-{launch['id']}-finding-{finding['rank']}")
+            gain = range_text(finding["id"], *finding["forecast"].values())
+            assert finding["title"] in told
+            assert f"{gain} confidence: {finding['confidence']}" in told
+            cited = finding["evidence"] if is_full else ()
+            assert [entry for entry in cited if entry not in told] == []
+    assert shown
+
+
+def test_the_answer_comes_first(keet: Keet) -> None:
+    page = page_of(keet, FLIP)
+    answer = page.text_of("launch-0").partition("Where the time goes")[0]
+    rows = [answer.index(name) for name in ("Limit", "Where", "Why", "Do ", "Gain")]
+    assert rows == sorted(rows)
+    assert "out[x * n + y] = in[y * n + x];" in answer
+    place = next(key for key in page.ids if key.endswith("-line-7"))
+    assert page.targets.count(place) >= 2  # in the answer and in the finding
+    titles = [each for each in (page.text.partition("keet: slow.ncu-rep")[0],) if each]
+    assert titles == ["slow.ncu-rep: L2 at 83% of peak: uncoalesced global access at slow.cu:7. "
+                      "Skip to the answer"]  # fmt: skip
+
+
+def test_findings_that_were_not_asked_for_are_counted(keet: Keet) -> None:
+    page = page_of(keet, ZOO, "--launch", "4", "--top", "1")
+    assert "launch-4-finding-1" in page.ids
+    assert "launch-4-finding-2" not in page.ids
+    assert "more with smaller gains: use --top" in page.text
+
+
+def test_the_prompt_context_is_that_of_the_command(keet: Keet) -> None:
+    page = page_of(keet, FLIP)
+    assert page.raw_text_of("launch-0-context") == keet("context", FLIP).out
+    copying = [each for each in page.attributes("button") if each.get("data-copy")]
+    assert [each["data-copy"] for each in copying].count("launch-0-context") == 2
+    assert all("hidden" in each for each in copying)  # they need the script
+
+
+def test_how_it_was_captured(keet: Keet) -> None:
+    told = page_of(keet, FLIP).text_of("capture")
+    for fact in (
+        "Nsight Compute 2025.3.1.0", "CUDA 13.0", "Captured 2026-11-15 08:50 UTC",
+        "Clock control none (clocks as the GPU chooses them)",
+        "Cache control all (ncu's default; caches flushed before each replay pass)",
+        "Replay mode kernel (ncu's default)", "Replay passes 24", "SourceCounters",
+    ):  # fmt: skip
+        assert fact in told, fact
+    lacking = page_of(keet, BARE).text_of("capture")
+    assert "Not checked" in lacking
+    assert "To include it," in lacking
+    assert "ncu " in page_of(keet, BARE).text_of("capture-again")
+
+
+@pytest.mark.slow
+def test_the_same_bytes_twice(keet: Keet, tmp_path: Path) -> None:
+    first = keet("explain", ZOO, "--format", "html").out
+    page = tmp_path / "page.html"
+    assert keet("explain", ZOO, "--format", "html", "-o", page).out == ""
+    assert page.read_text(encoding="utf-8") == first
+
+
+def test_a_terminal_gets_no_page(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    result = keet("explain", FLIP, "--format", "html")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == (
+        "keet: --format html makes a page for a browser; name a file: -o page.html\n"
+    )
+
+
+def test_several_reports_have_an_index(keet: Keet, tmp_path: Path) -> None:
+    (tmp_path / "bad.ncu-rep").write_bytes(b"NVR\x00 nothing that could be read")
+    page = page_of(keet, FLIP, ZOO, tmp_path / "bad.ncu-rep", code=5)
+    index = page.text_of("reports")
+    assert "2 reports" in index
+    assert "1 file could not be read: " in index
+    assert "bad.ncu-rep" in index
+    for number, path in enumerate((FLIP, ZOO), 1):
+        assert str(path) in index
+        assert f"r{number}-report" in page.targets
+        assert str(path) in page.text_of(f"r{number}-report")
+    assert {"r1-launch-0", "r2-launch-0"} <= set(page.ids)
+
+
+def test_what_changed_is_on_the_page(keet: Keet) -> None:
+    page = page_of(keet, FAST, "--against", FLIP)
+    assert "7.02x faster" in page.text_of("diff")
+    assert "diff" in page.targets
+
+
+def test_reports_that_cannot_be_compared(keet: Keet) -> None:
+    page = page_of(keet, FLIP, "--against", TILES, code=6)
+    assert "What changed can't be told: " in page.text_of("diff")
+
+
+@pytest.mark.slow
+def test_a_model_that_failed_is_named_before_the_answer(keet: Keet, tmp_path: Path) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_text('{"fault": "server"}\n', encoding="utf-8")
+    page = page_of(keet, FLIP, "--model", f"scripted:{script}", code=3)
+    before = page.text_of("report").partition("#0 flip")[0]
+    assert "The model's part is missing: " in before
+
+
+def test_a_model_has_its_part(keet: Keet) -> None:
+    page = page_of(keet, TILES, "--replay", "tests/transcripts/score_tiles.jsonl")
+    assert "What the model says" in page.text_of("launch-0-model")
+    assert "launch-0-model" in page.targets  # the answer links to the edit
+    assert "no model" not in page.text
+
+
+HOSTILE = "k\"onload='alert(0)'<script>alert(1)</script>\"'><img src=x onerror=alert(2)>`</title>\n\x1b[31m"
+
+
+def test_hostile_names_are_text(keet: Keet, tmp_path: Path) -> None:
+    metrics = {
+        "gpu__time_duration.sum": 5000.0,
+        "lts__throughput.avg.pct_of_peak_sustained_elapsed": float("inf"),
+    }
+    path = tmp_path / "<b>x.ncu-rep"
+    kernels = [encode.Kernel(HOSTILE, metrics), encode.Kernel("other", metrics)]
+    path.write_bytes(encode.report(kernels))
+    page = page_of(keet, path)
+    assert page.attributes("img") == []
+    assert len(page.attributes("script")) == 1
+    names = [
+        found.get("title") or "" for found in (*page.attributes("a"), *page.attributes("span"))
+    ]
+    assert any("<img src=x onerror=alert(2)>" in name for name in names)
+    assert "<b>x.ncu-rep" in page.text
+    assert not any(key.startswith("on") for _, found in page.elements for key in found)

@@ -1,0 +1,20 @@
+"""Gains in words."""
+
+from __future__ import annotations
+
+from keet.explanation.gain_texts import range_text
+from tests.rows import each_row
+
+
+@each_row(
+    ("finding", "forecast", "text"),
+    [
+        ("latency_bound", (1.6, 2.1, 3.9), "2.1x faster (1.6x to 3.9x)"),
+        ("launch_bound", (1.6, 2.1, 3.9), "2.1x the work in the same time (1.6x to 3.9x)"),
+        ("latency_bound", (1.0, 1.02, 2.4), "little gain (1.0x to 2.4x)"),
+        (None, (1.0, 1.05, 1.2), "1.05x faster (1.0x to 1.2x)"),
+    ],
+)
+def test_forecasts(finding: str | None, forecast: tuple[float, float, float], text: str) -> None:
+    """What is hardly worth a change does not contradict its own range."""
+    assert range_text(finding, *forecast) == text

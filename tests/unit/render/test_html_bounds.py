@@ -1,0 +1,231 @@
+"""Pages keep to their size, and cost no more than what they show, however large reports are."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from keet import texts
+from keet.analysis.hotspots import Hotspots, find_hotspots
+from keet.comparison import code, lines
+from keet.comparison.lines import LineCost, SideLines, match_lines
+from keet.explanation.analyst import Explanation, LaunchExplanation, explain
+from keet.ingest import read_profile
+from keet.profile import Location
+from keet.render.common.machine_code import function_start
+from keet.render.html import explain as explain_module
+from keet.render.html import roofline, source_comments, source_panels
+from keet.render.html.anchors import Anchors
+from keet.render.html.diff_rows import paired_files
+from keet.render.html.explain import explain_page
+from keet.render.html.launch import Surroundings, brief_entry
+from keet.render.html.source import Listing, source_listing
+from keet.render.html.source_extent import FileLines, extents_within
+from keet.texts import bounded_lines, line_at
+from tests.many_launches import different
+from tests.page_parts import PageParts, broken_links
+
+SAMPLES = Path("kernels_samples")
+FLIP = SAMPLES / "matrix_flip/slow.ncu-rep"
+PHYSICS = SAMPLES / "column_physics/slow.ncu-rep"
+TEMPLATES = "k{}<" + "Arguments<int, 3>, " * 1_600 + "int>(float *)"
+COLD = "    value = value * 2.0f + other[index]; // nothing runs this\n"
+
+
+@cache
+def explained(
+    path: Path, count: int, lines_added: int = 0, template: str = "kernel_{}", *, sass: bool = False
+) -> Explanation:
+    profile = different(read_profile(path), count, added=COLD * lines_added, template=template)
+    return explain(profile, profile.launches, 5, sass=sass)
+
+
+def one(path: Path, lines_added: int) -> LaunchExplanation:
+    return explained(path, 1, lines_added).launches[0]
+
+
+class TestSourceText:
+    @pytest.mark.slow
+    def test_many_kernels_of_one_long_file_keep_to_the_size_of_a_page(self) -> None:
+        """The file alone, once for each kernel, would take 13 MB."""
+        assert 45 * 4_800 * len(COLD) > 13_000_000
+        page = explain_page(explained(PHYSICS, 45, 4_800, sass=True), everything=True)
+        assert len(page.encode()) < 6_000_000
+        parts = PageParts(page)
+        assert broken_links(parts) == []
+        assert parts.text.count("lines, of which the text near executed lines is shown") == 45
+
+    def test_a_page_of_few_launches_has_all_of_it(self) -> None:
+        page = explain_page(explained(FLIP, 2, 1_000), everything=True)
+        assert len(re.findall("<li>[^<]*<i>// nothing runs this", page)) == 2_000
+
+    def test_listings_keep_to_their_room(self) -> None:
+        """But for what all listings have: legend, headings, the rows of some lines."""
+        each, least = one(PHYSICS, 4_800), 30_000
+        sizes = []
+        for room in (40_000, 100_000, 400_000, 1_500_000):
+            listing = source_listing(each, Anchors(), room, counts_text=True)
+            assert isinstance(listing, Listing)
+            assert len(listing.html.encode()) < room + least
+            sizes.append(len(listing.html))
+        assert sizes == sorted(sizes)
+
+    def test_without_room_the_hottest_lines_have_a_row(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(source_panels, "_FEWEST", 5)
+        each = one(PHYSICS, 0)
+        found = find_hotspots(each.launch)
+        assert isinstance(found, Hotspots)
+        hot = [spot.location for spot in found.spots if spot.location and spot.share]
+        assert len(hot) > 5
+        listing = source_listing(each, Anchors(), 0)
+        assert isinstance(listing, Listing)
+        rows = re.findall(r'class="line row" id="[^"]*-line-(\d+)"', listing.html)
+        assert sorted(map(int, rows)) == sorted(line.line for line in hot[:5])
+        assert f"the samples of {len(hot) - 5} lines" in listing.note
+
+    def test_what_is_shown_shrinks_to_the_hottest_lines(self) -> None:
+        text = [f"float value_{n} = table[{n}];" for n in range(1, 2_001)]
+        file = FileLines(text, [1_000, 1_500, *range(1, 400, 7)], [1_700])
+        must = {1_000, 1_500, 1_700, *range(1, 400, 7)}
+        found = [extents_within({"k.cu": file}, room)[0].get("k.cu") for room in
+                 (100_000, 50_000, 35_000, 15_000, 2_000, 100)]  # fmt: skip
+        counts = [len(each.numbers) if each else 0 for each in found]
+        assert counts[0] == 2_000
+        assert counts == sorted(counts, reverse=True)
+        assert found[3] is not None
+        assert must == {*found[3].numbers}
+        assert found[4] is not None
+        assert {1_000, 1_700} <= {*found[4].numbers} < must
+        assert found[5] is None
+        for extent, room in zip(found, (100_000, 50_000, 35_000, 15_000, 2_000), strict=False):
+            assert extent is None or file.size(extent.numbers) <= room
+
+
+class TestWork:
+    """Counts of what is done, not of seconds."""
+
+    def test_only_lines_that_are_shown_are_marked(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = _counted(monkeypatch, source_comments, "_content")
+        looked_at = _counted(monkeypatch, source_comments, "_spans")
+        listing = source_listing(one(FLIP, 20_000), Anchors(), 100_000)
+        assert isinstance(listing, Listing)
+        assert 0 < len(made) < 100
+        assert len(looked_at) < 200
+
+    def test_comments_of_lines_that_are_not_shown_go_on(self) -> None:
+        lines = ["int a; /* begins", "goes on", "and on", "ends */ int b;", "int c; // d"]
+        for number, wanted in ((3, True), (5, False)):
+            found = source_comments.marked(lines, "k.cu", [number])
+            assert [*found] == [number]
+            assert (found[number] == ["", "<i>and on</i>", ""]) is wanted
+
+    @pytest.mark.slow
+    def test_a_file_is_split_once_and_only_if_it_is_shown(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        told = explained(FLIP, 12, 2_001)
+        bounded_lines.cache_clear()
+        split = _counted(monkeypatch, texts, "code_lines")
+        explain_page(told, everything=True)
+        assert len(split) == 1
+        bounded_lines.cache_clear()
+        in_entries = [brief_entry(each, Surroundings(Anchors())) for each in told.launches]
+        assert "out[x * n + y] = in[y * n + x];" in in_entries[-1]
+        assert len(split) == 1
+
+    def test_one_line_of_a_file(self) -> None:
+        text = "one\r\ntwo\n\n" + "x" * 3_000 + "\nlast"
+        for number, line in enumerate(bounded_lines(text), 1):
+            assert line_at(text, number) == line
+        assert [line_at(text, number) for number in (-1, 0, 6, 99)] == [""] * 4
+        assert line_at("", 1) == ""
+
+    def test_the_function_of_an_address(self) -> None:
+        starts = [0x100, 0x200, 0x300]
+        found = [function_start(starts, each) for each in (0x50, 0x100, 0x1F0, 0x200, 0x999)]
+        assert found == [0, 0x100, 0x100, 0x200, 0x300]
+        assert function_start([], 5) == 0
+
+    def test_rooflines_of_launches_that_are_drawn(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        found = _counted(monkeypatch, roofline, "find_roofline")
+        page = PageParts(explain_page(explained(FLIP, 40)))
+        assert len(found) == 30
+        assert re.search("40 launches, .*the 30 longest are shown", page.text_of("roofline"))
+
+
+class TestMany:
+    def test_counts_are_of_all_launches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(explain_module, "MOST_ROWS", 10)
+        page = PageParts(explain_page(explained(FLIP, 40)))
+        left = 40 - sum(key.endswith("-source") for key in page.ids)
+        assert left > 10
+        wanted = f"{left} more launches of {left} kernels and shapes; the 10 that take most time"
+        assert wanted in page.text_of("others")
+        entries = [each for each in page.attributes("article") if each.get("class") == "brief"]
+        assert len(entries) == 10
+        assert broken_links(page) == []
+
+    @pytest.mark.slow
+    def test_long_names_are_cut(self) -> None:
+        told, plain = explained(FLIP, 6, template=TEMPLATES), explained(FLIP, 6)
+        assert len(told.launches[0].launch.name.full) > 30_000
+        for everything in (False, True):
+            page, short = (explain_page(each, everything=everything) for each in (told, plain))
+            assert len(page) < len(short) + 6 * 4_000
+            titles = [found.get("title") or "" for _, found in PageParts(page).elements]
+            assert max(map(len, titles)) == 500
+
+
+class TestDifference:
+    def test_files_are_compared_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Files of one path are not compared with others, and what is matched stays matched."""
+        telling = _counted(monkeypatch, lines, "telling_lines")
+        aligned = _counted(monkeypatch, lines, "align")
+        before, after = _side(40, "a", ""), _side(40, "b", "")
+        lines._aligned.cache_clear()
+        matched = match_lines(before, after)
+        assert (len(telling), len(aligned)) == (0, 40)
+        assert len(paired_files(before, after)) == 40
+        assert (len(telling), len(aligned)) == (0, 40)
+        assert all(b.file == a.file for b, a in matched.items())
+        renamed = match_lines(_side(40, "a", "old_"), _side(40, "a", "new_"))
+        assert len(telling) == 80
+        assert all(b.file[4:] == a.file[4:] and b.line == a.line for b, a in renamed.items())
+        assert len(renamed) == 40 * 30
+
+    def test_kernels_of_many_files_read_each_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        launch = one(FLIP, 0).launch
+        read = _counted(monkeypatch, code, "telling_lines")
+        files = {f"f{n}.cu": f"other_{n}(first);\n" * 3 for n in range(30)}
+        used = {n: Location(f"f{n}.cu", 1) for n in range(30)}
+        monkeypatch.setitem(launch.__dict__, "source_files", files)
+        monkeypatch.setitem(launch.__dict__, "locations", used)
+        assert code.alike_sources(launch, launch) is False
+        assert len(read) == 60
+
+
+def _side(count: int, word: str, prefix: str) -> SideLines:
+    files, costs = {}, {}
+    for file in range(count):
+        path, last = f"{prefix}file_{file}.cu", f"last_one({word}, {file});"
+        files[path] = (*(f"value_{file}_{n} = other_{file}_{n};" for n in range(29)), last)
+        costs[Location(path, 1)] = LineCost(1.0, 0.1, 3)
+    return SideLines(files, costs, float(count))
+
+
+def _counted(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> list[object]:
+    """The first argument of each call of a function."""
+    calls: list[object] = []
+    function = getattr(module, name)
+
+    def counting(first: object, *others: object) -> object:
+        calls.append(first)
+        return function(first, *others)
+
+    monkeypatch.setattr(module, name, counting)
+    return calls

@@ -1,0 +1,145 @@
+"""How a report was captured: settings of ncu by its version, clocks, what ranges can't have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from keet.explanation.analyst import explain
+from keet.ingest import read_profile
+from keet.profile import Launch, Profile
+from keet.render.html.anchors import Anchors
+from keet.render.html.capture import capture_section
+from keet.render.html.clocks import clock_warning, range_text
+from keet.render.html.launch_facts import launch_facts
+from keet.units import Quantity
+from tests.page_parts import PageParts
+
+FLIP = Path("kernels_samples/matrix_flip/slow.ncu-rep")
+
+
+@pytest.fixture(scope="module")
+def flip() -> Profile:
+    return read_profile(FLIP)
+
+
+def captured(profile: Profile, command: str | None, version: str | None) -> str:
+    origin = profile.provenance._replace(command_line=command, ncu_version=version)
+    told = explain(replace(profile, provenance=origin), profile.launches[:1], 1, sass=False)
+    return PageParts(capture_section(told, told.launches, Anchors())).text_of("capture")
+
+
+# --- settings
+
+
+def test_the_default_of_the_clocks_is_that_of_the_version(flip: Profile) -> None:
+    old = captured(flip, "ncu -o x ./app", "2025.4.1.0")
+    assert "base (ncu's default; ncu asks for the base clock; power and temperature" in old
+    assert "boost" not in old
+    for version in ("2026.1.0.0", "2026.2.1.0", "2027.1.0.0"):
+        new = captured(flip, "ncu -o x ./app", version)
+        assert "boost (ncu's default; ncu asks for the boost clock, or for the base clock" in new
+    assert "Clock control" not in captured(flip, "ncu -o x ./app", None)
+    assert "Cache control all" in captured(flip, "ncu -o x ./app", None)
+
+
+def test_settings_that_were_asked_for(flip: Profile) -> None:
+    text = captured(flip, "ncu --clock-control=force-boost --cache-control none ./app", "2026.1")
+    assert "force-boost (ncu asks for the boost clock in any case; power" in text
+    assert "none (caches as they were left)" in text
+    assert "locked" not in text
+
+
+def test_options_of_the_program_are_not_those_of_ncu(flip: Profile) -> None:
+    command = "ncu --nvtx ./app --clock-control none --replay-mode application"
+    text = captured(flip, command, "2025.3.1.0")
+    assert "Clock control base (ncu's default" in text
+    assert "Replay mode kernel (ncu's default)" in text
+
+
+def test_nothing_is_said_without_a_command_line(flip: Profile) -> None:
+    text = captured(flip, None, "2025.3.1.0")
+    assert "Clock control" not in text
+    assert "Nsight Compute 2025.3.1.0" in text
+
+
+# --- clocks
+
+
+def with_clock(launch: Launch, ghz: float, us: float) -> Launch:
+    found = copy(launch)
+    amounts = {"sm_frequency": Quantity(ghz * 1e9, "hz"), "duration": Quantity(us * 1e3, "ns")}
+    found.get = amounts.get  # type: ignore[assignment,method-assign]
+    found.__dict__["rank_time"] = us * 1e3
+    return found
+
+
+def test_launches_at_different_clocks_are_not_compared_by_time(flip: Profile) -> None:
+    (launch,) = flip.launches
+    alike = [with_clock(launch, 1.95, 100), with_clock(launch, 1.98, 100)]
+    assert clock_warning(alike) == ""
+    apart = [with_clock(launch, 1.29, 100), with_clock(launch, 0.645, 100)]
+    text = clock_warning(apart)
+    assert "differ by a factor of 2.00: their times can't be compared directly" in text
+    assert "10 us" not in text
+    short = [with_clock(launch, 1.29, 100), with_clock(launch, 0.554, 2.2)]
+    assert "elapsed cycles over duration" in clock_warning(short)
+
+
+def test_a_range_of_clocks() -> None:
+    clocks = [Quantity(1.2e9, "hz"), None, Quantity(5.54e8, "hz")]
+    assert range_text(clocks) == "554 MHz to 1.20 GHz"
+    assert range_text([None]) == ""
+
+
+# --- how it was launched
+
+
+def test_the_launch_in_a_few_facts(flip: Profile) -> None:
+    launch = flip.launches[0]
+    text = PageParts(launch_facts(launch) or "").text
+    for fact in (
+        "Launch Grid 256×1024 Block 32×8 Waves per SM 248.2 Registers per thread 16",
+        "Shared memory per block 0 B static, 0 B dynamic",
+        "Occupancy 100% theoretical, 74.78% achieved",
+        "SM clock 1.98 GHz DRAM clock 3.20 GHz",
+    ):
+        assert fact in text
+
+
+def test_what_limits_the_occupancy_is_named() -> None:
+    launch = read_profile(Path("kernels_samples/window_median/slow.ncu-rep")).launches[0]
+    assert "shared memory allow" in PageParts(launch_facts(launch) or "").text
+
+
+def test_ranges_have_no_shape(profile_of: Callable[[str], Profile]) -> None:
+    text = PageParts(launch_facts(profile_of("range.ncu-rep").launches[0]) or "").text
+    assert text.startswith("Range SM clock")
+    assert "Registers" not in text
+
+
+def test_what_the_report_lacks_is_left_out(profile_of: Callable[[str], Profile]) -> None:
+    facts = launch_facts(profile_of("metrics_only.ncu-rep").launches[0])
+    text = PageParts(facts or "").text
+    assert "Occupancy 100% theoretical" in text
+    assert "achieved" not in text
+    assert "clock" not in text
+
+
+# --- what ncu can't collect
+
+
+@pytest.mark.parametrize("name", ["range.ncu-rep", "graph.ncu-rep"])
+def test_numbers_of_instructions_are_not_asked_for_again(
+    name: str, profile_of: Callable[[str], Profile]
+) -> None:
+    profile = profile_of(name)
+    told = explain(profile, profile.launches, 5)
+    text = PageParts(capture_section(told, told.launches, Anchors())).text_of("capture")
+    assert "stall samples: " in text
+    assert "stall samples: not collected" not in text
+    assert "machine code: a range or a graph has none of its own" in text

@@ -1,0 +1,213 @@
+"""Numbers of a page of `keet diff`: those of the document, and times of lines as both sides'
+samples tell them."""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ET
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from keet.analysis.hotspots import Hotspots, find_hotspots
+from keet.comparison.difference import Difference, compare
+from keet.comparison.lines import SideLines, match_lines, read_lines
+from keet.comparison.sides import Run, Side
+from keet.ingest import read_profile
+from keet.profile import Location
+from keet.render.html.diff import diff_page
+from keet.render.json.diff import PairDocument, diff_document
+from keet.units import Quantity
+from tests.conftest import REPORTS
+from tests.page_parts import page_tree, table_rows, value_of, with_class, words
+
+SAMPLES = Path("kernels_samples")
+HOT = 0.005
+"""Share of a side's samples from which its line has a time on the page."""
+
+
+@pytest.fixture(autouse=True)
+def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keet.ingest.native.find_spec", lambda name: None)
+
+
+@cache
+def difference(name: str) -> Difference:
+    """A sample, or `pipeline` of the tests' own reports."""
+    own = [REPORTS / f"{name}_{side}.ncu-repz" for side in ("before", "after")]
+    sample = [SAMPLES / name / f"{side}.ncu-rep" for side in ("slow", "fast")]
+    before, after = (read_profile(path) for path in (own if own[0].exists() else sample))
+    return compare(Side((Run(before, before.launches),)), Side((Run(after, after.launches),)))
+
+
+@cache
+def page_of(name: str) -> ET.Element:
+    return page_tree(diff_page(difference(name), None, 5))
+
+
+# --- kernels
+
+
+def test_kernels_are_sorted_by_the_times_of_the_document() -> None:
+    told = diff_document(difference("pipeline"), None).pairs
+    rows = _kernels(page_of("pipeline"))
+    assert len(rows) == len(told) > 3
+    for row, pair in zip(rows, told, strict=True):
+        times = _times(pair)
+        assert words(row["Kernel"]) == pair.kernel
+        shown = [value_of(row[name]) for name in ("Before", "After")]
+        assert shown == [time and pytest.approx(time, abs=0.6) for time in times]
+        change = (times[1] or 0.0) - (times[0] or 0.0)
+        assert value_of(row["Change"]) == pytest.approx(change, abs=0.6)
+
+
+def test_where_there_are_many_kernels_the_longest_are_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("keet.render.html.diff._ROWS", 2)
+    told = diff_document(difference("pipeline"), None).pairs
+    longest = sorted(told, key=lambda pair: -max(time or 0.0 for time in _times(pair)))
+    rows = _kernels(page_tree(diff_page(difference("pipeline"), None, 5)))
+    assert [words(row["Kernel"]) for row in rows] == [pair.kernel for pair in longest[:2]]
+
+
+def _kernels(page: ET.Element) -> list[dict[str, ET.Element]]:
+    (section,) = [node for node in page.iter("section") if node.get("id") == "kernels"]
+    return table_rows(section)
+
+
+def _times(pair: PairDocument) -> list[float | None]:
+    """Nanoseconds before and after."""
+    both = (pair.verdict.before, pair.verdict.after)
+    return [1000 * time.value if time and time.value is not None else None for time in both]
+
+
+# --- lines
+
+
+class Listed(NamedTuple):
+    """A row of the only listing of a page."""
+
+    numbers: tuple[int | None, int | None]
+    """Of the lines before and after."""
+    marks: tuple[str, str]
+    codes: tuple[str, str]
+    changes: list[tuple[float, str]]
+    """Nanoseconds, and the class that colours them."""
+
+
+class Lines(NamedTuple):
+    """What the samples tell of one side."""
+
+    file: str
+    ns: dict[int, float]
+    whole: float
+    of: SideLines
+
+    def time(self, line: int | None) -> float:
+        return self.ns.get(line or 0, 0.0)
+
+    def is_hot(self, line: int | None) -> bool:
+        return self.time(line) >= HOT * self.whole
+
+    def text(self, line: int | None) -> str:
+        return self.of.files[self.file][line - 1] if line else ""
+
+    def deviation(self, line: int | None) -> float:
+        return self.of.cost(Location(self.file, line)).deviation if line else 0.0
+
+
+@cache
+def listed(name: str) -> list[Listed]:
+    (listing,) = with_class(page_of(name), "sides")
+    return [_row(row) for row in with_class(listing, "row") if "head" not in row.get("class", "")]
+
+
+def _row(row: ET.Element) -> Listed:
+    numbers, marks, codes = [], [], []
+    for side in ("before", "after"):
+        number = next(with_class(row, "no", side), None)
+        code = next(with_class(row, "code", side), None)
+        numbers.append(None if number is None else int(words(number)))
+        marks.append("" if code is None else words(next(code.iter("i"))))
+        codes.append("" if code is None else words(next(code.iter("code"))))
+    (change,) = with_class(row, "change")
+    changes = [(_nanoseconds(words(each)), each.get("class", "")) for each in change]
+    return Listed((numbers[0], numbers[1]), (marks[0], marks[1]), (codes[0], codes[1]), changes)
+
+
+def _nanoseconds(text: str) -> float:
+    found = re.fullmatch(r"([+−]?)([\d.,]+) (\w+)", text)
+    assert found, text
+    size = Quantity(float(found[2].replace(",", "")), found[3]).to("ns").value
+    return -size if found[1] == "−" else size
+
+
+@cache
+def sides(name: str) -> tuple[Lines, Lines]:
+    before, after = (_side(each) for each in difference(name).pairs[0].weighed)
+    return before, after
+
+
+def _side(launches: object) -> Lines:
+    (each,) = launches  # type: ignore[misc]
+    found, lines = find_hotspots(each.explanation.launch, "line"), read_lines([each])
+    assert isinstance(found, Hotspots)
+    assert isinstance(lines, SideLines)
+    (file,) = {spot.location.file for spot in found.spots if spot.location}
+    whole = each.time or 0.0
+    times = {s.location.line: (s.share or 0.0) * whole for s in found.spots if s.location}
+    return Lines(file, times, whole, lines)
+
+
+@cache
+def matched(name: str) -> set[tuple[int, int]]:
+    """Numbers of lines that are one line, edited or not."""
+    before, after = sides(name)
+    return {(one.line, other.line) for one, other in match_lines(before.of, after.of).items()}
+
+
+NAMES = ["matrix_flip", "column_physics", "score_tiles"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lines_that_are_gone_and_new_are_marked_on_their_side(name: str) -> None:
+    both, seen = sides(name), set()
+    for row in listed(name):
+        for side, number, code in zip(both, row.numbers, row.codes, strict=True):
+            text = " ".join(side.text(number).split())
+            assert code == text or (code.endswith("…") and text.startswith(code[:-1]))
+        texts = {side.text(n).strip() for side, n in zip(both, row.numbers, strict=True)}
+        is_same = row.numbers in matched(name) and len(texts) == 1
+        wanted = tuple(m if n and not is_same else "" for m, n in zip("−+", row.numbers))
+        assert row.marks == wanted
+        seen.add(wanted)
+    assert {("−", "+"), ("", "")} <= seen
+    assert {("−", ""), ("", "+")} & seen
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_change_of_a_line_is_its_time_after_less_its_time_before(name: str) -> None:
+    """With the times of both sides, also of one that is too short to be shown."""
+    before, after = sides(name)
+    words_seen: set[str] = set()
+    for row in listed(name):
+        one, other = row.numbers
+        hot = (before.is_hot(one), after.is_hot(other))
+        if row.numbers in matched(name):
+            wanted = [(after.time(other) - before.time(one), one, other)] if any(hot) else []
+        else:
+            wanted = [(-before.time(one), one, None)] if hot[0] else []
+            wanted += [(after.time(other), None, other)] if hot[1] else []
+        assert len(row.changes) == len(wanted), row
+        for (shown, look), (true, one, other) in zip(row.changes, wanted, strict=True):
+            assert shown == pytest.approx(true, rel=0.06), row
+            deviation = math.hypot(before.deviation(one), after.deviation(other))
+            word = "good" if true < 0 else "bad"
+            assert look == (word if abs(true) > 2 * deviation else "muted"), row
+            words_seen.add(look)
+    assert "good" in words_seen
+    assert len(words_seen) > 1

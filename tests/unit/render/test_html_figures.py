@@ -1,0 +1,320 @@
+"""Figures of a page: the account as a bar that adds up, busy units, and the roofline."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from copy import copy
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from keet.analysis.account import UNKNOWN
+from keet.analysis.roofline import find_roofline
+from keet.explanation.account_rows import account_rows
+from keet.explanation.analyst import LaunchExplanation, explain
+from keet.ingest import read_profile
+from keet.profile import Profile
+from keet.render.html.account import (
+    OTHER,
+    Segment,
+    account_bar,
+    account_figure,
+    account_parts,
+    kind_of,
+    segments_of,
+)
+from keet.render.html.anchors import Anchors
+from keet.render.html.markup import Html
+from keet.render.html.page import page
+from keet.render.html.roofline import roofline_figure
+from keet.render.svg.markup import text_width
+from keet.render.svg.roofline_plot import NARROW, Plot
+from tests.conftest import REPORTS
+from tests.rows import each_row
+
+SAMPLES = Path("kernels_samples")
+EVERY = sorted(path.parent.name for path in SAMPLES.glob("*/slow.ncu-rep"))
+STYLE = Path("keet/render/html/assets/charts.css").read_text(encoding="ascii")
+
+
+@cache
+def launches_of(path: Path) -> tuple[LaunchExplanation, ...]:
+    profile = read_profile(path)
+    return explain(profile, profile.launches, 5, sass=False).launches
+
+
+def sample(name: str) -> LaunchExplanation:
+    return launches_of(SAMPLES / name / "slow.ncu-rep")[0]
+
+
+def tree(html: Html) -> ET.Element:
+    """What `element` writes is well-formed, but for names of attributes without a value."""
+    text = re.sub(r" (hidden|data-[a-z]+)(?=[ >])", r' \1=""', html)
+    return ET.fromstring(f"<div>{text}</div>")
+
+
+def text_of(node: ET.Element) -> str:
+    return " ".join("".join(node.itertext()).split())
+
+
+def by_class(root: ET.Element, name: str) -> list[ET.Element]:
+    return [node for node in root.iter() if name in node.get("class", "").split()]
+
+
+def percent(text: str | None) -> float:
+    assert text is not None
+    assert text.endswith("%")
+    return float(text[:-1])
+
+
+# --- the account
+
+
+@each_row("name", EVERY, few=6)
+def test_the_bar_adds_up(name: str) -> None:
+    """Outermost parts to the whole time, and what is within a part to that part."""
+    each = sample(name)
+    segments = segments_of(account_rows(each.view, each.account, 16))
+    assert sum(segment.share for segment in segments) == pytest.approx(100, abs=0.06)
+    for segment in segments:
+        if segment.within:
+            within = sum(inner.share for inner in segment.within)
+            assert within == pytest.approx(segment.share, abs=0.06)
+
+
+@each_row("name", EVERY, few=6)
+def test_parts_stand_side_by_side(name: str) -> None:
+    """In each row of the bar, one begins where the one before ends."""
+    each = sample(name)
+    bar = tree(account_bar(segments_of(account_rows(each.view, each.account, 16)), name="x"))
+    for row in ("0", "34"):
+        marks = [mark for mark in by_class(bar, "part") if mark.get("y") == row]
+        ends = [(percent(m.get("x")), percent(m.get("width"))) for m in marks]
+        for (start, width), (following, _) in pairwise(ends):
+            assert following >= start + width - 0.01
+        assert all(start + width <= 100.01 for start, width in ends)
+
+
+@each_row("name", EVERY, few=6)
+def test_the_table_has_the_numbers_of_the_terminal(name: str) -> None:
+    each = sample(name)
+    figure = tree(account_figure(each))
+    rows = account_rows(each.view, each.account, 16)
+    table = by_class(figure, "account-table")[0]
+    told = [text_of(row) for row in table.iter("tr")]
+    own = [row for row in told[1:-1] if not row.startswith("smaller parts")]
+    assert own == [f"{r.label}{r.share:.0f}{r.time}" for r in rows]
+    duration = each.launch.get("duration")
+    assert told[-1] == f"Whole launch100%{duration}"
+
+
+@each_row("name", EVERY, few=6)
+def test_rows_within_a_part_add_up_to_it(name: str) -> None:
+    """But for rounding: of each row by half a per cent."""
+    each = sample(name)
+    table = by_class(tree(account_figure(each)), "account-table")[0]
+    whole, within = 0.0, [0.0]
+    for row in (*table.iter("tr"), None):
+        cells = [text_of(cell) for cell in row] if row is not None else ["", "0%"]
+        if cells[0] == "Part":
+            continue
+        if row is not None and "within" in row.get("class", ""):
+            within.append(percent(cells[1]))
+            continue
+        if within:
+            assert sum(within) == pytest.approx(whole, abs=0.5 * (len(within) + 2))
+        whole, within = percent(cells[1]), []
+
+
+def test_what_is_too_small_for_a_row_is_summed_up() -> None:
+    table = by_class(tree(account_figure(sample("matrix_flip"))), "account-table")[0]
+    assert "smaller parts1%11.88 us" in [text_of(row) for row in table.iter("tr")]
+
+
+def test_every_part_has_its_evidence() -> None:
+    each = sample("column_physics")
+    fold = tree(account_parts(each) or Html(""))
+    rows = [text_of(row) for row in fold.iter("tr")]
+    for part in each.account.all():
+        assert any(part.label in row and part.share.id in row for row in rows), part.id
+
+
+@each_row("name", EVERY, few=6)
+def test_a_part_has_a_colour(name: str) -> None:
+    """No part of a sample falls back to the colour of unknown ids, and each colour exists."""
+    for part in sample(name).account.all():
+        kind = kind_of(part.id)
+        assert kind != OTHER, part.id
+        assert f".k-{kind} " in STYLE
+
+
+def test_ids_that_nobody_knows_have_a_neutral_colour() -> None:
+    assert kind_of("waiting_room.dram") == OTHER
+    assert kind_of("waiting.busy.new_unit") == "pipe"
+    assert kind_of("active.busy.dram") == kind_of("waiting.busy.dram") == "dram"
+    assert kind_of("waiting.unknown") == kind_of("active.unknown") == UNKNOWN
+
+
+def test_what_is_not_known_is_hatched() -> None:
+    """The report has no warp states."""
+    (each, *_) = launches_of(REPORTS / "tour_basic.ncu-rep")
+    bar = tree(account_figure(each))
+    assert by_class(bar, "hatch")
+    assert not by_class(tree(account_figure(sample("column_physics"))), "hatch")
+
+
+def labels_at(bar: ET.Element, width: int) -> list[tuple[str, float]]:
+    """Labels that the style shows on a bar of so many pixels, and the room of each."""
+    steps = [
+        int(w) for w in re.findall(r"@container account \(min-width: (\d+)px\) \{ .acc", STYLE)
+    ]
+    passed = {step for step, least in enumerate(steps) if width >= least}
+    found = []
+    for holder in bar.iter("svg"):
+        for text in holder.findall("text"):
+            kinds = dict(name.split("-") for name in text.get("class", "").split())
+            hidden = "until" in kinds and int(kinds["until"]) in passed
+            if int(kinds["from"]) in passed and not hidden:
+                found.append((text.text or "", percent(holder.get("width")) / 100 * width))
+    return found
+
+
+@each_row("width", [330, 560, 1100, 1700])
+def test_labels_fit_into_their_parts(width: int) -> None:
+    """At 6.5 pixels per letter: a wide face of 12 pixels."""
+    for name in ("column_physics", "score_tiles", "half_dense", "xs_lookup"):
+        each = sample(name)
+        bar = tree(account_bar(segments_of(account_rows(each.view, each.account, 16)), name="x"))
+        shown = labels_at(bar, width)
+        assert shown
+        assert all(6.5 * len(text) + 7 <= room for text, room in shown)
+
+
+def test_wider_bars_have_longer_labels() -> None:
+    each = sample("column_physics")
+    bar = tree(account_bar(segments_of(account_rows(each.view, each.account, 16)), name="x"))
+    short, long = (dict.fromkeys(t for t, _ in labels_at(bar, w)) for w in (300, 1100))
+    assert "63%" in short
+    assert "63% waiting for L2, which is busy" in long
+    assert "63%" not in long
+
+
+def test_bars_of_different_times() -> None:
+    """The length is a share of the place, so that two bars have one scale."""
+    segments = [Segment("a", 60.0, "", "dram", "a"), Segment("b", 40.0, "", "idle", "b")]
+    marks = by_class(tree(account_bar(segments, length=50, name="before")), "part")
+    assert [(m.get("x"), m.get("width")) for m in marks] == [
+        ("0.000%", "30.000%"),
+        ("30.000%", "20.000%"),
+    ]
+
+
+def test_busy_units() -> None:
+    figure = tree(account_figure(sample("column_physics")))
+    (units,) = by_class(figure, "units")
+    assert text_of(units).startswith("L282%busiest stage: Crossbar to L2")
+    first = by_class(units, "fill")[0]
+    assert percent(first.get("width")) == pytest.approx(82.3, abs=0.1)
+    assert "near" in first.get("class", "")  # at 60 % and more of its peak
+
+
+def test_a_launch_that_is_not_judged_has_no_account() -> None:
+    each = sample("column_physics")
+    verdict = each.verdict._replace(not_judged=True)
+    assert account_figure(each._replace(verdict=verdict)) == ""
+    assert account_parts(each._replace(verdict=verdict)) is None
+
+
+# --- the roofline
+
+
+def test_every_mark_and_roof_says_what_it_is(profile_of: Callable[[str], Profile]) -> None:
+    launches = profile_of("tour_full.ncu-rep").launches
+    figure = tree(roofline_figure(launches, Anchors()))
+    (wide,), (narrow,) = by_class(figure, "wide"), by_class(figure, "narrow")
+    titles = [title.text or "" for title in wide.iter("title")]
+    assert titles == [title.text for title in narrow.iter("title")]
+    (mark,) = (title for title in titles if title.startswith("#"))
+    assert mark.startswith("#2 normalise\nFP32 3.46 of 67.1 TFLOP/s\n")
+    assert "2.92 operations per DRAM byte" in mark
+    nearest = ", ".join(f"{c.name} {c.reached:.0f}" for c in find_roofline(launches[2]).nearest)
+    assert mark.endswith(f"\nNearest ceiling: {nearest} of peak")
+    roofs = [title for title in titles if not title.startswith("#")]
+    plot = Plot([find_roofline(launch) for launch in launches])
+    assert len(roofs) == len(plot.flat) + len(plot.slopes)
+    assert all("reached by #" in roof for roof in roofs)
+
+
+def test_the_narrow_chart_stays_in_its_frame(profile_of: Callable[[str], Profile]) -> None:
+    rooflines = [find_roofline(launch) for launch in profile_of("zoo.ncu-repz").launches]
+    root = ET.fromstring(f"<svg>{Plot(rooflines, frame=NARROW).draw()}</svg>")
+    for text in root.iter("text"):
+        if (x := text.get("x")) is not None:
+            assert 0 <= float(x) <= NARROW.width
+            assert 0 <= float(text.get("y", "0")) <= NARROW.height
+
+
+def test_the_table_of_the_roofline(profile_of: Callable[[str], Profile]) -> None:
+    launches = profile_of("tour_full.ncu-rep").launches
+    figure = tree(roofline_figure(launches, Anchors("r"), [1]))
+    rows = [text_of(row) for row in figure.iter("tr")][1:]
+    assert rows[2].startswith("2normalise14.69 usFP32 3.46 of 67.1 TFLOP/s2.9225% DRAM, L2")
+    assert [link.get("href") for link in figure.iter("a")] == ["#r-launch-1"]
+
+
+def test_without_arithmetic_there_is_a_sentence(profile_of: Callable[[str], Profile]) -> None:
+    figure = tree(roofline_figure(profile_of("tour_basic.ncu-rep").launches, Anchors()))
+    assert not by_class(figure, "wide")
+    assert "profile with: ncu --section SpeedOfLight_RooflineChart" in text_of(figure)
+
+
+def test_a_launch_without_arithmetic_has_no_empty_chart() -> None:
+    figure = tree(roofline_figure([sample("matrix_flip").launch], Anchors()))
+    assert not by_class(figure, "wide")
+    assert "No chart: nothing that these launches compute is counted" in text_of(figure)
+
+
+def test_a_share_by_bytes_is_called_that() -> None:
+    """L2 is at 83 % on the same page: its busiest stage, not its bytes."""
+    figure = tree(roofline_figure([sample("matrix_flip").launch], Anchors()))
+    (row,) = list(figure.iter("tr"))[1:]
+    assert text_of(row).endswith("23% L2 by bytes; Crossbar to L2 is 83% busy")
+
+
+def test_words_of_the_narrow_scale_are_beside_its_numbers() -> None:
+    """Letters are 12 pixels high; numbers such as `100 T` end 8 pixels before the area."""
+    longest = max(text_width(words, 12) for words in ("100 T", "100 G", "100 M"))
+    assert NARROW.scale + 3 <= NARROW.area.left - 8 - longest
+
+
+def test_the_page_has_one_sm_clock() -> None:
+    """Where peaks are at another one, that is said."""
+    launch = copy(sample("half_dense").launch)
+    same = text_of(tree(roofline_figure([launch], Anchors())))
+    assert f"SM clock {launch.get('sm_frequency')}" in same
+    assert "Peaks of arithmetic" not in same
+
+
+def test_peaks_at_another_clock_are_explained(profile_of: Callable[[str], Profile]) -> None:
+    """Cycles of SMs and of GPCs over one duration: 1.98 and 1.96 GHz."""
+    launch = profile_of("tour_full.ncu-rep").launches[2]
+    text = text_of(tree(roofline_figure([launch], Anchors())))
+    assert f"SM clock {launch.get('sm_frequency')}" in text
+    assert f"Peaks of arithmetic are those at {launch.get('sm_clock')}, as in" in text
+
+
+def test_the_report_tells_what_is_missing(profile_of: Callable[[str], Profile]) -> None:
+    figure = roofline_figure(profile_of("tour_basic.ncu-rep").launches, Anchors())
+    assert "Not known: FP64 operations are not counted" in figure
+
+
+def test_names_of_kernels_are_escaped() -> None:
+    launch = copy(sample("half_dense").launch)
+    launch.name = launch.name._replace(demangled="</title><script>alert(1)</script>")
+    figure = roofline_figure([launch], Anchors())
+    assert "&lt;script&gt;" in figure
+    assert page("x", None, figure).count("<script") == 1

@@ -1,0 +1,327 @@
+"""The page of `keet insights`: every insight, point and number is there, once it is escaped."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from keet.render.common.insights import ADDS, NO_SWEEP, NOTHING, time_text
+from keet.render.html.insights import insights_page
+from keet.render.html.insights_figure import letter
+from keet.render.html.insights_reports import distinct_names
+from keet.render.json.insights import InsightDocument, InsightsDocument, insights_document
+from keet.texts import one_line
+from tests.insights_sets import finding, insights_of, launch, make_set, night, reports_in
+from tests.page_parts import page_tree, table_rows, value_of, with_class, words
+
+SWEEP = Path("kernels_samples/pair_reduce/sweep")
+EVIL = "evil<script>alert(1)</script>&\"'\x1b[31m`|"
+
+
+class Read(HTMLParser):
+    """What a browser makes of a page, as far as tests ask."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags.append((tag, given))
+        if given.get("id"):
+            self.ids.append(str(given["id"]))
+        if tag == "a" and given.get("href"):
+            self.links.append(str(given["href"]))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+    def of_class(self, name: str) -> list[str]:
+        return [tag for tag, given in self.tags if name in (given.get("class") or "").split()]
+
+
+@cache
+def samples() -> InsightsDocument:
+    """Four points of a real sweep, between which the limiter changes three times."""
+    reports = [SWEEP / f"BLOCK_{block}.ncu-rep" for block in ("0032", "0096", "0192", "1024")]
+    with TemporaryDirectory() as folder:
+        store = reports_in(Path(folder) / "store", reports)
+        return insights_document(insights_of(store), "store")
+
+
+@cache
+def every_kind() -> InsightsDocument:
+    """Planted: a sweep with changes of the limiter, a cluster, a change over time, an outlier."""
+    shares = {32: ("latency", 30.0, 20.0), 64: ("DRAM", 80.0, 40.0), 128: ("L2", 50.0, 81.0)}
+    launches = [
+        launch(
+            f"sweeps/BLOCK_{block}.ncu-rep",
+            kernel=EVIL,
+            kernel_full=EVIL,
+            duration_us=100.0 + block,
+            limiter=limiter,
+            ceilings={"DRAM": dram, "L2": l2},
+            block=(block, 1, 1),
+        )
+        for block, (limiter, dram, l2) in shares.items()
+    ]
+    launches += [
+        launch(
+            f"nightly/{number:02}.ncu-rep",
+            kernel="solve",
+            kernel_full="solve()",
+            duration_us=100.0 if number < 8 else 131.0,
+            created=night(number),
+        )
+        for number in range(14)
+    ]
+    launches += [
+        launch(
+            "many/run.ncu-rep",
+            number,
+            kernel="tick",
+            kernel_full="tick()",
+            duration_us=130.0 if number == 17 else 50.0 + number % 4 / 10,
+        )
+        for number in range(30)
+    ]
+    small = [
+        launch(f"app/{name}.ncu-rep", kernel=name, kernel_full=f"{name}()", duration_us=300.0)
+        for name in ("one", "two", "three")
+    ]
+    found = [finding(each, "small_grid", 2.0) for each in small]
+    with TemporaryDirectory() as folder:
+        store = make_set(Path(folder) / "store", [*launches, *small], found)
+        return insights_document(insights_of(store), "store")
+
+
+def changed(document: InsightsDocument, **sweep: object) -> InsightsDocument:
+    """With the first sweep alone, and other fields of it."""
+    first = next(each for each in document.insights if each.sweep)
+    assert first.sweep is not None
+    other = first.model_copy(update={"sweep": first.sweep.model_copy(update=sweep)})
+    return document.model_copy(update={"insights": [other]})
+
+
+@pytest.mark.parametrize("document", [samples, every_kind])
+def test_every_insight_is_on_the_page_with_all_it_says(document) -> None:
+    made = document()
+    page = Read(insights_page(made))
+    shown = squeezed(page.text)
+    missing = [
+        said
+        for insight in made.insights
+        for said in (insight.title, *insight.text, insight.adds)
+        if squeezed(one_line(said)) not in shown
+    ]
+    assert made.insights
+    assert missing == []
+    assert {each.id for each in made.insights} <= set(page.ids)
+
+
+def squeezed(text: str) -> str:
+    """Elements stand for backticks, and between their texts may be any space."""
+    return re.sub(r"[\s`]", "", text)
+
+
+@pytest.mark.parametrize("document", [samples, every_kind])
+def test_links_stay_on_the_page_and_lead_somewhere(document) -> None:
+    page = Read(insights_page(document()))
+    assert len(page.ids) == len(set(page.ids))
+    assert [link for link in page.links if link.removeprefix("#") not in page.ids] == []
+
+
+def test_the_kinds_of_the_planted_set_are_all_there() -> None:
+    kinds = {each.kind for each in every_kind().insights}
+    assert kinds == {"sweep", "cluster", "change", "outliers"}
+    ids = Read(insights_page(every_kind())).ids
+    assert [f"kind-{kind}" for kind in kinds if f"kind-{kind}" not in ids] == []
+
+
+def test_a_chart_has_a_bar_and_a_tooltip_per_point_and_a_line_per_unit() -> None:
+    document = samples()
+    page = Read(insights_page(document))
+    sweeps = [each.sweep for each in document.insights if each.sweep]
+    points = sum(len(sweep.points) for sweep in sweeps)
+    assert len(page.of_class("time-bar")) == points
+    assert len(page.of_class("column")) == points
+    units = [len({unit for point in sweep.points for unit in point.units}) for sweep in sweeps]
+    assert len(page.of_class("unit")) == sum(units)
+    assert [sweep.best for sweep in sweeps if sweep.best is None] == []
+    assert len(page.of_class("best")) == 2 * len(sweeps)  # a bar and its key
+
+
+def test_a_tooltip_names_value_time_shares_limiter_and_report() -> None:
+    (dot,) = [
+        each.sweep for each in samples().insights if each.sweep and each.sweep.knob == "BLOCK"
+    ]
+    assert dot.best is not None
+    point = dot.points[dot.best]
+    page = insights_page(samples())
+    (tip,) = [t for t in re.findall(r"<title>(.*?)</title>", page, re.S) if "BLOCK 1024" in t]
+    expected = [f"BLOCK {point.shown} (best)", f"time {time_text(point.time_us)}"]
+    expected += [f"limiter: {point.limiter}", f"BLOCK_1024.ncu-rep #{point.launch}", "DRAM 93%"]
+    assert [words for words in expected if words not in tip] == []
+
+
+def test_each_change_of_the_limiter_has_a_letter_and_words() -> None:
+    sweeps = [each.sweep for each in samples().insights if each.sweep]
+    page = Read(insights_page(samples()))
+    changes = [change for sweep in sweeps for change in sweep.changes]
+    assert len(changes) == 3
+    assert len(page.of_class("change")) == len(changes)
+    said = [f"between {c.after} and {c.until}: the limiter was {c.was}" for c in changes]
+    assert [words for words in said if words not in page.text] == []
+
+
+def test_letters_go_on_after_z() -> None:
+    assert [letter(number) for number in (0, 25, 26, 53)] == ["A", "Z", "A1", "B2"]
+
+
+def test_names_of_strangers_are_text() -> None:
+    page = insights_page(every_kind())
+    assert "<script>alert" not in page
+    assert "\x1b" not in page
+    scripts = [tag for tag, _ in Read(page).tags if tag == "script"]
+    assert len(scripts) == 1  # the page's own
+    assert not re.search(r"<[^>]* style=", page)
+
+
+def test_a_sweep_of_one_point_without_units_is_drawn() -> None:
+    first = samples().insights[0].sweep
+    assert first is not None
+    alone = first.points[0].model_copy(update={"units": {}, "limiter": None})
+    document = changed(samples(), points=[alone], best=None, changes=[])
+    page = Read(insights_page(document))
+    assert len(page.of_class("column")) == 1
+    assert page.of_class("unit") == []
+    assert "limiter: not known" in page.text
+    assert "share of peak over the elapsed cycles" not in page.text
+
+
+def test_every_unit_is_drawn_however_many() -> None:
+    first = samples().insights[0].sweep
+    assert first is not None
+    units = {f"unit {number}": 5.0 * number for number in range(14)}
+    points = [point.model_copy(update={"units": units}) for point in first.points]
+    page = Read(insights_page(changed(samples(), points=points)))
+    assert (
+        len(page.of_class("unit")) == len(page.of_class("name")) - 1 == len(units)
+    )  # and the bar's
+
+
+def test_what_is_missing_is_said_where_there_is_no_sweep() -> None:
+    none = samples().model_copy(update={"insights": []})
+    words = NO_SWEEP.partition("`")[0].strip()
+    assert words in (text := Read(insights_page(none)).text)
+    assert NOTHING in text
+    others = [each for each in every_kind().insights if not each.sweep]
+    text = Read(insights_page(every_kind().model_copy(update={"insights": others}))).text
+    assert words in text
+    assert NOTHING not in text
+    assert words not in Read(insights_page(every_kind())).text
+
+
+@pytest.mark.slow
+def test_many_insights_fold_but_stay_whole() -> None:
+    (one,) = [each for each in samples().insights if each.sweep and each.sweep.knob == "BLOCK"]
+    many = [one.model_copy(update={"id": f"sweep-{number}"}) for number in range(1, 21)]
+    page = Read(insights_page(samples().model_copy(update={"insights": many})))
+    assert len(page.of_class("folded")) == 14
+    assert len(page.of_class("time-bar")) == 20 * 4
+    assert page.text.count(one.adds) == 2 * 20
+    assert [link for link in page.links if link.removeprefix("#") not in page.ids] == []
+
+
+def test_the_models_words_are_marked_and_its_faults_told() -> None:
+    written = {"text": "[unchecked] It takes 7 us.", "unchecked": []}
+    written["unchecked"] = [{"text": "It takes 7 us.", "reason": "no fact has this number"}]
+    first = samples().insights[0].model_dump() | {"written": written}
+    document = samples().model_copy(
+        update={
+            "insights": [InsightDocument.model_validate(first)],
+            "author": "model:scripted:x",
+            "problem": "the model timed out",
+        }
+    )
+    text = Read(insights_page(document)).text
+    assert "Model: [unchecked] It takes 7 us." in text
+    assert "unchecked: “It takes 7 us.” (no fact has this number)" in text
+    assert "The model's part is incomplete: the model timed out" in text
+
+
+def test_evidence_of_every_number_is_on_the_page() -> None:
+    page = Read(insights_page(samples())).text
+    facts = {name: fact for each in samples().insights for name, fact in each.facts.items()}
+    assert facts
+    assert [name for name in facts if name not in page] == []
+
+
+def test_a_page_has_the_same_bytes_twice() -> None:
+    assert insights_page(every_kind()) == insights_page(every_kind())
+    assert ADDS in insights_page(every_kind())
+
+
+def test_reports_have_the_shortest_names_that_differ() -> None:
+    paths = ["/a/x/slow.ncu-rep", "/a/y/slow.ncu-rep", "/a/y/fast.ncu-rep", "slow.ncu-rep"]
+    names = list(distinct_names(paths).values())
+    assert sorted(names) == ["fast.ncu-rep", "slow.ncu-rep", "x/slow.ncu-rep", "y/slow.ncu-rep"]
+
+
+# --- sizes of marks
+
+
+def _percent(text: str | None) -> float:
+    assert text is not None
+    return float(text.removesuffix("%"))
+
+
+def test_meters_of_a_sweep_are_as_long_as_the_times() -> None:
+    (sweep,) = [each.sweep for each in samples().insights if each.sweep]
+    page = page_tree(insights_page(samples()))
+    (box,) = [
+        node
+        for node in with_class(page, "scroll")
+        if node.get("aria-label", "").startswith(f"Points of {sweep.kernel}")
+    ]
+    rows = table_rows(box)
+    assert sweep.work_unit is None
+    longest = max(point.time_us for point in sweep.points)
+    for row, point in zip(rows, sweep.points, strict=True):
+        (mark,) = row["time"].iter("rect")
+        assert value_of(row["time"]) == pytest.approx(point.time_us)
+        assert value_of(row[sweep.knob]) == point.value
+        share = 100 * point.time_us / longest
+        assert _percent(mark.get("width")) == pytest.approx(share, abs=0.06)
+        units = {unit: value_of(row[unit]) for unit in point.units}
+        assert units == pytest.approx(point.units)
+    assert len({point.time_us for point in sweep.points}) > 2
+
+
+def test_a_change_is_drawn_between_the_files_that_it_is_between() -> None:
+    (change,) = [each.change for each in every_kind().insights if each.change]
+    (drawing,) = with_class(page_tree(insights_page(every_kind())), "history-drawing")
+    bars, (line,) = [*with_class(drawing, "time-bar")], with_class(drawing, "change")
+    before, after = ([*with_class(drawing, "time-bar", side)] for side in ("before", "after"))
+    assert bars == [*before, *after]
+    ends = [_percent(bar.get("x")) + _percent(bar.get("width")) for bar in before]
+    assert max(ends) <= _percent(line.get("x1")) <= _percent(after[0].get("x"))
+    assert line.get("x1") == line.get("x2")
+    last, first = change.history[change.last_before], change.history[change.last_before + 1]
+    assert last.path in words(before[-1])
+    assert first.path in words(after[0])
+    heights = [float(bar.get("height", "")) for bar in (before[-1], after[0])]
+    assert heights[0] / heights[1] == pytest.approx(last.time_us / first.time_us, rel=0.01)

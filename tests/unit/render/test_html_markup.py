@@ -1,0 +1,146 @@
+"""Markup that is escaped by construction, and the page around it."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.render.html.anchors import Anchors
+from keet.render.html.markup import ELEMENTS, Html, element, fragment, joined
+from keet.render.html.page import STYLES, page
+
+ANY_TEXT = st.text(max_size=60) | st.sampled_from(
+    [
+        "<script>alert(1)</script>",
+        '"><img src=x onerror=alert(1)>',
+        "&lt;",
+        "</pre><h1>",
+        "]]>",
+        "'",
+    ]
+)
+
+
+class Parsed(HTMLParser):
+    """What a browser makes of a text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@given(ANY_TEXT)
+def test_text_stays_text(text: str) -> None:
+    parsed = Parsed(element("p", text))
+    assert [tag for tag, _ in parsed.tags] == ["p"]
+    assert parsed.text == text
+
+
+@given(ANY_TEXT)
+def test_attributes_keep_their_value(text: str) -> None:
+    [(tag, attributes)] = Parsed(element("p", title=text, data_value=text)).tags
+    assert tag == "p"
+    assert attributes == {"title": text, "data-value": text}
+
+
+@given(ANY_TEXT)
+def test_markup_that_was_formatted_is_text_again(text: str) -> None:
+    """`f"{html}{text}"` is a mistake, and must not let the text through."""
+    inner = element("b", "bold")
+    for mistake in (f"{inner}{text}", inner + text, "".join([inner, text])):
+        parsed = Parsed(element("p", mistake))
+        assert [tag for tag, _ in parsed.tags] == ["p"]
+        assert parsed.text == mistake
+
+
+def test_pieces_are_joined_and_nothing_is_left_out() -> None:
+    pieces = [element("b", "a"), "<c>", None, ["d", ["e"]]]
+    assert fragment(pieces) == "<b>a</b>&lt;c&gt;de"
+    assert joined(["a", element("i", "b")], " & ") == "a &amp; <i>b</i>"
+    assert type(fragment(pieces)) is type(joined(pieces, "")) is Html
+
+
+def test_attributes_without_a_value() -> None:
+    assert element("details", open=True, hidden=False, id=None) == "<details open></details>"
+    assert element("rect", width=1 / 3, x="5%") == '<rect width="0.3333" x="5%"></rect>'
+
+
+def test_what_is_sorted_by_keeps_all_digits() -> None:
+    assert element("td", data_value=123456.789) == '<td data-value="123456.789"></td>'
+
+
+def test_returns_are_references_which_parsers_keep() -> None:
+    """CR LF as such would come back as LF: a copied patch would not apply."""
+    assert element("pre", "-a\r\n+b\r\n") == "<pre>-a&#13;\n+b&#13;\n</pre>"
+
+
+def test_what_could_run_or_load_something_is_refused() -> None:
+    for name in ("script", "style", "iframe", "img", "object", "form", "base", "meta", "link"):
+        assert name not in ELEMENTS
+        with pytest.raises(ValueError, match="not an element"):
+            element(name)
+    for attribute in ("onclick", "style", "src", "srcdoc", "action", "formaction", "ping"):
+        with pytest.raises(ValueError, match="not an attribute"):
+            element("p", **{attribute: "x"})
+    for address in ("https://example.com", "javascript:alert(1)", "data:text/html,x", "x.html"):
+        with pytest.raises(ValueError, match="stay on the page"):
+            element("a", "x", href=address)
+
+
+def test_the_policy_names_the_only_style_and_script_by_their_hash() -> None:
+    text = page("A title </title><script>", None, element("h1", "Hello"))
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy
+    rules = dict(rule.strip().split(" ", 1) for rule in policy[1].replace("&#39;", "'").split(";"))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    for directive, tag in (("style-src", "style"), ("script-src", "script")):
+        [content] = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = b64encode(sha256(content.encode()).digest()).decode()
+        assert rules[directive] == f"'sha256-{digest}'"
+    assert "A title &lt;/title&gt;&lt;script&gt;</title>" in text
+
+
+def test_control_characters_are_visible() -> None:
+    text = page("a\u202eb", None, element("p", "c\x1b[2Jd\u2028e"))
+    assert not {"\u202e", "\x1b", "\u2028"}.intersection(text)
+    assert "a\\u202eb" in text
+    assert "c\\u001b[2Jd\\u2028e" in text
+
+
+def test_every_style_is_part_of_the_page() -> None:
+    import keet.render.html.page as module
+
+    stored = {path.stem for path in module._ASSETS.glob("*.css")}
+    assert stored == set(STYLES)
+
+
+def test_anchors_tell_reports_launches_files_and_lines_apart() -> None:
+    one, other = Anchors("report-1"), Anchors("report-2")
+    made = [
+        each
+        for anchors in (one, other)
+        for launch in (0, 1)
+        for each in (
+            anchors.launch(launch),
+            anchors.launch(launch, "source"),
+            anchors.finding(launch, 1),
+            *(anchors.line(launch, file, line) for file in ("a.cu", "b.cu") for line in (1, 11)),
+        )
+    ]
+    assert len(made) == len(set(made))
+    assert one.line(0, "a.cu", 1) == one.line(0, "a.cu", 1)

@@ -1,0 +1,275 @@
+"""Numbers of a page of `keet explain`: those of the JSON documents and of the analysis, each beside
+what it belongs to. Those of source lines are in test_html_source_numbers.py."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from keet.analysis.roofline import find_roofline
+from keet.explanation.analyst import Explanation, explain
+from keet.explanation.gain_texts import times_text
+from keet.ingest import read_profile
+from keet.profile import KernelRun, Launch, RunTable
+from keet.profile.rules import SpeedupScope
+from keet.profile.run_table import ProfiledLaunch
+from keet.render.common.source_text import source_lines
+from keet.render.html.anchors import Anchors
+from keet.render.html.capture import capture_section
+from keet.render.html.explain import explain_page, reports_page
+from keet.render.html.roofline import roofline_figure
+from keet.render.html.rules import message_text
+from keet.render.json.explain import ExplainDocument, explain_document
+from keet.render.json.program import ProgramDocument
+from keet.render.json.roofline import roofline_document
+from tests.many_launches import repeated
+from tests.page_parts import links_in, page_tree, table_rows, value_of, with_class, words
+
+SAMPLES = Path("kernels_samples")
+REPORTS = Path("tests/data/reports")
+FLIP = SAMPLES / "matrix_flip/slow.ncu-rep"
+PHYSICS = SAMPLES / "column_physics/slow.ncu-rep"
+TOUR = REPORTS / "tour_full.ncu-rep"
+ZOO = REPORTS / "zoo.ncu-repz"
+
+
+@cache
+def explained(path: Path, times: int = 1) -> Explanation:
+    """`times`: each launch so many times."""
+    profile = read_profile(path)
+    profile = repeated(profile, times) if times > 1 else profile
+    return explain(profile, profile.launches, 5)
+
+
+@cache
+def document(path: Path, times: int = 1) -> ExplainDocument:
+    return explain_document(explained(path, times))
+
+
+def program(path: Path, times: int = 1) -> ProgramDocument:
+    found = document(path, times).program
+    assert found is not None
+    return found
+
+
+@cache
+def page_of(path: Path, times: int = 1) -> ET.Element:
+    return page_tree(explain_page(explained(path, times), everything=times == 1))
+
+
+def with_id(root: ET.Element, key: str) -> ET.Element:
+    (found,) = [node for node in root.iter() if node.get("id") == key]
+    return found
+
+
+# --- the program
+
+
+@pytest.mark.parametrize(("path", "times"), [(TOUR, 1), (ZOO, 3)])
+def test_rows_of_the_program_sort_by_the_numbers_of_the_document(path: Path, times: int) -> None:
+    section = with_id(page_of(path, times), "program")
+    rows, wanted = table_rows(section), program(path, times).rows
+    assert "data-sortable" in next(section.iter("table")).attrib
+    assert len(rows) == len(wanted) > 2
+    for row, told in zip(rows, wanted, strict=True):
+        assert row["Kernel"].get("data-value") == told.kernel
+        assert links_in(row["Kernel"]) == [f"launch-{told.representative}"]
+        assert value_of(row["Share"]) == pytest.approx(100 * told.share)
+        assert value_of(row["Time"]) == pytest.approx(1000 * told.us_total)
+        assert value_of(row["Launches"]) == told.count == int(words(row["Launches"]))
+        gain = told.gain.likely if told.gain and told.gain.likely >= 1.02 else None
+        assert value_of(row["Gain"]) == (gain and pytest.approx(gain))
+        assert words(row["Gain"]) == (times_text(gain) if gain else "")
+    shares = [value_of(row["Share"]) for row in rows]
+    assert sorted(shares, reverse=True) == shares
+    assert len({*shares}) > 2
+
+
+def test_meters_are_as_long_as_the_shares() -> None:
+    for row in table_rows(with_id(page_of(ZOO, 3), "program")):
+        (mark,) = row["Share"].iter("rect")
+        share = value_of(row["Share"])
+        assert float(mark.get("width", "").removesuffix("%")) == pytest.approx(share, abs=0.06)
+
+
+@pytest.mark.parametrize(("path", "times"), [(TOUR, 1), (ZOO, 3)])
+def test_the_copy_button_is_that_of_the_launch_that_takes_most_time(path: Path, times: int) -> None:
+    (button,) = next(page_of(path, times).iter("header")).iter("button")
+    most = max(program(path, times).rows, key=lambda row: row.us_total)
+    assert button.get("data-copy") == f"launch-{most.representative}-context"
+    assert most.kernel in words(with_id(page_of(path, times), button.get("data-copy", "")))
+    assert len([*with_class(page_of(path, times), "context")]) > 1
+
+
+# --- the index of several reports
+
+
+def test_the_index_has_the_time_and_the_gain_of_each_report() -> None:
+    page = page_tree(reports_page([explained(FLIP), explained(TOUR)]))
+    flip, tour = table_rows(with_id(page, "reports"))
+    (finding,) = document(FLIP).launches[0].findings
+    assert finding.forecast is not None
+    assert value_of(flip["Gain"]) == pytest.approx(finding.forecast.likely)
+    gain = program(TOUR).gain
+    assert gain is not None
+    assert value_of(tour["Gain"]) == pytest.approx(gain.likely)
+    assert words(tour["Gain"]) == times_text(gain.likely)
+    for row, path in ((flip, FLIP), (tour, TOUR)):
+        total = sum(each.duration.value for each in document(path).launches if each.duration)
+        assert value_of(row["Time"]) == pytest.approx(1000 * total)
+
+
+def test_a_gain_of_less_than_two_per_cent_is_not_printed() -> None:
+    """As in the table of the program and on a terminal."""
+    shown = {}
+    for likely in (1.0, 1.019, 1.02, 1.1):
+        (each,) = explained(FLIP).launches
+        forecast = each.findings[0].forecast._replace(low=1.0, likely=likely)
+        changed = each._replace(findings=(replace(each.findings[0], forecast=forecast),))
+        page = page_tree(reports_page([explained(FLIP)._replace(launches=(changed,))]))
+        (row,) = table_rows(with_id(page, "reports"))
+        shown[likely] = (words(row["Gain"]), value_of(row["Gain"]))
+    wanted = {likely: (times_text(likely), likely) for likely in (1.02, 1.1)}
+    assert shown == {1.0: ("", None), 1.019: ("", None), **wanted}
+
+
+# --- evidence
+
+
+@pytest.mark.parametrize("path", [FLIP, PHYSICS, TOUR])
+def test_numbers_are_linked_to_those_they_were_computed_from(path: Path) -> None:
+    followed = 0
+    for each, told in zip(explained(path).launches, document(path).launches, strict=True):
+        values = {piece.id: str(piece) for piece in each.evidence}
+        for finding in told.findings:
+            article = with_id(page_of(path), f"launch-{told.id}-finding-{finding.rank}")
+            rows = list(_evidence_rows(article))
+            keys = {name: key for name, key, *_ in rows}
+            assert {*finding.evidence} <= {*keys}
+            for name, _, value, links in rows:
+                assert value == values[name]
+                sources = told.evidence[name].derived_from or []
+                assert {*sources} <= {*keys}
+                assert links == [keys[source] for source in dict.fromkeys(sources)]
+                followed += len(links)
+    assert followed > 5
+
+
+def _evidence_rows(finding: ET.Element) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Ids of a number and of its row, its value, and where the row links to."""
+    (fold,) = with_class(finding, "evidence")
+    for row in next(fold.iter("tbody")).iter("tr"):
+        value, what, source = row
+        (name,) = what.iter("code")
+        yield words(name), row.get("id", ""), words(value), links_in(source)
+
+
+# --- how it was captured
+
+
+def test_what_differs_between_launches_has_both_ends() -> None:
+    found = explained(ZOO, 3)
+    section = page_tree(capture_section(found, found.launches, Anchors()))
+    told, launches = [words(fact) for fact in section.iter("dd")], found.profile.launches
+    for metric in ("sm_frequency", "dram_frequency"):
+        clocks = [clock for launch in launches if (clock := launch.get(metric))]
+        low, *_, high = sorted(clocks, key=lambda clock: clock.value)
+        assert str(low) != str(high)
+        assert [text for text in told if f"{low} to {high}" in text]
+
+
+# --- launches and findings
+
+RUN = RunTable(
+    (KernelRun("tour::normalise", "tour::normalise", None, None, 100, 241e6, 241e6, 0.0),),
+    recorder="cupti",
+    profiled=(ProfiledLaunch(2, 40, 2_410_000.0),),
+)
+"""A kernel that takes 14.69 us under replay, and 2.41 ms in the run."""
+
+
+def test_a_replay_that_differs_from_the_run_is_told_before_the_answer() -> None:
+    profile = replace(read_profile(TOUR), run=RUN)
+    told = explain(profile, profile.launches, 5)
+    page = page_tree(explain_page(told, everything=True))
+    for each in told.launches:
+        section = with_id(page, f"launch-{each.launch.id}")
+        (answer,) = with_class(section, "answer")
+        before = "\n".join(words(child) for child in [*section][: [*section].index(answer)])
+        assert (each.replay is not None) == ("2.41 ms" in before)
+        if each.replay:
+            assert each.replay.text in before
+            assert each.replay.open_reasons
+            assert all(reason.text[1:] in before for reason in each.replay.open_reasons)
+    assert [each.launch.id for each in told.launches if each.replay] == [2]
+
+
+@pytest.mark.parametrize("path", [FLIP, PHYSICS, TOUR])
+def test_places_of_a_finding_show_their_code(path: Path) -> None:
+    """A closing brace says nothing by itself."""
+    braces = 0
+    for each in explained(path).launches:
+        for number, finding in enumerate(each.findings, 1):
+            article = with_id(page_of(path), f"launch-{each.launch.id}-finding-{number}")
+            listed = [item for places in with_class(article, "places") for item in places]
+            for place, item in zip(finding.places, listed, strict=False):
+                code = source_lines(each.launch)[place.file][place.line - 1].strip()
+                (shown,) = with_class(item, "code")
+                assert words(shown).startswith(" ".join(code.split()))
+                braces += code == "}"
+                assert code != "}" or len(words(shown)) > 20
+    assert braces == (1 if path is TOUR else 0)
+
+
+@pytest.mark.parametrize("path", [FLIP, PHYSICS, TOUR])
+def test_rules_with_the_largest_estimate_come_first(path: Path) -> None:
+    """Estimates of the whole launch before those of a part."""
+    for each in explained(path).launches:
+        (section,) = with_class(with_id(page_of(path), f"launch-{each.launch.id}"), "rules")
+        advice = next(section.iter("details")).iter("li")
+        order = [_estimate(each.launch, words(item)) for item in advice]
+        assert order == sorted(order, key=lambda found: (not found[0], -found[1]))
+        assert len({percent for is_global, percent in order if is_global}) > 1
+
+
+def _estimate(launch: Launch, item: str) -> tuple[bool, float]:
+    """Whether it is of the whole launch, and its percentage, which the item names."""
+    (rule,) = [r for r in launch.rules if " ".join(message_text(r.message).split()) in item]
+    if rule.speedup is None:
+        return False, 0.0
+    assert f"{rule.speedup.percent:.0f}%" in item
+    return rule.speedup.scope is SpeedupScope.GLOBAL, rule.speedup.percent
+
+
+# --- the roofline
+
+
+@pytest.mark.parametrize("path", [TOUR, ZOO])
+def test_the_roofline_is_sorted_by_the_numbers_of_the_document(path: Path) -> None:
+    profile = read_profile(path)
+    figure = page_tree(roofline_figure(profile.launches, Anchors()))
+    told = roofline_document(profile, map(find_roofline, profile.launches)).launches
+    rows = {int(words(r["#"])): r for r in table_rows(figure)}
+    assert {*rows} == {each.id for each in told}
+    for each in told:
+        row = rows[each.id]
+        reached = {ceiling.id: ceiling.reached_pct for ceiling in each.ceilings}
+        at_dram = [
+            i.value for i in each.intensities if (i.arithmetic, i.level) == (each.lead, "dram")
+        ]
+        nearest = reached[each.nearest[0]] / 100 if each.nearest else None
+        assert value_of(row["#"]) == each.id
+        assert each.duration
+        assert each.duration.unit == "ns"
+        assert value_of(row["Time"]) == pytest.approx(each.duration.value)
+        assert value_of(row["Arithmetic"]) == (
+            pytest.approx(reached[each.lead] / 100) if each.lead else None
+        )
+        assert value_of(row["Per DRAM byte"]) == (pytest.approx(at_dram[0]) if at_dram else None)
+        assert value_of(row["Nearest ceiling"]) == pytest.approx(nearest)
+        assert words(row["Nearest ceiling"]).startswith(f"{100 * (nearest or 0):.0f}%")

@@ -1,0 +1,221 @@
+"""What a listing says about a line: the same instructions in every number, in words that hold."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from keet.analysis.account import KINDS
+from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
+from keet.catalog import stalls
+from keet.explanation.analyst import LaunchExplanation, explain
+from keet.ingest import read_profile
+from keet.profile import Location
+from keet.render.common.hotspots import chance_error, hotspots_summary
+from keet.render.common.line_facts import CodeByLine
+from keet.render.common.line_sentences import routine_items
+from keet.render.html.anchors import Anchors
+from keet.render.html.source import Listing, few_samples, source_listing
+from keet.render.html.source_data import SourceData
+from keet.render.html.source_line import traffic_facts
+from keet.render.html.source_row import waiting
+from keet.render.html.source_stalls import group_of
+from tests.page_parts import PageParts
+from tests.unit.sass.assembled import assembled, machine
+
+SAMPLES = Path("kernels_samples")
+FLIP = SAMPLES / "matrix_flip/slow.ncu-rep"
+PHYSICS = SAMPLES / "column_physics/slow.ncu-rep"
+NO_LINES = Path("tests/data/reports/tour_nolines.ncu-rep")
+
+
+@cache
+def explained(path: Path) -> LaunchExplanation:
+    profile = read_profile(path)
+    return explain(profile, profile.launches[:1], 5).launches[0]
+
+
+def hotspots_of(path: Path) -> Hotspots:
+    found = find_hotspots(explained(path).launch)
+    assert isinstance(found, Hotspots)
+    return found
+
+
+@cache
+def page_of(path: Path) -> PageParts:
+    listing = source_listing(explained(path), Anchors(), 1_000_000)
+    assert isinstance(listing, Listing)
+    return PageParts(listing.html)
+
+
+def by_line(path: Path) -> CodeByLine:
+    code = explained(path).view.code
+    assert code is not None
+    return CodeByLine(code)
+
+
+def panel(path: Path, line: int) -> str:
+    """The row and what it shows when opened, of a line of the only file."""
+    (key,) = [key for key in page_of(path).ids if key.endswith(f"-line-{line}")]
+    return page_of(path).raw_text_of(key)
+
+
+class TestTheSameInstructions:
+    """The instructions behind a line are those that its row adds up."""
+
+    def test_samples_and_executions_of_every_line(self) -> None:
+        wrong = []
+        for path in (FLIP, PHYSICS, SAMPLES / "hydro_element/slow.ncu-rep"):
+            code = by_line(path)
+            for spot in hotspots_of(path).spots:
+                if spot.location is None:
+                    continue
+                own = code.facts(spot.location).instructions
+                sums = (sum(e.samples for e in own), sum(e.executed for e in own))
+                if sums != (spot.samples, spot.executed):
+                    wrong.append((path, spot.location.line, sums, spot.samples, spot.executed))
+        assert not wrong
+
+    def test_samples_behind_the_last_instruction_are_shown(self) -> None:
+        """BRA behind EXIT is executed by no warp: all samples of the closing brace are there."""
+        assert re.search(r"^> 0x0170 +0 +110 +BRA .* Drain for the store", panel(FLIP, 9), re.M)
+        assert "hardware counts these samples at the instruction behind EXIT" in panel(FLIP, 9)
+        assert "behind EXIT" not in panel(FLIP, 7)
+
+    def test_a_routine_stays_at_its_line_and_names_its_caller(self) -> None:
+        """31 instructions of a routine at line 172 are called from line 58 alone."""
+        (called,) = by_line(PHYSICS).facts(_line(PHYSICS, 58)).calls
+        (calling,) = by_line(PHYSICS).facts(_line(PHYSICS, 172)).callers
+        assert called[1:] == calling[1:] == (31, 124, 0)
+        assert (called.line, calling.line) == (_line(PHYSICS, 172), _line(PHYSICS, 58))
+        counted = "31 instructions, 124 executed warp instructions, 0 samples"
+        assert f"counted at slow.cu:172 ({counted}), not here" in panel(PHYSICS, 58)
+        assert f"{counted}: a routine that only slow.cu:58 calls" in panel(PHYSICS, 172)
+        assert routine_items(by_line(PHYSICS).facts(_line(PHYSICS, 109))) == []
+
+
+def _line(path: Path, number: int) -> Location:
+    (found,) = [
+        s.location for s in hotspots_of(path).spots if s.location and s.location.line == number
+    ]
+    return found
+
+
+class TestWords:
+    def test_executions_of_an_instruction_are_no_warps(self) -> None:
+        said = re.findall(r"Executed ([^;]*);", page_of(NO_LINES).text)
+        assert said
+        assert [
+            text for text in said if not re.fullmatch(r"[\d,]+ times? \(warp instru.*", text)
+        ] == []
+
+    def test_sectors_are_those_before_l1(self) -> None:
+        spot = next(s for s in hotspots_of(FLIP).spots if s.sectors_global)
+        assert "sectors touched, before hits in L1" in panel(FLIP, 7)
+        assert [label for label, _ in traffic_facts(spot)] == ["Global memory"]
+        assert "memory touched" in page_of(FLIP).text
+        assert "not the traffic of L2 or DRAM" in page_of(FLIP).text
+
+    def test_targets_of_branches_are_offsets(self) -> None:
+        """As the rows: no address of the code is left in it."""
+        for path in (FLIP, NO_LINES):
+            code = explained(path).view.code
+            assert code is not None
+            targets = [f"{each.target:#x}" for each in code.program.code if each.target]
+            assert targets
+            assert [target for target in targets if target in page_of(path).text] == []
+        assert "BRA `(.L_x_0) 0x0170" in panel(FLIP, 9)
+
+    def test_the_hottest_line_says_what_a_closing_brace_waits_for(self) -> None:
+        wanted = "slow.cu:9 41.7% (}: warps have ended and wait for the store at slow.cu:7), slow"
+        assert wanted in page_of(FLIP).text
+
+    def test_a_reason_of_few_samples_has_no_share(self) -> None:
+        data = SourceData(explained(FLIP), hotspots_of(FLIP), Anchors())
+        spot = hotspots_of(FLIP).spots[0]
+        assert waiting(data, spot) == "Drain 100% for the store at slow.cu:7"
+        assert waiting(data, _few(spot)) == "Drain for the store at slow.cu:7"
+        (few,) = [s for s in hotspots_of(FLIP).spots if s.location and s.location.line == 6]
+        assert waiting(data, few) == "Wait"
+        assert "Wait (1 sample)" in panel(FLIP, 6)
+        assert "50%" not in panel(FLIP, 6)
+
+    def test_lines_without_instructions_are_not_counted(self) -> None:
+        found = hotspots_of(FLIP)
+        assert hotspots_summary(found) == "264 samples in 6 source lines"
+        unplaced = found.spots[0]._replace(location=None, instructions=2)
+        with_it = found._replace(spots=(*found.spots, unplaced))
+        wanted = "264 samples in 6 source lines and 2 instructions without a line"
+        assert hotspots_summary(with_it) == wanted
+
+
+def _few(spot: Spot) -> Spot:
+    return spot._replace(samples=9, stalls=(("drain", 9),))
+
+
+class TestFewSamples:
+    def test_the_error_of_a_share(self) -> None:
+        """Wilson's interval of two standard deviations; near 100 % it is that of few samples."""
+        rows = {(0.5, 100): 0.098, (1.0, 9): 0.308, (1.0, 100): 0.038, (0.417, 264): 0.061}
+        assert {row: round(chance_error(*row), 3) for row in rows} == rows
+
+    def test_what_is_said(self) -> None:
+        assert few_samples(hotspots_of(FLIP)) == (
+            "Only 264 samples: the share of the hottest row may be off by up to about 6 percentage "
+            "points by chance, more if samples of different SMs are not independent."
+        )
+        (first, *rest) = hotspots_of(FLIP).spots
+        sure = first._replace(share=1.0)
+        found = hotspots_of(FLIP)._replace(spots=(sure, *rest), total=9)
+        assert "31 percentage points" in (few_samples(found) or "")
+        assert few_samples(found._replace(total=900)) is None
+
+
+def test_groups_are_those_of_the_account() -> None:
+    """Reasons that are one part of the account are one group, and each is where it belongs."""
+    sampled = [name for name, each in stalls().items() if any("pcsamp" in m for m in each.metrics)]
+    by_kind: dict[str, set[str]] = {}
+    for reason in sampled:
+        by_kind.setdefault(KINDS.get(reason, reason), set()).add(group_of(reason))
+    assert {kind: own for kind, own in by_kind.items() if len(own) > 1} == {}
+    wanted = {
+        "imc_miss": "constant",
+        "gmma": "math",
+        "warpgroup_arrive": "math",
+        "sleeping": "other",
+        "tex_throttle": "memory",
+        "membar": "sync",
+        "barrier": "sync",
+        "drain": "memory",
+    }
+    assert {reason: group_of(reason) for reason in wanted} == wanted
+
+
+def test_a_call_that_never_returns_is_no_routine() -> None:
+    """Compilers end kernels with one: it is a jump, and what follows is not called."""
+    jump = "@!P3 CALL.REL.NOINC end\nMOV R2, R3\n"
+    for end, wanted in (("end: EXIT", 0), ("end: MOV R4, R5\nRET.REL.NODEC R20, 0x0", 1)):
+        texts = assembled(jump + "EXIT\n" + end)
+        code = machine(texts, dict.fromkeys(texts, 2))
+        lines = {address: Location("k.cu", 1 + (address >= 0x30)) for address in texts}
+        facts = CodeByLine(replace(code, locations=lines)).facts(Location("k.cu", 1))
+        assert len(facts.calls) == wanted
+
+
+def test_a_row_says_how_much_of_a_reason_waits_for_one_thing() -> None:
+    """`Long Scoreboard 50% for its own load` is wrong where most of these wait for another line."""
+    path = SAMPLES / "hydro_element/slow.ncu-rep"
+    data = SourceData(explained(path), hotspots_of(path), Anchors())
+    shares = {}
+    for spot in data.found.spots:
+        wait = next(iter(data.row(spot).waits), None)
+        if wait is None or spot.location is None:
+            continue
+        words = data.awaits(wait, spot)
+        share = wait.samples / dict(spot.stalls)[wait.reason]
+        if words:
+            shares[words.startswith(f", {share:.0%} of that for ")] = share
+            assert words.startswith(" for ") == (share >= 0.9)
+    assert shares.keys() == {True, False}

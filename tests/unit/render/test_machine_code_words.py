@@ -1,0 +1,106 @@
+"""Words for the machine-code analysis."""
+
+from keet.analysis.sass.forms import Form, Symbol
+from keet.analysis.sass.instruction import parse
+from keet.analysis.sass.purpose import Purpose
+from keet.profile import Location
+from keet.render.common.machine_code import (
+    FormWords,
+    distinct_text,
+    mix_text,
+    purposes_text,
+    sass_text,
+)
+from keet.render.terminal.hotspots_code import lines_text
+from tests.rows import each_row
+
+
+class FakeInstruction:
+    def __init__(self, role: object) -> None:
+        self.role = role
+
+
+class FakeCode:
+    """As much of `MachineCode` as names need: the instruction at position 1 is a load."""
+
+    def __init__(self) -> None:
+        from keet.analysis.sass.opcodes import Role
+
+        self.program = self
+        self.code = [FakeInstruction(Role.INTEGER), FakeInstruction(Role.LOAD)]
+
+    def pointer_name(self, pointer: str) -> str:
+        return {"param+0x10": "width"}.get(pointer, pointer)
+
+
+def form_of(*terms: tuple[int, str]) -> Form:
+    return Form(
+        {
+            tuple(Symbol("any", name, order=place) for name in names.split("*") if name): factor
+            for place, (factor, names) in enumerate(terms)
+        }
+    )
+
+
+@each_row(
+    ("form", "text"),
+    [
+        (form_of(), "0"),
+        (form_of((16, "")), "16"),
+        (form_of((4, "tid.x"), (-1, "ctaid.y")), "4*tid.x - ctaid.y"),
+        (form_of((4, "param+0x10*loop0")), "4*width*loop0"),
+        (form_of((2, "(tid.x + 4 ctaid.x mod 32)")), "2*(tid.x + 4*ctaid.x mod 32)"),
+        (form_of((8, "(tid.x >> 5)")), "8*(tid.x >> 5)"),
+        (form_of((4, "R6@1"), (4, "R7@0")), "4*loaded[0x0010] + 4*result[0x0000]"),
+        (form_of((1, "choice(1, ('a', 2))*last loop0")), "choice1*last(loop0)"),
+        (form_of((1, "lost v21"), (2, "v3")), "unknown1 + 2*unknown2"),
+        (form_of((1, "min(a...")), "an expression of parameters"),
+    ],
+)
+def test_forms(form: Form, text: str) -> None:
+    words = FormWords(FakeCode(), lambda position: f"{16 * position:#06x}")  # type: ignore[arg-type]
+    assert words.text(form) == text
+
+
+def test_only_words_that_were_used_are_explained() -> None:
+    words = FormWords(FakeCode(), str)  # type: ignore[arg-type]
+    words.text(form_of((4, "tid.x"), (4, "R6@1")))
+    assert [label for label, _ in words.legend] == ["tid, ctaid", "loaded[X]"]
+
+
+def test_bounds_and_estimates_are_told_apart() -> None:
+    assert distinct_text(1000, "bound", 4000, "") == "at most 1 kB (4.0x)"
+    assert distinct_text(1000, "estimate", 25_000, "") == "about 1 kB (25x)"
+    assert distinct_text(None, None, 25_000, "depends on loaded data") == (
+        "unknown (depends on loaded data)"
+    )
+    assert distinct_text(1000, "bound", None, "") == "at most 1 kB"
+
+
+def test_shares_that_round_to_zero_are_left_out() -> None:
+    shares = [(Purpose.ADDRESS, 0.6), (Purpose.VALUE, 0.397), (Purpose.SYNC, 0.003)]
+    assert mix_text(shares) == "addresses and indices 60%, arithmetic on values 40%"
+    assert purposes_text(shares, 3) == "address 60%, value 40%"
+
+
+def test_a_file_is_named_once() -> None:
+    lines = [Location("/a/k.cu", 3), Location("/a/k.cu", 9), Location("/b/m.h", 1)]
+    assert lines_text(lines) == "k.cu:3, 9, m.h:1"
+    assert lines_text([*lines, Location("/a/k.cu", 4)]) == "k.cu:3, 9, m.h:1, …"
+
+
+@each_row(
+    ("text", "wanted"),
+    [
+        ("@!P0  BRA 0x7f4a2d7a1430", "@!P0 BRA 0x0430"),
+        ("BRA `(.L_x_0) 0x7f4a2d7a1d40", "BRA `(.L_x_0) 0x0d40"),
+        ("BSSY B2, 0x7f4a2d7a12e0 ;", "BSSY B2, 0x02e0"),
+        ("CALL.REL.NOINC 0x7f4a2d7a2010", "CALL.REL.NOINC 0x7f4a2d7a2010"),  # another function
+        ("MOV R2, 0x7f4a2d7a1430", "MOV R2, 0x7f4a2d7a1430"),  # a number
+        ("EXIT", "EXIT"),
+        ("", ""),
+    ],
+)
+def test_targets_of_branches_are_offsets(text: str, wanted: str) -> None:
+    starts = [0x7F4A2D7A0000, 0x7F4A2D7A1000, 0x7F4A2D7A2000]
+    assert sass_text(parse(0x7F4A2D7A1100, text), starts) == wanted
