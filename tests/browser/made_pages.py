@@ -12,7 +12,7 @@ from tests.many_launches import combined
 
 SAMPLES = Path("kernels_samples")
 SLOW, FAST = (SAMPLES / "matrix_flip" / f"{side}.ncu-rep" for side in ("slow", "fast"))
-NO_SOURCE = REPORTS / "tour_nolines.ncu-rep"
+NO_SOURCE = REPORTS / "tour_nolines.ncu-repz"
 """Three launches, built without line information."""
 MOST_SAMPLES = 30
 TIMES = 5

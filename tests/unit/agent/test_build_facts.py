@@ -24,7 +24,7 @@ def test_facts_of_an_optimised_build(profile_of: Callable[[str], Profile]) -> No
 
 
 def test_without_lines_the_arithmetic_is_not_known(profile_of: Callable[[str], Profile]) -> None:
-    facts = build_facts(profile_of("tour_nolines.ncu-rep").launches[0])
+    facts = build_facts(profile_of("tour_nolines.ncu-repz").launches[0])
     assert facts == ["compiled for sm_90 by ptxas 13.0"]
 
 

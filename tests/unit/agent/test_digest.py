@@ -52,7 +52,7 @@ def test_names_of_the_launch_in_focus_are_short() -> None:
 def test_without_source_the_machine_code_is_given() -> None:
     shown = digest(Case(explained("score_tiles/slow")))
     hidden = digest(Case(explained("score_tiles/slow"), show_source=False))
-    bare = digest(Case(explained("tests/data/reports/tour_nolines.ncu-rep")))
+    bare = digest(Case(explained("tests/data/reports/tour_nolines.ncu-repz")))
     assert "address_forms:" in shown
     assert "item_tile" not in hidden
     assert re.search(r"0x[0-9a-f]{4} .*`[A-Z]", bare)

@@ -132,7 +132,7 @@ def test_nothing_is_compiled_where_that_is_turned_off(compiler: Compiler) -> Non
 
 
 def test_without_source_there_is_nothing_to_change() -> None:
-    report = "tests/data/reports/tour_nolines.ncu-rep"
+    report = "tests/data/reports/tour_nolines.ncu-repz"
     done = talk(
         conclusion(summary="It waits.", edits=[edit(change())]), {"corrections": []}, sample=report
     )

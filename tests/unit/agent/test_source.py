@@ -238,7 +238,7 @@ def test_missing_headers_are_named() -> None:
 
 
 def test_text_that_is_not_at_hand_is_no_source() -> None:
-    launch = read_profile(Path("tests/data/reports/tour_nolines.ncu-rep")).launches[0]
+    launch = read_profile(Path("tests/data/reports/tour_nolines.ncu-repz")).launches[0]
     assert own_files(launch) == []
     assert shown_source(launch, 3000) == ""
 

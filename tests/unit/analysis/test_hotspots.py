@@ -67,7 +67,7 @@ def test_nothing_to_rank() -> None:
 
 def test_instructions_without_a_line_are_a_row(profile_of) -> None:
     """By line, and there are no lines: one row with everything, not an empty table."""
-    launch = profile_of("tour_nolines.ncu-rep").launches[0]
+    launch = profile_of("tour_nolines.ncu-repz").launches[0]
     found = find_hotspots(launch, "line")
     assert isinstance(found, Hotspots)
     assert len(found.spots) == 1

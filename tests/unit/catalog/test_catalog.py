@@ -1,6 +1,7 @@
 """The catalog: complete, without contradictions, and true to what ncu itself says."""
 
 import csv
+import lzma
 import re
 from collections import Counter
 from pathlib import Path
@@ -27,7 +28,7 @@ from keet.units import base_unit
 from tests.conftest import TESTS, corpus_files, needs_corpus
 from tests.rows import each_row
 
-UNITS_BY_NCU = TESTS / "data" / "metric_units.csv"
+UNITS_BY_NCU = TESTS / "data" / "metric_units.csv.xz"
 SPECS = list(metrics().values())
 
 
@@ -60,7 +61,11 @@ def test_a_label_stands_for_one_metric_of_its_section() -> None:
 
 
 def ncu_units() -> dict[str, set[str]]:
-    lines = [line for line in UNITS_BY_NCU.read_text().splitlines() if not line.startswith("#")]
+    lines = [
+        line
+        for line in lzma.decompress(UNITS_BY_NCU.read_bytes()).decode().splitlines()
+        if not line.startswith("#")
+    ]
     return {
         row["metric"]: {base_unit(unit) for unit in row["units"].split(";") if unit}
         for row in csv.DictReader(lines)

@@ -149,7 +149,7 @@ def _shares(pair: PairDifference) -> list[tuple[str, str | None, str | None, flo
         ("pipeline_before.ncu-repz", "pipeline_again.ncu-repz"),
         ("pipeline_warm.ncu-repz", "pipeline_after.ncu-repz"),
         ("tour_basic.ncu-rep", "tour_lines.ncu-rep"),
-        ("tour_full.ncu-rep", "tour_nolines.ncu-rep"),
+        ("tour_full.ncu-rep", "tour_nolines.ncu-repz"),
         ("processes.ncu-repz", "nvtx.ncu-rep"),
         ("range.ncu-rep", "graph.ncu-rep"),
     ],

@@ -10,7 +10,7 @@ from keet.ingest import native, read_profile
 from keet.profile import Absent
 from tests.conftest import REPORTS
 
-DATA = (REPORTS / "tour_nolines.ncu-rep").read_bytes()
+DATA = (REPORTS / "tour_nolines.ncu-repz").read_bytes()
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_memory_is_limited(child) -> None:
 
 @pytest.mark.skipif(native.installed_version() is None, reason="no ncu-report here")
 def test_the_real_thing(profile_of) -> None:
-    launch = profile_of("tour_nolines.ncu-rep").launches[0]
+    launch = profile_of("tour_nolines.ncu-repz").launches[0]
     code = launch.disassembly
     assert not isinstance(code, Absent)
     assert set(code) == set(launch.data.addresses())
@@ -96,7 +96,7 @@ def test_many_launches_are_asked_for_at_once(
 
     monkeypatch.setenv("KEET_CACHE", str(tmp_path))
     monkeypatch.setattr(native, "_start", counting)
-    launches = read_profile(REPORTS / "tour_nolines.ncu-rep").launches
+    launches = read_profile(REPORTS / "tour_nolines.ncu-repz").launches
     codes = [launch.disassembly for launch in launches]
     assert asked == [["0"], ["1", "2"]]
     assert codes[2] is codes[3]

@@ -62,7 +62,7 @@ def test_the_mix_of_a_line_has_its_opcodes(case_of: Make) -> None:
 
 
 def test_a_report_without_lines_has_the_mix_of_the_launch(case_of: Make) -> None:
-    case = case_of("tour_nolines.ncu-rep")
+    case = case_of("tour_nolines.ncu-repz")
     answer = ask(case, "instruction_mix", launch=0)
     assert "address 73.9% {" in answer.text
     assert "no line information" in answer.text
@@ -131,7 +131,7 @@ def test_a_dimension_that_no_address_depends_on_is_a_factor(case_of: Make) -> No
 
 def test_loops_over_the_same_addresses_are_passes(case_of: Make) -> None:
     """`normalise` sums a row in one loop and scales it in another."""
-    answer = ask(case_of("tour_nolines.ncu-rep"), "address_forms", launch=2)
+    answer = ask(case_of("tour_nolines.ncu-repz"), "address_forms", launch=2)
     assert said(answer, "passes param+0x0").value == 2
     assert re.search(r"2 loop \{\S+\} read the same addresses: 0x0140, 0x0500", answer.text)
 
@@ -219,7 +219,7 @@ def test_work_that_could_leave_a_loop(case_of: Make) -> None:
 
 
 def test_without_lines_waits_are_those_of_instructions(case_of: Make) -> None:
-    text = ask(case_of("tour_nolines.ncu-rep"), "why_waiting", launch=0).text
+    text = ask(case_of("tour_nolines.ncu-repz"), "why_waiting", launch=0).text
     assert re.search(
         r"\n0x0150 [\d.]+% \{\S+\} Long Scoreboard: `STG\.E` at 0x0150 needs the result of `LDG\.E` at "
         r"0x0120\n",

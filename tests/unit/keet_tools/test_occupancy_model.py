@@ -57,8 +57,9 @@ def launches(paths: list[Path]) -> Iterator[Launch]:
 
 
 def has_limits(launch: Launch) -> bool:
-    """An old ncu has NaN for the shared memory of a kernel without any."""
-    found = [launch.get(metric) for metric in _LIMITS]
+    """An old ncu has NaN for the shared memory of a kernel without any. A page that ncu printed does
+    not have the registers of an SM."""
+    found = [launch.get(metric) for metric in (*_LIMITS, "device_registers_per_sm")]
     return all(limit is not None and limit.value == limit.value for limit in found)
 
 

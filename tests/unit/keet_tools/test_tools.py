@@ -189,7 +189,7 @@ def test_every_sampled_line_is_on_a_page(case_of: Make) -> None:
 
 
 def test_without_lines_the_hot_spots_are_instructions(case_of: Make) -> None:
-    answer = ask(case_of("tour_nolines.ncu-rep"), "source_hotspots")
+    answer = ask(case_of("tour_nolines.ncu-repz"), "source_hotspots")
     assert answer.text.startswith("Share of samples (")
     assert re.search(r"\n0x[0-9a-f]{4} \d+\.\d% \{\S+\} `[A-Z]", answer.text)
 

@@ -30,7 +30,7 @@ SAMPLES = [
     "stencil_march/slow",
     "xs_lookup/slow",
     "key_count/slow",
-    "tour_nolines.ncu-rep",
+    "tour_nolines.ncu-repz",
     "tour_full.ncu-rep",
     "tour_lines.csv",
     "metrics_only.ncu-rep",

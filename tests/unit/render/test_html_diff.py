@@ -305,7 +305,7 @@ def test_lines_of_a_part_of_the_launch_have_shares_and_no_times(
 
 
 def test_without_source_lines_the_hottest_instructions_of_both_sides_are_listed() -> None:
-    before, after = (profile(REPORTS / f"tour_{x}.ncu-rep") for x in ("nolines", "full"))
+    before, after = (profile(REPORTS / x) for x in ("tour_nolines.ncu-repz", "tour_full.ncu-rep"))
     told = _compared(before, after)
     html = source_sides(*told.pairs[0].weighed, Anchors("x")).html
     assert "can&#39;t be shown side by side: no source lines before." in html

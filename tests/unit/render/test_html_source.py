@@ -255,7 +255,7 @@ class TestRoom:
 
 
 class TestWithoutLines:
-    PATH = REPORTS / "tour_nolines.ncu-rep"
+    PATH = REPORTS / "tour_nolines.ncu-repz"
 
     def test_instructions_are_listed_in_the_order_of_the_code(self) -> None:
         listing, tree = listed(self.PATH)

@@ -30,7 +30,7 @@ PHYSICS = SAMPLES / "column_physics/slow.ncu-rep"
 ELEMENT = SAMPLES / "hydro_element/slow.ncu-rep"
 TILES = SAMPLES / "score_tiles/slow.ncu-rep"
 TOUR = REPORTS / "tour_full.ncu-rep"
-NO_LINES = REPORTS / "tour_nolines.ncu-rep"
+NO_LINES = REPORTS / "tour_nolines.ncu-repz"
 ROOM = 1_000_000
 
 
