@@ -150,6 +150,21 @@ class FindingSpec(NamedTuple):
         return next((each.text for each in self.remedies if each.name == name), self.remedy)
 
 
+class Judging(NamedTuple):
+    """How keet recognises a finding."""
+
+    id: str
+    """Of the finding."""
+    how: str
+    checks: tuple[str, ...]
+    """Functions in `keet.analysis.candidates` that raise it: `memory.bank_conflicts`. Rooflines are
+    what is left where none does."""
+    parameters: tuple[str, ...]
+    """Constants of `keet.analysis.parameters` that its gain depends on."""
+    unlike: Mapping[str, str]
+    """By finding that looks similar: how they are told apart."""
+
+
 class Collection(NamedTuple):
     """What `keet profile` asks ncu for: all that keet's checks need, in few passes."""
 
@@ -297,6 +312,12 @@ def _remedies(row: Mapping[str, Any]) -> tuple[Remedy, ...]:
 
 
 @cache
+def judging() -> Mapping[str, Judging]:
+    """By finding."""
+    return _Rows("judging", lambda key, row: Judging(id=key, **_tuples(row)))
+
+
+@cache
 def collection() -> Collection:
     table = _table("collection")
     metrics = [name for group in table["metrics"].values() for name in group]
@@ -314,6 +335,19 @@ def throughputs() -> Mapping[str, Throughput]:
         cc: Throughput(cc, {k: v for k, v in row.items() if k != "source"}, row["source"])
         for cc, row in _table("gpus")["throughput"].items()
     }
+
+
+@cache
+def details_labels() -> Mapping[str, Mapping[str, str]]:
+    """Names of metrics by the title of a section and a label of ncu's details page: those that
+    name one metric in every version of ncu."""
+    return _Rows("details", lambda _, row: row)
+
+
+@cache
+def rule_texts() -> Mapping[str, Mapping[str, str]]:
+    """Rules by the title of a section and the first words of a printed message."""
+    return _Rows("rule_texts", lambda _, row: row)
 
 
 def counter_tables() -> tuple[list[str], Mapping[str, str]]:

@@ -26,8 +26,8 @@ _PERHAPS = (".csv", ".json")
 """Anybody's: what is in them decides."""
 _HEAD = 64 << 10
 """Bytes to look at: a program may print a good deal before ncu prints its table."""
-_RAW_HEADER = re.compile(rb'^"?ID"?,[^\r\n]*Kernel Name', re.MULTILINE)
-_DETAILS = re.compile(rb'^"?ID"?,[^\r\n]*Metric Name', re.MULTILINE)
+_TABLE_HEADER = re.compile(rb'^"?(?:ID|Process ID)"?,[^\r\n]*Kernel Name', re.MULTILINE)
+_PRINTED_LAUNCH = re.compile(rb", (?:Context|Device) \w+, (?:Stream|CC) [\w.]+")
 _SNAPSHOT = re.compile(rb'^\s*\{\s*"keet_snapshot"')
 _RUN_TABLE = re.compile(rb'^\s*\{\s*"' + MARK.encode() + b'"')
 _BEHIND = re.compile(rb'"size": (\d{1,19}),\s*"sha256": "([0-9a-f]{64})"')
@@ -195,6 +195,16 @@ class _Search:
         return True
 
 
+def reports_in(folder: Path) -> list[Path]:
+    """The reports in a folder and below, by path, relative to the current folder where they are in
+    it. Raises if there are none."""
+    found = [Path(each.path) for each in find_reports([folder], Path(os.devnull)).reports]
+    if not found:
+        raise UsageError(f"{folder}: no report lies in this folder; name one, or another folder")
+    here = Path.cwd()
+    return [path.relative_to(here) if path.is_relative_to(here) else path for path in found]
+
+
 def _identity(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)  # noqa: PTH116
@@ -256,7 +266,9 @@ def _is_text_report(head: bytes) -> bool:
     head = head.removeprefix(b"\xef\xbb\xbf")
     if _SNAPSHOT.match(head):
         return True
-    return _RAW_HEADER.search(head) is not None and _DETAILS.search(head) is None
+    if _TABLE_HEADER.search(head) is not None:
+        return True
+    return b"\n    ------" in head and _PRINTED_LAUNCH.search(head) is not None
 
 
 def _report_behind(head: bytes) -> Content | None:

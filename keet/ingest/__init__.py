@@ -6,31 +6,46 @@ import io
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from keet.errors import DamagedReport, EmptyReport, UnknownFormat, UnreadableFile
+from keet.files import STDIN
 from keet.ingest import container
-from keet.ingest.files import HEAD, MAX_TEXT, InputFile, open_input, printable_path, sha256
+from keet.ingest.files import (
+    HEAD,
+    MAX_SIZE,
+    MAX_TEXT,
+    InputFile,
+    open_input,
+    printable_path,
+    sha256,
+)
 from keet.ingest.wire import Malformed
 from keet.profile import Profile, Provenance, ReportFormat
 from keet.version import __version__
+
+if TYPE_CHECKING:
+    from keet.ingest.details import Page
 
 __all__ = ["read_profile"]
 
 READER = f"keet {__version__}"
 StrPath = str | os.PathLike[str]
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _GIANT = 64 << 20
 
 
 def read_profile(
     path: StrPath, *, source: StrPath | None = None, run_table: StrPath | None = None
 ) -> Profile:
-    """Read a `.ncu-rep`, a `.ncu-repz`, an `ncu --csv --page raw` export or a keet snapshot
-    (packed or not).
+    """Read a `.ncu-rep`, a `.ncu-repz`, what ncu printed (CSV or text) or a keet snapshot (packed
+    or not).
 
     What a file is, its bytes say, not its name. `source` is a folder with the sources, for reports
     that do not embed them. `run_table` is the table of the whole run; without it, one that lies
-    beside the report and belongs to it is used (`app.run.json` of `app.ncu-rep`).
+    beside the report and belongs to it is used (`app.run.json` of `app.ncu-rep`). For
+    `keet.files.STDIN`, the report comes through standard input.
 
     Raises an `IngestError` that names the file, what is wrong and what to do. A profile that is
     returned is all of its file; launches are decoded when they are asked for, and one whose bytes
@@ -38,9 +53,8 @@ def read_profile(
     """
     from keet.ingest.run_table import with_run
 
-    profile = with_run(
-        _read(Path(path)), Path(path), None if run_table is None else Path(run_table)
-    )
+    report = STDIN if path is STDIN else Path(path)
+    profile = with_run(_read(report), report, None if run_table is None else Path(run_table))
     if source is not None:
         from keet.ingest.source_folder import SourceFolder
 
@@ -51,7 +65,7 @@ def read_profile(
 
 
 def _read(path: Path) -> Profile:
-    file = open_input(path)
+    file = _read_stdin() if path is STDIN else open_input(path)
     if file.size == 0:
         raise UnreadableFile(file.path, "the file is empty", "profile again, or copy it again")
     profile = _reader_for(file)(file)
@@ -62,6 +76,19 @@ def _read(path: Path) -> Profile:
             "check that the profiled program launched a kernel that ncu's filters let through",
         )
     return profile
+
+
+def _read_stdin() -> InputFile:
+    """Into memory, as every report: nothing is left behind, however keet ends. What keet does not
+    read is refused by its first bytes."""
+    from keet.ingest.standard_input import read_once
+
+    def limit_for(head: bytes) -> int:
+        reader = _reader_for(InputFile(STDIN, len(head), head))
+        return MAX_TEXT if reader == _read_text else MAX_SIZE
+
+    content = read_once(limit_for)
+    return InputFile(STDIN, len(content), content[:HEAD], content)
 
 
 def _reader_for(file: InputFile) -> Callable[[InputFile], Profile]:
@@ -84,7 +111,9 @@ _STRANGERS = (
         "profile the kernel with ncu",
     ),
 )
-_ACCEPTED = "keet reads .ncu-rep, .ncu-repz, ncu --csv --page raw, .keet.json and .keet.json.zst"
+_ACCEPTED = (
+    "keet reads .ncu-rep, .ncu-repz, what ncu prints as CSV or text, .keet.json and .keet.json.zst"
+)
 
 
 def _refuse_known_strangers(file: InputFile) -> None:
@@ -95,12 +124,15 @@ def _refuse_known_strangers(file: InputFile) -> None:
         raise UnknownFormat(
             file.path, "this is an Nsight Systems report", "profile the kernel with ncu instead"
         )
-    if b"\0" in file.head:
+    if b"\0" in file.head and not file.head.startswith(_UTF16_MARKS):
         raise UnknownFormat(file.path, "this is no Nsight Compute report", _ACCEPTED)
 
 
 def _read_report(file: InputFile) -> Profile:
     """Giants are walked first and read then: one of zeros is refused before it fills the memory."""
+    if file.content is not None:
+        blocks = container.read_blocks(io.BytesIO(file.content), file.size, file.path)
+        return _from_container(file, file.content, blocks, "ncu-rep", sha256(file.content))
     try:
         with file.open() as stream:
             before = os.fstat(stream.fileno())
@@ -202,41 +234,63 @@ def _refuse_giant_text(file: InputFile, size: int) -> None:
 
 
 def _read_text(file: InputFile) -> Profile:
-    from keet.ingest import csv_export, snapshot
+    from keet.ingest import snapshot
 
     _refuse_giant_text(file, file.size)
     data = file.read()
     if len(data) != file.size:
         raise _changed(file)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UnknownFormat(file.path, "this is no Nsight Compute report", _ACCEPTED) from None
+    text = _decoded(file, data)
     if _is_snapshot(text):
         return snapshot.read_snapshot(text, file.path)
-    if not csv_export.has_table(text):
-        raise _refused_text(file, text)
+    form, page = _read_export(file, text)
     provenance = Provenance(
         path=printable_path(file.path),
-        format="ncu-csv",
+        format=form,
         size=file.size,
         sha256=sha256(data),
         reader=READER,
-        notes=(csv_export.ROUNDED,),
+        notes=page.notes,
     )
-    return Profile(csv_export.read_csv_launches(text, file.path), provenance)
+    return Profile(page.launches, provenance)
+
+
+def _decoded(file: InputFile, data: bytes) -> str:
+    """UTF-8, or what PowerShell writes with `>`."""
+    wide = data.startswith(_UTF16_MARKS)
+    try:
+        return data.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError:
+        raise UnknownFormat(file.path, "this is no Nsight Compute report", _ACCEPTED) from None
+
+
+def _read_export(file: InputFile, text: str) -> tuple[ReportFormat, Page]:
+    """What ncu printed: as CSV of either page, or as tables for people."""
+    from keet.ingest import csv_export, details_csv, printed_text
+    from keet.ingest.details import Page
+
+    if details_csv.has_details(text):
+        return "ncu-csv", details_csv.read_details(text, file.path)
+    if csv_export.has_table(text):
+        launches = csv_export.read_csv_launches(text, file.path)
+        return "ncu-csv", Page(launches, (csv_export.ROUNDED,))
+    if printed_text.has_printed_page(text):
+        page = printed_text.read_printed(text, file.path)
+        if any(launch.metric_names() for launch in page.launches):
+            return "ncu-text", page
+    raise _refused_text(file, text)
 
 
 def _refused_text(file: InputFile, text: str) -> UnknownFormat:
-    from keet.ingest.csv_export import RAW_EXPORT
+    from keet.ingest.details import RAW_EXPORT
 
     if file.path.name.endswith(".json"):
         return UnknownFormat(file.path, "this JSON is no keet snapshot", _ACCEPTED)
     if "==PROF==" in text or "Section: " in text:
         return UnknownFormat(
             file.path,
-            "this is what ncu prints for people, which names no metric",
-            f"save the report with -o, or export it: {RAW_EXPORT}",
+            "this is text of ncu without a table of a launch",
+            f"use the report that ncu wrote, or export it: {RAW_EXPORT}",
         )
     if file.path.suffix == ".csv":
         return UnknownFormat(file.path, "there is no ncu table in it", f"export one: {RAW_EXPORT}")

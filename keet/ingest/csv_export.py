@@ -12,17 +12,16 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.errors import DamagedReport, UnknownFormat
+from keet.errors import DamagedReport
+from keet.ingest.details import RAW_EXPORT, dim3, kernel_name
+from keet.ingest.printed_numbers import is_count, is_spoilt_number, printed_value, whole
 from keet.ingest.session import device_from_metrics
 from keet.ingest.stored import StoredLaunch
 from keet.profile import (
     Absent,
     Device,
-    Dim3,
-    KernelName,
     Launch,
     RawMetric,
-    Value,
     Workload,
 )
 from keet.texts import bounded_line
@@ -32,15 +31,8 @@ _LINE = re.compile(r"[^\r\n]+")
 _QUOTED_NUMBER = re.compile(r'"\d+",', re.A)
 _IDENTITY = {"ID", "Context", "Stream", "Device", "CC"}
 """Columns that are no metrics; the others of that kind have a space in their name."""
-_DETAILS_COLUMN = "Metric Name"
-_NUMBER = re.compile(r"-?((\d{1,3}(,\d{3})+|\d+)(\.\d+)?|\.\d+)(e[+-]?\d+)?", re.I | re.A)
-_LIKE_A_NUMBER = re.compile(r"-?[\d.,]+", re.A)
-_LONGEST_NUMBER = 40
-"""Characters: ncu prints 64-bit numbers with separators in less."""
-_DIM3 = re.compile(r"\(?\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})\s*\)?", re.A)
 _WORKLOAD_NAMES = {"range": Workload.RANGE, "graph": Workload.GRAPH, "cmdlist": Workload.CMDLIST}
 
-RAW_EXPORT = "ncu --import REPORT --page raw --csv > FILE"
 ROUNDED = "values are as ncu printed them: rounded to two decimals, without source or rules"
 
 _NO_CODE = Absent("a CSV export holds no code", "use the .ncu-rep that it was exported from")
@@ -89,12 +81,6 @@ def _starts_a_row(line: str, table: _Table) -> bool:
 
 def _read_header(line: str, below: str, path: Path) -> _Table:
     header = _cells(line)
-    if _DETAILS_COLUMN in header:
-        raise UnknownFormat(
-            path,
-            "this is the details page, which names metrics by label and rounds them",
-            f"export the raw page instead: {RAW_EXPORT}",
-        )
     units = _cells(below)
     # The second row names no launch: its first cell is empty.
     if len(units) != len(header) or units[0]:
@@ -110,7 +96,7 @@ def _read_row(line: str, number: int, table: _Table, path: Path) -> list[str]:
     if len(row) != len(table.header):
         cells = f"{len(row)} cells where the table has {len(table.header)}"
         raise _edited(path, f"line {number} has {cells}")
-    if not _is_count(row[0]):
+    if not is_count(row[0]):
         raise _edited(path, f"line {number} has no number of a launch")
     end = line.rstrip()
     if table.quoted and (not end.endswith('"') or end.endswith(',"')):
@@ -139,57 +125,28 @@ def _launch(number: int, row: list[str], table: _Table, path: Path, line: int) -
     for name, unit, cell in zip(table.header, table.units, row):
         if name in _IDENTITY or " " in name:
             continue
-        value = _value(cell)
-        if unit and isinstance(value, str) and _LIKE_A_NUMBER.fullmatch(value.strip()):
+        value = printed_value(cell)
+        if unit and is_spoilt_number(value):
             # A decimal comma, most likely: 1,5 must not become 15.
-            raise _edited(path, f"line {line}: {value[:40]!r} under {name} is no number of ncu's")
+            raise _edited(path, f"line {line}: {cell[:40]!r} under {name} is no number of ncu's")
         metrics[name] = RawMetric(value, unit)
     name = cells.get("Kernel Name", "")
-    function = re.split(r"[<(]", name, maxsplit=1)[0].split("::")[-1].split(" ")[-1]
     data = StoredLaunch(_device(cells, metrics), metrics, stored_disassembly=_NO_CODE)
     return Launch(
         number=number,
-        name=KernelName(function=function or name, demangled=name, mangled=""),
+        name=kernel_name(name),
         workload=_WORKLOAD_NAMES.get(name, Workload.KERNEL),
-        grid=_dim3(cells.get("Grid Size", "")),
-        block=_dim3(cells.get("Block Size", "")),
+        grid=dim3(cells.get("Grid Size", "")),
+        block=dim3(cells.get("Block Size", "")),
         data=data,
         process=cells.get("Process Name"),
-        stream=_whole(cells.get("Stream")),
-        context=_whole(cells.get("Context")),
+        stream=whole(cells.get("Stream")),
+        context=whole(cells.get("Context")),
     )
 
 
 def _device(cells: dict[str, str], metrics: dict[str, RawMetric]) -> Device:
-    found = device_from_metrics(metrics.get, index=_whole(cells.get("Device")))
+    found = device_from_metrics(metrics.get, index=whole(cells.get("Device")))
     if found.compute_capability is None and cells.get("CC"):
         return Device(found.name, cells["CC"], found.sm_count, found.index)
     return found
-
-
-def _value(cell: str) -> Value:
-    """A cell as what it is: `1,234.50` is a number, `NVIDIA H200` a text, nothing is nothing."""
-    text = cell.strip()
-    if text in ("", "n/a", "N/A", "no data"):
-        return None
-    if text.lower() in ("nan", "-nan"):
-        return float("nan")
-    if text.lower() in ("inf", "-inf"):
-        return float(text)
-    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
-        return cell
-    plain = text.replace(",", "")
-    return int(plain) if _is_count(plain.removeprefix("-")) else float(plain)
-
-
-def _dim3(text: str) -> Dim3 | None:
-    match = _DIM3.match(text)
-    return (int(match[1]), int(match[2]), int(match[3])) if match else None
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text and len(text) < _LONGEST_NUMBER and _is_count(text) else None
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit()

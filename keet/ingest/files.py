@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import stat
 from pathlib import Path
@@ -32,9 +33,11 @@ class InputFile(NamedTuple):
     path: Path
     size: int
     head: bytes
+    content: bytes | None = None
+    """All of it, where it came through standard input."""
 
     def open(self) -> BinaryIO:
-        return _open(self.path)
+        return _open(self.path) if self.content is None else io.BytesIO(self.content)
 
     def read(self) -> bytes:
         """All of it; one byte more than there should be shows that it has grown."""

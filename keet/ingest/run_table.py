@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keet.errors import DamagedReport, IngestError, UnreadableFile, UnsupportedVersion
-from keet.files import replacing_text
+from keet.files import STDIN, replacing_text
 from keet.ingest.completeness import table_notes
 from keet.ingest.files import MAX_TEXT, open_input, printable_path
 from keet.ingest.stored import bounded
@@ -45,8 +45,14 @@ def with_run(profile: Profile, report: Path, named: Path | None) -> Profile:
     """
     if named is not None:
         return _used(profile, read_run_table(named))
+    if (
+        profile.run is not None
+        or profile.provenance.format in ("ncu-csv", "ncu-text")
+        or report is STDIN
+    ):
+        return profile
     beside = table_path(report)
-    if profile.run is not None or profile.provenance.format == "ncu-csv" or not beside.exists():
+    if not beside.exists():
         return profile
     try:
         table = read_run_table(beside)

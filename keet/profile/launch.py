@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from keet.catalog import metric_named, metric_with_id, unit_of
-from keet.errors import MetricNotCollected
+from keet.errors import KeetError, MetricNotCollected
 from keet.profile.metric import Instances, Metric, Value
 from keet.profile.names import KernelName
 from keet.profile.rules import RuleResult, SourceMarker
@@ -154,7 +154,15 @@ class Launch:
         """Where else to look for source files that the report names and does not embed."""
 
     def __repr__(self) -> str:
-        return f"Launch({self.id}, {self.kernel!r})"
+        """One line that never raises: a launch whose bytes were changed has no duration."""
+        try:
+            duration = self.get("duration")
+        except KeetError:
+            duration = None
+        shapes = (("grid", self.grid), ("block", self.block))
+        facts = [f"{word} {shape_text(shape)}" for word, shape in shapes if shape]
+        facts += [str(duration)] if duration else []
+        return f"<Launch {self.id}: {', '.join([self.kernel, *facts])}>"
 
     @property
     def kernel(self) -> str:
@@ -183,6 +191,19 @@ class Launch:
         if raw.unit is None:
             return Metric(name, raw.value, unit_of(name))
         return _in_base_unit(name, raw.value, raw.unit)
+
+    def rounding(self, name: str) -> float:
+        """By how much the number of a metric may be off because ncu printed it with two decimals,
+        in the unit of the metric; 0 where the file has the number itself."""
+        raw = self.data.metric(name)
+        if raw is None or raw.unit is None:
+            return 0.0
+        return float(Quantity(_HALF_A_HUNDREDTH, raw.unit).to_base().value)
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether its numbers are those of an export, rounded."""
+        return any(self.rounding(name) > 0 for name in self.metric_names()[:1])
 
     def find(self, metric_id: str) -> Metric | None:
         """The metric with a catalog id, under whichever of its names this report has a value."""
@@ -285,6 +306,7 @@ class Launch:
         return self.data.disassembly()
 
 
+_HALF_A_HUNDREDTH = 0.005
 MOST_CODES = 8
 """Launches of a report whose machine code is analysed. A large one takes half a second, and a few
 kernels make most of the time."""

@@ -126,7 +126,11 @@ def _same_metric(
 def _result(claim: Claim, pair: _Pair, *, down: bool) -> Reading | None:
     number = claim.number
     results = _results(claim, pair, down=down)
-    fitting = (r for r in results if agrees(number, r.quantity) and is_near(number, r.quantity))
+    fitting = (
+        r
+        for r in results
+        if agrees(number, r.quantity, rounding=r.rounding) and is_near(number, r.quantity)
+    )
     return next(fitting, None)
 
 
@@ -137,14 +141,18 @@ def _results(claim: Claim, pair: _Pair, *, down: bool) -> Iterator[Reading]:
     if not same_kind(first.quantity.unit, second.quantity.unit):
         return
     what = f"{_name(first)} over {_name(second)}"
+    off = first.rounding, second.rounding
+    relative = off[0] / abs(a) + off[1] / abs(b) if a and b else 0.0
     if claim.number.unit == "x" and b:
-        yield Reading(what, Quantity(a / b, "x"), None, None)
+        yield Reading(what, Quantity(a / b, "x"), None, None, None, relative * abs(a / b))
     elif claim.number.unit == "%" and first.quantity.unit != "%" and b:
         change = (a - b) / a if down else (a - b) / b
-        yield Reading(f"{what}, in change", Quantity(100 * change, "%"), None, None)
+        slack = 100 * relative * max(abs(a / b), 1.0)
+        yield Reading(f"{what}, in change", Quantity(100 * change, "%"), None, None, None, slack)
     elif claim.number.unit != "x":
         unit = "point" if claim.number.unit == "point" else first.quantity.unit
-        yield Reading(f"{_name(first)} less {_name(second)}", Quantity(a - b, unit), None, None)
+        less = f"{_name(first)} less {_name(second)}"
+        yield Reading(less, Quantity(a - b, unit), None, None, None, sum(off))
 
 
 def _name(reading: Reading) -> str:

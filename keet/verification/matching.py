@@ -28,22 +28,27 @@ Amount = tuple[float, float]
 """A value, and half a unit of its last printed digit."""
 
 
-def agrees(number: SaidNumber, quantity: Quantity, *, lenient: bool = False) -> bool:
+def agrees(
+    number: SaidNumber, quantity: Quantity, *, lenient: bool = False, rounding: float = 0.0
+) -> bool:
     """Whether the text's number is that quantity, in any unit that means the same.
 
     `lenient` takes a bare number for a percentage too: for texts by others, whose tables name the
-    unit elsewhere.
+    unit elsewhere. `rounding`: by how much the quantity may be off, as an export has it.
     """
-    return is_any(amounts(number, quantity.unit, lenient=lenient), quantity.value, number)
+    readings = amounts(number, quantity.unit, lenient=lenient)
+    return is_any(readings, quantity.value, number, rounding)
 
 
-def is_any(readings: Iterable[Amount], measured: Number, number: SaidNumber) -> bool:
+def is_any(
+    readings: Iterable[Amount], measured: Number, number: SaidNumber, rounding: float = 0.0
+) -> bool:
     """Whether the number is that value in one of its readings, which `amounts` gives."""
     if not math.isfinite(measured):
         return False
     bound = number.bound
     for value, half in readings:  # no calls in here: each number meets all evidence of its launch
-        slack = half + _NOISE * max(abs(value), abs(measured))
+        slack = half + rounding + _NOISE * max(abs(value), abs(measured))
         if bound is None:
             close = abs(value - measured) <= slack
         elif bound == "above":

@@ -37,6 +37,11 @@ _SHARED = {
 """What a source line can have a share of, and the column of its row."""
 
 
+_COMPUTED_ROUNDING = 0.02
+_SHARE_ROUNDING = 0.1
+"""Relative, and in percentage points."""
+
+
 def has_column(of: str) -> bool:
     """Whether each line's share of it can be read off the report: such a share is held to that,
     whatever a finding says of the line."""
@@ -52,6 +57,8 @@ class Reading(NamedTuple):
     """ncu's name; `None` for what keet computed."""
     launch: int | None
     line: str | None = None
+    rounding: float = 0.0
+    """By how much the quantity may be off: an export has rounded numbers."""
 
     def __str__(self) -> str:
         whose = self.line or (f"#{self.launch}" if self.launch is not None else "")
@@ -82,8 +89,10 @@ class Facts:
     def _cached(self, reading_id: str, launch: Launch) -> list[Reading]:
         key = (reading_id, launch)
         if key not in self._read:
-            found = self._one(reading_id, launch)
-            self._read[key] = [r for r in found if math.isfinite(r.quantity.value)]
+            found = [r for r in self._one(reading_id, launch) if math.isfinite(r.quantity.value)]
+            if launch.is_printed:
+                found = [r._replace(rounding=_rounding(r, launch)) for r in found]
+            self._read[key] = found
         return self._read[key]
 
     def _one(self, reading_id: str, launch: Launch) -> Iterator[Reading]:
@@ -203,6 +212,14 @@ def _name(place: Place) -> str:
 def _same_file(path: str, said: str) -> bool:
     parts, wanted = PurePath(path).parts, PurePath(said).parts
     return parts[-len(wanted) :] == wanted
+
+
+def _rounding(reading: Reading, launch: Launch) -> float:
+    """Of what keet computes from an export: a share of small numbers is off by more."""
+    if reading.metric is not None:
+        return launch.rounding(reading.metric)
+    least = _SHARE_ROUNDING if reading.quantity.unit == "%" else 0.0
+    return max(_COMPUTED_ROUNDING * abs(reading.quantity.value), least)
 
 
 def _complement(reading: Reading) -> Reading:

@@ -220,7 +220,7 @@ def _comparable(ours: str, theirs: str, is_part: bool) -> bool:  # noqa: FBT001
 
 def _judge(relation: Relation, pairs: Sequence[_Pair]) -> tuple[Verdict, str] | None:
     """By the likeliest pair; wrong only where no other reading makes it right."""
-    holds = [_holds(relation, a.quantity.value, b.quantity.value) for a, b in pairs]
+    holds = [_surely_holds(relation, a, b) for a, b in pairs]
     if not pairs or holds[0] is None:
         return None
     told = "; ".join(map(str, pairs[0]))
@@ -228,6 +228,17 @@ def _judge(relation: Relation, pairs: Sequence[_Pair]) -> tuple[Verdict, str] | 
     if right[0]:
         return Verdict.CONFIRMED, told
     return None if any(right) else (Verdict.CONTRADICTED, told)
+
+
+def _surely_holds(relation: Relation, first: Reading, second: Reading) -> bool | None:
+    """None where rounding of an export hides it."""
+    a, b = first.quantity.value, second.quantity.value
+    holds = _holds(relation, a, b)
+    off = first.rounding, second.rounding
+    if not any(off):
+        return holds
+    ends = product((a - off[0], a + off[0]), (b - off[1], b + off[1]))
+    return holds if {_holds(relation, x, y) for x, y in ends} == {holds} else None
 
 
 def _holds(relation: Relation, a: float, b: float) -> bool | None:

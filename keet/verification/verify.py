@@ -230,7 +230,9 @@ class _Verifier:
                     yield reading
         total = self._facts.total_time
         if total and "duration" in ids and _TOGETHER.search(claim.sentence.text):
-            yield Reading("Duration of all launches", total, None, None)
+            times = (launch.find("duration") for launch in self._everything)
+            off = sum(x.rounding(found.name) for x, found in zip(self._everything, times) if found)
+            yield Reading("Duration of all launches", total, None, None, None, off)
 
     def _of_line(self, claim: Claim, ids: Sequence[str], launch: Launch) -> list[Reading] | None:
         """A source line's own numbers, where the claim is about one; `None` where it is not."""
@@ -318,18 +320,19 @@ def _names(launches: Sequence[Launch]) -> list[str]:
 def _agrees(number: SaidNumber, reading: Reading) -> bool:
     if number.bound:  # `less than 4` is wrong for 4.4, which 4 would be right for
         number = number._replace(half=min(number.half, _BOUND_SLACK * abs(number.value)))
-    if agrees(number, _as_rounded(number, reading.quantity), lenient=True):
+    rounding = reading.rounding
+    if agrees(number, _as_rounded(number, reading.quantity), lenient=True, rounding=rounding):
         return True
     # ncu prints a ratio of 0.04 as `%  0.04`, the unit in a column of its own.
     if number.unit == "%" and number.text[-1:].isdigit() and reading.quantity.unit in ("", "x"):
-        return agrees(number._replace(unit=""), reading.quantity)
+        return agrees(number._replace(unit=""), reading.quantity, rounding=rounding)
     # 48 KB of shared memory are 49,152 bytes to everyone but ncu.
     spec = metric_named(reading.metric or "")
     if not number.binary or spec is None or not spec.id.startswith(_ALLOCATED):
         return False
     scale = {"K": 1.024, "M": 1.024**2, "G": 1.024**3}[_prefix(number.text)]
     binary = number._replace(value=number.value * scale, half=number.half * scale)
-    return agrees(binary, reading.quantity)
+    return agrees(binary, reading.quantity, rounding=rounding)
 
 
 def _as_rounded(number: SaidNumber, quantity: Quantity) -> Quantity:

@@ -50,12 +50,15 @@ def test_strangers_are_told_from_exports_by_what_is_in_them(tree: Path) -> None:
         (tree / export).write_bytes((REPORTS / export).read_bytes())
     (tree / "sales.csv").write_text("ID,Amount\n1,2\n")
     (tree / "details.csv").write_text('"ID","Kernel Name","Metric Name","Metric Value"\n')
+    (tree / "printed.csv").write_text(
+        "  k, Context 1, Stream 7\n    Section: S\n    ------- -- --\n"
+    )
     (tree / "package.json").write_text('{"name": "keet_snapshot"}')
     (tree / "notes.txt").write_text("no report")
     survey = find_reports([tree], tree / "out")
     csv = [file.relative for file in survey.reports if file.relative.endswith(".csv")]
-    assert csv == ["nvtx.live.csv", "tour_lines.csv"]
-    assert survey.strangers == 3
+    assert csv == ["details.csv", "nvtx.live.csv", "printed.csv", "tour_lines.csv"]
+    assert survey.strangers == 2
 
 
 def test_a_snapshot_tells_the_report_behind_it(tree: Path, keet: Keet) -> None:

@@ -1,0 +1,108 @@
+"""Every command on what ncu printed of a report: as far as it goes, and never a guess."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPORTS, Keet
+from tests.printed_pages import csv_page, text_page
+from tests.unit.ingest.test_details_parity import TABLES, launches_and_page
+
+LAUNCHES = 3
+"""Of the report's four: the table has the first ones."""
+TABLE = next(path for path in TABLES if path.name == "tour_basic.csv.xz")
+
+
+@pytest.fixture(scope="module", params=["csv", "txt"])
+def page(request, tmp_path_factory) -> Path:
+    """The details page of tour_basic.ncu-rep."""
+    _, shown = launches_and_page(TABLE)
+    path = tmp_path_factory.mktemp("pages") / f"page.{request.param}"
+    write = csv_page if request.param == "csv" else text_page
+    path.write_text(write(shown), encoding="utf-8")
+    return path
+
+
+def test_show_says_what_is_missing_and_how_to_capture_it(page: Path, keet: Keet) -> None:
+    shown = keet("show", page)
+    assert shown.code == 0
+    assert "rounded to two decimals" in " ".join(shown.out.split())
+    assert "Lacks" in shown.out
+    assert "ncu --set full" in shown.out
+    document = json.loads(keet("show", page, "--format", "json").out)
+    assert document["report"]["format"] == ("ncu-csv" if page.suffix == ".csv" else "ncu-text")
+
+
+def test_explain_names_what_is_unknown(page: Path, keet: Keet) -> None:
+    told = json.loads(keet("explain", page, "--format", "json", "--all").out)
+    same = json.loads(
+        keet(
+            "explain", REPORTS / "tour_basic.ncu-rep", "--format", "json", "--all", "--no-sass"
+        ).out
+    )
+    for ours, theirs in zip(told["launches"], same["launches"]):
+        assert ours["verdict"]["headline"]
+        assert ours["duration"]["value"] == pytest.approx(theirs["duration"]["value"], rel=1e-3)
+        assert ours["skipped"]
+    assert len(told["launches"]) == LAUNCHES
+    assert told["grounding"]["unchecked"] == []
+
+
+def test_metrics_has_labels_that_name_no_metric(page: Path, keet: Keet) -> None:
+    rows = json.loads(keet("metrics", page, "--all", "--format", "json").out)
+    assert "SM: Issue Active" in json.dumps(rows)
+    assert keet("metrics", page, "SM: Issue Active").code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [("roofline",), ("hotspots",), ("context",)])
+def test_other_commands_say_what_they_lack(
+    command: tuple[str, ...], page: Path, keet: Keet
+) -> None:
+    result = keet(*command, page)
+    assert result.code == 0
+    assert result.out
+
+
+@pytest.mark.slow
+def test_a_page_is_compared_with_its_report(page: Path, keet: Keet) -> None:
+    result = keet(
+        "diff", REPORTS / "tour_basic.ncu-rep", page, "--launch", "0:0", "--format", "json"
+    )
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["verdict"]["word"] == "unchanged"
+
+
+@pytest.mark.slow
+def test_a_snapshot_of_a_page_is_the_page(page: Path, keet: Keet, tmp_path: Path) -> None:
+    snapshot = tmp_path / "page.keet.json"
+    assert keet("snapshot", page, "-o", snapshot).code == 0
+    of_page, of_snapshot = (
+        json.loads(keet("metrics", path, "--all", "--format", "json").out)["launches"]
+        for path in (page, snapshot)
+    )
+    assert of_page == of_snapshot
+
+
+def test_a_text_about_the_report_is_not_refuted_by_the_page(
+    page: Path, keet: Keet, tmp_path: Path
+) -> None:
+    """The page has 76.26 %, the report more digits. A wrong number is told all the same."""
+    from keet.ingest import read_profile
+
+    launch = read_profile(REPORTS / "tour_basic.ncu-rep").launches[0]
+    memory = launch.require("memory_throughput_pct").value
+    text = tmp_path / "text.md"
+    text.write_text(f"The memory throughput of launch 0 is {memory:.5f} %.\n")
+    assert keet("verify", text, "--report", page).code == 0
+    text.write_text(f"The memory throughput of launch 0 is {memory + 0.1:.5f} %.\n")
+    assert keet("verify", text, "--report", page).code == 1
+
+
+@pytest.mark.slow
+def test_batch_takes_pages(page: Path, keet: Keet, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    assert keet("batch", page, "-o", store, "--jobs", "1").code == 0
+    rows = keet("query", store, "SELECT count(*) AS n FROM launches", "--format", "json")
+    assert json.loads(rows.out)["rows"][0] in ([LAUNCHES], {"n": LAUNCHES})

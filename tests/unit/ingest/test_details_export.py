@@ -1,0 +1,261 @@
+"""The details page as CSV and as printed tables: what is read, and as which metric."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from keet.errors import DamagedReport, KeetError
+from keet.ingest import read_profile
+from keet.profile import Profile, RuleKind, SpeedupScope
+from tests.conftest import REPORTS
+from tests.printed_pages import Advice, Cell, Shown, csv_page, text_page
+
+SOL = "GPU Speed Of Light Throughput"
+CELLS = [
+    Cell(SOL, "DRAM Frequency", "Ghz", "2.62"),
+    Cell(SOL, "Duration", "us", "1,777.95"),
+    Cell(SOL, "Elapsed Cycles", "cycle", "1,187,722"),
+    Cell(SOL, "DRAM Throughput", "%", "33.42"),
+    Cell("Compute Workload Analysis", "SM Busy", "%", "75.41"),
+    Cell("Memory Workload Analysis", "Memory Throughput", "Tbyte/s", "2.16"),
+    Cell("Launch Statistics", "Function Cache Configuration", "", "CachePreferNone"),
+    Cell("Launch Statistics", "# SMs", "SM", "132"),
+    Cell("Launch Statistics", "Uses Green Context", "", "0"),
+    Cell("Command line profiler metrics", "dram__bytes_read.sum", "Mbyte", "9.45"),
+    Cell("Command line profiler metrics", "dram__bytes_write.sum", "", "(!) n/a"),
+]
+ADVICE = Advice(
+    "Occupancy",
+    "TheoreticalOccupancy",
+    "OPT",
+    "The 3.00 theoretical warps per scheduler this kernel can issue according to its occupancy are "
+    "below the hardware maximum of 16.",
+    "local",
+    "81.25",
+)
+LAUNCH = Shown("void k<int, 4>(float *, int)", CELLS, (9, 32, 1), (384, 1, 1), advice=[ADVICE])
+OCCUPANCY = Cell("Occupancy", "Achieved Occupancy", "%", "50.40")
+PAGES = {"csv": csv_page, "text": text_page}
+
+
+def read(folder: Path, text: str, name: str = "export") -> Profile:
+    path = folder / name
+    path.write_text(text, encoding="utf-8", newline="")
+    return read_profile(path)
+
+
+@pytest.fixture(params=PAGES)
+def page(request, tmp_path: Path):
+    def made(*launches: Shown, **options: bool) -> Profile:
+        return read(tmp_path, PAGES[request.param](launches, **options))
+
+    return made
+
+
+def test_a_launch_of_a_page(page) -> None:
+    profile = page(LAUNCH, LAUNCH)
+    launch = profile.launches[1]
+    assert (launch.name.full, launch.kernel) == (LAUNCH.name, "k<int, 4>")
+    assert (launch.grid, launch.block, launch.process) == ((9, 32, 1), (384, 1, 1), "app")
+    assert (launch.stream, launch.context) == (7, 1)
+    assert (launch.device.compute_capability, launch.device.sm_count) == ("9.0", 132)
+    assert launch.require("duration").value == pytest.approx(1_777_950)
+    assert launch.require("elapsed_cycles").value == 1187722
+    assert launch.require("dram_frequency").value == pytest.approx(2.62e9)
+    assert launch.require("dram_throughput_pct").value == 33.42
+    assert launch.find("func_cache_config").value == "CachePreferNone"
+    assert launch.require("dram_bytes_read").value == pytest.approx(9.45e6)
+    assert launch.get("dram_bytes_written") is None
+
+
+def test_a_label_means_what_it_does_in_its_section(page) -> None:
+    """`Memory Throughput` is a share in one section and a bandwidth in another."""
+    launch = page(LAUNCH).launches[0]
+    assert launch.require("dram_bytes_per_second").value == pytest.approx(2.16e12)
+    assert launch.get("memory_throughput_pct") is None
+
+
+def test_a_label_that_changed_its_meaning_is_kept_as_a_label(page) -> None:
+    profile = page(LAUNCH)
+    launch = profile.launches[0]
+    assert launch.get("sm_busy_pct") is None
+    assert launch.metric("Compute Workload Analysis: SM Busy").value == 75.41
+    assert any("1 label does not name one metric" in note for note in profile.provenance.notes)
+
+
+def test_a_label_under_a_unit_of_another_kind_is_not_that_metric(page) -> None:
+    launch = page(Shown("k", [Cell(SOL, "Duration", "cycle", "12")])).launches[0]
+    assert launch.get("duration") is None
+    assert launch.metric(f"{SOL}: Duration").value == 12
+
+
+def test_rows_of_one_unknown_label_stay_apart(page) -> None:
+    cells = [Cell("Mine", "Load", "%", value) for value in ("1.00", "2.00", "1.00")]
+    names = page(Shown("k", cells)).launches[0].metric_names()
+    assert names == ("Mine: Load", "Mine: Load (2)")
+
+
+def test_rules_with_their_estimates(page) -> None:
+    launch = Shown("k", [*CELLS, OCCUPANCY], advice=[ADVICE])
+    (rule,) = page(launch).launches[0].rules
+    assert rule.rule == "TheoreticalOccupancy"
+    assert (rule.kind, rule.speedup) == (RuleKind.OPTIMIZATION, (SpeedupScope.LOCAL, 81.25))
+    assert rule.message.startswith("The 3.00 theoretical warps per scheduler")
+
+
+def test_pages_of_2020(page) -> None:
+    """Columns of that time, no shapes, and other labels: `SOL DRAM`."""
+    cells = [
+        Cell("GPU Speed Of Light", "SOL DRAM", "%", "9.08"),
+        Cell("GPU Speed Of Light", "Memory [%]", "%", "91.78"),
+        Cell("GPU Speed Of Light", "Duration", "msecond", "2.86"),
+        Cell("GPU Speed Of Light", "SM Frequency", "cycle/usecond", "763.55"),
+        Cell("GPU Speed Of Light", "SM Active Cycles", "cycle", "2,175,737.91"),
+    ]
+    launch = page(Shown("k(int *)", cells), old=True).launches[0]
+    assert (launch.grid, launch.device.compute_capability, launch.context) == (None, None, 1)
+    assert launch.require("dram_throughput_pct").value == 9.08
+    assert launch.require("memory_throughput_pct").value == 91.78
+    assert launch.require("duration").value == pytest.approx(2.86e6)
+    assert launch.require("sm_frequency").value == pytest.approx(763.55e6)
+    # Of elapsed cycles in 2019, of active ones in 2020.
+    assert launch.get("sm_active_cycles") is None
+
+
+def test_the_raw_page_as_text(tmp_path: Path) -> None:
+    long = "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum.pct_of_peak_sustained_elapsed_x2"
+    cells = [Cell("", "gpu__time_duration.sum", "usecond", "8.99"), Cell("", long, "%", "3.50")]
+    for old in (False, True):
+        launch = read(tmp_path, text_page([Shown("k", cells)], old=old)).launches[0]
+        assert launch.require("duration").value == pytest.approx(8990)
+        assert launch.metric(long).value == 3.5
+
+
+def test_a_summary_has_averages(tmp_path: Path) -> None:
+    text = """\
+[7] app@127.0.0.1
+  add(float *, int) (2, 2, 2)x(8, 8, 8), Device 0, CC 8.9, Invocations 1,024
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- -------- -------- --------
+    Metric Name             Metric Unit  Minimum  Maximum  Average
+    ----------------------- ----------- -------- -------- --------
+    Elapsed Cycles                cycle 4,374.00 5,139.00 4,661.00
+    Duration                         us     1.95     2.27     2.07
+    ----------------------- ----------- -------- -------- --------
+"""
+    table = (
+        '"Process ID","Kernel Name","Invocations","Section Name","Metric Name","Metric Unit",'
+        '"Minimum","Maximum","Average"\n'
+        f'"7","add(float *, int)","1024","{SOL}","Duration","us","1.95","2.27","2.07"\n'
+    )
+    for content in (text, table):
+        profile = read(tmp_path, content)
+        (launch,) = profile.launches
+        assert launch.require("duration").value == pytest.approx(2070)
+        assert "averages over up to 1,024 launches" in profile.provenance.notes[-1]
+
+
+def test_a_name_on_a_line_of_its_own(tmp_path: Path) -> None:
+    text = text_page([LAUNCH]).replace(" (9, 32, 1)x", "\n  (9, 32, 1)x")
+    launch = read(tmp_path, text).launches[0]
+    assert (launch.name.full, launch.grid) == (LAUNCH.name, (9, 32, 1))
+
+
+@pytest.mark.parametrize(
+    ("values", "duration"),
+    [
+        (("27.595.520", "117.344"), 117344),
+        (("9,45", "1.777,95"), 1777.95),
+        (("9.45", "117.344"), 117.344),
+        (("1,234", "5"), 5),
+        (("1", "12 (3; 4; 5)"), 12),
+    ],
+)
+def test_numbers_of_other_locales(values: tuple[str, str], duration: float, page) -> None:
+    cells = [
+        Cell(SOL, "Elapsed Cycles", "cycle", values[0]),
+        Cell(SOL, "Duration", "ns", values[1]),
+    ]
+    assert page(Shown("k", cells)).launches[0].require("duration").value == pytest.approx(duration)
+
+
+@pytest.mark.parametrize("value", ["1,5,7", "1.234.5", "..1"])
+def test_what_is_no_number_of_ncu_s(value: str, page) -> None:
+    with pytest.raises(DamagedReport, match="is no number of ncu's"):
+        page(Shown("k", [Cell(SOL, "Duration", "ns", value)]))
+
+
+def test_numbers_of_two_notations_are_refused(page) -> None:
+    cells = [Cell(SOL, "Duration", "ns", "1,50"), Cell(SOL, "Elapsed Cycles", "cycle", "1.50")]
+    with pytest.raises(DamagedReport, match="decimal comma"):
+        page(Shown("k", cells))
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda text: text[: text.index("33.42")], "ends inside a row"),
+        (lambda text: text.replace('"Metric Unit",', ""), "no column 'Metric Unit'"),
+        (lambda text: text.replace('"Stream"', '"Context"', 1), "twice"),
+        (lambda text: text.replace('"0","12"', '"x","12"', 1), "no number of a launch"),
+        (lambda text: text.replace(',"Duration"', ',""', 1), "neither a metric nor a rule"),
+    ],
+)
+def test_damaged_tables(damage, says: str, tmp_path: Path) -> None:
+    with pytest.raises(KeetError, match=says) as caught:
+        read(tmp_path, damage(csv_page([LAUNCH])))
+    assert "export again" in str(caught.value)
+
+
+def test_a_rule_text_with_line_breaks(tmp_path: Path) -> None:
+    advice = ADVICE._replace(message='First line\nsecond, with a "word" in quotes')
+    launch = Shown("k", CELLS, advice=[advice, ADVICE])
+    found = read(tmp_path, csv_page([launch])).launches[0].rules
+    assert [len(found), found[1].rule] == [2, "TheoreticalOccupancy"]
+    assert "second" in found[0].message
+
+
+def test_a_text_that_ends_inside_a_table(tmp_path: Path) -> None:
+    """What was printed whole is read; the number at the end may lack digits."""
+    text = text_page([LAUNCH])
+    profile = read(tmp_path, text[: text.index("1,187,722") + 5])
+    assert profile.launches[0].get("duration")
+    assert profile.launches[0].get("elapsed_cycles") is None
+    assert "ends inside a table" in profile.provenance.notes[-1]
+
+
+def test_a_line_that_is_no_row_is_told(tmp_path: Path) -> None:
+    text = text_page([LAUNCH]).replace(
+        "    DRAM Throughput", "the program prints this here\n    DRAM Throughput"
+    )
+    profile = read(tmp_path, text)
+    assert profile.launches[0].get("dram_throughput_pct")
+    assert "left out 1 line in its tables" in profile.provenance.notes[-1]
+
+
+def test_a_file_of_powershell(tmp_path: Path) -> None:
+    path = tmp_path / "ncu.txt"
+    path.write_bytes(text_page([LAUNCH]).replace("\n", "\r\n").encode("utf-16"))
+    assert read_profile(path).launches[0].require("duration").value == pytest.approx(1_777_950)
+
+
+def test_a_log_around_a_table(tmp_path: Path) -> None:
+    text = f"==PROF== Connected\n2208 2048\n{csv_page([LAUNCH])}done\n==PROF== Disconnected\n"
+    assert len(read(tmp_path, text + csv_page([LAUNCH, LAUNCH], old=True)).launches) == 3
+
+
+def test_a_raw_table_is_no_details_page() -> None:
+    profile = read_profile(REPORTS / "tour_lines.csv")
+    assert len(profile.launches[0].metric_names()) > 400
+
+
+def test_a_name_that_lost_brackets(tmp_path: Path) -> None:
+    """ncu drops namespaces at colons, also inside `<unnamed>::` and `::[lambda`."""
+    name = (
+        "void k<4, unnamed>::f(A &)::[lambda() (instance 1)]::operator ()() lambda(float) "
+        "(instance 1)], B<char *, 2>>(int, T2)"
+    )
+    path = tmp_path / "page.txt"
+    path.write_text(text_page([replace(LAUNCH, name=name)]), encoding="utf-8")
+    assert read_profile(path).launches[0].kernel.startswith("k<4, ")

@@ -1,0 +1,158 @@
+"""Pages that Hypothesis makes up: read back as they were written, and never a crash."""
+
+import string
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keet.errors import KeetError
+from keet.ingest import read_profile
+from keet.ingest.details_csv import read_details
+from keet.ingest.printed_text import read_printed
+from tests.printed_pages import Advice, Cell, Shown, csv_page, text_page
+
+PATH = Path("export")
+WORDS = st.text(string.ascii_letters + "#%/.()", min_size=1, max_size=12)
+LABELS = st.lists(WORDS, min_size=1, max_size=4).map(" ".join)
+NUMBERS = st.one_of(
+    st.integers(0, 2**40).map("{:,}".format),
+    st.floats(0, 1e12).map("{:,.2f}".format),
+    st.just("n/a"),
+)
+CELLS = st.builds(
+    Cell,
+    st.sampled_from(["Occupancy", "Launch Statistics", "GPU Speed Of Light Throughput", "Mine"]),
+    LABELS,
+    st.sampled_from(["", "%", "us", "Ghz", "byte", "Kbyte/block"]),
+    NUMBERS,
+)
+NAMES = st.lists(WORDS, min_size=1, max_size=3).map(
+    lambda words: f"void {'::'.join(words)}(int, T)"
+)
+SHAPES = st.tuples(*[st.integers(1, 99999)] * 3)
+ADVICE = st.builds(
+    Advice,
+    st.just("Occupancy"),
+    st.just("Rule"),
+    st.sampled_from(["OPT", "INF", "WRN"]),
+    LABELS,
+    st.sampled_from(["global", "local"]),
+    st.integers(0, 100).map(str),
+)
+LAUNCHES = st.lists(
+    st.builds(
+        Shown,
+        NAMES,
+        st.lists(CELLS, min_size=1, max_size=6, unique_by=lambda cell: cell[:2]),
+        SHAPES,
+        SHAPES,
+        advice=st.lists(ADVICE, max_size=2),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@pytest.mark.parametrize(
+    ("write", "read"), [(csv_page, read_details), (text_page, read_printed)], ids=["csv", "text"]
+)
+@settings(max_examples=25)
+@given(launches=LAUNCHES)
+def test_a_page_is_read_as_it_was_written(write, read, launches: list[Shown]) -> None:
+    found = read(write(launches), PATH).launches
+    assert [each.name.full for each in found] == [each.name for each in launches]
+    for ours, theirs in zip(found, launches, strict=True):
+        assert (ours.grid, ours.block) == (theirs.grid, theirs.block)
+        printed = {f"{cell.section}: {cell.label}": cell for cell in theirs.cells}
+        for name, cell in printed.items():
+            if (metric := ours.data.metric(name)) is not None:
+                value = metric.value
+                text = (
+                    "n/a"
+                    if value is None
+                    else f"{value:,.2f}"
+                    if "." in cell.value
+                    else f"{value:,}"
+                )
+                assert (text, metric.unit) == (cell.value, cell.unit)
+        assert len(ours.metric_names()) == len(theirs.cells)
+        has_occupancy = any(cell.section == "Occupancy" for cell in theirs.cells)
+        if write is csv_page or has_occupancy:
+            estimates = [float(each.percent) for each in theirs.advice]
+            assert [rule.speedup.percent for rule in ours.rules] == estimates
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("write", [csv_page, text_page], ids=["csv", "text"])
+@given(launches=LAUNCHES, data=st.data())
+def test_damage_is_told_or_read_around(
+    write, launches: list[Shown], data, tmp_path_factory
+) -> None:
+    """A cut or changed file is refused in one line, or gives launches that can be looked at."""
+    text = write(launches)
+    start = data.draw(st.integers(0, len(text)))
+    stop = data.draw(st.integers(start, min(len(text), start + 40)))
+    inside = data.draw(st.text(st.sampled_from('"\n, -0x():S|\u202e'), max_size=5))
+    path = tmp_path_factory.getbasetemp() / "damaged.txt"
+    path.write_text(text[:start] + inside + text[stop:], encoding="utf-8", newline="")
+    problem = ""
+    try:
+        for launch in read_profile(path).launches:
+            assert all(launch.metric(name) is not None for name in launch.metric_names())
+    except KeetError as refused:
+        problem = str(refused)
+    assert "\n" not in problem
+
+
+@pytest.mark.parametrize(
+    ("write", "read"), [(csv_page, read_details), (text_page, read_printed)], ids=["csv", "text"]
+)
+def test_work_grows_with_the_size(write, read) -> None:
+    """Counted in calls: four times the launches are four times the work."""
+    launch = Shown("k(int)", [Cell("Mine", f"Label {n}", "%", "1.50") for n in range(5)])
+
+    def calls(count: int) -> int:
+        text = write([launch] * count)
+        counted = 0
+
+        def count_one(*_: object) -> None:
+            nonlocal counted
+            counted += 1
+
+        before = sys.getprofile()
+        sys.setprofile(count_one)
+        try:
+            read(text, PATH)
+        finally:
+            sys.setprofile(before)
+        return counted
+
+    calls(2)  # fills the caches
+    assert calls(40) < 4.4 * calls(10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a" + " " * 200_000 + ", Context 1, Stream 7",
+        ", Device 0" * 20_000 + "!",
+        "a" + "_" * 200_000 + " % 1.00",
+        "    " + "- " * 100_000,
+        '"ID","Kernel Name",' + "Kernel Name" * 20_000,
+        "\n" * 200_000,
+        "    OPT   " + "word " * 40_000,
+    ],
+    ids=["spaces", "ends", "name", "dashes", "header", "empty lines", "rule"],
+)
+def test_lines_that_could_take_for_ever(line: str, tmp_path: Path) -> None:
+    text = text_page([Shown("k", [Cell("Mine", "L", "%", "1.00")])])
+    path = tmp_path / "export.txt"
+    for content in (f"{line}\n{text}{line}", text.replace("    L ", f"{line}\n    L ")):
+        path.write_text(content, encoding="utf-8")
+        with suppress(KeetError):
+            assert read_profile(path).launches
