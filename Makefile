@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# All but `collect`: nsight-python needs ncu and a GPU, and no test uses it.
+EXTRAS := model,batch,mcp,dask
 SAMPLE := kernels_samples/column_physics
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check bench fuzz docs samples casebook casebook-import clean
+.PHONY: help demo test test-all check install-size bench fuzz docs site samples casebook casebook-import clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,7 +16,7 @@ help:  ## this list
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]' --group dev
 	@touch $@
 
 demo: $(STAMP)  ## explain a shipped report: no key, no GPU, no network
@@ -45,6 +47,9 @@ check: $(STAMP)  ## types and style alone
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+install-size:  ## packages and megabytes of keet with each extra; installs into temporary folders
+	$(PYTHON) tools/install_size.py
+
 bench: $(STAMP)  ## speed, as ratios to yardsticks of the same run
 	$(BIN)/python -m tests.benchmarks
 
@@ -54,9 +59,13 @@ fuzz: $(STAMP)  ## damaged reports through every command, for SECONDS=N; see tes
 
 docs: $(STAMP)  ## write what is generated again: the compiled catalog, tables of the docs
 	$(BIN)/python -m keet.catalog.compiling
-	$(BIN)/python -m keet.catalog.page > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
+	$(BIN)/python -m keet.catalog.page docs
 	$(BIN)/python -m keet.catalog.findings_page > docs/findings.md.new && mv docs/findings.md.new docs/findings.md
+	$(BIN)/python -m docs_site.commands_page > docs/commands.md.new && mv docs/commands.md.new docs/commands.md
 	$(BIN)/python -m kernels_samples.table
+
+site: $(STAMP)  ## the documentation as a site, in site/: open site/index.html
+	$(BIN)/python -m docs_site
 
 # The Python that has torch and triton is the machine's own, so keet is taken from this folder.
 samples:  ## profile and measure the samples again: needs a GPU, nvcc and ncu
@@ -75,4 +84,4 @@ casebook-import: $(STAMP)  ## take what `make casebook` measured into the reposi
 	$(BIN)/python -m kernels_samples.casebook.counts
 
 clean:  ## remove the environment and everything that was built
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache

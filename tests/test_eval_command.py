@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+from pathlib import Path
 
 import pytest
 
+import keet
 from keet.cli import main
-from keet.cli.eval import ACTIONS
+from keet.cli.eval import ACTIONS, find_clone
 
 
 def test_help_names_every_action(capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,11 +31,44 @@ def test_a_typo_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean: keet eval diagnosis" in capsys.readouterr().err
 
 
-def test_without_the_repository_it_says_where_to_run_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in [name for name in sys.modules if name.split(".")[0] == "evals"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "evals", None)
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """As if keet came from a wheel; a folder to be in."""
+    monkeypatch.setattr(keet, "__file__", str(tmp_path / "site-packages" / "keet" / "__init__.py"))
+    here = tmp_path / "clone" / "docs"
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    return here
+
+
+def make_clone(folder: Path, version: str) -> None:
+    for name in ("evals/commands/__init__.py", "kernels_samples/samples.py", "keet/version.py"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text(version)
+
+
+@pytest.mark.usefixtures("installed")
+def test_without_the_repository_it_says_where_to_run_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", "diagnosis"]) == 3
-    assert "run it in a clone" in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("run it inside a clone of the repository")
+
+
+def test_the_clone_around_the_working_folder_is_found(installed: Path) -> None:
+    make_clone(installed.parent, f'__version__ = "{keet.__version__}"')
+    assert find_clone() == installed.parent
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [('__version__ = "99.1"', "is keet 99.1, and keet"), ("", "is keet of an unknown version")],
+)
+def test_a_clone_of_another_version_is_refused(
+    text: str, told: str, installed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its evals may call functions that this keet does not have."""
+    make_clone(installed.parent, text)
+    assert main(["eval", "diagnosis"]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+    assert "install the clone: pip install ." in line

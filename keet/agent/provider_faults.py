@@ -20,6 +20,7 @@ from keet.agent.secrets import scrub
 from keet.agent.settings import ModelSpec, provider_of
 from keet.agent.wire import CantCallTools, Fault
 from keet.errors import one_line
+from keet.extras import is_installed, missing
 
 PASSING = frozenset({"rate_limit", "unreachable", "server"})
 """What may be gone a moment later. A timeout is not: the user has waited for it once."""
@@ -39,6 +40,7 @@ _NO_KEY = re.compile(
     r"missing credentials|api.?key.*(?:must|not|missing)|did not find \w*key", re.I
 )
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:API_)?(?:KEY|TOKEN)\b")
+_OF_EXTRA = ("langchain", "langchain_openai")
 _INSTALL = re.compile(r"pip install [`'\"]?([\w.\[\]-]+)")
 _NO_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
 _GARBAGE = (
@@ -259,6 +261,9 @@ def _server(error: BaseException, asked: Asked) -> str:
 
 
 def _not_installed(error: BaseException, asked: Asked) -> str:
+    """Of keet's extra, or of a provider that langchain has in a package of its own."""
+    if lacking := next((name for name in _OF_EXTRA if not is_installed(name)), None):
+        return missing(lacking, "model")
     found = _INSTALL.search(str(error)[:_READ])
     provider = (provider_of(asked.spec.name) or "openai").replace("_", "-")
     package = found[1] if found else f"langchain-{provider}"

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keet.agent.provider_faults import Asked, fault_of
 from keet.agent.providers import OWN_SERVER, LangchainChat
 from keet.agent.settings import ModelSpec
 from keet.agent.transcript import read_lines, replies_of
@@ -44,11 +45,13 @@ class ScriptedChat(LangchainChat):
     """A Chat that answers from lines (see above) or replies."""
 
     def __init__(self, lines: Sequence[Line | Reply | BaseException], name: str = "script") -> None:
-        from keet.agent.scripted_model import ScriptedModel
-
+        spec = ModelSpec(name, None, _TIMEOUT_S, None, retries=0)
+        try:
+            from keet.agent.scripted_model import ScriptedModel
+        except ImportError as error:
+            raise fault_of(error, Asked(spec)) from None
         script = [_answer(line, number) for number, line in enumerate(lines, 1)]
         self.model = ScriptedModel(script=script, where=name)
-        spec = ModelSpec(name, None, _TIMEOUT_S, None, retries=0)
         super().__init__(self.model, spec, OWN_SERVER)
 
     @property

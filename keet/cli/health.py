@@ -11,14 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Literal, NamedTuple
 
 from keet.errors import UsageError
+from keet.extras import DISTRIBUTION, EXTRAS, Extra, install_command
 from keet.version import __version__
 
-_EXTRAS = {
-    "nsight-python": "collect",
-    "mcp": "mcp",
-    "distributed": "dask",
-}
-_PACKAGES = ("rich", "pydantic", "pandas", "duckdb", "langchain", "langchain-openai")
+_PACKAGES = ("rich", "pydantic")
 _SECONDS = 10
 _SERVER_SECONDS = 3
 
@@ -36,25 +32,52 @@ class Check(NamedTuple):
 def examine() -> list[Check]:
     return [
         Check("keet", "ok", True, f"{__version__} on Python {platform.python_version()}"),
-        *(_package(name, needed=True, install=name) for name in _PACKAGES),
+        *_namesake(),
+        *map(_package, _PACKAGES),
         _zstd(),
         _native_reader(),
         _ncu(),
         _gpu(),
         _model(),
-        *(
-            _package(name, needed=False, install=f"keet[{extra}]")
-            for name, extra in _EXTRAS.items()
-        ),
+        *(_extra(name, extra) for name, extra in EXTRAS.items()),
         _encoding(),
     ]
 
 
-def _package(name: str, *, needed: bool, install: str) -> Check:
+def _namesake() -> list[Check]:
+    """The index has another project `keet`, which puts its files over those of this one."""
+    found = _version("keet")
+    if found is None:
+        return []
+    remedy = f"pip uninstall keet {DISTRIBUTION}, then install {DISTRIBUTION} again"
+    what = f"the distribution keet {found} is installed, too, and has a module of the same name"
+    return [Check("name", "broken", False, what, remedy)]
+
+
+def _package(name: str) -> Check:
+    found = _version(name)
+    if found is None:
+        return Check(name, "missing", True, "not installed", f"pip install '{name}'")
+    return Check(name, "ok", True, found)
+
+
+def _extra(name: str, extra: Extra) -> Check:
+    """Each is a part that keet does without."""
+    found = {package: _version(package) for package in extra.packages}
+    absent = [package for package, installed in found.items() if installed is None]
+    title = f"extra {name}"
+    if absent:
+        what = f"for {extra.purpose} ({', '.join(absent)} not installed)"
+        return Check(title, "missing", False, what, install_command(name))
+    installed = ", ".join(f"{package} {installed}" for package, installed in found.items())
+    return Check(title, "ok", False, f"for {extra.purpose} ({installed})")
+
+
+def _version(package: str) -> str | None:
     try:
-        return Check(name, "ok", needed, version(name))
+        return version(package)
     except PackageNotFoundError:
-        return Check(name, "missing", needed, "not installed", f"pip install '{install}'")
+        return None
 
 
 def _zstd() -> Check:

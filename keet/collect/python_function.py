@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from keet.collect.plain_run import Progress
 from keet.collect.planning import counted
 from keet.collect.running import whole_launches
 from keet.errors import NotAvailable, ProgramFailed, UsageError
+from keet.extras import is_installed, missing
 from keet.files import put_in_place
 
 _INSTEAD = "or profile the whole script: keet profile -- python3 FILE"
@@ -48,10 +48,8 @@ def metric_names() -> list[str]:
 
 def collect_function(function: str, report: Path, clock_control: str, progress: Progress) -> int:
     """Profile into `report`; 1 when something failed after that was written. Raises without one."""
-    if find_spec("nsight") is None:
-        raise NotAvailable(
-            f"nsight-python is not installed; pip install 'keet[collect]', {_INSTEAD}"
-        )
+    if not is_installed("nsight"):
+        raise NotAvailable(f"{missing('nsight-python', 'collect')}; {_INSTEAD}")
     file = function.rpartition(":")[0]
     if not Path(file).is_file():
         raise UsageError(

@@ -10,7 +10,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -23,6 +22,7 @@ from keet.corpus.part_writer import write_part
 from keet.corpus.pool import Limits, Pool
 from keet.corpus.settled import Kept, Settled, settle
 from keet.errors import KeetError, NotAvailable, one_line
+from keet.extras import require
 
 Client = Any
 Future = Any
@@ -222,10 +222,7 @@ def _fatal(problem: BaseException) -> KeetError:
 
 
 def _connect(address: str) -> Client:
-    try:
-        dask = import_module("distributed")
-    except ImportError:
-        raise NotAvailable("--dask needs dask.distributed; pip install 'keet[dask]'") from None
+    dask = require("distributed", "dask")
     try:
         return dask.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as problem:

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from keet.extras import require
 from keet.files import replacing
 
 _AT_ONCE = 200
@@ -16,10 +17,9 @@ _TYPES = {"launch": "BIGINT", "number": "DOUBLE"}
 def write_parquet(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Write metric rows. A column has one type: texts get one of their own beside the numbers.
 
-    Raises OSError where `path` can't be written.
+    Raises OSError where `path` can't be written, and NotAvailable without duckdb.
     """
-    import duckdb
-
+    duckdb = require("duckdb", "batch")
     columns = [*header, "text"]
     definition = ", ".join(f'"{c}" {_TYPES.get(c, "VARCHAR")}' for c in _renamed(columns))
     marks = f"({', '.join('?' * len(columns))})"

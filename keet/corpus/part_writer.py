@@ -27,6 +27,7 @@ from keet.corpus.layout import (
 )
 from keet.corpus.rows import FileRows, Row
 from keet.corpus.versions import check_writable
+from keet.extras import require
 from keet.files import replacing
 from keet.version import __version__
 
@@ -60,7 +61,10 @@ class FileRecord(NamedTuple):
 
 
 def make_store(out: Path) -> None:
-    """A folder that says it is a store. Raises OSError, and UsageError for an older store."""
+    """A folder that says it is a store. Raises OSError, UsageError for an older store, and
+    NotAvailable where its parts could not be written."""
+    require("duckdb", "batch")
+    require("numpy", "batch")
     check_writable(out)
     (out / PARTS).mkdir(parents=True, exist_ok=True)
     if not (out / STORE_FILE).exists():

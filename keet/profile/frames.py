@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from keet.catalog import metrics
+from keet.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,10 +20,9 @@ def launches_frame(
     """One row a launch, one column a metric by catalog id; the key metrics unless told others.
 
     What a launch has no value for is missing (NaN or None), never zero. `frame.attrs["units"]` has
-    the unit of each column.
+    the unit of each column. Raises NotAvailable without pandas.
     """
-    import pandas as pd
-
+    pandas = require("pandas", "batch")
     wanted = list(metric_ids or (spec.id for spec in metrics().values() if spec.key))
     rows = []
     units: dict[str, str] = {}
@@ -34,6 +34,6 @@ def launches_frame(
             if found:
                 units[metric_id] = found.unit
         rows.append(row)
-    frame = pd.DataFrame(rows, columns=["id", "kernel", *wanted]).set_index("id")
+    frame: pd.DataFrame = pandas.DataFrame(rows, columns=["id", "kernel", *wanted]).set_index("id")
     frame.attrs["units"] = units
     return frame

@@ -132,6 +132,13 @@ def comparisons(unpacked: Path) -> list[Comparison]:
             "<= 1.5",
             lambda ratio: ratio <= 1.5,
         ),
+        Comparison(
+            "import keet (the design: 60 ms), against importing typer and rich.console",
+            wall(python, "-c", "import keet"),
+            wall(python, "-c", "import typer, rich.console"),
+            "<= 0.5",
+            lambda ratio: ratio <= 0.5,
+        ),
         *(
             Comparison(
                 f"300 catalog metrics a launch of {name}, against all through ncu_report",

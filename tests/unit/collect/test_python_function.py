@@ -117,7 +117,7 @@ def test_a_failure_after_the_report_keeps_it_and_is_told(script: Path, keet: Kee
 def test_without_nsight_python(script: Path, keet: Keet) -> None:
     done = keet("profile", "--function", f"{script}:step", "-o", script.with_name("r.ncu-rep"))
     assert done.code == 3
-    assert "pip install 'keet[collect]', or profile the whole script" in done.err
+    assert "pip install 'keet-ncu[collect]'; or profile the whole script" in done.err
 
 
 @pytest.mark.parametrize("spec", ["bench.py", "bench.py:", ":step", "bench.py:a b"])

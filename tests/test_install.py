@@ -1,0 +1,376 @@
+"""The core install is light and whole; what needs an extra says which one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import install_size
+import pytest
+from install_size import MOST_MEGABYTES, MOST_PACKAGES, Size
+from packaging.requirements import Requirement
+
+import keet as keet_package
+from keet import extras
+from keet.agent.provider_faults import Asked, fault_of
+from keet.agent.settings import ModelSpec
+from keet.cli import COMMANDS
+from keet.corpus.layout import PARTS, SCHEMA_VERSION, STORE_FILE
+from keet.corpus.store import open_store
+from keet.errors import NotAvailable
+from keet.extras import DISTRIBUTION, EXTRAS, install_command
+from tests.conftest import REPORTS, Keet
+from tests.core_environment import (
+    PROJECT,
+    ROOT,
+    Environment,
+    build_wheel,
+    core_environment,
+    distributions,
+    files_of,
+)
+
+REPORT = str(REPORTS / "tour_full.ncu-rep")
+SAMPLE = str(ROOT / "kernels_samples" / "matrix_flip" / "slow.ncu-rep")
+MODULES = {
+    "langchain": "model",
+    "langchain_core": "model",
+    "langchain_openai": "model",
+    "duckdb": "batch",
+    "numpy": "batch",
+    "pandas": "batch",
+    "nsight": "collect",
+    "mcp": "mcp",
+    "distributed": "dask",
+}
+"""What keet imports and the core does not have."""
+
+
+def names(requirements: list[str]) -> list[str]:
+    return [Requirement(text).name for text in requirements]
+
+
+# --- what is declared
+
+
+def test_extras_are_those_of_the_project() -> None:
+    """`keet doctor` and the messages name what pip knows."""
+    declared = PROJECT["optional-dependencies"]
+    assert PROJECT["name"] == DISTRIBUTION
+    assert set(declared) == {*EXTRAS, "all"}
+    for name, extra in EXTRAS.items():
+        assert set(extra.packages) <= set(names(declared[name])), name
+    (everything,) = declared["all"]
+    assert Requirement(everything).name == DISTRIBUTION
+    assert Requirement(everything).extras == set(EXTRAS)
+
+
+def test_the_core_is_light() -> None:
+    """By the versions that are installed here: `make install-size` asks the index."""
+    packages = distributions(PROJECT["dependencies"])
+    sizes = [path.stat().st_size for each in packages for _, path in files_of(each)]
+    own = [path.stat().st_size for path in (ROOT / "keet").rglob("*") if path.is_file()]
+    assert 5 < len(packages) + 1 <= MOST_PACKAGES, [each.metadata["Name"] for each in packages]
+    assert 10 < (sum(sizes) + sum(own)) / 1e6 <= MOST_MEGABYTES
+
+
+def test_the_measure_counts_packages_and_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def installed(folder: Path, source: Path, extra: str) -> Size:
+        for name in ("pip-26.dist-info", "rich-15.dist-info", "a_b-1.dist-info"):
+            (folder / "lib" / name).mkdir(parents=True)
+        (folder / "lib" / "module.py").write_bytes(bytes(2_000_000))
+        (folder / "python").symlink_to(sys.executable)
+        return Size(install_size._package_count(folder), install_size._bytes_of(folder))
+
+    monkeypatch.setattr(install_size, "installed_size", installed)
+    assert install_size.main(["core", "mcp"]) == 0
+    _, _, core, mcp, verdict = capsys.readouterr().out.splitlines()
+    assert (core.split(), mcp.split()) == (["core", "2", "2"], ["mcp", "2", "2"])
+    assert verdict.endswith("holds")
+    assert install_size.main(["nonsense"]) == 2
+    assert install_size.verdict(Size(MOST_PACKAGES + 1, 1)) == 1
+    assert install_size.verdict(Size(1, (MOST_MEGABYTES + 1) * 10**6)) == 1
+
+
+# --- messages
+
+
+def test_a_missing_package_is_named_with_its_extra() -> None:
+    with pytest.raises(NotAvailable) as caught:
+        extras.require("surely_not_there", "batch")
+    assert str(caught.value) == (
+        "surely-not-there is not installed; add keet's extra 'batch': pip install 'keet-ncu[batch]'"
+    )
+    with pytest.raises(NotAvailable, match="surely-not-there is not installed; add keet's"):
+        extras.check("surely_not_there.part", "mcp")
+    extras.check("json", "mcp")
+    assert extras.require("json", "mcp").loads("1") == 1
+
+
+def test_a_package_that_needs_another_names_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "half_installed.py").write_text("import surely_not_there.part")
+    (tmp_path / "too_old.py").write_text("raise ImportError('libx.so: version\\nnot found')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(NotAvailable, match=r"^surely-not-there is not installed"):
+        extras.require("half_installed", "batch")
+    with pytest.raises(NotAvailable) as caught:
+        extras.require("too_old", "batch")
+    assert str(caught.value) == (
+        r"too_old is installed but does not load (libx.so: version\nnot found); "
+        "install it again: pip install --force-reinstall too_old"
+    )
+
+
+STORE = "an empty store"
+NEEDS: list[tuple[str, list[str]]] = [
+    ("batch", ["batch", REPORT, "-o", "new"]),
+    ("dask", ["batch", REPORT, "-o", "new", "--dask", "tcp://127.0.0.1:9"]),
+    ("batch", ["top", STORE]),
+    ("batch", ["query", STORE, "SELECT 1"]),
+    ("batch", ["insights", STORE]),
+    ("batch", ["metrics", REPORT, "dram", "--format", "parquet", "-o", "m.parquet"]),
+    ("collect", ["profile", "--function", "bench.py:step", "-o", "r.ncu-rep"]),
+    ("mcp", ["mcp", "."]),
+]
+
+
+def make_inputs(folder: Path) -> None:
+    """A store with nothing in it, and a script: what commands look for before the package."""
+    store = folder / STORE
+    (store / PARTS).mkdir(parents=True)
+    version = {"schema_version": SCHEMA_VERSION, "keet": "0.1.0"}
+    (store / STORE_FILE).write_text(json.dumps(version))
+    (folder / "bench.py").write_text("def step(): pass")
+
+
+@pytest.fixture
+def core_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in MODULES:
+        monkeypatch.setitem(sys.modules, module, None)
+
+
+@pytest.mark.usefixtures("core_only")
+@pytest.mark.parametrize(("extra", "arguments"), NEEDS, ids=lambda each: str(each[0]))
+def test_a_command_names_its_extra(
+    extra: str, arguments: list[str], keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_inputs(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = keet(*arguments)
+    check_names_extra(done.code, done.err, extra)
+    assert not (tmp_path / "new").exists()
+
+
+def check_names_extra(code: int, err: str, extra: str) -> None:
+    assert code == 3, err
+    (line,) = err.splitlines()
+    assert install_command(extra) in line
+
+
+@pytest.mark.usefixtures("core_only")
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda _: keet_package.read_profile(REPORT).to_pandas(),
+        lambda folder: open_store(folder / STORE),
+    ],
+    ids=["to_pandas", "open_store"],
+)
+def test_python_names_the_extra(use: Callable[[Path], object], tmp_path: Path) -> None:
+    make_inputs(tmp_path)
+    with pytest.raises(NotAvailable, match=r"pip install 'keet-ncu\[batch\]'"):
+        use(tmp_path)
+
+
+@pytest.mark.usefixtures("core_only")
+def test_a_model_names_the_extra() -> None:
+    """Also for a provider that has a package of its own: langchain comes first."""
+    for name in ("openai:gpt-5", "anthropic:claude-5"):
+        fault = fault_of(ModuleNotFoundError("No module"), Asked(ModelSpec(name, None, 5.0, None)))
+        assert str(fault) == (
+            "langchain is not installed; add keet's extra 'model': pip install 'keet-ncu[model]'"
+        )
+
+
+def test_doctor_lists_extras(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = {"rich": "15", "pydantic": "2", "duckdb": "2", "mcp": "2.3", "keet": "0.0.3"}
+
+    def version(name: str) -> str:
+        if name not in installed:
+            raise PackageNotFoundError(name)
+        return installed[name]
+
+    monkeypatch.setattr("keet.cli.health.version", version)
+    monkeypatch.setattr("keet.cli.health._native_reader", extra_check)
+    done = keet("doctor", width=200)
+    assert done.code == 0
+    assert "     ok  extra mcp      for keet mcp (mcp 2.3)" in done.out
+    assert "missing  extra batch    for keet batch, top, query, insights" in done.out
+    assert "(pandas not installed)" in done.out
+    assert "pip install 'keet-ncu[batch]'" in done.out
+    assert " broken  name           the distribution keet 0.0.3 is installed, too" in done.out
+
+
+def extra_check() -> object:
+    from keet.cli.health import Check
+
+    return Check("ncu-report", "ok", False, "there")
+
+
+# --- import keet
+
+
+def test_import_keet_loads_little() -> None:
+    """Milliseconds are for `make bench`; what is loaded is the same on every machine."""
+    probe = (
+        "import sys; before = set(sys.modules); import keet; print(*(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert {name for name in loaded if name.startswith("keet")} == {"keet", "keet.version"}
+    assert len(loaded) < 40, loaded
+
+
+# --- a real wheel
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return core_environment(tmp_path_factory.mktemp("core"))
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_its_data(tmp_path: Path) -> None:
+    """Also its licence-free parts only: no tests, no samples, no evals."""
+    wheel = build_wheel(tmp_path)
+    assert wheel.name.startswith("keet_ncu-")
+    archive = zipfile.ZipFile(wheel)
+    held = set(archive.namelist())
+    tracked = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "keet"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    files = {name for name in tracked.stdout.splitlines() if (ROOT / name).is_file()}
+    assert files <= held
+    assert {"keet/catalog/compiled.json", "keet/catalog/cases.json", "keet/py.typed"} <= held
+    assert {"keet/ingest/snapshot.dict.zst", "keet/skill/SKILL.md"} <= held
+    assert any(name.startswith("keet_tools/") for name in held)
+    assert {name.split("/")[0].split("-")[0] for name in held} == {
+        *("keet", "keet_tools", "keet_ncu"),
+    }
+    entry_points = next(name for name in held if name.endswith("entry_points.txt"))
+    assert b"keet = keet.cli:run" in archive.read(entry_points)
+
+
+WITH_CORE = [
+    ["explain", SAMPLE],
+    ["explain", SAMPLE, "--format", "json"],
+    ["explain", SAMPLE, "--format", "html", "-o", "page.html"],
+    ["context", SAMPLE],
+    ["diff", REPORT, REPORT, "--format", "markdown"],
+    ["diff", REPORT, REPORT, "--format", "html", "-o", "diff.html"],
+    ["baseline", "save", "main", REPORT],
+    ["baseline", "list"],
+    ["show", REPORT],
+    ["hotspots", REPORT],
+    ["roofline", REPORT, "--format", "svg"],
+    ["metrics", REPORT, "--format", "csv"],
+    ["cases", "--finding", "uncoalesced_global"],
+    ["finding", "uncoalesced_global"],
+    ["verify", "text.md", "--report", REPORT],
+    ["snapshot", REPORT, "-o", "report.keet.json"],
+    ["profile", "--dry-run", "--", "./app"],
+    ["skill"],
+    ["doctor"],
+    ["schema"],
+    ["completion", "bash"],
+    ["eval", "--help"],
+]
+
+
+@pytest.mark.slow
+def test_core_commands_work_without_extras(core: Environment, tmp_path: Path) -> None:
+    (tmp_path / "text.md").write_text("A text without numbers.")
+    for arguments, ran in zip(WITH_CORE, core.keet_each(WITH_CORE, tmp_path), strict=True):
+        assert ran.code == 0, (arguments, ran.err)
+        assert ran.out or "-o" in arguments or arguments[0] == "baseline", arguments
+        if arguments == ["explain", SAMPLE]:
+            assert "slow.cu:7" in ran.out
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+
+
+def test_every_command_is_tried_with_the_core_alone() -> None:
+    tried = {arguments[0] for arguments in WITH_CORE}
+    needing = {arguments[0] for _, arguments in NEEDS} | {"ask"}
+    assert tried | needing == set(COMMANDS)
+
+
+@pytest.mark.slow
+def test_the_core_has_no_other_package(core: Environment, tmp_path: Path) -> None:
+    """Else the tests of this file would prove nothing."""
+    probe = (
+        "import sys, importlib.util as u, keet; print(keet.__file__); "
+        "print(*[name for name in sys.argv[1:] if u.find_spec(name)])"
+    )
+    place, others = core.code(probe, *MODULES, "evals", cwd=ROOT).out.splitlines()
+    assert Path(place).is_relative_to(core.packages)
+    assert others == ""
+
+
+@pytest.mark.slow
+def test_commands_name_their_extra(core: Environment, tmp_path: Path) -> None:
+    make_inputs(tmp_path)
+    done = core.keet_each([arguments for _, arguments in NEEDS], tmp_path)
+    for (extra, _), ran in zip(NEEDS, done, strict=True):
+        check_names_extra(ran.code, ran.err, extra)
+
+
+@pytest.mark.slow
+def test_a_missing_model_package_costs_no_explanation(core: Environment, tmp_path: Path) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_text('{"content": "x"}')
+    for model in ("openai:gpt-5", "anthropic:claude-5", f"scripted:{script}"):
+        ran = core.keet("explain", SAMPLE, "--model", model, cwd=tmp_path)
+        assert ran.code == 3
+        assert "slow.cu:7" in ran.out
+        assert ran.err.count("pip install 'keet-ncu[model]'") == 1
+        assert "Traceback" not in ran.err
+    asked = core.keet("ask", SAMPLE, "why?", "--model", "openai:gpt-5", cwd=tmp_path)
+    assert asked.code == 3
+    assert "pip install 'keet-ncu[model]'" in asked.err
+
+
+# --- keet eval of an installed keet
+
+
+@pytest.mark.slow
+def test_evals_run_inside_a_clone(core: Environment, tmp_path: Path) -> None:
+    for folder in (ROOT, ROOT / "docs" / "decisions"):
+        ran = core.keet("eval", "diagnosis", "--help", cwd=folder)
+        assert (ran.code, ran.err) == (0, "")
+    asked = ("prompts", "optimize", str(tmp_path / "run"), "--samples", "gas_state")
+    begun = core.keet("eval", *asked, "--conditions", "none", cwd=ROOT / "docs")
+    assert begun.code == 0, begun.err
+    assert any((tmp_path / "run").iterdir())
+
+
+@pytest.mark.slow
+def test_evals_say_where_they_run(core: Environment, tmp_path: Path) -> None:
+    ran = core.keet("eval", "diagnosis", cwd=tmp_path)
+    assert ran.code == 3
+    assert ran.err.splitlines() == [
+        "keet: keet eval needs the evals and samples of keet's repository, which no wheel holds; "
+        "run it inside a clone of the repository"
+    ]
