@@ -10,6 +10,10 @@ from typing import BinaryIO
 
 from keet.texts import visible
 
+STDIN = Path("<stdin>")
+"""In place of a report: the bytes on standard input. Only this object means it, not a file of this
+name."""
+
 _PERMISSIONS = 0o777
 """The bits of a mode that are kept: a file that keet wrote runs as nobody else."""
 

@@ -120,6 +120,16 @@ def test_what_counts_as_a_fault() -> None:
 def test_every_command_that_reads_a_report_is_run() -> None:
     from keet.cli import COMMANDS
 
-    others = {"cases", "eval", "profile", "doctor", "schema"}
+    others = {
+        "cases",
+        "finding",
+        "eval",
+        "profile",
+        "mcp",
+        "skill",
+        "doctor",
+        "schema",
+        "completion",
+    }
     assert {command.command for command in EVERY} == COMMANDS.keys() - others
     assert len({command.name for command in EVERY}) == len(EVERY)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 
-from keet.catalog.loading import FindingSpec, Remedy, facts, findings
+from keet.catalog.loading import FindingSpec, Remedy, facts, findings, judging
 
 _INTRO = """\
 # Findings
 
-What keet can find in a launch, and what it advises. Made by `make docs` from `findings.toml`,
-`remedies/` and `facts/` in `keet/catalog`; edit those, not this page. The ids are a contract: other
-programs are written against them.
+What keet can find in a launch, how it judges, and what it advises. Made by `make docs` from
+`findings.toml`, `judging.toml`, `remedies/` and `facts/` in `keet/catalog`; edit those, not this
+page. The ids are a contract: other programs are written against them. `keet finding ID` prints the
+same, with measured cases and the values of parameters.
 
 Each finding has several remedies. keet gives the first one whose conditions the report shows to
 hold; what a report does not show does not count.
 """
-_FAMILIES = {
+FAMILIES = {
     "memory": "Memory access",
     "parallelism": "Latency and parallelism",
     "instructions": "Instructions",
@@ -26,23 +27,49 @@ _FAMILIES = {
 
 def page() -> str:
     parts = [_INTRO]
-    for family, title in _FAMILIES.items():
+    for family, title in FAMILIES.items():
         parts.append(f"## {title}\n")
-        parts += [_entry(spec) for spec in findings().values() if spec.family == family]
+        parts += [_entry(spec) for spec in findings_of(family)]
     return "\n".join(parts)
+
+
+def findings_of(family: str) -> list[FindingSpec]:
+    return [spec for spec in findings().values() if spec.family == family]
 
 
 def _entry(spec: FindingSpec) -> str:
     rules = f" Nsight Compute's rules on it: {', '.join(spec.rules)}." if spec.rules else ""
-    remedies = "\n".join(f"- {_condition(each)}: {_plain(each.text)}" for each in spec.remedies)
-    return f"**`{spec.id}`** ({spec.label}). {spec.meaning}{rules}\n\n{remedies}\n"
+    remedies = "\n".join(
+        f"- *{condition(each)}* (`{each.name}`): {remedy_text(each)}" for each in spec.remedies
+    )
+    judged = judging()[spec.id]
+    unlike = "\n".join(
+        f"- [{findings()[other].label}](#{other}): {text}" for other, text in judged.unlike.items()
+    )
+    parts = (
+        f"### `{spec.id}`",
+        f"{capitalized(spec.label)}. {spec.meaning}{rules}",
+        f"How it is judged: {judged.how}",
+        f"Similar findings:\n\n{unlike}",
+        f"Remedies:\n\n{remedies}",
+    )
+    return "\n\n".join(parts) + "\n"
 
 
-def _condition(remedy: Remedy) -> str:
-    """In the words of the facts."""
+def capitalized(text: str) -> str:
+    """Its first letter alone: names of units keep theirs."""
+    return text[:1].upper() + text[1:]
+
+
+def condition(remedy: Remedy) -> str:
+    """When a remedy is given, in the words of the facts."""
     parts = [facts()[each].words for each in remedy.needs]
     parts += [f"not: {facts()[each].words}" for each in remedy.excludes]
-    return f"*{_plain('; '.join(parts) or 'otherwise')}* (`{remedy.name}`)"
+    return _plain("; ".join(parts) or "otherwise")
+
+
+def remedy_text(remedy: Remedy) -> str:
+    return _plain(remedy.text)
 
 
 def _plain(text: str) -> str:

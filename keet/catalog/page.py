@@ -1,9 +1,13 @@
-"""docs/metrics.md: the catalog as a page to read. Written by `make docs`, kept true by a test."""
+"""docs/metrics.md and docs/metrics/: the catalog as pages to read, written by `make docs`.
+
+A test compares them with what is committed."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from keet.catalog.availability import CHIPS, chips_with
 from keet.catalog.loading import (
@@ -16,26 +20,101 @@ from keet.catalog.loading import (
     throughputs,
 )
 
-_INTRO = """\
+_MADE = "Made by `make docs` from `keet/catalog/*.toml`; edit those, not this page."
+_INTRO = f"""\
 # Metrics
 
-What keet knows about Nsight Compute's metrics. Made by `make docs` from `keet/catalog/*.toml`; edit
-those, not this page.
+What keet knows about Nsight Compute's metrics. {_MADE}
 
-Each metric has an id that is the same on every GPU and in every version of ncu, the label of
-Nsight Compute's details page where there is one, the unit of its raw value, and the names under
-which reports have it, the preferred one first. Behind a name stand the compute capabilities that
-have it, where not all from 7.0 to 12.0 do. `keet metrics REPORT PATTERN` searches all of this.
-**Bold** ids are the key metrics that `keet metrics REPORT` lists.
+There is one page per section of ncu, and pages about stall reasons, hardware units, sections and
+GPUs. `keet metrics REPORT PATTERN` searches the metrics of a report by name and meaning.
 
-A sector is 32 bytes. Units are true, also where ncu's own are missing or wrong: it prints `byte`
-for some sectors and wavefronts, `warp` for samples, `block` for the dimensions of a block."""
+- **Id**: keet's name for the metric, the same on every GPU and in every version of ncu. Bold ids
+  are the key metrics, which `keet metrics REPORT` lists. Below it is the label on Nsight Compute's
+  details page.
+- **Unit**: the unit of the raw value.
+- **Meaning**, and below it the names in reports, the preferred one first. In brackets are the
+  compute capabilities that have it, if not all from 7.0 to 12.0 do.
+
+A [sector](glossary.md#sector) is 32 bytes. Units are corrected where ncu's own are missing or
+wrong: it prints `byte` for some sectors and wavefronts, `warp` for samples, `block` for the
+dimensions of a block. [Metric traps](metric_traps.md) explains which numbers mislead.
+"""
+_NO_SECTION = "Other metrics"
+Page = tuple[str, list[str]]
+"""The title of a page, and its lines."""
 
 
-def page() -> str:
-    return (
-        "\n".join([_INTRO, *_metric_tables(), *_stalls(), *_units(), *_sections(), *_gpus()]) + "\n"
+def pages() -> dict[str, str]:
+    """Texts by path in docs/: the index, and one page per section and table."""
+    groups = _metrics_by_section()
+    by_path = {_path(section): _section_page(section, specs) for section, specs in groups.items()}
+    tables = {f"metrics/{name}.md": page for name, page in _tables().items()}
+    texts = {
+        path: f"# {title}\n\nPart of [Metrics](../metrics.md). {_MADE}\n" + "\n".join(lines) + "\n"
+        for path, (title, lines) in (by_path | tables).items()
+    }
+    return {"metrics.md": "\n".join(_index(groups, tables)) + "\n", **texts}
+
+
+def _metrics_by_section() -> dict[str | None, list[MetricSpec]]:
+    """In the order of ncu's details page; metrics without a section are last."""
+    groups: dict[str | None, list[MetricSpec]] = {each: [] for each in (*sections(), None)}
+    for spec in metrics().values():
+        groups[spec.section].append(spec)
+    return {section: specs for section, specs in groups.items() if specs}
+
+
+def _path(section: str | None) -> str:
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", section or "other")
+    return f"metrics/{words.lower()}.md"
+
+
+def _tables() -> dict[str, Page]:
+    return {
+        "stall_reasons": ("Warp stall reasons", ["", *_stalls()]),
+        "hardware_units": ("Hardware units", ["", *_units()]),
+        "sections": ("Sections of ncu", ["", *_sections()]),
+        "gpus": ("Peaks of GPUs", ["", *_gpus()]),
+    }
+
+
+def _index(groups: dict[str | None, list[MetricSpec]], tables: dict[str, Page]) -> Iterator[str]:
+    yield _INTRO
+    yield "## By section of ncu\n"
+    rows = (
+        (f"[{_title(section)}]({_path(section)})", str(len(specs)), _gives(section))
+        for section, specs in groups.items()
     )
+    yield from _table(("Section", "Metrics", "Contains"), rows)
+    yield "\n## Tables\n"
+    yield from (f"- [{title}]({path})" for path, (title, _) in tables.items())
+    yield "\n## Key metrics\n"
+    yield from _table(("Id", "Label", "Unit"), map(_key_row, filter(_is_key, metrics().values())))
+
+
+def _is_key(spec: MetricSpec) -> bool:
+    return spec.key
+
+
+def _key_row(spec: MetricSpec) -> tuple[str, ...]:
+    return f"[`{spec.id}`]({_path(spec.section)}#{spec.id})", spec.label, spec.unit or "-"
+
+
+def _title(section: str | None) -> str:
+    return sections()[section].title if section else _NO_SECTION
+
+
+def _gives(section: str | None) -> str:
+    known = "Metrics that no section of ncu collects: name them with `ncu --metrics`."
+    return sections()[section].gives if section else known
+
+
+def _section_page(section: str | None, specs: list[MetricSpec]) -> Page:
+    flag = f"`ncu --section {section}`" if section else "`ncu --metrics NAME`"
+    rows = map(_metric_row, specs)
+    table = _table(("Id", "Unit", "Meaning and names"), rows)
+    return _title(section), [f"\n{_gives(section)} Collect with {flag}.\n", *table]
 
 
 def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
@@ -46,24 +125,13 @@ def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[s
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
 
 
-def _metric_tables() -> Iterator[str]:
-    known = sections()
-    groups: dict[str | None, list[MetricSpec]] = {}
-    for spec in metrics().values():
-        groups.setdefault(spec.section, []).append(spec)
-    for section, specs in groups.items():
-        title = known[section].title if section else "In no section of ncu"
-        flag = f"`ncu --section {section}`" if section else "`ncu --metrics NAME`"
-        yield f"\n## {title}\n\n{flag}\n"
-        yield from _table(("Id", "Label", "Unit", "Meaning", "Names"), map(_metric_row, specs))
-
-
 def _metric_row(spec: MetricSpec) -> tuple[str, ...]:
-    identity = f"**`{spec.id}`**" if spec.key else f"`{spec.id}`"
+    name = f"**`{spec.id}`**" if spec.key else f"`{spec.id}`"
+    identity = f'<a id="{spec.id}"></a>{name}<br>{spec.label}'
     names = "<br>".join(f"`{name}`{_where(name)}" for name in spec.names)
     kind = {"address": " By instruction.", "opcode": " By opcode.", "curve": " A curve."}
     parts = kind.get(spec.instances or "", "")
-    return identity, spec.label, spec.unit or "-", spec.meaning + parts, names
+    return identity, spec.unit or "-", f"{spec.meaning}{parts}<br>{names}"
 
 
 def _where(name: str) -> str:
@@ -73,7 +141,6 @@ def _where(name: str) -> str:
 
 
 def _stalls() -> Iterator[str]:
-    yield "\n## Warp stall reasons\n"
     yield from _table(
         ("Reason", "Waits for", "Meaning", "Usual causes"),
         (
@@ -84,7 +151,6 @@ def _stalls() -> Iterator[str]:
 
 
 def _units() -> Iterator[str]:
-    yield "\n## Hardware units\n"
     yield from _table(
         ("Unit", "Kind", "Does", "Share of peak, in %", "Of"),
         (
@@ -101,7 +167,6 @@ def _units() -> Iterator[str]:
 
 
 def _sections() -> Iterator[str]:
-    yield "\n## Sections of ncu\n"
     yield from _table(
         ("Section", "Gives", "In the sets"),
         (
@@ -112,7 +177,6 @@ def _sections() -> Iterator[str]:
 
 
 def _gpus() -> Iterator[str]:
-    yield "\n## Peaks of GPUs\n"
     yield "Used only where a report has no peaks of its own.\n"
     yield from _table(
         ("Name contains", "CC", "SMs", "DRAM GB/s", "L2 MB", "Boost MHz", "Source"),
@@ -126,7 +190,7 @@ def _gpus() -> Iterator[str]:
             for gpu in gpus()
         ),
     )
-    yield "\nResults a cycle and SM, by compute capability:\n"
+    yield "\nResults per cycle and SM, by compute capability:\n"
     kinds = list(dict.fromkeys(k for table in throughputs().values() for k in table.per_cycle))
     yield from _table(
         ("CC", *kinds, "Source"),
@@ -141,5 +205,16 @@ def _known(value: float | None) -> str:
     return "-" if value is None else f"{value:g}"
 
 
+def write(docs: Path) -> None:
+    """Write all pages into the folder, and remove those of sections that are gone."""
+    texts = pages()
+    (docs / "metrics").mkdir(exist_ok=True)
+    for path, text in texts.items():
+        (docs / path).write_text(text, encoding="utf-8")
+    for found in (docs / "metrics").glob("*.md"):
+        if f"metrics/{found.name}" not in texts:
+            found.unlink()
+
+
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    write(Path(sys.argv[1]))

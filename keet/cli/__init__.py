@@ -9,17 +9,20 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
+from keet.cli.quiet import quiet_stderr
 from keet.errors import KeetError, UsageError, one_line
+from keet.files import STDIN
 from keet.texts import visible_output
 from keet.version import __version__
 
+QUIET = ("-q", "--quiet")
 EXIT_NOT_THERE = 3
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
@@ -47,12 +50,16 @@ COMMANDS = {
     "query": _Command("query", "SQL over a store: launches, findings, metrics, files"),
     "insights": _Command("insights", "sweeps, clusters, outliers and changes over a store"),
     "cases": _Command("cases", "measured cases: kernels before and after a fix, with the gain"),
+    "finding": _Command("finding", "what a finding means, how it is judged, how to fix it"),
     "eval": _Command("eval", "is keet right, and does it help? scores with intervals"),
     "verify": _Command("verify", "check the numbers of any text against a report"),
     "profile": _Command("profile", "run ncu on a program with what keet needs, then explain"),
+    "mcp": _Command("mcp", "MCP server: read-only tools over reports, for coding agents"),
+    "skill": _Command("skill", "SKILL.md: teaches a coding agent to work with keet"),
     "snapshot": _Command("snapshot", "a report as text to read, diff and keep (.keet.json)"),
     "doctor": _Command("doctor", "what is installed and reachable, with remedies"),
     "schema": _Command("schema", "the JSON Schema of every JSON output"),
+    "completion": _Command("completion", "completion of commands and options for your shell"),
 }
 
 _HELP = """\
@@ -62,7 +69,7 @@ usage: keet COMMAND [options]
 
 {commands}
 
-A REPORT is a .ncu-rep, a .ncu-repz, an `ncu --csv --page raw` export or a keet
+A REPORT is a .ncu-rep, a .ncu-repz, what ncu printed (CSV or text) or a keet
 snapshot (.keet.json, .keet.json.zst). No GPU, no CUDA and no network are needed
 to read one.
 
@@ -74,7 +81,11 @@ examples:
   keet metrics report.ncu-rep dram --format csv
   keet batch runs/ -o store && keet insights store
   keet profile -- ./app --size 4096
-  keet COMMAND --help       options and examples of one command
+  keet help COMMAND         options and examples of one command
+
+Every command takes -q (--quiet): no notes and progress on stderr, only errors.
+A report named - is read from standard input. Names that begin with a dash go
+behind --.
 
 exit codes: 0 done; 1 a gate or check failed; 2 wrong usage; 3 something needed
 is not there; 4 a report can't be read; 5 some of many failed; 6 the two sides
@@ -87,15 +98,45 @@ class _Parser(ArgumentParser):
 
     program_missing = False
     """The command takes a program after `--`, and there is none."""
+    given: Sequence[str] = ()
+    """The arguments before `--`."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         # Python 3.14 would colour the help, by escapes that `visible_output` shows as text.
         self.color = False
+        self.register("type", None, str)  # an `_Operand` becomes a plain string
+
+    def _parse_optional(self, arg_string: str) -> Any:
+        """argparse's question whether an argument is an option; None: it is not."""
+        return None if isinstance(arg_string, _Operand) else super()._parse_optional(arg_string)
 
     def error(self, message: str) -> NoReturn:
+        if not self.program_missing and (dashed := _dashed_file(self.given)):
+            option, name = map(one_line, dashed)
+            is_value = message.startswith("argument") and option.startswith("--")
+            fixed = f"{option}={name}" if is_value else f"{self.prog} -- {name}"
+            raise UsageError(
+                f"the name of the file {name} begins with a dash, so it was read as an option; "
+                f"write: {fixed}"
+            )
         hint = "a program stands after --, " if self.program_missing else ""
         raise UsageError(f"{message}; {hint}see: {self.prog} --help")
+
+
+class _Operand(str):
+    """An argument after `--`: no option, whatever it begins with. argparse can't be given `--`
+    itself: `parse_intermixed_args` drops it in the first of its two passes."""
+
+    __slots__ = ()
+
+
+def _dashed_file(arguments: Sequence[str]) -> tuple[str, str] | None:
+    """The first argument that begins with a dash and names a file, and the argument before it."""
+    for before, argument in zip(["", *arguments], arguments):
+        if argument.startswith("-") and argument != "-" and os.path.lexists(argument):
+            return before, argument
+    return None
 
 
 def run() -> NoReturn:
@@ -146,6 +187,11 @@ def _main(arguments: list[str]) -> int:
 
 def dispatch(arguments: list[str]) -> int:
     """Run one command; errors are the caller's."""
+    if arguments and arguments[0] in QUIET:
+        with quiet_stderr():
+            return dispatch(arguments[1:])
+    if arguments[:1] == ["help"] and len(arguments) > 1:
+        return dispatch([*arguments[1:], "--help"])
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         sys.stdout.write(help_text())
         return 0
@@ -162,12 +208,37 @@ def dispatch(arguments: list[str]) -> int:
 def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
     """Parse what stands behind the command's name, and run it."""
     if hasattr(module, "find_action"):  # as `keet eval diagnosis`: the next word picks the module
-        action = module.find_action(rest)
-        if action is None:
-            sys.stdout.write(module.help_text())
-            return 0
-        return run_command(action, f"{prog} {rest[0]}", rest[1:])
-    asks_for_help = any(map(_may_ask_for_help, rest))
+        return _run_action(module, prog, rest)
+    takes_program = hasattr(module, "TAKES_PROGRAM")
+    rest, after_dashes = _split_at_dashes(rest)
+    parser = make_parser(module, prog, asks_for_help=any(map(_may_ask_for_help, rest)))
+    parser.program_missing = takes_program and not after_dashes
+    parser.given = rest
+    operands = [] if takes_program else [_Operand(each) for each in after_dashes]
+    try:
+        parsed = parser.parse_intermixed_args([*rest, *operands])
+    except SystemExit:  # --help was printed; errors are raised by `_Parser`
+        return 0
+    parsed.program = after_dashes if takes_program else []
+    _check_stdin(parsed)
+    with quiet_stderr() if parsed.quiet else nullcontext():
+        result: int | None = module.run(parsed)
+    return result or 0
+
+
+def _run_action(module: ModuleType, prog: str, rest: list[str]) -> int:
+    if rest and rest[0] in QUIET:
+        with quiet_stderr():
+            return run_command(module, prog, rest[1:])
+    action = module.find_action(rest)
+    if action is None:
+        sys.stdout.write(module.help_text())
+        return 0
+    return run_command(action, f"{prog} {rest[0]}", rest[1:])
+
+
+def make_parser(module: ModuleType, prog: str, *, asks_for_help: bool = True) -> _Parser:
+    """The parser of a command, with the option that every command has."""
     parser = _Parser(
         prog=prog,
         # argparse lays out a usage line before it parses, for messages that `_Parser` leaves out.
@@ -177,16 +248,10 @@ def run_command(module: ModuleType, prog: str, rest: list[str]) -> int:
         formatter_class=RawDescriptionHelpFormatter if asks_for_help else _of_any_width,
     )
     module.configure(parser)
-    takes_program = hasattr(module, "TAKES_PROGRAM")
-    rest, program = _split_program(rest) if takes_program else (rest, [])
-    parser.program_missing = takes_program and not program
-    try:
-        parsed = parser.parse_intermixed_args(rest)
-    except SystemExit:  # --help was printed; errors are raised by `_Parser`
-        return 0
-    parsed.program = program
-    result: int | None = module.run(parsed)
-    return result or 0
+    parser.add_argument(
+        *QUIET, action="store_true", help="no notes and progress on stderr, only errors"
+    )
+    return parser
 
 
 def _may_ask_for_help(argument: str) -> bool:
@@ -199,10 +264,18 @@ def _of_any_width(prog: str) -> RawDescriptionHelpFormatter:
     return RawDescriptionHelpFormatter(prog, width=80)
 
 
-def _split_program(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """A program's options are its own: argparse must not see them."""
+def _split_at_dashes(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """What stands before and after `--`: a program, whose options are its own, or names."""
     cut = arguments.index("--") if "--" in arguments else len(arguments)
     return arguments[:cut], arguments[cut + 1 :]
+
+
+def _check_stdin(parsed: Namespace) -> None:
+    """Standard input is read once: as one report, or as one text."""
+    values = [value for name, value in vars(parsed).items() if name not in ("output", "program")]
+    every = [each for value in values for each in (value if isinstance(value, list) else [value])]
+    if sum(each is STDIN or (isinstance(each, str) and each == "-") for each in every) > 1:
+        raise UsageError("- is standard input, which can be read once; name the other as a file")
 
 
 def help_text() -> str:

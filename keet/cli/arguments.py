@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from keet.errors import UsageError
-from keet.files import replacing_text
+from keet.files import STDIN, replacing_text
 from keet.profile import Launch, Profile
+from keet.profile.selection import select_launches
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,7 +26,17 @@ _MAX_RANGE = 1_000_000
 
 
 def add_report(parser: ArgumentParser) -> None:
-    parser.add_argument("report", type=Path, metavar="REPORT", help="a report, export or snapshot")
+    parser.add_argument(
+        "report",
+        type=report_path,
+        metavar="REPORT",
+        help="a report, export or snapshot; -: standard input",
+    )
+
+
+def report_path(name: str) -> Path:
+    """`-` is standard input."""
+    return STDIN if name == "-" else Path(name)
 
 
 def add_selection(parser: ArgumentParser) -> None:
@@ -86,13 +97,9 @@ def add_no_sass(parser: ArgumentParser) -> None:
 
 def reports_in(folder: Path) -> list[Path]:
     """The reports in a folder and below, by path; other files are left alone."""
-    from keet.corpus.discovery import find_reports
+    from keet.corpus import discovery
 
-    found = [Path(each.path) for each in find_reports([folder], Path(os.devnull)).reports]
-    if not found:
-        raise UsageError(f"{folder}: no report lies in this folder; name one, or another folder")
-    here = Path.cwd()
-    return [path.relative_to(here) if path.is_relative_to(here) else path for path in found]
+    return discovery.reports_in(folder)
 
 
 def positive(text: str) -> int:
@@ -121,32 +128,8 @@ def pattern(text: str) -> re.Pattern[str]:
 
 
 def selected_launches(profile: Profile, args: Namespace) -> tuple[Launch, ...]:
-    """The launches that `--launch` and `--kernel` let through; never none in silence."""
-    count = len(profile.launches)
-    if args.launch is not None and (beyond := [n for n in sorted(args.launch) if n >= count]):
-        raise UsageError(
-            f"--launch {beyond[0]}: the report has launches 0 to {count - 1}; "
-            f"see: keet show {profile.provenance.path}"
-        )
-    chosen = tuple(
-        launch
-        for launch in profile.launches
-        if (args.launch is None or launch.id in args.launch)
-        and (args.kernel is None or _matches(launch, args.kernel))
-    )
-    if not chosen:
-        raise UsageError(
-            f"--kernel {args.kernel.pattern!r} matches no launch; "
-            f"see: keet show {profile.provenance.path}"
-        )
-    return chosen
-
-
-def _matches(launch: Launch, pattern: re.Pattern[str]) -> bool:
-    name = launch.name
-    return any(
-        pattern.search(form) for form in (name.short, name.full, name.function, name.mangled)
-    )
+    """The launches that `--launch` and `--kernel` let through; raises if there are none."""
+    return select_launches(profile, args.launch, args.kernel, names=("--launch", "--kernel"))
 
 
 def named_reports(args: Namespace) -> list[Path]:

@@ -15,9 +15,18 @@ from keet.cli.arguments import (
     add_output,
     add_selection,
     add_source,
+    report_path,
     selected_launches,
 )
-from keet.cli.model_options import HOW, add_model, announce, check_files, plan, tell
+from keet.cli.model_options import (
+    HOW,
+    add_model,
+    announce,
+    check_files,
+    plan,
+    tell,
+    tell_problem,
+)
 from keet.errors import NotAvailable, UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +72,7 @@ def run(args: Namespace) -> int:
         raise NotAvailable(
             f"a question needs a model: {HOW}; without one: keet explain {reports[0]}"
         )
-    explanations = _explanations(args, [Path(report) for report in reports])
+    explanations = _explanations(args, [report_path(report) for report in reports])
     if args.show_prompt:
         return _show_prompt(args, explanations, question, chosen)
     return _ask(args, explanations, question, chosen)
@@ -114,7 +123,7 @@ def _ask(args: Namespace, explanations: list[Explanation], question: str, chosen
     announce(args)
     answered = ask(explanations, question, chosen, tell)
     if isinstance(answered, Authorship):
-        tell(f"{answered.problem}; what follows is the analyst's explanation")
+        tell_problem(f"{answered.problem}; what follows is the analyst's explanation")
         # No answer, but what the reports say without a model.
         print_explanation(args, *(told._replace(author=answered) for told in explanations))
         return EXIT_NOT_THERE

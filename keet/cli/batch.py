@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import positive
+from keet.cli.quiet import loud_stderr
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -109,7 +110,10 @@ def _run(args: Namespace, line: ProgressLine) -> int:
     from keet.corpus.batch import write_quarantine
     from keet.corpus.part_writer import make_store, remove_abandoned
     from keet.corpus.settled import settle
+    from keet.extras import check
 
+    if args.dask:
+        check("distributed", "dask")  # this extra brings what a store needs, too
     _check_store(args)
     survey, gone = _look_around(args)
     make_store(args.output)
@@ -164,7 +168,7 @@ def _check_store(args: Namespace) -> None:
 
 def _tell_survey(args: Namespace, survey: Survey) -> None:
     for folder in survey.closed:
-        _tell(f"passed over: {folder}; check its permissions")
+        _tell_problem(f"passed over: {folder}; check its permissions")
     if survey.reports or survey.elsewhere:
         return
     where = ", ".join(map(str, args.places))
@@ -172,12 +176,17 @@ def _tell_survey(args: Namespace, survey: Survey) -> None:
     strangers = f" ({files.format(survey.strangers)} none)" if survey.strangers else ""
     raise UsageError(
         f"there is no report in {where}{strangers}; keet reads .ncu-rep, .ncu-repz, .keet.json and "
-        "ncu --csv --page raw"
+        "what ncu --csv prints"
     )
 
 
 def _tell(text: str) -> None:
     sys.stderr.write(one_line(f"keet: {text}") + "\n")
+
+
+def _tell_problem(text: str) -> None:
+    """Printed with --quiet, too."""
+    loud_stderr().write(one_line(f"keet: {text}") + "\n")
 
 
 # --- the work
@@ -287,7 +296,7 @@ def _conclude(args: Namespace, survey: Survey, settled: Settled, tally: Tally, g
     _tell_gone(args, gone)
     if failed:
         files = "1 file" if failed == 1 else f"{failed:,} files"
-        _tell(f"{files} failed; why is in {args.output / QUARANTINE}")
+        _tell_problem(f"{files} failed; why is in {args.output / QUARANTINE}")
     if tally.stopped:
         _tell_stopped(args)
         return EXIT_INTERRUPTED
@@ -307,7 +316,7 @@ def _tell_gone(args: Namespace, gone: int) -> None:
 
 
 def _tell_stopped(args: Namespace) -> None:
-    _tell(f"stopped; what is done is in {args.output}, go on with: {_command(args)}")
+    _tell_problem(f"stopped; what is done is in {args.output}, go on with: {_command(args)}")
 
 
 def _command(args: Namespace, out: Path | None = None) -> str:

@@ -62,13 +62,11 @@ def _budget(text: str) -> int:
 
 
 def run(args: Namespace) -> None:
-    from keet.explanation.analyst import explain
     from keet.ingest import read_profile
-    from keet.render.markdown.context import context_text, longest
+    from keet.render.markdown.context import context_of
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     chosen = selected_launches(profile, args)
-    launch = profile.by_run_time(chosen)[0] if profile.run else longest(chosen)
-    explanation = explain(profile, [launch], CAUSES, sass=not args.no_sass)
-    text = context_text(explanation, args.max_tokens, of=len(chosen))
+    sass = not args.no_sass
+    text = context_of(profile, chosen, args.max_tokens, causes=CAUSES, sass=sass)
     Destination(args, sys.stdout).write(text)

@@ -19,16 +19,18 @@ from keet.cli.arguments import (
     check_page,
     pattern,
     positive,
+    report_path,
     reports_in,
     selected_launches,
 )
+from keet.cli.quiet import loud_stderr
 from keet.errors import KeetError, NotComparable, UsageError, one_line
 from keet.texts import visible
 
 if TYPE_CHECKING:
     from keet.comparison.difference import Difference
-    from keet.comparison.gate import Gate, GatedMetric
-    from keet.comparison.sides import Run, Side
+    from keet.comparison.gate import Gate
+    from keet.comparison.sides import Side
 
 EXAMPLES = """\
 examples:
@@ -41,6 +43,7 @@ examples:
   keet diff before.ncu-rep after.ncu-rep --format html -o page.html
                                                             both sources side by side
   keet diff before.ncu-rep after.ncu-rep --times 300:1      300 launches became one
+  ssh gpu-host cat new.ncu-rep | keet diff baseline:main -
   keet diff a.ncu-rep b.ncu-rep --run-table-before a.csv --run-table b.csv
                                                             times of the whole runs
 
@@ -52,7 +55,9 @@ EXIT_GATE = 1
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "before", metavar="BEFORE", help="a report, a folder of runs, or baseline:NAME"
+        "before",
+        metavar="BEFORE",
+        help="a report, a folder of runs, or baseline:NAME; -: a report on standard input",
     )
     parser.add_argument("after", metavar="AFTER", nargs="?", help="the same, of the other side")
     for side in ("before", "after"):
@@ -136,6 +141,7 @@ def run(args: Namespace) -> int:
 
 def _run(args: Namespace) -> int:
     from keet.comparison.difference import compare
+    from keet.comparison.gating import gate_difference
 
     check_page(args, sys.stdout)
     if args.metric and args.gate is None:
@@ -144,7 +150,7 @@ def _run(args: Namespace) -> int:
     _check_times(before, after)
     difference = compare(before, after, guess=args.force or args.launch is not None)
     _check(difference, args)
-    gate = _gate(difference, args)
+    gate = gate_difference(difference, args.gate, args.metric) if args.gate is not None else None
     _print(args, difference, gate)
     return EXIT_GATE if gate and gate.failed else 0
 
@@ -157,8 +163,8 @@ def _sides(args: Namespace) -> tuple[Side, Side]:
         raise UsageError("two reports are compared, or two launches of one: --launch A:B")
     first = _paths(args.before)
     second = _paths(args.after) if args.after is not None else first
-    before = [*first, *map(Path, args.before_run)]
-    after = [*second, *map(Path, args.after_run)]
+    before = [*first, *map(report_path, args.before_run)]
+    after = [*second, *map(report_path, args.after_run)]
     args.read = [*before, *after]  # -o must not take the place of one
     return _side(args, before, 0), _side(args, after, 1)
 
@@ -175,12 +181,12 @@ def _paths(name: str) -> list[Path]:
         from keet.ingest.baselines import find_baseline
 
         return list(find_baseline(name.removeprefix("baseline:")).runs)
-    path = Path(name)
+    path = report_path(name)
     return reports_in(path) if path.is_dir() else [path]
 
 
 def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
-    from keet.comparison.sides import Run, Side
+    from keet.comparison.sides import Run, Side, distinct_runs
     from keet.ingest import read_profile
 
     source = args.source_before if which == 0 else args.source
@@ -194,7 +200,7 @@ def _side(args: Namespace, paths: Sequence[Path], which: int) -> Side:
             launch=frozenset({args.launch[which]}) if args.launch else None, kernel=args.kernel
         )
         runs.append(Run(profile, selected_launches(profile, chosen)))
-    return Side(tuple(_each_once(runs)), args.times[which])
+    return Side(distinct_runs(runs), args.times[which])
 
 
 def _run_table(args: Namespace, which: int, reports: int) -> Path | None:
@@ -212,12 +218,7 @@ def _run_table(args: Namespace, which: int, reports: int) -> Path | None:
     return found
 
 
-def _each_once(runs: Sequence[Run]) -> list[Run]:
-    """A copy of a run is no further run: it would make the noise look smaller."""
-    return list({run.profile.provenance.sha256: run for run in reversed(runs)}.values())[::-1]
-
-
-# --- whether it may be, and whether it is allowed
+# --- whether it may be
 
 
 def _check(difference: Difference, args: Namespace) -> None:
@@ -226,53 +227,6 @@ def _check(difference: Difference, args: Namespace) -> None:
         others = len(forbidden) - 1
         more = f" (and {others} more reason{'s' * (others > 1)})" if others else ""
         raise NotComparable(f"{forbidden[0].text}{more}; to compare all the same: --force")
-
-
-def _gate(difference: Difference, args: Namespace) -> Gate | None:
-    if args.gate is None:
-        return None
-    from keet.comparison.gate import gate_time, join, parse_metric
-
-    gates = []
-    for name in args.metric or ["duration"]:
-        metric = parse_metric(name)
-        if metric.name in ("duration", "gpu__time_duration.sum") and metric.better == "lower":
-            gates.append(gate_time(difference, args.gate))
-            continue
-        gates.append(_metric_gate(difference, metric, args.gate))
-    gate = join(gates)
-    if not gate.checked:
-        raise NotComparable(_nothing_gated(difference))
-    return gate
-
-
-def _nothing_gated(difference: Difference) -> str:
-    from keet.comparison.gate import undecided_total
-
-    if difference.no_total:
-        from keet.comparison.telling import headline
-
-        return f"nothing was gated. {headline(difference).rstrip('.')}"
-    if why := undecided_total(difference):
-        return f"nothing was gated: {why}; record both runs with keet profile"
-    return "no kernel has a time on both sides, so nothing was gated; profile them with durations"
-
-
-def _metric_gate(difference: Difference, metric: GatedMetric, percent: float) -> Gate:
-    from keet.comparison.gate import gate_metric, known_metric
-
-    if not known_metric(difference, metric.name):
-        report = difference.after.first.profile.provenance.path
-        raise UsageError(
-            f"--metric {metric.name}: neither report has such a metric; see: keet metrics {report}"
-        )
-    gate = gate_metric(difference, metric, percent)
-    if len(gate.missing) == gate.checked:
-        raise NotComparable(
-            f"--metric {metric.name}: no kernel has it on both sides, so nothing was gated; "
-            "collect it on both"
-        )
-    return gate
 
 
 # --- output
@@ -316,5 +270,5 @@ def _print_github(
                 file.write(visible(summary))
         except OSError as problem:
             reason = problem.strerror or str(problem)
-            sys.stderr.write(f"keet: GITHUB_STEP_SUMMARY can't be written ({reason.lower()})\n")
+            loud_stderr().write(f"keet: GITHUB_STEP_SUMMARY can't be written ({reason.lower()})\n")
     out.write(summary)

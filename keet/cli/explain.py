@@ -7,7 +7,6 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
@@ -19,9 +18,20 @@ from keet.cli.arguments import (
     add_source,
     check_page,
     positive,
+    report_path,
     selected_launches,
 )
-from keet.cli.model_options import HOW, add_edits, add_model, announce, check_files, plan, tell
+from keet.cli.hints import tell_once
+from keet.cli.model_options import (
+    HOW,
+    add_edits,
+    add_model,
+    announce,
+    check_files,
+    plan,
+    tell,
+    tell_problem,
+)
 from keet.errors import IngestError, NotAvailable, UsageError
 
 if TYPE_CHECKING:
@@ -49,6 +59,7 @@ examples:
   keet explain report.ncu-rep --run-table kernels.csv
   keet explain after.ncu-rep --against before.ncu-rep
   keet explain profiles/ --kernel gemm
+  ssh gpu-host cat report.ncu-rep | keet explain -
 """
 
 EXIT_NOT_THERE = 3
@@ -59,10 +70,10 @@ NO_MODEL = "Explained without a model. Add --model PROVIDER:NAME for code-level 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "reports",
-        type=Path,
+        type=report_path,
         nargs="+",
         metavar="REPORT",
-        help="a report, export or snapshot; several of them, or a folder",
+        help="a report, export or snapshot; several of them, or a folder; -: standard input",
     )
     add_source(parser)
     add_run_table(parser)
@@ -82,7 +93,7 @@ def configure(parser: ArgumentParser) -> None:
         "model said",
     )
     parser.add_argument(
-        "--against", type=Path, metavar="BEFORE", help="also what changed since this report"
+        "--against", type=report_path, metavar="BEFORE", help="also what changed since this report"
     )
     add_output(parser, "terminal", "markdown", "json", "html")
     add_no_sass(parser)
@@ -132,7 +143,7 @@ def run(args: Namespace) -> int:
     if chosen:
         explanation = with_model(args, explanation, chosen, against)
     elif not args.no_model:
-        tell(NO_MODEL)
+        tell_once("model", NO_MODEL)
     if against is None:
         print_explanation(args, explanation)
         code = 0
@@ -159,7 +170,7 @@ def _print_against(args: Namespace, explanation: Explanation, against: Explanati
 
     difference = compare_explanations(against, explanation)
     if forbidden := difference.forbidden:
-        tell(f"what changed can't be told: {forbidden[0].text}; see: keet diff --help")
+        tell_problem(f"what changed can't be told: {forbidden[0].text}; see: keet diff --help")
     printed = with_first(explanation, args.top)
     print_against(args, printed, difference)
     return EXIT_NOT_COMPARABLE if forbidden else 0
@@ -192,7 +203,7 @@ def with_model(
     announce(args)
     told = explain_with_model(explanation, chosen, tell, against)
     if told.author and told.author.problem:
-        tell(f"{told.author.problem}; what follows is {_whose(told)}")
+        tell_problem(f"{told.author.problem}; what follows is {_whose(told)}")
     return told
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from keet.cli.arguments import reports_in, selected_launches
 from keet.cli.explain import NO_MODEL, code_of, print_explanation, with_model
-from keet.cli.model_options import tell
+from keet.cli.hints import tell_once
+from keet.cli.model_options import tell, tell_problem
 from keet.errors import IngestError, UsageError
 
 if TYPE_CHECKING:
@@ -38,10 +39,10 @@ def explain_many(args: Namespace, chosen: Plan | None) -> int:
             told += _explained(args, path, asked)
         except IngestError as problem:
             unread.append(problem)
-            tell(str(problem))
+            tell_problem(str(problem))
         if asked and _is_silent(told):
             asked = None
-            tell(
+            tell_problem(
                 f"the model did not answer for {_SILENT} reports in a row; the others are "
                 "explained without it"
             )
@@ -51,12 +52,12 @@ def explain_many(args: Namespace, chosen: Plan | None) -> int:
     if not told:
         raise UsageError(f"--kernel {args.kernel.pattern!r} matches no launch of any report")
     if not chosen and not args.no_model:
-        tell(NO_MODEL)
+        tell_once("model", NO_MODEL)
     print_explanation(args, *told, several=True, unread=unread)
     if args.reports[0].is_dir() and len(told) > 1:
         tell(f"what they show together: keet batch {args.reports[0]} -o STORE, keet insights STORE")
     if failed:
-        tell(f"{failed} of {len(paths)} reports can't be read; they are named above")
+        tell_problem(f"{failed} of {len(paths)} reports can't be read; they are named above")
     asked_of = [code_of(each) for each in told if each.author]
     return EXIT_SOME_FAILED if failed else min(asked_of, default=0)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import Destination, add_output, check_page, pattern, positive
-from keet.cli.model_options import add_model, announce, check_files, plan, tell
+from keet.cli.model_options import add_model, announce, check_files, plan, tell, tell_problem
 from keet.cli.top import note_older
 from keet.errors import UsageError
 
@@ -90,7 +90,7 @@ def _document(args: Namespace, found: Insights, summed: Summed | None) -> Insigh
     if summed is None:
         return insights_document(found, str(args.store))
     if summed.problem:
-        tell(f"{summed.problem}; what the analyst found stands")
+        tell_problem(f"{summed.problem}; what the analyst found stands")
     author = f"model:{summed.author}" if summed.said_something else "analyst"
     return insights_document(
         summed.insights,

@@ -6,9 +6,10 @@ import math
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from keet.cli.arguments import check_output, named_reports, positive, same_file
+from keet.cli.quiet import loud_stderr
 from keet.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -160,7 +161,16 @@ def announce(args: Namespace) -> None:
 
 def tell(line: str) -> None:
     """Progress, on stderr: the result is what stdout has."""
+    _write(line, sys.stderr)
+
+
+def tell_problem(line: str) -> None:
+    """What failed while the command goes on: printed with --quiet, too."""
+    _write(line, loud_stderr())
+
+
+def _write(line: str, stream: TextIO) -> None:
     from keet.agent.secrets import scrub
 
-    sys.stderr.write(f"keet: {one_line(scrub(line))}\n")
-    sys.stderr.flush()
+    stream.write(f"keet: {one_line(scrub(line))}\n")
+    stream.flush()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import same_file
-from keet.cli.model_options import tell
+from keet.cli.model_options import tell, tell_problem
 from keet.errors import UsageError
 from keet.files import replacing
 
@@ -49,7 +49,7 @@ def write_patch(path: Path, explanation: Explanation) -> int:
 
     patch = patch_file(explanation)
     if not patch.diff:
-        tell(f"--patch {path}: not written, as there is no edit that applies")
+        tell_problem(f"--patch {path}: not written, as there is no edit that applies")
     else:
         _write(path, patch)
         tell(_written(path, patch))

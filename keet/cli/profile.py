@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import pattern, positive
+from keet.cli.quiet import loud_stderr
 from keet.errors import IngestError, UsageError, one_line
+from keet.extras import install_command
 
 if TYPE_CHECKING:
     from keet.collect import Request
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 TAKES_PROGRAM = True
 """What follows `--` is a program and its arguments, kept in `args.program`."""
 
-EXAMPLES = """\
+EXAMPLES = f"""\
 examples:
   keet profile -- ./app --size 4096
   keet profile -o before.ncu-rep --kernel 'gemm|softmax' -- python3 train.py
@@ -38,7 +40,7 @@ more than twice as long. The program's stdin is empty. keet's exit code is the p
 
 Build with nvcc -lineinfo so that the numbers get source lines; Triton kernels have them. For
 --function, nsight-python calls the function in its own process, once to warm up and once under the
-profiler (pip install 'keet[collect]'; ncu 2026.2.1 or newer).
+profiler ({install_command("collect")}; ncu 2026.2.1 or newer).
 """
 
 
@@ -269,7 +271,8 @@ def _profile_program(args: Namespace, report: Path) -> int:
         status = profile_program(_request(args), report, find_ncu(args.ncu), options, _note)
     _present(args, report)
     if status:
-        _note(f"{args.program[0]} failed with exit code {status} after its kernels ran")
+        failed = f"keet: {args.program[0]} failed with exit code {status} after its kernels ran"
+        loud_stderr().write(one_line(failed) + "\n")
     return status
 
 

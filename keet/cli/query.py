@@ -25,11 +25,14 @@ examples:
   keet query OUT "SELECT kernel, device, sum(duration_us) AS us FROM launches
                   GROUP BY ALL ORDER BY us DESC LIMIT 10"
   keet query OUT "SELECT id, count(*) FROM findings GROUP BY id"
+  keet query OUT - < query.sql
   keet query OUT "SELECT label, sum(us) FROM account WHERE innermost GROUP BY label"
   keet query OUT "FROM launches" --format parquet -o launches.parquet
   keet query OUT "SELECT path, reason FROM files WHERE status = 'failed'" --format csv
 """
 
+_MOST_SQL = 1_000_000
+"""Bytes of a query on standard input."""
 _ON_A_TERMINAL = 50
 """Rows: more than that scroll away what was asked for."""
 
@@ -43,7 +46,12 @@ _EXAMPLES = (
 
 def configure(parser: ArgumentParser) -> None:
     add_store(parser)
-    parser.add_argument("sql", nargs="?", metavar="SQL", help="one SELECT; none: list the columns")
+    parser.add_argument(
+        "sql",
+        nargs="?",
+        metavar="SQL",
+        help="one SELECT; none: list the columns; -: standard input",
+    )
     parser.add_argument(
         "--limit",
         type=positive,
@@ -56,6 +64,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> None:
     if args.output is not None:
         check_output(args.output)
+    if args.sql == "-":
+        args.sql = _sql_from_stdin()
     with open_filled(args.store) as store:
         if args.format == "parquet":
             _write_parquet(store, args)
@@ -64,6 +74,24 @@ def run(args: Namespace) -> None:
         else:
             _answer(store, args)
     note_older(store)
+
+
+def _sql_from_stdin() -> str:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UsageError(
+            "- reads the SQL from standard input, and that is a terminal; write it in quotes, or "
+            "pipe it in: keet query OUT - < query.sql"
+        )
+    raw = sys.stdin.buffer.read(_MOST_SQL + 1)
+    if len(raw) > _MOST_SQL:
+        raise UsageError(f"over {_MOST_SQL:,} bytes of SQL came through standard input; shorten it")
+    try:
+        sql = raw.decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        raise UsageError("the SQL on standard input is not UTF-8 text; convert it first") from None
+    if not sql:
+        raise UsageError("no SQL came through standard input; pipe a SELECT in")
+    return sql
 
 
 def _answer(store: Store, args: Namespace) -> None:

@@ -15,12 +15,14 @@ from keet.cli.arguments import (
     output_errors,
 )
 from keet.errors import one_line
+from keet.files import STDIN
 
 EXAMPLES = """\
 examples:
   keet snapshot report.ncu-rep                    writes report.keet.json
   keet snapshot report.ncu-rep -o small.keet.json.zst    the same, packed: every command reads it
   keet snapshot report.ncu-rep -o - | less
+  ssh gpu-host cat report.ncu-rep | keet snapshot - -o report.keet.json
   keet show report.keet.json                      a snapshot is as good as its report
 """
 
@@ -33,8 +35,8 @@ def configure(parser: ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help="where to (default: REPORT's name with .keet.json, here; - is stdout); "
-        "a name that ends in .zst is packed",
+        help="where to (default: REPORT's name with .keet.json, here, and stdout for standard "
+        "input; - is stdout); a name that ends in .zst is packed",
     )
 
 
@@ -43,7 +45,7 @@ def run(args: Namespace) -> None:
     from keet.ingest.snapshot import SUFFIX, snapshot_text, write_snapshot
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)
-    if args.output == "-":
+    if args.output == "-" or (args.output is None and args.report is STDIN):
         for piece in snapshot_text(profile):
             sys.stdout.write(piece)
         return

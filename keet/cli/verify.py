@@ -18,6 +18,7 @@ from keet.cli.arguments import (
     add_output,
     add_run_table,
     add_selection,
+    report_path,
     selected_launches,
 )
 from keet.errors import UsageError, one_line
@@ -44,7 +45,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT_FILE", help="a text with numbers; -: standard input")
     parser.add_argument(
         "--report",
-        type=Path,
+        type=report_path,
         required=True,
         action="append",
         metavar="REPORT",

@@ -25,6 +25,11 @@ def precedents_text(finding: Finding) -> str:
     found = precedents_of(finding)
     if found is None or not _is_alike(found, finding.forecast.likely):
         return ""
+    return measured_text(found)
+
+
+def measured_text(found: Precedents) -> str:
+    """What fixing a finding gained in the casebook."""
     cases = "1 measured case" if found.cases == 1 else f"{found.cases} measured cases"
     gained = times_text(found.high)
     if found.cases > 1:

@@ -44,7 +44,7 @@ class Producer(Document):
 class ReportDocument(Document):
     path: str
     sha256: str = Field(description="of the report's bytes, as they were read")
-    format: Literal["ncu-rep", "ncu-repz", "ncu-csv"]
+    format: Literal["ncu-rep", "ncu-repz", "ncu-csv", "ncu-text"]
     size: int = Field(description="bytes")
     reader: str = Field(description="the code that turned the bytes into numbers")
     ncu_version: str | None

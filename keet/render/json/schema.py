@@ -10,6 +10,7 @@ from keet.render.json.diff import DiffDocument, ExplainAgainstDocument
 from keet.render.json.doctor import DoctorDocument
 from keet.render.json.documents import Document
 from keet.render.json.explain import ExplainDocument
+from keet.render.json.finding_reference import FindingsDocument
 from keet.render.json.hotspots import HotspotsDocument
 from keet.render.json.insights import InsightsDocument
 from keet.render.json.metrics import MetricsDocument
@@ -31,6 +32,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "top": TopDocument,
     "query": QueryDocument,
     "cases": CasesDocument,
+    "finding": FindingsDocument,
     "insights": InsightsDocument,
     "verify": VerifyDocument,
     "doctor": DoctorDocument,

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from keet.analysis.findings import Finding, Place
 from keet.errors import one_line
 from keet.explanation.account_rows import AccountRow, account_rows
-from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.analyst import Explanation, LaunchExplanation, explain
 from keet.explanation.budget import Piece, fit
 from keet.explanation.busy_units import distinct_units
 from keet.explanation.confidence import why_low
 from keet.explanation.precedents import precedents_text
 from keet.explanation.run_texts import launches_text
-from keet.profile import Launch, Workload, shape_text
+from keet.profile import Launch, Profile, Workload, shape_text
 from keet.render.common.device import describe_device
 from keet.render.common.finding import confidence_of, forecast_of
 from keet.render.common.occupancy import occupancy_limit
@@ -53,6 +53,15 @@ _ROWS = 6
 def longest(launches: Sequence[Launch]) -> Launch:
     """The launch that takes the most time; the first one where times are not known."""
     return max(launches, key=lambda launch: launch.rank_time)
+
+
+def context_of(
+    profile: Profile, chosen: Sequence[Launch], budget: int, *, causes: int = 5, sass: bool = True
+) -> str:
+    """Explains the launch that matters most of those chosen: the one that stands for the most time
+    of the run where that is known, else the longest."""
+    launch = profile.by_run_time(chosen)[0] if profile.run else longest(chosen)
+    return context_text(explain(profile, [launch], causes, sass=sass), budget, of=len(chosen))
 
 
 def context_text(explanation: Explanation, budget: int, of: int = 1) -> str:

@@ -1,0 +1,114 @@
+"""What a finding means, how keet judges it, how it differs from similar ones, how to fix it, and
+what the fix gained in measured cases.
+
+FINDING is an id (local_memory_spill) or the name that `keet explain` prints ("local memory").
+Without one: all findings, one line each."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from keet.cli.arguments import Destination, add_output
+from keet.errors import UsageError, one_line
+
+if TYPE_CHECKING:
+    from keet.render.common.finding_reference import FindingReference
+
+EXAMPLES = """\
+examples:
+  keet finding
+  keet finding uncoalesced_global
+  keet finding "local memory"
+  keet finding bank conflicts
+  keet finding tail_effect --format markdown
+  keet finding --format json | jq '.findings[].id'
+"""
+
+_CLOSE = 4
+"""Findings that are suggested for a name that is none."""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "finding", nargs="*", metavar="FINDING", help="an id or a name; none: list them all"
+    )
+    add_output(parser, "terminal", "markdown", "json")
+
+
+def run(args: Namespace) -> None:
+    wanted = find_id(" ".join(args.finding)) if args.finding else None
+    out = Destination(args, sys.stdout)
+    if args.format == "json":
+        _write_json(out, wanted)
+    elif args.format == "markdown":
+        from keet.render.markdown import finding_reference as markdown
+
+        out.write(
+            markdown.finding_markdown(_reference(wanted))
+            if wanted
+            else markdown.findings_markdown()
+        )
+    else:
+        from keet.render.terminal import finding_reference as terminal
+
+        view = terminal.finding_view(_reference(wanted)) if wanted else terminal.findings_view()
+        out.show(lambda _: view)
+
+
+def _write_json(out: Destination, wanted: str | None) -> None:
+    from keet.catalog import findings
+    from keet.render.json.documents import json_text
+    from keet.render.json.finding_reference import findings_document
+
+    chosen = [wanted] if wanted else list(findings())
+    out.write(json_text(findings_document(map(_reference, chosen))))
+
+
+def _reference(finding: str) -> FindingReference:
+    from keet.render.common.finding_reference import finding_reference
+
+    return finding_reference(finding)
+
+
+def find_id(name: str) -> str:
+    """By id or label, in any case, or by words of one; raises `UsageError` with close matches."""
+    names = _names()
+    wanted = _words(name)
+    exact = [finding for finding, known in names.items() if wanted in known]
+    if len(exact) == 1:
+        return exact[0]
+    within = [
+        finding
+        for finding, known in names.items()
+        if wanted and any(set(wanted) <= set(each) for each in known)
+    ]
+    if len(within) == 1:
+        return within[0]
+    close = within or _close(name, names)
+    hint = f"did you mean {' or '.join(close[:_CLOSE])}?" if close else "see: keet finding"
+    problem = "is the name of several findings" if within else "is not a finding"
+    raise UsageError(f"{one_line(name)[:80]!r} {problem}; {hint}")
+
+
+def _names() -> dict[str, list[tuple[str, ...]]]:
+    """The words of each finding's id and label."""
+    from keet.catalog import findings
+
+    return {spec.id: [_words(spec.id), _words(spec.label)] for spec in findings().values()}
+
+
+def _words(name: str) -> tuple[str, ...]:
+    import re
+
+    return tuple(re.findall(r"[a-z0-9]+", name.casefold()))
+
+
+def _close(name: str, names: dict[str, list[tuple[str, ...]]]) -> Sequence[str]:
+    import difflib
+
+    texts = {" ".join(words): finding for finding, known in names.items() for words in known}
+    found = difflib.get_close_matches(" ".join(_words(name)), texts, n=_CLOSE)
+    return list(dict.fromkeys(texts[text] for text in found))

@@ -1,0 +1,75 @@
+"""An MCP server: gives a coding agent read-only tools over the reports in some folders.
+
+A client (Claude Code, Cursor, Codex, VS Code) starts it and talks to it over stdin and stdout. The
+tools read reports inside the folders and nothing else; they write, run and compile nothing."""
+
+from __future__ import annotations
+
+import re
+import signal
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+
+EXAMPLES = """\
+examples:
+  keet mcp                                   reports in the current folder, over stdin and stdout
+  keet mcp runs/ profiles/
+  keet mcp runs/ --http 8765                 at http://127.0.0.1:8765/mcp, for this machine only
+  claude mcp add keet -- keet mcp runs/      Claude Code; docs/mcp.md has other clients
+
+exit codes: 0 the client closed the connection; 2 wrong usage; 3 the extra is not installed, or the
+port is taken
+"""
+_LOOPBACK = ("127.0.0.1", "localhost")
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "roots",
+        type=Path,
+        nargs="*",
+        metavar="ROOT",
+        help="folders with reports (default: the current folder)",
+    )
+    parser.add_argument(
+        "--http",
+        type=_port,
+        metavar="PORT",
+        help="streamable HTTP on 127.0.0.1 instead of stdin and stdout; 0: any free port",
+    )
+    parser.add_argument(
+        "--read-only", action="store_true", help="nothing is ever written: this is the only mode"
+    )
+
+
+def _port(text: str) -> int:
+    """`8765`, or `127.0.0.1:8765`: the reports are for this machine."""
+    host, _, port = text.rpartition(":")
+    if host and host not in _LOOPBACK:
+        raise ArgumentTypeError(
+            f"{host} is not this machine alone: keet listens on 127.0.0.1; use an SSH tunnel"
+        )
+    if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
+        raise ArgumentTypeError(f"{text!r} must be a port: 0 to 65535")
+    return int(port)
+
+
+def run(args: Namespace) -> None:
+    from keet.extras import check
+
+    check("mcp", "mcp")
+    import anyio
+
+    from keet.serve.roots import Roots
+
+    roots = Roots(args.roots or [Path()])
+    if args.http is None:
+        from keet.serve.server import serve_stdio
+
+        # Ctrl-C ends it at once: a thread waits for stdin, and Python would wait for the thread.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        anyio.run(serve_stdio, roots)
+    else:
+        from keet.serve.http import serve_http
+
+        anyio.run(serve_http, roots, args.http)

@@ -1,0 +1,87 @@
+"""A skill for coding agents (SKILL.md): how to make a GPU kernel faster with keet, in rounds of
+profile, explain, change, check and compare. Print it, or write it where agents look for it."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from keet.errors import UsageError, one_line
+
+EXAMPLES = """\
+examples:
+  keet skill                              print SKILL.md
+  keet skill --install .claude/skills     Claude Code and Cursor, in this project
+  keet skill --install ~/.claude/skills   the same, in all projects
+  keet skill --install .agents/skills     Codex and Cursor, in this project
+"""
+
+SKILL = Path(__file__).parent.parent / "skill" / "SKILL.md"
+_PLACES = (
+    "agents look for skills in .claude/skills (Claude Code, Cursor) and .agents/skills (Codex, "
+    "Cursor) of the project, or of the home folder for all projects"
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--install",
+        type=Path,
+        metavar="DIR",
+        help="write DIR/keet/SKILL.md instead; missing folders are created",
+    )
+    parser.add_argument(
+        "-f", "--force", action="store_true", help="replace a SKILL.md that is there and differs"
+    )
+
+
+def run(args: Namespace) -> None:
+    text = SKILL.read_text(encoding="utf-8")
+    if args.install is not None:
+        _install(args.install.expanduser() / "keet" / "SKILL.md", text, args.force)
+        return
+    if args.force:
+        raise UsageError("--force replaces an installed file; add --install DIR")
+    sys.stdout.write(text)
+
+
+def _install(path: Path, text: str, force: bool) -> None:  # noqa: FBT001 - the option's name
+    try:
+        old = _installed(path)
+        if old == text:
+            _note(f"{path} is up to date")
+            return
+        if old is not None and not force:
+            raise UsageError(
+                f"{path}: it exists and differs (edited, or from another version of keet); "
+                "replace it with --force"
+            )
+        _write(path, text)
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise UsageError(f"{path}: it can't be written ({reason}); name another DIR") from None
+    _note(f"{'wrote' if old is None else 'replaced'} {path}")
+    _note(_PLACES)
+
+
+def _installed(path: Path) -> str | None:
+    """The text that is there, None if there is none. Only regular files are opened: a pipe would
+    block."""
+    if not path.exists():
+        return None
+    if not path.is_file():
+        raise UsageError(f"{path}: this is not a regular file; remove it, or name another DIR")
+    return path.read_bytes().decode("utf-8", errors="replace")
+
+
+def _write(path: Path, text: str) -> None:
+    from keet.files import replacing_text
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing_text(path) as write:
+        write(text)
+
+
+def _note(line: str) -> None:
+    sys.stderr.write(one_line(f"keet: {line}") + "\n")

@@ -1,0 +1,66 @@
+"""What `keet finding` says about one finding: catalog, parameters and casebook joined."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from keet.analysis.parameters import PARAMETERS, Parameter, parameter
+from keet.catalog import FindingSpec, Judging, findings, judging
+from keet.catalog.cases import CaseEntry, casebook
+from keet.catalog.precedents import Precedents, gain_of_cause, precedents
+from keet.explanation.precedents import measured_text
+
+_EXAMPLES = 3
+CODE = "keet/analysis/candidates"
+
+
+class FindingReference(NamedTuple):
+    spec: FindingSpec
+    judging: Judging
+    parameters: tuple[tuple[str, Parameter], ...]
+    measured: Precedents | None
+    """None: no gain was measured for it."""
+    best: tuple[CaseEntry, ...]
+    """The largest gains. Of work families: those who develop keet must not see the locked ones."""
+    lookalikes: tuple[CaseEntry, ...]
+
+    @property
+    def similar(self) -> list[tuple[FindingSpec, str]]:
+        """Findings that look like it, and how they are told apart."""
+        return [(findings()[other], text) for other, text in self.judging.unlike.items()]
+
+
+def finding_reference(finding: str) -> FindingReference:
+    """`finding`: an id of the catalog."""
+    judged = judging()[finding]
+    own = [case for case in casebook() if case.finding == finding and case.split == "work"]
+    own.sort(key=gain_of_cause, reverse=True)
+    return FindingReference(
+        findings()[finding],
+        judged,
+        tuple((name, PARAMETERS[name]) for name in judged.parameters),
+        precedents().get(finding),
+        tuple(case for case in own if not case.lookalike)[:_EXAMPLES],
+        tuple(case for case in own if case.lookalike)[:_EXAMPLES],
+    )
+
+
+def reported_text(reference: FindingReference) -> str:
+    """From when on it is a finding, and which code decides."""
+    worth = f"{parameter('worth'):.1f}x"
+    if reference.spec.family == "healthy":
+        return f"It is reported only where no cause is expected to gain {worth} or more."
+    checks = ", ".join(reference.judging.checks)
+    return f"It is reported where fixing it could gain {worth} or more. Code: {CODE} ({checks})."
+
+
+def cases_text(reference: FindingReference) -> str:
+    """What its fix gained where it was measured."""
+    if reference.measured is None:
+        return "The casebook has no measured case of it."
+    return measured_text(reference.measured)
+
+
+def rules_text(spec: FindingSpec) -> str:
+    """Empty where Nsight Compute has no rule for it."""
+    return f"Rules of Nsight Compute on it: {', '.join(spec.rules)}." if spec.rules else ""

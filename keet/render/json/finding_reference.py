@@ -1,0 +1,120 @@
+"""`keet finding --format json`: its types, and how findings become a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from pydantic import Field
+
+from keet.analysis.parameters import Source
+from keet.catalog.cases import CaseEntry
+from keet.catalog.findings_page import condition, remedy_text
+from keet.catalog.precedents import gain_of_cause
+from keet.render.common.finding_reference import FindingReference
+from keet.render.json.documents import Document, Producer
+from keet.render.json.finding import PrecedentsDocument
+
+
+class ParameterDocument(Document):
+    """A constant that the forecast of the finding depends on."""
+
+    name: str
+    value: float
+    meaning: str
+    source: Source = Field(
+        description="`fit`: on measured cases; `documentation`: a published figure; `judgement`"
+    )
+
+
+class SimilarDocument(Document):
+    id: str
+    label: str
+    difference: str = Field(description="how the two are told apart")
+
+
+class RemedyDocument(Document):
+    name: str
+    condition: str = Field(
+        description="when it is given, in words; `otherwise`: in all other cases"
+    )
+    needs: list[str] = Field(description="ids of facts that have to hold")
+    excludes: list[str] = Field(description="ids of facts that must not hold")
+    text: str
+
+
+class CaseReferenceDocument(Document):
+    """A measured case: `keet cases ID` shows it in full."""
+
+    id: str
+    fix: str = Field(description="what was changed")
+    speedup: float = Field(description="of this cause alone")
+
+
+class FindingReferenceDocument(Document):
+    id: str
+    label: str
+    family: Literal["memory", "parallelism", "instructions", "healthy"]
+    meaning: str
+    judged: str = Field(description="what is measured, and what a fix is assumed to leave")
+    checks: list[str] = Field(description="functions in keet/analysis/candidates that raise it")
+    rules: list[str] = Field(description="rules of Nsight Compute that look at the same thing")
+    parameters: list[ParameterDocument]
+    similar: list[SimilarDocument]
+    remedies: list[RemedyDocument] = Field(
+        description="in order: the first whose condition holds is given"
+    )
+    precedents: PrecedentsDocument | None = Field(description="null: no case was measured")
+    best_cases: list[CaseReferenceDocument] = Field(description="the largest gains, at most 3")
+    lookalike_cases: list[CaseReferenceDocument] = Field(
+        description="symptoms whose fix gains less than 10 %, at most 3"
+    )
+
+
+class FindingsDocument(Document):
+    """`keet finding --format json`: all findings, or the one that was named."""
+
+    schema_version: Literal[1] = 1
+    producer: Producer = Producer()
+    findings: list[FindingReferenceDocument]
+
+
+def findings_document(references: Iterable[FindingReference]) -> FindingsDocument:
+    return FindingsDocument(findings=[_document(each) for each in references])
+
+
+def _document(reference: FindingReference) -> FindingReferenceDocument:
+    spec, judged, measured = reference.spec, reference.judging, reference.measured
+    return FindingReferenceDocument.model_validate(
+        {
+            "id": spec.id,
+            "label": spec.label,
+            "family": spec.family,
+            "meaning": spec.meaning,
+            "judged": judged.how,
+            "checks": list(judged.checks),
+            "rules": list(spec.rules),
+            "parameters": [{"name": name, **each._asdict()} for name, each in reference.parameters],
+            "similar": [
+                {"id": other.id, "label": other.label, "difference": text}
+                for other, text in reference.similar
+            ],
+            "remedies": [
+                {
+                    "name": each.name,
+                    "condition": condition(each),
+                    "needs": list(each.needs),
+                    "excludes": list(each.excludes),
+                    "text": remedy_text(each),
+                }
+                for each in spec.remedies
+            ],
+            "precedents": measured._asdict() if measured else None,
+            "best_cases": [_case(each) for each in reference.best],
+            "lookalike_cases": [_case(each) for each in reference.lookalikes],
+        }
+    )
+
+
+def _case(entry: CaseEntry) -> dict[str, object]:
+    return {"id": entry.id, "fix": entry.fix, "speedup": gain_of_cause(entry)}

@@ -1,0 +1,92 @@
+"""`keet finding --format markdown`: the list of findings, and one of them in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from keet.catalog.cases import CaseEntry
+from keet.catalog.findings_page import (
+    FAMILIES,
+    capitalized,
+    condition,
+    findings_of,
+    remedy_text,
+)
+from keet.catalog.precedents import gain_of_cause
+from keet.render.common.finding_reference import (
+    FindingReference,
+    cases_text,
+    reported_text,
+    rules_text,
+)
+from keet.render.markdown.markup import code, prose
+
+
+def findings_markdown() -> str:
+    parts = []
+    for family, title in FAMILIES.items():
+        rows = [
+            f"- {code(spec.id)} ({prose(spec.label)}): {prose(spec.meaning)}"
+            for spec in findings_of(family)
+        ]
+        parts.append(f"## {title}\n\n" + "\n".join(rows))
+    return "\n\n".join(parts) + "\n"
+
+
+def finding_markdown(reference: FindingReference) -> str:
+    spec = reference.spec
+    parts = [
+        f"# {prose(capitalized(spec.label))} ({code(spec.id)})",
+        prose(spec.meaning),
+        "## How it is judged",
+        prose(reference.judging.how),
+        *map(prose, filter(None, (reported_text(reference), rules_text(spec)))),
+        *_parameters(reference),
+        "## Similar findings",
+        "\n".join(
+            f"- {code(other.id)} ({prose(other.label)}): {prose(text)}"
+            for other, text in reference.similar
+        ),
+        "## How to fix it",
+        *_remedies(reference),
+        "## Measured cases",
+        *_measured(reference),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _parameters(reference: FindingReference) -> Iterator[str]:
+    if reference.parameters:
+        yield "Its gain depends on:"
+        yield "\n".join(
+            f"- {code(name)} = {each.value:g}: {prose(each.meaning)} ({each.source})"
+            for name, each in reference.parameters
+        )
+
+
+def _remedies(reference: FindingReference) -> Iterator[str]:
+    *special, general = reference.spec.remedies
+    yield prose(remedy_text(general))
+    if special:
+        yield "More exactly, by what the report shows (the first that applies is given):"
+        yield "\n".join(
+            f"- {prose(capitalized(condition(each)))}. **Fix:** {prose(remedy_text(each))}"
+            for each in special
+        )
+
+
+def _measured(reference: FindingReference) -> Iterator[str]:
+    yield prose(cases_text(reference))
+    yield from _cases(reference.best, "The largest gains:")
+    yield from _cases(reference.lookalikes, "Look-alikes, whose fix gains less than 10%:")
+    if reference.measured is not None:
+        yield f"All: {code(f'keet cases --finding {reference.spec.id}')}"
+
+
+def _cases(cases: Sequence[CaseEntry], title: str) -> Iterator[str]:
+    if cases:
+        yield title
+        yield "\n".join(
+            f"- {gain_of_cause(case):.2f}x, {code(f'keet cases {case.id}')}: {prose(case.fix)}"
+            for case in cases
+        )

@@ -1,0 +1,113 @@
+"""`keet finding` on a terminal: the list of findings, and one of them in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from keet.catalog.cases import CaseEntry
+from keet.catalog.findings_page import (
+    FAMILIES,
+    capitalized,
+    condition,
+    findings_of,
+    remedy_text,
+)
+from keet.catalog.precedents import gain_of_cause
+from keet.render.common.finding_reference import (
+    FindingReference,
+    cases_text,
+    reported_text,
+    rules_text,
+)
+
+
+def findings_view() -> Group:
+    """One line each."""
+    parts: list[RenderableType] = []
+    for family, title in FAMILIES.items():
+        parts.append(Text(title, style="bold"))
+        for spec in findings_of(family):
+            parts.append(_indented(Text.assemble((f"{spec.id:28}", "cyan"), spec.label)))
+        parts.append("")
+    return Group(*parts, Text("One in full: keet finding ID", style="dim"))
+
+
+def finding_view(reference: FindingReference) -> Group:
+    spec = reference.spec
+    return Group(
+        Text.assemble((capitalized(spec.label), "bold"), (f"  {spec.id}", "cyan")),
+        Text(spec.meaning),
+        *_judged(reference),
+        *_similar(reference),
+        *_remedies(reference),
+        *_measured(reference),
+    )
+
+
+def _heading(text: str) -> list[RenderableType]:
+    return ["", Text(text, style="bold")]
+
+
+def _judged(reference: FindingReference) -> Iterator[RenderableType]:
+    yield from _heading("How it is judged")
+    texts = (reference.judging.how, reported_text(reference), rules_text(reference.spec))
+    yield from (_indented(Text(text)) for text in texts if text)
+    if reference.parameters:
+        yield _indented(Text("Its gain depends on:", style="dim"))
+        yield _indented(_parameters(reference), 4)
+
+
+def _parameters(reference: FindingReference) -> Table:
+    grid = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    grid.add_column("name", no_wrap=True)
+    grid.add_column("value", justify="right", no_wrap=True)
+    grid.add_column("meaning")
+    for name, each in reference.parameters:
+        grid.add_row(name, f"{each.value:g}", Text(f"{each.meaning} ({each.source})", style="dim"))
+    return grid
+
+
+def _similar(reference: FindingReference) -> Iterator[RenderableType]:
+    yield from _heading("Similar findings, and how they are told apart")
+    for other, text in reference.similar:
+        yield _indented(Text.assemble((other.id, "cyan"), f"  {other.label}"))
+        yield _indented(Text(text), 4)
+
+
+def _remedies(reference: FindingReference) -> Iterator[RenderableType]:
+    *special, general = reference.spec.remedies
+    yield from _heading("How to fix it")
+    yield _indented(Text(f"→ {remedy_text(general)}", style="green"))
+    if special:
+        more = "More exactly, by what the report shows (the first that applies is given):"
+        yield _indented(Text(more, style="dim"))
+    for each in special:
+        yield _indented(Text(capitalized(condition(each)), style="italic"), 4)
+        yield _indented(Text(f"→ {remedy_text(each)}"), 6)
+
+
+def _measured(reference: FindingReference) -> Iterator[RenderableType]:
+    yield from _heading("Measured cases")
+    yield _indented(Text(cases_text(reference)))
+    yield from _cases(reference.best, "The largest gains:")
+    yield from _cases(reference.lookalikes, "Look-alikes, whose fix gains less than 10%:")
+    if reference.measured is not None:
+        every = f"All: keet cases --finding {reference.spec.id}"
+        yield _indented(Text(every, style="dim"))
+
+
+def _cases(cases: Sequence[CaseEntry], title: str) -> Iterator[RenderableType]:
+    if cases:
+        yield _indented(Text(title, style="dim"))
+    for case in cases:
+        yield _indented(Text(f"{gain_of_cause(case):5.2f}x  keet cases {case.id}"), 4)
+        yield _indented(Text(case.fix, style="dim"), 12)
+
+
+def _indented(content: RenderableType, indent: int = 2) -> Padding:
+    return Padding(content, (0, 0, 0, indent), expand=False)

@@ -1,0 +1,244 @@
+"""`keet completion`: the scripts are run by the shells that they are made for."""
+
+import os
+import pty
+import select
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keet.catalog import findings
+from keet.cli import COMMANDS
+from keet.cli.eval import ACTIONS
+from keet.cli.shells.bash import bash_script
+from keet.cli.shells.fish import fish_script
+from keet.cli.shells.words import commands
+from keet.cli.shells.zsh import zsh_script
+from tests.conftest import Keet
+
+FILES = ("report.ncu-rep", "two words.ncu-repz", "notes.txt", "-dash.ncu-rep")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("completed")
+    (folder / "runs").mkdir()
+    for name in FILES:
+        (folder / name).touch()
+    (folder / "script.bash").write_text(bash_script(), encoding="utf-8")
+    (folder / "script.zsh").write_text(zsh_script(), encoding="utf-8")
+    (folder / "script.fish").write_text(fish_script(), encoding="utf-8")
+    return folder
+
+
+LINES: list[tuple[list[str], set[str]]] = [
+    (["exp"], {"explain"}),
+    (["help", "hots"], {"hotspots"}),
+    (["-q", "sho"], {"show"}),
+    (["explain", "--pa"], {"--patch"}),
+    (["explain", "--qui"], {"--quiet"}),
+    (["explain", "--format", ""], {"terminal", "markdown", "json", "html"}),
+    (["show", "--format", "=", "j"], {"json"}),
+    (["hotspots", "report.ncu-rep", "--by", "in"], {"instruction"}),
+    (["explain", ""], {"report.ncu-rep", "two words.ncu-repz", "runs", "-dash.ncu-rep"}),
+    (["explain", "no"], {"notes.txt"}),
+    (["explain", "--", "-d"], {"-dash.ncu-rep"}),
+    (["explain", "--all", "--format", "json", "rep"], {"report.ncu-rep"}),
+    (["explain", "--source", ""], {"runs"}),
+    (["diff", "report.ncu-rep", "tw"], {"two words.ncu-repz"}),
+    (["metrics", "report.ncu-rep", "r"], set()),
+    (["show", "report.ncu-rep", "r"], set()),
+    (["verify", "notes.txt", "--report", "rep"], {"report.ncu-rep"}),
+    (["finding", "tail"], {"tail_effect"}),
+    (["cases", "--finding", "uncoal"], {"uncoalesced_global"}),
+    (["baseline", ""], {"save", "list", "show", "remove"}),
+    (["baseline", "save", "main", "rep"], {"report.ncu-rep"}),
+    (["eval", "gro"], {"grounding"}),
+    (["eval", "diagnosis", "--lo"], {"--locked"}),
+    (["completion", ""], {"bash", "zsh", "fish"}),
+    (["schema", "roof"], {"roofline"}),
+    (["nonsense", ""], set()),
+    (["profile", "--", "./no"], {"./notes.txt"}),
+]
+
+
+def test_bash_completes(folder: Path) -> None:
+    """One bash for all lines: it is asked as readline asks it."""
+    asked = "\n".join(
+        f"COMP_WORDS=(keet {' '.join(map(shell_word, words))}); COMP_CWORD={len(words)}; _keet; "
+        'for each in "${COMPREPLY[@]}"; do echo "$each"; done; echo END'
+        for words, _ in LINES
+    )
+    done = subprocess.run(
+        ["bash", "--norc", "-c", f"source script.bash\n{asked}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    answers = [set(part.split("\n")) - {""} for part in done.stdout.split("END\n")[:-1]]
+    assert answers == [expected for _, expected in LINES]
+
+
+def shell_word(word: str) -> str:
+    return "'" + word + "'"
+
+
+needs_fish = pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+needs_zsh = pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+
+TYPED = [
+    ("keet exp", "explain"),
+    ("keet -q sho", "show"),
+    ("keet explain --pa", "--patch"),
+    ("keet explain --format mark", "markdown"),
+    ("keet show --format=js", "json"),
+    ("keet finding tail", "tail_effect"),
+    ("keet eval gro", "grounding"),
+    ("keet eval diagnosis --lo", "--locked"),
+    ("keet baseline sa", "save"),
+    ("keet explain rep", "report.ncu-rep"),
+    ("keet explain --source ru", "runs/"),
+    ("keet help hots", "hotspots"),
+]
+
+
+@needs_fish
+@pytest.mark.slow
+@pytest.mark.parametrize(("typed", "expected"), TYPED)
+def test_fish_completes(typed: str, expected: str, folder: Path) -> None:
+    command = f"source script.fish; complete -C '{typed}'"
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert expected in {line.split("\t")[0].removeprefix("--format=") for line in lines(done)}
+
+
+def lines(done: "subprocess.CompletedProcess[str]") -> Iterator[str]:
+    yield from done.stdout.splitlines()
+
+
+class Terminal:
+    """A shell at which somebody types."""
+
+    def __init__(self, command: list[str], folder: Path) -> None:
+        self.pid, self.file = pty.fork()
+        if not self.pid:
+            os.chdir(folder)
+            os.execvpe(command[0], command, {**os.environ, "TERM": "dumb", "HOME": str(folder)})
+
+    def type(self, text: str) -> None:
+        os.write(self.file, text.encode())
+
+    def read_until(self, text: str) -> str:
+        seen = ""
+        while text not in seen:
+            ready, _, _ = select.select([self.file], [], [], 60)
+            assert ready, f"{text!r} does not come: {seen!r}"
+            seen += os.read(self.file, 65536).decode(errors="replace")
+        return seen
+
+    def close(self) -> None:
+        os.close(self.file)
+        os.waitpid(self.pid, 0)
+
+
+SHELLS = [
+    pytest.param(["bash", "--norc", "-i"], "source script.bash", id="bash"),
+    pytest.param(
+        ["zsh", "-f", "-i"],
+        "autoload -U compinit; compinit -u -D; source script.zsh",
+        id="zsh",
+        marks=needs_zsh,
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "setup"), SHELLS)
+def test_the_key_completes(command: list[str], setup: str, folder: Path) -> None:
+    """On a terminal, as a user presses it: what was typed becomes the whole word."""
+    terminal = Terminal(command, folder)
+    try:
+        terminal.type(f"{setup}; echo rea''dy\n")
+        terminal.read_until("ready")
+        for typed, expected in TYPED:
+            terminal.type(f"{typed}\t")
+            terminal.read_until(expected)
+            terminal.type("\x15: next; echo do''ne\n")  # clear the line
+            terminal.read_until("done")
+    finally:
+        terminal.close()
+
+
+def test_every_command_and_option_is_there() -> None:
+    """In each script: they are made from the parsers."""
+    flags = {flag for each in commands() for option in each.options for flag in option.flags}
+    assert {"--format", "--quiet", "--finding", "--launch-skip"} <= flags
+    assert [each.name for each in commands() if " " not in each.name] == list(COMMANDS)
+    for script in (bash_script(), zsh_script()):
+        assert [
+            name for name in (*COMMANDS, *ACTIONS, *findings(), *flags) if name not in script
+        ] == []
+    fish = fish_script()
+    assert [name for name in (*COMMANDS, *ACTIONS, *findings()) if name not in fish] == []
+    assert [flag for flag in flags if flag[:2] == "--" and f"-l {flag[2:]} " not in fish] == []
+
+
+def test_paths_are_completed_as_files() -> None:
+    """What a command opens or writes is never left without completion."""
+    kinds = {
+        (each.name, flag): option.value.kind
+        for each in commands()
+        for option in each.options
+        if option.value
+        for flag in option.flags
+    }
+    assert kinds["explain", "--source"] == "folder"
+    assert kinds["explain", "--against"] == "report"
+    assert {
+        kinds[each.name, "--output"] for each in commands() if (each.name, "--output") in kinds
+    } <= {
+        "file",
+        "folder",
+    }
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_command_prints_the_script(shell: str, keet: Keet) -> None:
+    result = keet("completion", shell)
+    assert (result.code, result.err) == (0, "")
+    assert f"{shell} completion for keet" in result.out
+
+
+def test_other_shells_are_refused(keet: Keet) -> None:
+    result = keet("completion", "tcsh")
+    assert result.code == 2
+    assert "'bash', 'zsh', 'fish'" in result.err
+
+
+def test_without_the_evals_the_actions_are_still_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from keet.cli import eval as eval_command
+    from keet.errors import NotAvailable
+
+    def find_action(_: list[str]) -> None:
+        raise NotAvailable("no clone")
+
+    monkeypatch.setattr(eval_command, "find_action", find_action)
+    commands.cache_clear()
+    try:
+        names = [each.name for each in commands()]
+        assert "eval" in names
+        assert "eval diagnosis" not in names
+        assert "grounding" in bash_script()
+    finally:
+        commands.cache_clear()

@@ -1,0 +1,71 @@
+"""`keet finding`, as people and programs see it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from keet.catalog import findings
+from keet.catalog.cases import casebook
+from keet.catalog.precedents import precedents
+from keet.render.json.schema import DOCUMENTS
+from tests.conftest import Keet
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("finding.80.txt", []),
+        ("finding.tail_effect.80.txt", ["tail_effect"]),
+        ("finding.tail_effect.md", ["tail", "effect", "--format", "markdown"]),
+    ],
+)
+def test_output(name: str, arguments: list[str], keet: Keet, golden) -> None:
+    result = keet("finding", *arguments)
+    assert (result.code, result.err) == (0, "")
+    golden(name, result.out)
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_the_list_has_every_finding(form: str, keet: Keet) -> None:
+    out = keet("finding", "--format", form).out
+    assert [spec.id for spec in findings().values() if spec.id not in out] == []
+
+
+def test_one_says_what_is_known_of_it(keet: Keet) -> None:
+    out = " ".join(keet("finding", "local memory").out.split())
+    spec = findings()["local_memory_spill"]
+    assert spec.meaning in out
+    assert spec.remedy.replace("{here}", "") in out
+    measured = precedents()["local_memory_spill"]
+    assert f"In {measured.cases} measured cases on an H200" in out
+    assert "keet cases --finding local_memory_spill" in out
+
+
+@pytest.mark.slow
+def test_nothing_is_wider_than_the_terminal(keet: Keet) -> None:
+    for finding in findings():
+        out = keet("finding", finding).out
+        assert max(map(len, out.splitlines())) <= 80, finding
+
+
+def test_json_is_what_the_schema_says(keet: Keet) -> None:
+    document = json.loads(keet("finding", "--format", "json").out)
+    DOCUMENTS["finding"].model_validate(document)
+    assert [each["id"] for each in document["findings"]] == list(findings())
+    known = {case.id for case in casebook()}
+    for each in document["findings"]:
+        assert {case["id"] for case in each["best_cases"]} <= known
+        assert each["remedies"][-1]["condition"] == "otherwise"
+
+
+def test_what_is_no_finding_is_refused(keet: Keet) -> None:
+    result = keet("finding", "uncoalesed")
+    assert result.code == 2
+    assert result.err.startswith("keet: 'uncoalesed' is not a finding; did you mean")
+
+
+def test_the_result_may_go_to_a_file(keet: Keet, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    assert keet("finding", "tail_effect", "--format", "markdown", "-o", page).out == ""
+    assert page.read_text(encoding="utf-8").startswith("# Tail effect (`tail_effect`)\n")

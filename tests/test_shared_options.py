@@ -1,0 +1,209 @@
+"""What every command has: --quiet, `--` before names, help, and hints that are given once."""
+
+import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from keet.cli import COMMANDS, hints
+from keet.cli.explain import NO_MODEL
+from keet.cli.quiet import QuietStream, loud_stderr, quiet_stderr
+from keet.files import cache_folder
+from tests.conftest import REPORTS, Keet, Result
+from tests.rows import each_row
+
+BASIC = REPORTS / "tour_basic.ncu-rep"
+
+
+# --- --quiet
+
+
+@pytest.mark.parametrize("where", [("-q", "baseline"), ("baseline", "--quiet"), ("baseline", "-q")])
+def test_quiet_drops_notes(
+    where: tuple[str, ...], keet: Keet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert keet("baseline", "list").err.startswith("keet: no baselines yet")
+    assert keet(*where, "list") == Result(0, "", "")
+
+
+def test_quiet_keeps_the_result_and_the_code(keet: Keet) -> None:
+    plain = keet("show", BASIC)
+    assert keet("-q", "show", BASIC) == plain
+    assert keet("show", "-q", "nowhere.ncu-rep") == keet("show", "nowhere.ncu-rep")
+    assert keet("show", "-q", "nowhere.ncu-rep").err != ""
+
+
+def test_quiet_keeps_errors_that_do_not_end_the_command(keet: Keet, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.ncu-rep"
+    bad.write_bytes(b"NVR\0 nothing")
+    result = keet("explain", "-q", "--no-sass", BASIC, bad)
+    assert result.code == 5
+    assert [line.partition(":")[0] for line in result.err.splitlines()] == ["keet", "keet"]
+    assert "1 of 2 reports can't be read" in result.err
+
+
+def test_an_action_may_be_quiet(keet: Keet) -> None:
+    assert keet("eval", "-q").out.startswith("usage: keet eval")
+    assert keet("eval", "-q", "diagnosis", "--help").out.startswith("usage: keet eval diagnosis")
+
+
+def test_the_stream_goes_back_to_what_it_was() -> None:
+    before = sys.stderr
+    with quiet_stderr(), quiet_stderr():
+        assert isinstance(sys.stderr, QuietStream)
+        assert not sys.stderr.isatty()
+        sys.stderr.writelines(["dropped"])
+        assert loud_stderr() is before
+    assert sys.stderr is before
+
+
+@each_row("command", [name for name in COMMANDS if name != "eval"])
+def test_every_command_has_the_option_and_examples(command: str, keet: Keet) -> None:
+    shown = keet(command, "--help")
+    assert shown.code == 0
+    assert "-q, --quiet" in shown.out
+    assert "\nexamples:\n" in shown.out
+    assert keet("help", command).out == shown.out
+
+
+# --- names that begin with a dash
+
+
+@pytest.fixture
+def dashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    shutil.copy(BASIC, tmp_path / "-dash.ncu-rep")
+    monkeypatch.chdir(tmp_path)
+    return "-dash.ncu-rep"
+
+
+@pytest.mark.parametrize(
+    "command", ["show", "metrics", "roofline", "hotspots", "context", "explain", "snapshot"]
+)
+def test_two_dashes_end_the_options(command: str, dashed: str, keet: Keet) -> None:
+    result = keet(command, "-q", "--", dashed)
+    assert (result.code, result.err) == (0, "")
+
+
+@pytest.mark.slow
+def test_two_dashes_of_other_commands(dashed: str, keet: Keet) -> None:
+    assert keet("diff", "--format", "json", "--", dashed, dashed).code == 0
+    assert keet("baseline", "save", "main", "--", dashed).code == 0
+    assert keet("metrics", "--", dashed, "-nothing-").code == 2  # a pattern, and no option
+    assert "matches '-nothing-'" in keet("metrics", "--", dashed, "-nothing-").err
+    assert keet("show", "--", "--format").err.startswith("keet: --format: there is no such file")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fixed"),
+    [
+        (("show", "-dash.ncu-rep"), "write: keet show -- -dash.ncu-rep"),
+        (("diff", "a.ncu-rep", "-dash.ncu-rep"), "write: keet diff -- -dash.ncu-rep"),
+        (("verify", "t.txt", "--report", "-dash.ncu-rep"), "write: --report=-dash.ncu-rep"),
+    ],
+)
+def test_a_file_that_looks_like_an_option(
+    arguments: tuple[str, ...], fixed: str, dashed: str, keet: Keet
+) -> None:
+    result = keet(*arguments)
+    assert result.code == 2
+    assert f"the file {dashed} begins with a dash" in result.err
+    assert fixed in result.err
+
+
+def test_other_unknown_options_are_just_that(dashed: str, keet: Keet) -> None:
+    assert "unrecognized arguments: --dsah" in keet("show", "r.ncu-rep", "--dsah").err
+
+
+def test_a_program_keeps_its_options(keet: Keet) -> None:
+    out = keet("profile", "--dry-run", "--", "./app", "-q", "--", "--help").out
+    assert out.rstrip().endswith("./app -q -- --help")
+
+
+# --- help
+
+
+def test_help(keet: Keet) -> None:
+    assert keet("help") == keet("--help")
+    assert keet("help", "eval", "diagnosis").out.startswith("usage: keet eval diagnosis")
+    assert keet("help", "eval") == keet("eval", "--help")
+    assert keet("help", "shwo").err == "keet: there is no command 'shwo'; did you mean: keet show\n"
+
+
+# --- the hint how to add a model
+
+
+@pytest.fixture
+def terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """stderr is a terminal, and nobody has seen a hint."""
+    del capsys  # which puts its own stream there first
+    monkeypatch.setenv("KEET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda _: True, raising=False)
+
+
+def explained(keet: Keet, *options: str) -> str:
+    return keet("explain", "--no-sass", *options, BASIC).err
+
+
+@pytest.mark.usefixtures("terminal")
+def test_the_hint_is_given_once(keet: Keet) -> None:
+    assert NO_MODEL in explained(keet)
+    assert NO_MODEL not in explained(keet)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_the_hint_waits_for_somebody_who_reads_it(keet: Keet) -> None:
+    assert NO_MODEL not in explained(keet, "--no-model")
+    assert NO_MODEL not in explained(keet, "--quiet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(sys.stderr), "isatty", lambda _: False)
+        assert NO_MODEL not in explained(keet)
+    assert NO_MODEL in explained(keet)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_home_that_is_read_only_costs_nothing(
+    keet: Keet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.touch()
+    monkeypatch.setenv("KEET_CACHE", str(blocked / "cache"))
+    assert explained(keet) == ""
+    with pytest.MonkeyPatch.context() as patch:  # no home folder at all
+        patch.delenv("KEET_CACHE")
+        patch.setattr(hints, "cache_folder", no_home)
+        assert explained(keet) == ""
+
+
+def no_home() -> Path:
+    raise RuntimeError("Could not determine home directory.")
+
+
+@pytest.mark.usefixtures("terminal")
+def test_of_several_processes_one_gives_the_hint() -> None:
+    """Whoever makes the marker does; the others find it, however close they come."""
+    start = Barrier(8)
+
+    def mark(_: int) -> bool:
+        start.wait()
+        return hints._mark_as_seen("model")
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(mark, range(8))) == [False] * 7 + [True]
+    assert (cache_folder() / "hints" / "model").is_file()
+
+
+def test_doctor_always_says_how_to_add_a_model(keet: Keet) -> None:
+    out = " ".join(keet("doctor").out.split())
+    assert "--model PROVIDER:NAME" in out
+
+
+def test_a_marker_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEET_CACHE", str(tmp_path))
+    hints._mark_as_seen("model")
+    assert [path.stat().st_size for path in (tmp_path / "hints").iterdir()] == [0]

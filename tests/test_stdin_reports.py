@@ -1,0 +1,212 @@
+"""Reports, exports and snapshots on standard input, and SQL there."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.errors import IngestError
+from keet.files import STDIN
+from keet.ingest import files, read_profile, standard_input
+from tests.conftest import REPORTS, Keet
+
+BASIC = REPORTS / "tour_basic.ncu-rep"
+
+
+class Piped(io.TextIOWrapper):
+    """Standard input with these bytes."""
+
+    def __init__(self, content: bytes, *, terminal: bool = False) -> None:
+        super().__init__(io.BytesIO(content))
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Put bytes, or a file's, on standard input."""
+
+    def put(content: bytes | Path, **options: bool) -> None:
+        raw = content.read_bytes() if isinstance(content, Path) else content
+        monkeypatch.setattr(sys, "stdin", Piped(raw, **options))
+
+    return put
+
+
+@pytest.mark.parametrize(
+    "command", ["show", "metrics", "roofline", "hotspots", "context", "explain"]
+)
+def test_the_same_as_from_the_file(command: str, keet: Keet, pipe: Any) -> None:
+    pipe(BASIC)
+    piped = keet(command, "-")
+    named = keet(command, BASIC.relative_to(Path.cwd()))
+    assert (piped.code, piped.err) == (0, "")
+    name = str(BASIC.relative_to(Path.cwd()))
+    assert joined(piped.out) == joined(named.out.replace(name, "<stdin>"))
+
+
+def joined(text: str) -> str:
+    """A name of another length wraps lines elsewhere."""
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("name", ["zoo.ncu-repz", "tour_basic.live.csv", "range.ncu-rep"])
+def test_every_format(name: str, keet: Keet, pipe: Any) -> None:
+    pipe(REPORTS / name)
+    piped = json.loads(keet("show", "-", "--format", "json").out)
+    named = json.loads(keet("show", REPORTS / name, "--format", "json").out)
+    assert piped["report"].pop("path") == "<stdin>"
+    del named["report"]["path"]
+    assert piped == named
+
+
+def test_a_snapshot_goes_through_a_pipe(keet: Keet, pipe: Any) -> None:
+    pipe(BASIC)
+    text = keet("snapshot", "-").out
+    pipe(text.encode())
+    document = json.loads(keet("show", "-", "--format", "json").out)
+    assert document["report"]["launch_count"] == 4
+
+
+def test_one_side_of_a_comparison(keet: Keet, pipe: Any) -> None:
+    pipe(BASIC)
+    assert "<stdin>" in keet("diff", BASIC, "-").out
+    pipe(BASIC)
+    assert "<stdin>" in keet("diff", "-", BASIC).out
+    pipe(BASIC)
+    assert keet("diff", "-", "--launch", "0:2", "--force").code == 0, "both sides are of one report"
+
+
+def test_verify_takes_one_of_both(keet: Keet, pipe: Any, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("The kernel has 3 blocks.", encoding="utf-8")
+    pipe(BASIC)
+    assert keet("verify", text, "--report", "-").code in (0, 1)
+    assert keet("verify", "-", "--report", "-").code == 2
+
+
+@pytest.mark.parametrize("arguments", [("explain", "-", "-"), ("diff", "-", "-")])
+def test_it_is_read_once(arguments: tuple[str, ...], keet: Keet, pipe: Any) -> None:
+    pipe(BASIC)
+    result = keet(*arguments)
+    assert result.code == 2
+    assert "standard input, which can be read once" in result.err
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "nothing came through standard input"),
+        (b"\0" * 5000, "no Nsight Compute report"),
+        (b"\x1f\x8b" + b"x" * 100, "compressed with gzip"),
+    ],
+)
+def test_what_is_no_report(content: bytes, said: str, keet: Keet, pipe: Any) -> None:
+    pipe(content)
+    result = keet("show", "-")
+    assert result.code == 4
+    assert result.err.startswith("keet: <stdin>: ")
+    assert said in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_a_terminal_is_refused(keet: Keet, pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe(b"", terminal=True)
+    assert "standard input is a terminal" in keet("explain", "-").err
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "standard input is closed" in keet("explain", "-").err
+
+
+def test_its_size_is_bounded(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> None:
+    """By what it is: text takes more memory than its size."""
+    pipe(BASIC)
+    monkeypatch.setattr("keet.ingest.MAX_SIZE", 5000)
+    with pytest.raises(IngestError, match="more than the 0 MB that keet reads"):
+        read_profile(STDIN)
+    pipe(REPORTS / "tour_basic.live.csv")
+    monkeypatch.setattr("keet.ingest.MAX_TEXT", 5000)
+    with pytest.raises(IngestError, match="more than the 0 MB"):
+        read_profile(STDIN)
+
+
+def test_a_read_error_is_told(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> None:
+    class Broken(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    pipe(b"")
+    monkeypatch.setattr(standard_input, "_stream", Broken)
+    with pytest.raises(IngestError, match=r"can't be read \(input/output error\)"):
+        read_profile(STDIN)
+
+
+def test_a_table_beside_it_is_not_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pipe: Any
+) -> None:
+    (tmp_path / "<stdin>.run.json").write_text("{}", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    pipe(BASIC)
+    profile = read_profile(STDIN)
+    assert (profile.run, profile.run_problem) == (None, None)
+
+
+def test_a_file_of_that_name_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("<stdin>").write_bytes(BASIC.read_bytes())
+    assert len(read_profile("<stdin>").launches) == 4
+
+
+@given(content=st.binary(max_size=9000), limit=st.integers(1, 9000))
+def test_all_bytes_or_none(content: bytes, limit: int) -> None:
+    """Whatever comes, in pieces of whatever size."""
+    stream = io.BytesIO(content)
+    if not content or max(len(content[: files.HEAD]), len(content)) > limit:
+        with pytest.raises(IngestError):
+            standard_input._read_all(stream, lambda _: limit)
+    else:
+        assert standard_input._read_all(stream, lambda _: limit) == content
+
+
+@pytest.mark.slow
+def test_a_real_pipe_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Killed while the report still comes: it was in memory alone."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "KEET_CACHE": str(tmp_path / "cache")}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "keet", "explain", "-"],
+        stdin=subprocess.PIPE,
+        env=environment,
+    )
+    assert child.stdin is not None
+    child.stdin.write(BASIC.read_bytes()[:50_000])
+    child.stdin.flush()
+    child.kill()
+    child.wait()
+    child.stdin.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_sql_on_standard_input(keet: Keet, pipe: Any, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    assert keet("batch", "-q", BASIC, "-o", store, "--jobs", 1).code == 0
+    pipe(b"SELECT count(*) AS n FROM launches\n")
+    assert keet("query", store, "-", "--format", "csv").out.split() == ["n", "4"]
+    for content, options, said in (
+        (b" \n", {}, "no SQL came through standard input"),
+        (b"\xff\xfe", {}, "not UTF-8"),
+        (b"x" * 1_000_001, {}, "over 1,000,000 bytes of SQL"),
+        (b"", {"terminal": True}, "that is a terminal"),
+    ):
+        pipe(content, **options)
+        result = keet("query", store, "-")
+        assert result.code == 2
+        assert said in result.err
