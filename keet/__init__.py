@@ -1,37 +1,88 @@
 """keet tells what limits a GPU kernel, from its Nsight Compute report.
 
-import keet
-profile = keet.read_profile("report.ncu-rep")
-profile.launches[0].get("duration")        # Quantity(value=69856.0, unit='ns')
-store = keet.open_store("OUT")             # of `keet batch DIR -o OUT`
-store.to_pandas()                          # one row a launch
+>>> import keet
+>>> explanation = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep")
+>>> explanation
+<ExplainResult slow.ncu-rep: #0 flip: L2 at 83% of peak: uncoalesced global access at slow.cu:7.>
+>>> explanation.findings[0].action[:60]
+'Let the threads of a warp store along the fastest axis of th'
+
+`read_profile`, `explain`, `diff`, `roofline` and `open_store` are the functions; docs/python.md
+describes them and what they return.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from keet.version import __version__
 
+TYPE_CHECKING = False
+"""As in `typing`, which takes most of the time of an import that needs nothing else of it."""
 if TYPE_CHECKING:
-    from keet.corpus.store import open_store
-    from keet.ingest import read_profile
+    from keet.api.account import AccountPart, AccountTable
+    from keet.api.comparing import DiffPair, DiffResult, diff
+    from keet.api.explaining import ExplainedLaunch, ExplainResult, LaunchVerdict, explain
+    from keet.api.findings import FindingTable, LaunchFinding
+    from keet.api.profiles import read_profile
+    from keet.api.rooflines import LaunchRoofline, RooflineResult, roofline
+    from keet.corpus.store import Store, open_store
+    from keet.errors import IngestError, KeetError, NotAvailable, NotComparable, UsageError
+    from keet.profile import Launch, Profile
 
-__all__ = ["__version__", "open_store", "read_profile"]
+__all__ = [
+    "AccountPart",
+    "AccountTable",
+    "DiffPair",
+    "DiffResult",
+    "ExplainResult",
+    "ExplainedLaunch",
+    "FindingTable",
+    "IngestError",
+    "KeetError",
+    "Launch",
+    "LaunchFinding",
+    "LaunchRoofline",
+    "LaunchVerdict",
+    "NotAvailable",
+    "NotComparable",
+    "Profile",
+    "RooflineResult",
+    "Store",
+    "UsageError",
+    "__version__",
+    "diff",
+    "explain",
+    "open_store",
+    "read_profile",
+    "roofline",
+]
+
+_MODULES = {
+    "keet.api.account": ("AccountPart", "AccountTable"),
+    "keet.api.comparing": ("DiffPair", "DiffResult", "diff"),
+    "keet.api.explaining": ("ExplainResult", "ExplainedLaunch", "LaunchVerdict", "explain"),
+    "keet.api.findings": ("FindingTable", "LaunchFinding"),
+    "keet.api.profiles": ("read_profile",),
+    "keet.api.rooflines": ("LaunchRoofline", "RooflineResult", "roofline"),
+    "keet.corpus.store": ("Store", "open_store"),
+    "keet.errors": ("IngestError", "KeetError", "NotAvailable", "NotComparable", "UsageError"),
+    "keet.profile": ("Launch", "Profile"),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+"""The module of each name."""
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-def __getattr__(name: str) -> Any:
-    """`keet --help` imports this package: the reader is loaded when it is first used."""
-    if name == "read_profile":
-        from keet.ingest import read_profile
+if not TYPE_CHECKING:  # a type checker would take any name for one of keet's
 
-        return read_profile
-    if name == "open_store":
-        from keet.corpus.store import open_store
+    def __getattr__(name: str) -> object:
+        """Load a name when it is first used: `keet --help` imports this package."""
+        if name not in _HOME:
+            raise AttributeError(f"module 'keet' has no attribute {name!r}")
+        from importlib import import_module
 
-        return open_store
-    raise AttributeError(f"module 'keet' has no attribute {name!r}")
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     {"texts"},
     {"units", "errors", "files", "version"},
+    {"extras"},
     {"catalog"},
     {"profile", "evidence"},
     {"ingest", "analysis", "prose"},
@@ -21,7 +22,9 @@ LAYERS = [
     {"verification"},
     {"comparison"},
     {"keet_tools"},
-    {"agent", "render", "corpus", "serve", "collect"},
+    {"agent", "render", "corpus", "collect"},
+    {"api"},
+    {"serve"},
     {"cli", "evals"},
 ]
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
@@ -37,8 +40,10 @@ OWNERS = {
     "duckdb": {"keet/corpus/"},
     "distributed": {"keet/corpus/"},
     "mcp": {"keet/serve/"},
+    "mcp_types": {"keet/serve/"},
+    "uvicorn": {"keet/serve/"},
     "nsight": {"keet/collect/"},
-    "pandas": {"keet/profile/frames.py", "keet/profile/model.py", "keet/corpus/"},
+    "pandas": {"keet/profile/frames.py", "keet/profile/model.py", "keet/corpus/", "keet/api/"},
 }
 
 RESULTS = {"top", "query", "insights", "cases"}

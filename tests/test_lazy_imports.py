@@ -93,3 +93,17 @@ def test_the_probe_sees_what_is_loaded() -> None:
     """The tests above can fail: JSON output does load pydantic."""
     (loaded,) = loaded_by(("show", REPORT, "--format", "json"))
     assert "pydantic" in loaded
+
+
+IMPORT = """
+before = {*sys.modules}
+import keet
+print(*sorted({*sys.modules} - before))
+"""
+
+
+def test_import_keet_loads_nothing_else() -> None:
+    """Names of the API are loaded when they are first used. `-S`: without what site loads."""
+    command = [sys.executable, "-S", "-c", f"import sys; sys.path = {sys.path!r}{IMPORT}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["__future__", "keet", "keet.version"]

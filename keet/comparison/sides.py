@@ -48,6 +48,11 @@ def all_captured(profile: Profile) -> bool:
     return limit is None or len(profile.launches) < int(limit[1])
 
 
+def distinct_runs(runs: Sequence[Run]) -> tuple[Run, ...]:
+    """Each report once: a copy of a run would make the noise look smaller."""
+    return tuple({run.profile.provenance.sha256: run for run in reversed(runs)}.values())[::-1]
+
+
 class Side(NamedTuple):
     """Before, or after: the same program, profiled once or several times."""
 

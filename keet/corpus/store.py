@@ -17,6 +17,7 @@ from keet.corpus.part_writer import FileRecord
 from keet.corpus.versions import StoreVersion, read_version
 from keet.corpus.views import as_pattern, create_views, quoted, views_of
 from keet.errors import DamagedReport, NotAvailable, UsageError
+from keet.extras import require
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,6 +35,12 @@ class Table(NamedTuple):
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per row of the answer."""
+        pandas = require("pandas", "batch")
+        frame: pd.DataFrame = pandas.DataFrame(self.rows, columns=list(self.columns))
+        return frame
 
 
 class Stream:
@@ -72,6 +79,11 @@ class Store:
         self.connection = self._connect(parts)
         """duckdb's, with the views."""
 
+    def __repr__(self) -> str:
+        """Asks the store nothing: a question would end an answer that is being read."""
+        parts = f"{self.part_count} part{'s' * (self.part_count != 1)}"
+        return f"<Store {self.path.name}: {parts}, views {', '.join(self.views)}>"
+
     def __enter__(self) -> Store:
         return self
 
@@ -99,6 +111,7 @@ class Store:
         """A whole view."""
         if view not in self.views:
             raise UsageError(self._no_view(view))
+        require("pandas", "batch")
         frame: pd.DataFrame = self.guarded(lambda: self.connection.execute(f"FROM {view}").df())
         return frame
 
@@ -123,9 +136,7 @@ class Store:
     # --- the connection
 
     def _connect(self, parts: Sequence[Path]) -> duckdb.DuckDBPyConnection:
-        import duckdb
-
-        connection = duckdb.connect()
+        connection: duckdb.DuckDBPyConnection = require("duckdb", "batch").connect()
         self.connection = connection
         self._confine(connection)
         of_files_alone = self.views == ("files",)
@@ -205,7 +216,22 @@ def _first_line(problem: Exception) -> str:
 
 
 def open_store(path: str | Path) -> Store:
-    """Open what `keet batch DIR -o PATH` made. An empty store has views without rows."""
+    """Open what `keet batch DIR -o PATH` made. An empty store has views without rows.
+
+    >>> import keet
+    >>> with keet.open_store("store") as store:
+    ...     table = store.query("SELECT kernel, limiter FROM launches WHERE top_forecast > 2")
+    ...     frame = store.to_pandas("findings")
+    >>> table.columns
+    ('kernel', 'limiter')
+    >>> table.rows
+    [('flip', 'L2')]
+    >>> frame["id"].tolist()
+    ['uncoalesced_global']
+
+    Needs the extra `batch`. Raises a `UsageError` if there is no store, a `NotAvailable` if a
+    package is missing, and closes with the `with` statement or with `store.close()`.
+    """
     return _open(Path(path))
 
 

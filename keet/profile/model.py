@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from pathlib import PurePath
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, overload
 
+from keet.errors import KeetError
 from keet.profile.identical import identical_launches, representative
 from keet.profile.launch import MOST_CODES, Device, Launch
 from keet.profile.run_table import RunPositions, RunTable
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-ReportFormat = Literal["ncu-rep", "ncu-repz", "ncu-csv"]
+ReportFormat = Literal["ncu-rep", "ncu-repz", "ncu-csv", "ncu-text"]
 
 
 class Provenance(NamedTuple):
@@ -56,9 +58,50 @@ class Profile:
     run_problem: str | None = None
     """Why a table that lies beside the report is not used."""
 
+    html_view: ClassVar[Callable[[Profile], str] | None] = None
+    """Makes HTML of a profile. `keet.api` sets it: this layer can't import what writes HTML."""
+
     def __post_init__(self) -> None:
         if any(launch.id != index for index, launch in enumerate(self.launches)):
             raise ValueError("launches are numbered from 0 in the order of the report")
+
+    def __repr__(self) -> str:
+        """One line: the generated one has ncu's whole command line."""
+        count = len(self.launches)
+        return f"<Profile {self._name}: {count} launch{'es' * (count != 1)}{self._on_device}>"
+
+    def __len__(self) -> int:
+        return len(self.launches)
+
+    def __iter__(self) -> Iterator[Launch]:
+        return iter(self.launches)
+
+    @overload
+    def __getitem__(self, number: int) -> Launch: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Launch, ...]: ...
+
+    def __getitem__(self, number: int | slice) -> Launch | tuple[Launch, ...]:
+        return self.launches[number]
+
+    def _repr_html_(self) -> str | None:
+        """What notebooks show; None, and they show the repr, where `keet.api` is not loaded."""
+        view = type(self).html_view
+        return None if view is None else view(self)
+
+    @property
+    def _name(self) -> str:
+        return PurePath(self.provenance.snapshot or self.provenance.path).name
+
+    @property
+    def _on_device(self) -> str:
+        """Of the first launch: a repr does not decode 100,000 launches, and never raises."""
+        try:
+            name = self.launches[0].device.name if self.launches else None
+        except KeetError:
+            name = None
+        return f" on {name}" if name else ""
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:

@@ -1,0 +1,27 @@
+"""Fail a CI job if a kernel became slower, or if it spills registers that it did not spill before.
+
+python examples/ci_gate.py before.ncu-rep after.ncu-rep 5 > comment.md
+"""
+
+import sys
+
+import keet
+
+FORBIDDEN = {"local_memory_spill"}
+"""Findings that must not appear, whatever the time is."""
+
+
+def main(before: str, after: str, percent: str = "5") -> int:
+    result = keet.diff(before, after, gate=float(percent))
+    print(result.to_markdown())  # for the pull request
+    forbidden = FORBIDDEN & set(result.new)
+    for finding in sorted(forbidden):
+        print(f"new finding that the project does not allow: {finding}", file=sys.stderr)
+    return 1 if result.failed or forbidden else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except keet.NotComparable as problem:
+        sys.exit(f"not compared: {problem}")

@@ -1,0 +1,15 @@
+"""The Python API: what `import keet` offers. Results are objects made by the functions that make
+the output of the commands, so that texts and numbers are the same."""
+
+from __future__ import annotations
+
+from keet.profile import Profile
+
+
+def _profile_html(profile: Profile) -> str:
+    from keet.api.notebook import profile_html
+
+    return profile_html(profile)
+
+
+Profile.html_view = _profile_html

@@ -1,0 +1,111 @@
+"""Where the time of launches goes, as a list of parts, a data frame and a table in notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+from keet.api.result import data_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from keet.render.json.explain import ExplainLaunch, PartDocument
+
+COLUMNS = ("launch_id", "kernel", "part", "parent", "label", "innermost", "share", "us")
+"""Of the frame: names of the view `account` of a store, where that has them."""
+
+
+class AccountPart(NamedTuple):
+    """A part of the time of a launch."""
+
+    launch_id: int
+    kernel: str
+    id: str
+    """Stable name, from the outermost part to this one: `waiting.busy.l2`."""
+    parent: str | None
+    """Id of the part that it is in; None: outermost. Those add up to the launch's time."""
+    label: str
+    """In words."""
+    innermost: bool
+    """No part is in it; these add up to the launch's time, too."""
+    share: float
+    """Of the launch's time over all SMs, 0 to 1."""
+    us: float | None
+    """The same as microseconds; None: the duration was not measured."""
+    evidence: tuple[str, ...]
+    """Ids of the share and of what it was computed from."""
+
+
+class AccountTable(Sequence[AccountPart]):
+    """Parts of the time: each is followed by the parts in it.
+
+    >>> import keet
+    >>> account = keet.explain("kernels_samples/matrix_flip/slow.ncu-rep").account
+    >>> outermost = [part for part in account if part.parent is None]
+    >>> max(outermost, key=lambda part: part.share).label
+    'schedulers have no eligible warp'
+    >>> round(sum(part.share for part in outermost), 3)
+    1.0
+    >>> part = account.leading()[0]
+    >>> part.id, part.label
+    ('waiting.busy.l2', 'waiting for L2, which is busy')
+    """
+
+    def __init__(self, parts: Sequence[AccountPart]) -> None:
+        self._parts = tuple(parts)
+
+    @overload
+    def __getitem__(self, number: int) -> AccountPart: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> AccountTable: ...
+
+    def __getitem__(self, number: int | slice) -> AccountPart | AccountTable:
+        found = self._parts[number]
+        return found if isinstance(found, AccountPart) else AccountTable(found)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        launches = len({part.launch_id for part in self})
+        of = f"{launches} launch{'es' * (launches != 1)}"
+        return f"<AccountTable: {len(self)} parts of the time of {of}>"
+
+    def leading(self, most: int = 6) -> tuple[AccountPart, ...]:
+        """The innermost parts that take the largest share of their launch."""
+        innermost = [part for part in self if part.innermost]
+        return tuple(sorted(innermost, key=lambda part: -part.share)[:most])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per part. Columns are named as in the view `account` of a store."""
+        rows = ((*part[:2], part.id, *part[3:-1]) for part in self)
+        return data_frame(rows, COLUMNS)
+
+    def _repr_html_(self) -> str:
+        from keet.api.notebook import account_html
+
+        return account_html(self)
+
+
+def account_of(launch: ExplainLaunch) -> AccountTable:
+    return AccountTable(list(_parts(launch, launch.account, None)))
+
+
+def _parts(
+    launch: ExplainLaunch, parts: Sequence[PartDocument], parent: str | None
+) -> Iterator[AccountPart]:
+    for part in parts:
+        yield AccountPart(
+            launch.id,
+            launch.kernel,
+            part.id,
+            parent,
+            part.part,
+            not part.children,
+            part.share,
+            part.us,
+            tuple(part.evidence),
+        )
+        yield from _parts(launch, part.children, part.id)

@@ -1,0 +1,362 @@
+"""`keet.diff`: what changed between two profiles, and why, as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from keet.api.inputs import Kernel, StrPath
+from keet.api.result import WIDTH, Result, data_frame
+from keet.api.sides import Reports, profiles_of, side_of
+from keet.errors import NotComparable, UsageError
+from keet.texts import visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from keet.comparison.gate import Gate
+    from keet.comparison.result import Difference
+    from keet.comparison.sides import Side
+    from keet.render.json.diff import AttributionDocument, DiffDocument, GateDocument, PairDocument
+    from keet.render.json.diff_account import PartChangeDocument
+
+PAIR_COLUMNS = (
+    "kernel", "verdict", "speedup", "noise", "before_us", "after_us", "fixed", "new", "remaining",
+)  # fmt: skip
+ACCOUNT_COLUMNS = (
+    "kernel", "part", "parent", "label", "innermost", "before_us", "after_us", "change_us", "share",
+)  # fmt: skip
+ATTRIBUTION_COLUMNS = ("kernel", "kind", "what", "unit", "share", "finding")
+
+
+def diff(  # noqa: PLR0913 - the options of the command
+    before: Reports,
+    after: Reports | None = None,
+    *,
+    launches: tuple[int, int] | None = None,
+    kernel: Kernel | None = None,
+    times: tuple[int, int] | None = None,
+    gate: float | None = None,
+    metrics: str | Iterable[str] = (),
+    force: bool = False,
+    source: StrPath | None = None,
+    source_before: StrPath | None = None,
+    run_table: StrPath | None = None,
+    run_table_before: StrPath | None = None,
+) -> DiffResult:
+    """What changed and why: `keet diff`.
+
+    >>> import keet
+    >>> sample = "kernels_samples/matrix_flip/"
+    >>> result = keet.diff(sample + "slow.ncu-rep", sample + "fast.ncu-rep", gate=5)
+    >>> result.verdict, round(result.speedup, 2), result.fixed, result.failed
+    ('faster', 7.02, ('uncoalesced_global',), False)
+
+    Args:
+        before: a report or profile, several runs of the same program (less noise), a folder of
+            them, or `"baseline:NAME"`.
+        after: the same of the other side; None: two launches of one report, see `launches`.
+        launches: compare launch A with launch B: `(0, 3)`.
+        kernel: only kernels whose name matches this regular expression.
+        times: a launch stands for so many launches before and after: `(300, 1)`.
+        gate: per cent. `result.failed` tells whether anything became worse by more than that and
+            more than the noise.
+        metrics: gate these instead of the time, as `--metric`: `registers_per_thread`,
+            `l2_hit_rate_pct:higher`.
+        force: compare what should not be compared.
+        source, source_before: folders with the sources of a side.
+        run_table, run_table_before: times of the whole run of a side.
+
+    Raises:
+        keet.NotComparable: the two sides differ in more than the program; `force` goes on.
+        keet.KeetError: for every other reason, with one line that says what to do.
+    """
+    from keet.comparison.difference import compare
+    from keet.comparison.gating import gate_difference
+
+    names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    if after is None and launches is None:
+        raise UsageError("name two reports, or two launches of one: launches=(0, 3)")
+    _check_numbers(times, gate, names)
+    if after is None:
+        profiles = [profiles_of(before, source, run_table)] * 2
+    else:
+        profiles = [
+            profiles_of(before, source_before, run_table_before),
+            profiles_of(after, source, run_table),
+        ]
+    sides = [side_of(profiles[which], which, launches, kernel, times) for which in (0, 1)]
+    _check_tables(sides, times)
+    difference = compare(*sides, guess=force or launches is not None)
+    _check_comparable(difference, force=force)
+    gated = None if gate is None else gate_difference(difference, gate, names)
+    return DiffResult(difference, gated)
+
+
+def _check_numbers(
+    times: tuple[int, int] | None, gate: float | None, metrics: Sequence[str]
+) -> None:
+    if metrics and gate is None:
+        raise UsageError("metrics names what to gate; say by how much: gate=5")
+    if gate is not None and not 0 <= gate <= 1000:
+        raise UsageError(f"gate={gate}: it must be a percentage from 0 to 1000")
+    if times is not None and min(times) < 1:
+        raise UsageError(f"times={times}: both must be positive integers")
+
+
+def _check_tables(sides: Sequence[Side], times: tuple[int, int] | None) -> None:
+    if times is not None and all(side.has_tables for side in sides):
+        raise UsageError(
+            "the tables of the runs know how often each kernel is launched: leave out times"
+        )
+
+
+def _check_comparable(difference: Difference, *, force: bool) -> None:
+    if difference.forbidden and not force:
+        raise NotComparable(f"{difference.forbidden[0].text}; to compare all the same: force=True")
+
+
+class PartOfChange(NamedTuple):
+    """How a part of the time of a kernel changed."""
+
+    kernel: str
+    id: str
+    """Stable name, as in an explanation: `waiting.busy.l2`."""
+    parent: str | None
+    label: str
+    innermost: bool
+    before_us: float
+    after_us: float
+    change_us: float
+    """After less before."""
+    share: float | None
+    """Of the time saved or lost, 0 to 1; negative: it worked against; None: time did not change."""
+
+
+class DiffPair:
+    """Kernels that do the same work, before and after.
+
+    >>> import keet
+    >>> sample = "kernels_samples/matrix_flip/"
+    >>> pair = keet.diff(sample + "slow.ncu-rep", sample + "fast.ncu-rep").pairs[0]
+    >>> pair
+    <DiffPair flip: 7.02x faster>
+    >>> pair.attribution[0].what
+    'uncoalesced global access: gone; global sectors beyond the ideal 77.8% → 0.0%'
+    """
+
+    def __init__(self, document: PairDocument) -> None:
+        self.document = document
+
+    def __repr__(self) -> str:
+        return f"<DiffPair {self.kernel}: {change_text(self.verdict, self.speedup)}>"
+
+    @property
+    def kernel(self) -> str:
+        return self.document.kernel
+
+    @property
+    def verdict(self) -> str:
+        """`faster`, `slower`, `unchanged` or `inconclusive`."""
+        return self.document.verdict.word
+
+    @property
+    def headline(self) -> str:
+        return self.document.verdict.headline
+
+    @property
+    def speedup(self) -> float | None:
+        """Time before over time after; None: not known."""
+        return self.document.speedup
+
+    @property
+    def attribution(self) -> tuple[AttributionDocument, ...]:
+        """What accounts for the change (`kind`, `what`, `share`, `finding`), causes first."""
+        return tuple(self.document.attribution)
+
+    @property
+    def account(self) -> tuple[PartOfChange, ...]:
+        """Where the time went before and after: each part is followed by the parts in it."""
+        return tuple(_changes(self.kernel, self.document.account, None))
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """Ids of findings that are gone."""
+        return tuple(self.document.fixed)
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        return tuple(self.document.new)
+
+    @property
+    def remaining(self) -> tuple[str, ...]:
+        return tuple(self.document.remaining)
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.document.model_dump(mode="json")
+
+    def row(self) -> tuple[object, ...]:
+        """Of the frame of pairs: see `PAIR_COLUMNS`."""
+        verdict = self.document.verdict
+        times = (each.value if each else None for each in (verdict.before, verdict.after))
+        known = (self.kernel, self.verdict, self.speedup, verdict.noise, *times)
+        return (*known, self.fixed, self.new, self.remaining)
+
+
+def _changes(
+    kernel: str, parts: Sequence[PartChangeDocument], parent: str | None
+) -> Iterator[PartOfChange]:
+    for part in parts:
+        times = (part.before_us, part.after_us, part.change_us)
+        yield PartOfChange(
+            kernel, part.id, parent, part.part, not part.children, *times, part.share
+        )
+        yield from _changes(kernel, part.children, part.id)
+
+
+def change_text(verdict: str, speedup: float | None) -> str:
+    """`7.02x faster`, `1.30x slower`, `unchanged`."""
+    if speedup is None or verdict not in ("faster", "slower"):
+        return verdict
+    return f"{speedup if verdict == 'faster' else 1 / speedup:.2f}x {verdict}"
+
+
+class DiffResult(Result):
+    """Two sides compared. `print(result)` prints what `keet diff` prints.
+
+    >>> import keet
+    >>> sample = "kernels_samples/matrix_flip/"
+    >>> result = keet.diff(sample + "slow.ncu-rep", sample + "fast.ncu-rep")
+    >>> result
+    <DiffResult slow.ncu-rep → fast.ncu-rep: 7.02x faster, 1 kernel>
+    >>> result.to_pandas()[["kernel", "verdict", "fixed"]]
+      kernel verdict                  fixed
+    0   flip  faster  (uncoalesced_global,)
+    """
+
+    def __init__(self, difference: Difference, gate: Gate | None) -> None:
+        self.difference = difference
+        """What keet itself works with; its fields may change between versions."""
+        self._gate = gate
+
+    def __repr__(self) -> str:
+        sides = (self.document.before.path, self.document.after.path)
+        names = " → ".join(Path(each).name for each in sides)
+        kernels = f"{len(self.pairs)} kernel{'s' * (len(self.pairs) != 1)}"
+        gate = "" if self._gate is None else f", gate {'failed' if self.failed else 'passed'}"
+        change = change_text(self.verdict, self.speedup)
+        return f"<DiffResult {names}: {change}, {kernels}{gate}>"
+
+    @cached_property
+    def document(self) -> DiffDocument:
+        from keet.render.json.diff import diff_document
+
+        return diff_document(self.difference, self._gate)
+
+    @property
+    def verdict(self) -> str:
+        """`faster`, `slower`, `unchanged` or `inconclusive`."""
+        return self.document.verdict.word
+
+    @property
+    def headline(self) -> str:
+        return self.document.verdict.headline
+
+    @property
+    def speedup(self) -> float | None:
+        """Time before over time after; None: not known."""
+        return self.document.verdict.speedup
+
+    @property
+    def noise(self) -> float:
+        """What chance may change the speed-up by: 0.05 is 5 %."""
+        return self.document.verdict.noise
+
+    @cached_property
+    def pairs(self) -> tuple[DiffPair, ...]:
+        return tuple(DiffPair(each) for each in self.document.pairs)
+
+    @property
+    def account(self) -> tuple[PartOfChange, ...]:
+        """Where the time of all kernels went before and after."""
+        return tuple(part for pair in self.pairs for part in pair.account)
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """Ids of findings that are gone, over all kernels."""
+        return tuple(dict.fromkeys(each for pair in self.pairs for each in pair.fixed))
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """Ids of findings that were not there before."""
+        return tuple(dict.fromkeys(each for pair in self.pairs for each in pair.new))
+
+    @property
+    def remaining(self) -> tuple[str, ...]:
+        """Ids of findings on both sides."""
+        return tuple(dict.fromkeys(each for pair in self.pairs for each in pair.remaining))
+
+    @property
+    def findings(self) -> dict[str, tuple[str, ...]]:
+        """Ids of findings by what became of them."""
+        return {"fixed": self.fixed, "new": self.new, "remaining": self.remaining}
+
+    @property
+    def gate(self) -> GateDocument | None:
+        """What was gated (`failed`, `regressions`, `not_gated`); None: no gate was asked for."""
+        return self.document.gate
+
+    @property
+    def failed(self) -> bool:
+        """A gate was asked for, and something became worse by more than it allows."""
+        return self.gate is not None and self.gate.failed
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What weakens or forbids the comparison, and what a reader of either report must know."""
+        told = self.document
+        reasons = [each.text for each in told.comparability.notes]
+        return tuple(dict.fromkeys([*reasons, *told.before.notes, *told.after.notes]))
+
+    def to_text(self, width: int = WIDTH, *, top: int = 5) -> str:
+        from keet.render.terminal.console import to_text
+        from keet.render.terminal.diff import diff_view
+
+        return to_text(diff_view(self.difference, self._gate, top, width), width)
+
+    def to_markdown(self, *, top: int = 5) -> str:
+        """As `keet diff --format markdown`. `top`: kernels told in full."""
+        from keet.render.markdown.diff import diff_markdown
+
+        return visible(diff_markdown(self.difference, self._gate, top))
+
+    def to_html(self, *, top: int = 5) -> str:
+        """The page of `keet diff --format html`: one file that loads nothing."""
+        from keet.render.html.diff import diff_page
+
+        return diff_page(self.difference, self._gate, top)
+
+    def to_pandas(
+        self, table: Literal["pairs", "account", "attribution"] = "pairs"
+    ) -> pd.DataFrame:
+        """One row per pair of kernels, per part of their time, or per reason of the change."""
+        match table:
+            case "pairs":
+                return data_frame((each.row() for each in self.pairs), PAIR_COLUMNS)
+            case "account":
+                return data_frame(self.account, ACCOUNT_COLUMNS)
+            case "attribution":
+                return data_frame(self._reasons(), ATTRIBUTION_COLUMNS)
+        raise ValueError(f"{table!r} is not a table; name pairs, account or attribution")
+
+    def _reasons(self) -> Iterator[tuple[object, ...]]:
+        for pair in self.pairs:
+            for each in pair.attribution:
+                yield pair.kernel, each.kind, each.what, each.unit, each.share, each.finding
+
+    def _repr_html_(self) -> str:
+        from keet.api.notebook import diff_html
+
+        return diff_html(self.difference, self._gate)

@@ -1,0 +1,66 @@
+"""Arguments of the API's functions: reports, launches and kernels as people give them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from operator import index
+
+from keet.errors import UsageError
+from keet.ingest import read_profile
+from keet.profile import Launch, Profile
+from keet.profile.selection import select_launches
+
+StrPath = str | os.PathLike[str]
+Report = StrPath | Profile
+"""A path of a report, export or snapshot, or what `keet.read_profile` returned."""
+Launches = int | Launch | Iterable[int | Launch]
+"""One launch or several, by number or as objects of the profile."""
+Kernel = str | re.Pattern[str]
+
+
+def as_profile(
+    report: Report, source: StrPath | None = None, run_table: StrPath | None = None
+) -> Profile:
+    if not isinstance(report, Profile):
+        return read_profile(report, source=source, run_table=run_table)
+    for name, value in (("source", source), ("run_table", run_table)):
+        if value is not None:
+            raise UsageError(
+                f"{name} is used when a report is read; give it to keet.read_profile instead"
+            )
+    return report
+
+
+def chosen_launches(
+    profile: Profile, launches: Launches | None, kernel: Kernel | None
+) -> tuple[Launch, ...]:
+    numbers = None if launches is None else _numbers(launches)
+    return select_launches(profile, numbers, None if kernel is None else _pattern(kernel))
+
+
+def _numbers(launches: Launches) -> frozenset[int]:
+    several = launches if isinstance(launches, Iterable) else (launches,)
+    return frozenset(each.id if isinstance(each, Launch) else index(each) for each in several)
+
+
+def _pattern(kernel: Kernel) -> re.Pattern[str]:
+    try:
+        return re.compile(kernel)
+    except (re.error, RecursionError, OverflowError) as problem:
+        raise UsageError(
+            f"kernel {str(kernel)[:80]!r} is not a regular expression ({problem}); "
+            "escape names with re.escape"
+        ) from None
+
+
+def count_of(number: int, noun: str, plural: str = "s") -> str:
+    """`1 launch`, `3 launches`."""
+    return f"{number:,} {noun}{plural if number != 1 else ''}"
+
+
+def positive(value: int, name: str) -> int:
+    if index(value) < 1:
+        raise UsageError(f"{name}={value}: it must be a positive integer")
+    return value

@@ -1,0 +1,53 @@
+"""What all results have in common: the document that the command prints as JSON."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from keet.extras import require
+from keet.texts import visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from keet.render.json.documents import Document
+
+WIDTH = 100
+"""Columns of a text where nothing else is asked for."""
+
+
+class Result(ABC):
+    """What a function of the API found."""
+
+    @property
+    @abstractmethod
+    def document(self) -> Document:
+        """The same as typed objects: what `keet schema` describes."""
+
+    @abstractmethod
+    def to_text(self, width: int = WIDTH) -> str:
+        """What the command prints on a terminal of so many columns, without colour."""
+
+    def to_json(self) -> str:
+        """The text that the command prints with `--format json`."""
+        from keet.render.json.documents import json_text
+
+        return visible(json_text(self.document))
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the command prints with `--format json`: numbers, texts, lists and dicts."""
+        loaded: dict[str, Any] = json.loads(self.to_json())
+        return loaded
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def data_frame(rows: Iterable[Sequence[object]], columns: Sequence[str]) -> pd.DataFrame:
+    """What was not measured is missing (NaN or None), never zero."""
+    pandas = require("pandas", "batch")
+    frame: pd.DataFrame = pandas.DataFrame(list(rows), columns=list(columns))
+    return frame

@@ -1,0 +1,85 @@
+"""Examples of the API's docstrings and of docs/python.md do what they say."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import keet
+from tests.rows import each_row
+from tests.unit.api.conftest import ROOT
+
+MODULES = (
+    "keet",
+    "keet.api.account",
+    "keet.api.comparing",
+    "keet.api.explaining",
+    "keet.api.findings",
+    "keet.api.profiles",
+    "keet.api.rooflines",
+)
+OPTIONS = doctest.REPORT_NDIFF
+TUPLES = {"AccountPart", "LaunchVerdict"}
+"""Rows that the examples of other classes show."""
+
+
+def failures(test: doctest.DocTest) -> str:
+    told: list[str] = []
+    doctest.DocTestRunner(optionflags=OPTIONS, verbose=False).run(test, out=told.append)
+    return "".join(told)
+
+
+def examples_of(module: ModuleType) -> Iterator[doctest.DocTest]:
+    return (test for test in doctest.DocTestFinder().find(module) if test.examples)
+
+
+@pytest.mark.slow
+@each_row("name", MODULES)
+def test_docstrings(name: str, in_clone: Path) -> None:
+    tests = list(examples_of(import_module(name)))
+    assert tests
+    assert [failed for test in tests if (failed := failures(test))] == []
+
+
+@pytest.mark.slow
+def test_the_docstring_of_a_store(with_store: Path) -> None:
+    (test,) = doctest.DocTestFinder(recurse=False).find(keet.open_store)
+    assert test.examples
+    assert failures(test) == ""
+
+
+@pytest.mark.slow
+def test_the_page_about_python(with_store: Path) -> None:
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    without_fences = re.sub(r"^```.*$", "", text, flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(without_fences, {}, "python.md", "python.md", 0)
+    assert len(test.examples) > 30
+    assert failures(test) == ""
+
+
+def test_a_wrong_example_fails() -> None:
+    """The tests above can fail."""
+    test = doctest.DocTestParser().get_doctest(">>> 1 + 1\n3\n", {}, "wrong", None, 0)
+    assert "Failed example" in failures(test)
+
+
+def test_all_that_is_public_has_an_example() -> None:
+    for name in set(keet.__all__) - {"__version__"} - TUPLES:
+        found = getattr(keet, name)
+        assert inspect.getdoc(found), name
+        if found.__module__.startswith("keet.api"):
+            assert ">>>" in inspect.getdoc(found), name
+
+
+def test_the_page_names_all_that_is_public() -> None:
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    functions = [name for name in keet.__all__ if inspect.isfunction(getattr(keet, name))]
+    assert len(functions) == 5
+    assert [name for name in functions if f"`keet.{name}(" not in page] == []

@@ -1,0 +1,166 @@
+"""What notebooks show: escaped, short, and complete enough to act on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+import keet as api
+from keet.api.notebook import _STYLE
+from keet.ingest import read_profile
+from keet.profile import KernelName, Launch, Profile
+from tests.conftest import REPORTS
+from tests.many_launches import repeated
+
+TOUR = REPORTS / "tour_full.ncu-rep"
+HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
+
+
+class Parsed(HTMLParser):
+    """Elements, attributes and text; fails on elements that are not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.texts: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in ("br", "img"):
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.texts)
+
+
+def renamed(profile: Profile, name: str) -> Profile:
+    """The same with another name of its kernels."""
+    launches = []
+    for launch in profile:
+        made = Launch(
+            number=launch.id,
+            name=KernelName(name, name, name),
+            workload=launch.workload,
+            grid=launch.grid,
+            block=launch.block,
+            data=launch.data,
+        )
+        launches.append(made)
+    return replace(profile, launches=tuple(launches))
+
+
+@pytest.fixture(scope="module")
+def tour() -> api.ExplainResult:
+    return api.explain(TOUR, sass=False)
+
+
+def test_an_explanation(tour: api.ExplainResult) -> None:
+    shown = Parsed(tour._repr_html_()).text
+    assert "tour_full.ncu-rep" in shown
+    for launch in tour.launches:
+        assert launch.kernel in shown
+        assert launch.headline in shown
+    finding = tour.findings[0]
+    assert finding.title in shown
+    assert finding.gain in shown
+    assert "Where the time goes" in shown
+    assert "█" in shown
+
+
+def test_parts_of_it(tour: api.ExplainResult) -> None:
+    launch = tour.launches[0]
+    assert launch.headline in Parsed(launch._repr_html_()).text
+    findings = Parsed(tour.findings._repr_html_()).text
+    assert all(finding.title in findings for finding in tour.findings)
+    account = Parsed(launch.account._repr_html_()).text
+    assert launch.account.leading(1)[0].label in account
+    assert "No findings" in api.FindingTable([])._repr_html_()
+
+
+def test_a_profile() -> None:
+    shown = Parsed(api.read_profile(TOUR)._repr_html_() or "").text
+    assert "tour_full.ncu-rep : 3 launches on NVIDIA H200" in shown
+    assert "transpose_tiles<float, 32>" in shown
+    assert "12.26 us" in shown
+
+
+@pytest.mark.slow
+def test_a_difference() -> None:
+    made = api.diff(TOUR, launches=(0, 1), gate=5)
+    shown = Parsed(made._repr_html_()).text
+    assert made.headline in shown
+    assert "gate of 5 % passed" in shown
+    assert "uncoalesced global access" in shown
+
+
+def test_a_roofline() -> None:
+    """Its chart is an image: inside the page, its style would change the notebook's."""
+    made = api.roofline(TOUR, launches=0)
+    parsed = Parsed(made._repr_html_())
+    assert made.launches[0].reading in parsed.text
+    assert dict(parsed.attributes)["src"].startswith("data:image/svg+xml;base64,")
+
+
+@pytest.mark.slow
+def test_names_of_a_report_are_never_markup() -> None:
+    hostile = renamed(read_profile(TOUR), HOSTILE)
+    explanation = api.explain(hostile, sass=False)
+    shown = [
+        hostile,
+        explanation,
+        explanation.launches[0],
+        explanation.findings,
+        explanation.account,
+        api.roofline(hostile),
+        api.diff(hostile, launches=(0, 1)),
+    ]
+    for each in shown:
+        made = each._repr_html_()
+        assert made
+        parsed = Parsed(made)
+        assert "script" not in parsed.tags
+        assert not [name for name, _ in parsed.attributes if name.startswith("on")]
+        assert parsed.tags.count("img") == (type(each) is api.RooflineResult)
+
+
+def test_many_launches_stay_short() -> None:
+    many = repeated(read_profile(TOUR), 40)
+    made = many._repr_html_() or ""
+    assert len(made) < 10_000
+    assert "and 108 more launches: profile.to_pandas()" in made
+
+
+@pytest.mark.slow
+def test_an_explanation_of_many_launches_stays_short() -> None:
+    made = api.explain(repeated(read_profile(TOUR), 40), sass=False)
+    assert len(made._repr_html_()) < 30_000
+    assert len(made.findings._repr_html_()) < 15_000
+    assert len(made.account._repr_html_()) < 15_000
+
+
+def test_colours_are_those_of_the_notebook() -> None:
+    """Text that sets no colour and no background can be read in light and dark themes; the bars are
+    blue, which has a contrast of more than 3 with both."""
+    colours = re.findall(r"(?<![-\w])(?:color|background)\s*:\s*([^;}]+)", _STYLE)
+    assert {colour.strip() for colour in colours} == {"transparent", "inherit", "#3b82f6"}
+    channels = [int("3b82f6"[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05
+    assert 1.05 / light > 3  # on white
+    assert light / 0.0556 > 3  # on #111, which Jupyter's dark theme has

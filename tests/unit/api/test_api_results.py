@@ -1,0 +1,189 @@
+"""Results of the API are what the commands print."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import keet as api
+from keet.errors import DamagedReport, NotAvailable
+from tests.conftest import REPORTS, Keet
+from tests.many_launches import copied
+from tests.rows import each_row
+from tests.unit.api.conftest import ROOT
+
+TOUR = REPORTS / "tour_full.ncu-rep"
+SLOW, FAST = (
+    ROOT / "kernels_samples" / "matrix_flip" / name for name in ("slow.ncu-rep", "fast.ncu-rep")
+)
+EXPLAINED: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+    ({}, ()),
+    ({"launches": 1}, ("--launch", "1")),
+    ({"launches": [0, 2], "top": 1}, ("--launch", "0,2", "--top", "1")),
+    ({"kernel": "transpose"}, ("--kernel", "transpose")),
+]
+
+
+def printed(keet: Keet, *arguments: object) -> str:
+    done = keet(*arguments, width=100)
+    assert done.code == 0, done.err
+    return done.out
+
+
+@each_row("options, arguments", EXPLAINED, few=1)
+def test_an_explanation(keet: Keet, options: dict[str, Any], arguments: tuple[str, ...]) -> None:
+    made = api.explain(TOUR, sass=False, **options)
+    command = ("explain", TOUR, "--no-model", "--no-sass", *arguments)
+    assert made.to_dict() == json.loads(printed(keet, *command, "--format", "json"))
+    assert made.to_markdown() == printed(keet, *command, "--format", "markdown")
+    assert made.to_text() == str(made) == printed(keet, *command)
+
+
+@pytest.mark.slow
+def test_pages_and_contexts(keet: Keet) -> None:
+    made = api.explain(SLOW)
+    assert made.to_html() == printed(keet, "explain", SLOW, "--no-model", "--format", "html")
+    assert made.to_context(600) == printed(keet, "context", SLOW, "--max-tokens", 600)
+    tour = api.explain(TOUR)
+    assert tour.to_context() == printed(keet, "context", TOUR)
+    made = api.explain(SLOW, sass=False)
+    command = ("explain", SLOW, "--no-model", "--no-sass", "--all", "--verbose")
+    assert made.to_text(everything=True, verbose=True) == printed(keet, *command)
+
+
+@pytest.mark.slow
+def test_a_difference(keet: Keet) -> None:
+    made = api.diff(SLOW, FAST, gate=5)
+    command = ("diff", SLOW, FAST, "--gate", "5")
+    assert made.to_dict() == json.loads(printed(keet, *command, "--format", "json"))
+    assert made.to_markdown() == printed(keet, *command, "--format", "markdown")
+    assert made.to_html() == printed(keet, *command, "--format", "html")
+    assert made.to_text() == printed(keet, *command)
+    launches = api.diff(TOUR, launches=(0, 1))
+    told = printed(keet, "diff", TOUR, "--launch", "0:1", "--format", "json")
+    assert launches.to_dict() == json.loads(told)
+
+
+def test_a_roofline(keet: Keet) -> None:
+    made = api.roofline(TOUR, launches=range(2))
+    command = ("roofline", TOUR, "--launch", "0-1")
+    assert made.to_dict() == json.loads(printed(keet, *command, "--format", "json"))
+    assert made.to_svg() == printed(keet, *command, "--format", "svg")
+    assert made.to_text() == printed(keet, *command)
+    assert "dram" in {each.id for each in made.launches[0].ceilings}
+    assert made.launches[0].to_dict() == made.to_dict()["launches"][0]
+
+
+# --- objects
+
+
+@pytest.fixture(scope="module")
+def tour() -> api.ExplainResult:
+    return api.explain(TOUR, sass=False)
+
+
+def test_objects_are_those_of_the_document(tour: api.ExplainResult) -> None:
+    document = tour.to_dict()
+    assert [each.to_dict() for each in tour.launches] == document["launches"]
+    assert [(f.launch.id, f.id) for f in tour.findings] == [
+        (launch["id"], each["id"]) for launch in document["launches"] for each in launch["findings"]
+    ]
+    assert [f.to_dict() for f in tour.launches[0].findings] == document["launches"][0]["findings"]
+    assert set(tour.evidence) == {key for each in document["launches"] for key in each["evidence"]}
+    for finding in tour.findings:
+        assert [each.id for each in finding.evidence] == finding.document.evidence
+
+
+def test_the_account_adds_up(tour: api.ExplainResult) -> None:
+    for launch in tour.launches:
+        parts = launch.account
+        for some in ([p for p in parts if p.parent is None], [p for p in parts if p.innermost]):
+            assert sum(part.share for part in some) == pytest.approx(1, abs=1e-4)
+            assert sum(part.us or 0 for part in some) == pytest.approx(launch.duration_us, rel=1e-3)
+    assert len(tour.account) == sum(len(launch.account) for launch in tour.launches)
+
+
+def test_frames(tour: api.ExplainResult) -> None:
+    findings, account, launches = (
+        tour.to_pandas("findings"),
+        tour.to_pandas("account"),
+        tour.to_pandas("launches"),
+    )
+    assert findings["id"].tolist() == [each.id for each in tour.findings]
+    assert account.groupby("launch_id")["share"].sum().size == 3
+    assert launches["headline"].tolist() == [each.headline for each in tour.launches]
+    assert launches["top_finding"].tolist() == [each.findings[0].id for each in tour.launches]
+    with pytest.raises(ValueError, match="name findings, account or launches"):
+        tour.to_pandas("launch")  # type: ignore[arg-type]
+
+
+def test_frames_have_the_columns_of_a_store() -> None:
+    from keet.api import account, explaining, findings
+    from keet.corpus.layout import ACCOUNT_COLUMNS, FINDING_COLUMNS, LAUNCH_COLUMNS
+
+    assert {*findings.COLUMNS} - {*FINDING_COLUMNS} == {"kernel", "action"}
+    assert {*account.COLUMNS} - {*ACCOUNT_COLUMNS} == {"kernel"}
+    assert {*explaining.COLUMNS} <= {*LAUNCH_COLUMNS}
+
+
+@pytest.mark.slow
+def test_frames_of_a_difference() -> None:
+    made = api.diff(SLOW, FAST)
+    pairs, account = made.to_pandas(), made.to_pandas("account")
+    assert pairs["verdict"].tolist() == ["faster"]
+    assert made.findings == {"fixed": ("uncoalesced_global",), "new": (), "remaining": ()}
+    outermost = account[account.parent.isna()]
+    assert outermost["before_us"].sum() == pytest.approx(pairs["before_us"][0], rel=1e-3)
+    assert made.to_pandas("attribution")["finding"][0] == "uncoalesced_global"
+    with pytest.raises(ValueError, match="name pairs, account or attribution"):
+        made.to_pandas("launches")  # type: ignore[arg-type]
+
+
+def test_launches_are_found_by_number(tour: api.ExplainResult) -> None:
+    assert tour.launch(2).kernel == "normalise"
+    assert tour.launch(2).launch is tour.profile[2]
+    with pytest.raises(KeyError, match="launch 3 is not explained here; these are: 0, 1, 2"):
+        tour.launch(3)
+
+
+def test_reprs_are_one_short_line(tour: api.ExplainResult) -> None:
+    roofline = api.roofline(TOUR)
+    shown = [tour, tour.profile, *tour.profile, tour.findings, *tour.findings, tour.account]
+    for each in [*shown, *tour.launches, roofline, *roofline.launches]:
+        assert len(repr(each)) < 240, each
+        assert "\n" not in repr(each)
+
+
+def test_reprs_never_raise(tour: api.ExplainResult) -> None:
+    """Bytes of a launch may be damaged, which shows when they are decoded."""
+
+    class Damaged:
+        def __getattr__(self, name: str) -> object:
+            raise DamagedReport("report.ncu-rep", "its bytes were changed", "copy it again")
+
+    launch = copied(tour.profile[0], 0)
+    launch.data = Damaged()  # type: ignore[assignment]
+    assert repr(launch) == "<Launch 0: transpose_rows, grid 64×256, block 32×8>"
+    profile = replace(tour.profile, launches=(launch,))
+    assert repr(profile) == "<Profile tour_full.ncu-rep: 1 launch>"
+    assert "transpose_rows" in (profile._repr_html_() or "")
+
+
+@pytest.mark.slow
+def test_a_gate_that_fails() -> None:
+    made = api.diff(FAST, SLOW, gate=5)
+    assert repr(made).endswith("7.02x slower, 1 kernel, gate failed>")
+    assert made.failed
+    assert made.gate is not None
+    assert made.gate.regressions[0].kernel == "flip"
+
+
+def test_a_missing_extra_is_named(tour: api.ExplainResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for make in (tour.to_pandas, tour.account.to_pandas, tour.profile.to_pandas):
+        with pytest.raises(NotAvailable, match=r"pip install '[\w-]+\[batch\]'"):
+            make()
