@@ -1,0 +1,131 @@
+"""What the tools take. The descriptions are read by coding agents."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_LONGEST = 400
+"""Characters of a name."""
+MAX_TEXT = 100_000
+"""Characters of a text to verify: more is no explanation of a kernel."""
+MAX_TOKENS = 2_000
+"""Of `context`: its text is in the result twice, once for each kind of client."""
+
+Name = Annotated[str, Field(min_length=1, max_length=4_096)]
+Report = Annotated[Name, Field(description="a report, by its path from list_reports")]
+Launch = Annotated[int | None, Field(ge=0, description="only this launch, by its id")]
+Kernel = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=_LONGEST,
+        description="only kernels whose name contains this; * is any text, | separates "
+        "alternatives",
+    ),
+]
+Source = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=4_096,
+        description="folder with the sources, where the report does not embed them; inside the "
+        "server's folders",
+    ),
+]
+Offset = Annotated[int, Field(ge=0, le=10**9, description="next_offset of the page before")]
+
+
+class Arguments(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ListReports(Arguments):
+    report: Name | None = Field(None, description="list the launches of this report instead")
+    match: str | None = Field(
+        None,
+        min_length=1,
+        max_length=_LONGEST,
+        description="only paths, or kernels of the report, that contain this; * is any text, | "
+        "separates alternatives",
+    )
+    offset: Offset = 0
+
+
+class Explain(Arguments):
+    report: Report
+    launch: Launch = None
+    kernel: Kernel = None
+    top: int = Field(3, ge=1, le=5, description="findings per launch")
+    source: Source = None
+    offset: Offset = 0
+
+
+class Line(Arguments):
+    report: Report
+    line: str | None = Field(
+        None,
+        min_length=1,
+        max_length=4_096,
+        description="FILE:LINE, for example kernel.cu:29; left out: the hottest lines",
+    )
+    launch: Launch = None
+    kernel: Kernel = None
+    source: Source = None
+    offset: Offset = 0
+
+
+class Metrics(Arguments):
+    report: Report
+    pattern: str | None = Field(
+        None,
+        min_length=1,
+        max_length=_LONGEST,
+        description="metrics whose name, id or label contains this, in any case; * is any text, | "
+        "separates alternatives; left out: the metrics that matter; *: all",
+    )
+    launch: Launch = None
+    kernel: Kernel = None
+    offset: Offset = 0
+
+
+class Diff(Arguments):
+    before: Report
+    after: Report
+    before_launch: Launch = None
+    after_launch: Launch = None
+    kernel: Kernel = None
+    force: bool = Field(False, description="compare what should not be compared")
+    offset: Offset = 0
+
+
+class Context(Arguments):
+    report: Report
+    launch: Launch = None
+    kernel: Kernel = None
+    max_tokens: int = Field(1_500, ge=30, le=MAX_TOKENS, description="never more than this")
+    source: Source = None
+
+
+class Verify(Arguments):
+    text: str = Field(min_length=1, max_length=MAX_TEXT, description="the text to check")
+    report: Report
+    before: Name | None = Field(None, description="the report before, where the text compares two")
+    launch: Launch = None
+    kernel: Kernel = None
+    offset: Offset = 0
+
+
+class Cases(Arguments):
+    case: str | None = Field(
+        None, max_length=_LONGEST, description="show this case in full, with its source diff"
+    )
+    finding: str | None = Field(
+        None, max_length=_LONGEST, description="only cases of this finding id"
+    )
+    archetype: str | None = Field(
+        None, max_length=_LONGEST, description="only this kind of kernel: gemm, scan, reduction"
+    )
+    lookalikes: bool = Field(False, description="only symptoms whose removal gained less than 10 %")
+    offset: Offset = 0

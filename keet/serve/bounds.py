@@ -1,0 +1,135 @@
+"""How long a result may be, and how it is kept to that.
+
+Coding agents cut or refuse long results, and every character costs them context. Claude Code warns
+from 10,000 tokens on and refuses more than 25,000; 24,000 characters are at most 8,000 tokens of
+such text. Some clients show a model the text of a result, some the structured part, some both: so
+each of them is enough alone, and both together keep to the bound.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from keet.errors import UsageError
+from keet.texts import shortened, visible
+
+MAX_RESULT = 24_000
+"""Characters of a whole result, as JSON."""
+MAX_TEXT = 8_000
+"""Characters of its text, as JSON."""
+MAX_STRUCTURED = 15_000
+"""Characters of its structured part; what is left is for the protocol around both."""
+PAGE = 11_000
+"""Characters of the entries of one page: less than the whole, for what stands around them."""
+_STEPS = ((8_000, 60), (2_000, 60), (800, 30), (300, 12), (120, 5), (60, 3), (40, 1))
+"""Longest string and longest inner list, tried in turn until the result fits. Lists that the schema
+gives a fixed length (grids, pairs) have at most `_FIXED` entries and are never cut."""
+_FIXED = 3
+_ENTRY = (2_000, 60)
+"""The same for one entry of a page."""
+_CUT = "Long texts or lists are cut to keep the result short: ask for one launch, line or case."
+
+Json = Any
+
+
+class Page(NamedTuple):
+    """Some entries of a list."""
+
+    entries: list[Json]
+    more: int
+    """Entries after these."""
+    next_offset: int | None
+    """Where they begin; None: there are none."""
+    was_cut: bool
+    """Whether something is missing inside an entry."""
+
+    @property
+    def notes(self) -> list[str]:
+        return [_CUT] if self.was_cut else []
+
+
+def page_of(entries: Iterable[Json], total: int, offset: int, most: int) -> Page:
+    """As many entries as there is room for, at least one; `entries` begin at `offset`."""
+    if offset and offset >= total:
+        raise UsageError(f"offset {offset}: there are {total}; offsets begin at 0")
+    taken: list[Json] = []
+    room, was_cut = PAGE, False
+    for entry in entries:
+        cut = trimmed(entry, *_ENTRY)
+        room -= json_size(cut)
+        if taken and (room < 0 or len(taken) >= most):
+            break
+        taken.append(cut)
+        was_cut = was_cut or _lost(entry, cut)
+    end = offset + len(taken)
+    return Page(taken, total - end, end if end < total else None, was_cut)
+
+
+def json_size(value: Json) -> int:
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def bounded(result: dict[str, Json], paged: str | None = None) -> dict[str, Json]:
+    """A result with control characters visible and at most `MAX_STRUCTURED` characters; `notes`
+    tells whether something was cut. `paged`: the field whose entries `page_of` chose: all of them
+    stay, or those that are left out would be on no page."""
+    for longest, most in _STEPS:
+        cut = {
+            name: [trimmed(each, longest, most) for each in value]
+            if name == paged
+            else trimmed(value, longest, most)
+            for name, value in result.items()
+        }
+        if _lost(result, cut) and _CUT not in cut["notes"]:
+            cut["notes"] = [*cut["notes"], _CUT]
+        if json_size(cut) <= MAX_STRUCTURED:
+            return cut
+    raise AssertionError("a result has more fields than there is room for")
+
+
+def _lost(whole: Json, cut: Json) -> bool:
+    """Whether an entry is missing, or a text is shorter."""
+    if isinstance(whole, dict):
+        return len(whole) > len(cut) or any(map(_lost, whole.values(), cut.values()))
+    if isinstance(whole, list):
+        return len(whole) > len(cut) or any(map(_lost, whole, cut))
+    return isinstance(whole, str) and len(whole) > len(cut)
+
+
+def trimmed(value: Json, longest: int, most: int) -> Json:
+    """With strings of at most `longest` characters, and lists and mappings of at most `most`
+    entries."""
+    if isinstance(value, str):
+        return shortened(visible(value), longest)
+    if isinstance(value, list):
+        kept = value if len(value) <= _FIXED else value[:most]
+        return [trimmed(each, longest, most) for each in kept]
+    if isinstance(value, dict):
+        pairs = list(value.items())
+        if _is_by_name(pairs, most):
+            pairs = pairs[:most]
+        return {
+            shortened(visible(key), longest): trimmed(each, longest, most) for key, each in pairs
+        }
+    return value
+
+
+def _is_by_name(pairs: list[tuple[str, Json]], most: int) -> bool:
+    """A mapping such as evidence, which may have any number of entries; the fields of a type are
+    names of Python."""
+    return len(pairs) > most and not all(key.isidentifier() for key, _ in pairs)
+
+
+def bounded_text(text: str) -> str:
+    """The text of a result: whole lines, and how much is missing."""
+    text = visible(text).rstrip() + "\n"
+    if json_size(text) <= MAX_TEXT:
+        return text
+    kept = text[:MAX_TEXT]
+    while json_size(kept) > MAX_TEXT - 200:
+        kept = kept[: len(kept) * 19 // 20]
+    whole_lines = kept.rpartition("\n")[0] or kept
+    missing = len(text) - len(whole_lines)
+    return f"{whole_lines}\n\n[{missing:,} more characters of text; ask for less at once]\n"

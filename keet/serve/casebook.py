@@ -1,0 +1,77 @@
+"""`cases`: kernels before and after a fix, as they were measured."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from keet.catalog.cases import CaseEntry, casebook
+from keet.errors import UsageError
+from keet.render.json.cases import case_document
+from keet.serve.arguments import Cases
+from keet.serve.bounds import page_of
+from keet.serve.reply import WIDTH, Reply, more_text, page_fields, view_text
+from keet.serve.results import CaseRow, CasesResult
+from keet.serve.roots import quoted
+from keet.serve.shelf import Shelf
+from keet.serve.work import Work
+
+_PER_PAGE = 20
+
+
+def cases(_: Shelf, asked: Cases, work: Work) -> Reply:
+    work.begin("reading the casebook")
+    if asked.case is not None:
+        return _one(asked.case)
+    entries = _chosen(asked)
+    page = page_of(map(_row, entries[asked.offset :]), len(entries), asked.offset, _PER_PAGE)
+    result = CasesResult(
+        case=None, cases=page.entries, **page_fields(page, len(entries), asked.offset)
+    )
+    from keet.render.terminal.cases import cases_view
+
+    here = entries[asked.offset : asked.offset + len(page.entries)]
+    return Reply(result, view_text(cases_view(here, WIDTH)) + more_text(page, "cases"))
+
+
+def _one(name: str) -> Reply:
+    from keet.render.terminal.cases import case_view
+
+    entries = casebook()
+    found = [each for each in entries if name in (each.id, each.id.partition("/")[2])]
+    if len(found) != 1:
+        ids = [each.id for each in found or entries]
+        close = ids[:5] if found else difflib.get_close_matches(name[:100], ids, n=3, cutoff=0.6)
+        hint = f"did you mean {', '.join(close)}?" if close else "call cases without it for a list"
+        raise UsageError(f"case {quoted(name)}: there is no such case, or several; {hint}")
+    document = case_document(found[0])
+    result = CasesResult(case=document, cases=[], total=1, offset=0, more=0, next_offset=None)
+    return Reply(result, view_text(case_view(found[0], WIDTH)))
+
+
+def _row(entry: CaseEntry) -> dict[str, object]:
+    return {name: getattr(entry, name) for name in CaseRow.model_fields}
+
+
+def _chosen(asked: Cases) -> Sequence[CaseEntry]:
+    """Grouped by finding, the largest gain first, as `keet cases`."""
+    from keet.catalog.precedents import gain_of_cause
+
+    entries = casebook()
+    for option in ("finding", "archetype"):
+        _check(option, getattr(asked, option), {getattr(each, option) for each in entries})
+    found = [
+        each
+        for each in entries
+        if asked.finding in (None, each.finding)
+        and asked.archetype in (None, each.archetype)
+        and (each.lookalike or not asked.lookalikes)
+    ]
+    if not found:
+        raise UsageError("no case matches all of these arguments; leave one out")
+    return sorted(found, key=lambda each: (each.finding, each.lookalike, -gain_of_cause(each)))
+
+
+def _check(option: str, wanted: str | None, known: set[str]) -> None:
+    if wanted is not None and wanted not in known:
+        raise UsageError(f"{option} {quoted(wanted)}: there are {', '.join(sorted(known))}")

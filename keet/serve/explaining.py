@@ -1,0 +1,173 @@
+"""`explain` and `context`: what limits the launches of a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from keet.render.json.documents import SkippedDocument
+from keet.render.json.explain import GroundingDocument, launch_json
+from keet.render.json.program import program_document
+from keet.render.json.report import device_document
+from keet.serve.arguments import Context, Explain
+from keet.serve.bounds import Page, page_of
+from keet.serve.reply import Reply, more_text, page_fields
+from keet.serve.results import (
+    CodeLine,
+    ContextResult,
+    ExplainedLaunch,
+    ExplainResult,
+    ProgramSummary,
+    TimeRow,
+)
+from keet.serve.selection import chosen, longest
+from keet.serve.shelf import Shelf
+from keet.serve.work import Work
+
+if TYPE_CHECKING:
+    from keet.explanation.analyst import Explanation, LaunchExplanation
+    from keet.explanation.program import Program
+
+_PER_PAGE = 20
+_ROWS = 8
+"""Kernels of the program that are listed, as `keet explain` lists them."""
+_UNITS = 4
+_CAUSES = 5
+"""Findings that `keet context` has room for."""
+
+
+def explain(shelf: Shelf, asked: Explain, work: Work) -> Reply:
+    with shelf.reading(asked.report, work, source=asked.source) as report:
+        launches = chosen(report.profile, asked.launch, asked.kernel)
+        explanation = report.explained(launches, asked.top, work)
+        work.begin("writing the result")
+        return _reply(report.name, asked, explanation)
+
+
+def _reply(name: str, asked: Explain, explanation: Explanation) -> Reply:
+    from keet.explanation.program import program_of
+    from keet.render.common.program import shown_launches
+    from keet.verification.own_texts import Grounded
+
+    program = program_of(explanation)
+    everything = asked.launch is not None or asked.kernel is not None
+    shown = shown_launches(explanation, program, everything=everything)
+    rows = (_launch(explanation, each) for each in shown[asked.offset :])
+    page = page_of(rows, len(shown), asked.offset, _PER_PAGE)
+    checked = Grounded(explanation, program)
+    result = ExplainResult(
+        report=name,
+        device=device_document(shown[0].launch.device),
+        program=_program(program) if program and not asked.offset else None,
+        launches=page.entries,
+        grounding=GroundingDocument(
+            numbers=checked.numbers, verified=checked.verified, unchecked=list(checked.unchecked)
+        ),
+        **page_fields(page, len(shown), asked.offset, _notes(explanation, len(shown), page)),
+    )
+    on_page = shown[asked.offset : asked.offset + len(page.entries)]
+    return Reply(result, _text(explanation, on_page, asked.offset) + more_text(page, "launches"))
+
+
+def _notes(explanation: Explanation, shown: int, page: Page) -> Iterator[str]:
+    from keet.analysis.coverage import profile_notes
+
+    yield from profile_notes(explanation.profile)
+    if (rest := len(explanation.launches) - shown) > 0:
+        yield (
+            f"{rest} launches that take little time or repeat others are not shown: name one with "
+            "launch, or several with kernel."
+        )
+    if page.next_offset is not None:
+        yield f"{page.more} more launches: call again with offset {page.next_offset}."
+    hints = explanation.capture_hints
+    if hints.command:
+        yield f"{hints.introduction} {hints.command}"
+
+
+def _text(explanation: Explanation, shown: Sequence[LaunchExplanation], offset: int) -> str:
+    """What `keet explain --format markdown` prints: of the report at first, then of a page."""
+    from keet.render.markdown.explain import explain_markdown
+
+    if not offset and len(shown) < len(explanation.launches):
+        return explain_markdown(explanation)
+    return explain_markdown(explanation._replace(launches=tuple(shown)), everything=True)
+
+
+def _program(program: Program) -> ProgramSummary:
+    document = program_document(program)
+    return ProgramSummary(
+        us_total=document.us_total,
+        gain=document.gain,
+        rows=document.rows[:_ROWS],
+        texts=document.texts,
+    )
+
+
+def _launch(explanation: Explanation, each: LaunchExplanation) -> dict[str, Any]:
+    """Made of the object that `keet explain --format json` has for the launch."""
+    whole = json.loads(launch_json(explanation, each))
+    units = whole["ceilings"][:_UNITS]
+    cited = [unit["evidence"] for unit in units]
+    cited += [id_ for finding in whole["findings"] for id_ in finding["evidence"]]
+    evidence = whole["evidence"]
+    launch = ExplainedLaunch(
+        **{name: whole[name] for name in ("id", "kernel", "grid", "block", "duration")},
+        **{name: whole["verdict"][name] for name in ("headline", "limiter", "reached_pct")},
+        units=units,
+        time=list(_time(each)),
+        findings=whole["findings"],
+        code=list(_code(each)),
+        looks_good=[note["text"] for note in whole["healthy"]],
+        remarks=list(_remarks(whole)),
+        not_checked=[SkippedDocument(**each) for each in whole["skipped"]],
+        evidence={id_: evidence[id_] for id_ in dict.fromkeys(cited) if id_ in evidence},
+    )
+    return launch.model_dump(mode="json")
+
+
+def _time(each: LaunchExplanation) -> Iterator[TimeRow]:
+    from keet.explanation.account_rows import account_rows
+
+    for row in account_rows(each.view, each.account):
+        us = float(row.us.value) if row.us else None
+        yield TimeRow(part=row.label, share=row.share.value / 100, us=us, depth=row.depth)
+
+
+def _code(each: LaunchExplanation) -> Iterator[CodeLine]:
+    from keet.render.common.source_text import source_lines
+
+    lines = source_lines(each.launch)
+    places = ((place.file, place.line) for found in each.findings for place in found.places)
+    for file, number in dict.fromkeys(places):
+        text = lines.get(file, ())
+        if 0 < number <= len(text):
+            yield CodeLine(file=file, line=number, text=text[number - 1].strip())
+
+
+def _remarks(whole: dict[str, Any]) -> Iterator[str]:
+    yield from (note["text"] for note in whole["notes"])
+    if whole["second_opinion"]:
+        yield whole["second_opinion"]
+    for part in (whole.get("in_run"), whole.get("replay")):
+        if part and part.get("text"):
+            yield part["text"]
+
+
+def context(shelf: Shelf, asked: Context, work: Work) -> Reply:
+    from keet.render.markdown.context import context_text
+
+    with shelf.reading(asked.report, work, source=asked.source) as report:
+        launches = chosen(report.profile, asked.launch, asked.kernel)
+        launch = longest(launches, report.profile)
+        explanation = report.explained([launch], _CAUSES, work)
+        text = context_text(explanation, asked.max_tokens, of=len(launches))
+        result = ContextResult(
+            report=report.name,
+            launch=launch.id,
+            kernel=launch.kernel,
+            chosen_from=len(launches),
+            context=text,
+        )
+        return Reply(result, text)

@@ -1,0 +1,157 @@
+"""`line`: one source line in full, or the hottest ones; as `keet hotspots`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from keet.errors import UsageError
+from keet.profile import Absent, Launch, Location
+from keet.render.json.hotspots import HotspotsLaunch, hotspots_document
+from keet.serve.arguments import Line
+from keet.serve.bounds import page_of
+from keet.serve.reply import WIDTH, Reply, more_text, page_fields, view_text
+from keet.serve.results import LineResult, LineSummary
+from keet.serve.roots import quoted
+from keet.serve.selection import chosen, longest
+from keet.serve.shelf import OpenReport, Shelf
+from keet.serve.work import Work
+
+if TYPE_CHECKING:
+    from keet.analysis.hotspots import Hotspots
+
+_LINES = 20
+"""Hottest lines of a page."""
+_INSTRUCTIONS = 30
+_NO_CODE = "no instruction comes from this line"
+_OTHERS = 6
+"""Launches with the same line that are named."""
+
+Found = tuple[Launch, "Hotspots | Absent"]
+
+
+def line(shelf: Shelf, asked: Line, work: Work) -> Reply:
+    with shelf.reading(asked.report, work, source=asked.source) as report:
+        launches = chosen(report.profile, asked.launch, asked.kernel)
+        if asked.line is None:
+            return _hottest(report, asked, longest(launches, report.profile), len(launches), work)
+        return _one(report, asked, launches, work)
+
+
+def _hottest(report: OpenReport, asked: Line, launch: Launch, of: int, work: Work) -> Reply:
+    from keet.analysis.hotspots import find_hotspots
+    from keet.render.common.hotspot_rows import examined
+    from keet.render.terminal.hotspots import hotspots_view
+
+    work.begin(f"analysing {launch.kernel}")
+    each = examined(launch, find_hotspots(launch, None), has_sass=True)
+    if not isinstance(each.spots, Absent):
+        rest = each.spots.spots[asked.offset :]
+        each = each._replace(spots=each.spots._replace(spots=rest[: _LINES * 2]))
+        total = asked.offset + len(rest)
+    else:
+        total = 0
+    document = hotspots_document(report.profile, [each], None).launches[0]
+    rows = (row.model_dump(mode="json") for row in document.rows)
+    page = page_of(rows, total, asked.offset, _LINES)
+    notes = [f"The longest of {of} launches: name another with launch."] if of > 1 else []
+    result = LineResult(
+        **_common(report, document),
+        line=None,
+        row=None,
+        entries=page.entries,
+        **page_fields(page, total, asked.offset, notes),
+    )
+    text = view_text(hotspots_view([each], WIDTH, min(len(page.entries), 10) or 1))
+    return Reply(result, "\n".join([*notes, text]) + more_text(page, "lines"))
+
+
+def _one(report: OpenReport, asked: Line, launches: Sequence[Launch], work: Work) -> Reply:
+    from keet.render.common.hotspot_rows import examined
+    from keet.render.terminal.hotspots_line import line_view
+
+    place, ranked = _place(asked.line or "", launches, work)
+    launch, spots = ranked[0]
+    work.begin(f"analysing {launch.kernel}")
+    each = examined(launch, spots, has_sass=True)
+    document = hotspots_document(report.profile, [each], None, place).launches[0]
+    instructions = document.line.instructions if document.line else []
+    rows = (row.model_dump(mode="json") for row in instructions[asked.offset :])
+    page = page_of(rows, len(instructions), asked.offset, _INSTRUCTIONS)
+    result = LineResult(
+        **_common(report, document),
+        line=_summary(document, place),
+        row=document.rows[0] if document.rows else None,
+        entries=page.entries,
+        **page_fields(page, len(instructions), asked.offset, _others(ranked[1:])),
+    )
+    is_chosen = asked.launch is not None
+    text = view_text(line_view([(launch, spots)], place, is_chosen=is_chosen, has_sass=True))
+    return Reply(result, "\n".join([text, *_others(ranked[1:])]) + more_text(page, "instructions"))
+
+
+def _place(wanted: str, launches: Sequence[Launch], work: Work) -> tuple[Location, list[Found]]:
+    """The line, and the launches with code for it, that with most samples first."""
+    from keet.analysis.hotspots import find_hotspots
+    from keet.render.common.line_option import place_of
+
+    match = re.fullmatch(r"(.+):([0-9]{1,9})", wanted, re.DOTALL)
+    if match is None:
+        raise UsageError(f"line {quoted(wanted)} must be FILE:LINE, for example kernel.cu:29")
+    watched = work.each(launches, "looking at launch", len(launches))
+    try:
+        place, own = place_of(watched, (match[1], int(match[2])))
+    except UsageError as problem:  # it speaks of the option of a command
+        message = str(problem).removeprefix("--")
+        host = "; host code, such as a launch, has none" if _NO_CODE in message else ""
+        raise UsageError(f"{message}{host}") from None
+    found: list[Found] = []
+    for launch in work.each(own, "looking at launch", len(own)):
+        spots = find_hotspots(launch, None)
+        if not isinstance(spots, Absent):
+            at = tuple(spot for spot in spots.spots if spot.location == place)
+            spots = spots._replace(spots=at)
+        found.append((launch, spots))
+    return place, sorted(found, key=lambda each: -_samples(each[1]))
+
+
+def _samples(spots: Hotspots | Absent) -> int:
+    return 0 if isinstance(spots, Absent) else sum(spot.samples or 0 for spot in spots.spots)
+
+
+def _others(rest: Iterable[Found]) -> list[str]:
+    rest = list(rest)
+    if not rest:
+        return []
+    named = ", ".join(
+        f"#{launch.id} {launch.kernel} ({_samples(spots):,})" for launch, spots in rest[:_OTHERS]
+    )
+    more = f" and {len(rest) - _OTHERS} more" if len(rest) > _OTHERS else ""
+    return [f"Also in other launches (samples on the line): {named}{more}; name one with launch."]
+
+
+def _common(report: OpenReport, document: HotspotsLaunch) -> dict[str, Any]:
+    return {
+        "report": report.name,
+        "launch": document.id,
+        "kernel": document.kernel,
+        "samples": document.total if document.ranked_by == "samples" else None,
+        "pointers": document.reuse or [],
+        "not_checked": document.skipped,
+    }
+
+
+def _summary(document: HotspotsLaunch, place: Location) -> LineSummary:
+    own, rows = document.line, document.rows
+    return LineSummary(
+        file=place.file,
+        line=place.line,
+        source=rows[0].source if rows else None,
+        executed=own.executed if own else sum(row.executed or 0 for row in rows) or None,
+        executed_share=own.executed_share if own else None,
+        purposes=own.purposes if own else [],
+        waited_for_by=own.waited_for_by if own else [],
+        accesses=own.accesses if own else [],
+        loops=own.loops if own else [],
+    )

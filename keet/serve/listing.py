@@ -1,0 +1,195 @@
+"""`list_reports`: the reports in the folders, and the launches of one."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keet.corpus.discovery import is_report_name, looks_like_report
+from keet.errors import UsageError
+from keet.ingest.files import printable_path
+from keet.profile import Launch, Profile, shape_text
+from keet.render.json.show import ShowLaunch, show_document
+from keet.serve.arguments import ListReports
+from keet.serve.bounds import page_of
+from keet.serve.reply import Reply, more_text, page_fields
+from keet.serve.results import ListReportsResult, ReportSummary
+from keet.serve.roots import Roots, quoted
+from keet.serve.selection import chosen, matcher
+from keet.serve.shelf import OpenReport, Shelf
+from keet.serve.work import Work
+
+_MOST_FILES = 200_000
+"""Files that are looked at: a folder with more is not one of reports."""
+_PER_PAGE = 60
+_PER_TEXT = 40
+"""Launches of the text."""
+_PERHAPS = (".csv", ".json")
+"""Anybody's: their first bytes decide."""
+_SHORT = {
+    "duration": "duration",
+    "sm_throughput_pct": "SM",
+    "memory_throughput_pct": "memory",
+    "dram_throughput_pct": "DRAM",
+    "achieved_occupancy_pct": "achieved occupancy",
+}
+"""What is told of each launch, by catalog id."""
+_VALUES = tuple(_SHORT)
+_FIELDS = ("id", "kernel", "grid", "block", "run_share_pct")
+
+
+def list_reports(shelf: Shelf, asked: ListReports, work: Work) -> Reply:
+    if asked.report is None:
+        return _reports(shelf.roots, asked, work)
+    with shelf.reading(asked.report, work) as report:
+        return _launches(shelf.roots, report, asked)
+
+
+# --- reports
+
+
+class _File(NamedTuple):
+    path: str
+    size: int
+    modified: str
+
+
+def _reports(roots: Roots, asked: ListReports, work: Work) -> Reply:
+    work.begin("looking for reports")
+    matches = matcher(asked.match, any_case=True) if asked.match else lambda _: True
+    walk = _Walk(roots, work)
+    found = [file for file in walk.files() if matches(file.path)]
+    found.sort(key=lambda file: file.modified, reverse=True)  # the latest is asked for most
+    if asked.match and not found:
+        raise UsageError(f"match {quoted(asked.match)}: no report has such a path; leave it out")
+    page = page_of(
+        [file._asdict() for file in found[asked.offset :]], len(found), asked.offset, _PER_PAGE
+    )
+    result = ListReportsResult(
+        folders=[printable_path(folder) for folder in roots.folders],
+        report=None,
+        entries=page.entries,
+        **page_fields(page, len(found), asked.offset, walk.notes),
+    )
+    lines = [f"{file['path']}  {file['size']:,} bytes" for file in page.entries]
+    none = "No report lies in the folders of this server. Save one there with ncu -o."
+    text = "\n".join([*lines, *walk.notes]) if lines else none
+    return Reply(result, text + more_text(page, "reports"))
+
+
+class _Walk:
+    """Reports below the folders by path. Links to folders are not followed: what they lead to is
+    found under its own name, or is outside. A link to a file counts if the file is inside."""
+
+    def __init__(self, roots: Roots, work: Work) -> None:
+        self._roots, self._work = roots, work
+        self._seen: set[str] = set()
+        self._looked = 0
+        self.notes: list[str] = []
+
+    def files(self) -> Iterator[_File]:
+        for root in self._roots.folders:
+            for folder, subfolders, names in os.walk(root):
+                self._work.check()
+                subfolders[:] = sorted(each for each in subfolders if not each.startswith("."))
+                yield from filter(None, (self._file(folder, name) for name in sorted(names)))
+                self._looked += len(names)
+                if self._looked > _MOST_FILES:
+                    self.notes.append(
+                        f"Only the first {_MOST_FILES:,} files were looked at: start the server "
+                        "with a smaller folder."
+                    )
+                    return
+
+    def _file(self, folder: str, name: str) -> _File | None:
+        lower = name.lower()
+        if not is_report_name(lower) and not lower.endswith(_PERHAPS):
+            return None
+        real = os.path.realpath(Path(folder, name))
+        if real in self._seen or not self._roots.has(real):
+            return None
+        self._seen.add(real)
+        try:
+            status = Path(real).stat()
+        except OSError:
+            return None
+        if not stat.S_ISREG(status.st_mode) or not looks_like_report(Path(real)):
+            return None
+        when = datetime.fromtimestamp(status.st_mtime, UTC).isoformat(timespec="seconds")
+        return _File(self._roots.name_of(Path(real)), status.st_size, when)
+
+
+# --- launches of one
+
+
+def _launches(roots: Roots, report: OpenReport, asked: ListReports) -> Reply:
+    from keet.analysis.coverage import find_coverage
+
+    profile = report.profile
+    launches = _by_time(profile, chosen(profile, None, asked.match))
+    here = launches[asked.offset : asked.offset + _PER_PAGE]
+    document = show_document(profile, find_coverage(profile), here)
+    page = page_of(map(_entry, document.launches), len(launches), asked.offset, _PER_PAGE)
+    summary = ReportSummary(
+        path=report.name,
+        format=document.report.format,
+        launch_count=len(profile.launches),
+        devices=document.devices,
+        ncu_version=document.report.ncu_version,
+        created=document.report.created,
+        holds=document.holds,
+        missing=[gap.label for gap in document.missing],
+        capture=document.capture,
+        build=document.build,
+    )
+    result = ListReportsResult(
+        folders=[printable_path(folder) for folder in roots.folders],
+        report=summary,
+        entries=page.entries,
+        **page_fields(page, len(launches), asked.offset, document.report.notes),
+    )
+    text = _launches_text(profile, summary, here[: len(page.entries)])
+    return Reply(result, text + more_text(page, "launches"))
+
+
+def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[Launch]) -> str:
+    from keet.render.common.device import describe_device
+
+    devices = ", ".join(describe_device(device) for device in profile.devices)
+    count = summary.launch_count
+    lines = [f"{summary.path}: {count:,} launch{'es' * (count > 1)} on {devices}"]
+    lines += [_launch_text(launch) for launch in launches[:_PER_TEXT]]
+    if len(launches) > _PER_TEXT:
+        lines.append(f"{len(launches) - _PER_TEXT} more are in the structured result")
+    if summary.missing:
+        lines.append(f"Not collected: {', '.join(summary.missing)}")
+        lines += [f"To collect it: {summary.capture}"] if summary.capture else []
+        lines += [summary.build] if summary.build else []
+    return "\n".join(lines) + "\n"
+
+
+def _launch_text(launch: Launch) -> str:
+    values = {name: launch.reported(name) for name in _VALUES}
+    known = [f"{_SHORT[name]} {value}" for name, value in values.items() if value is not None]
+    shape = f"grid {shape_text(launch.grid)}, block {shape_text(launch.block)}"
+    return f"#{launch.id} {launch.kernel}: {shape}; {', '.join(known)}"
+
+
+def _by_time(profile: Profile, launches: tuple[Launch, ...]) -> list[Launch]:
+    """The longest first; where the run is known, what stands for most of it."""
+    by_time = sorted(launches, key=lambda launch: -launch.rank_time)
+    return profile.by_run_time(by_time)
+
+
+def _entry(show: ShowLaunch) -> dict[str, Any]:
+    """`ShowLaunch` writes all its fields, whichever are asked for."""
+    whole = show.model_dump(mode="json")
+    own = {name: whole[name] for name in _FIELDS if name in whole}
+    return {
+        **own,
+        "values": {name: whole["values"][name] for name in _VALUES if name in show.values},
+    }

@@ -1,0 +1,260 @@
+"""What the tools return: types that a client can check, made of those of the JSON documents.
+
+Fields have the names and meanings that they have in `keet COMMAND --format json`; what a coding
+agent does not need to decide what to do next is left out.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from keet.render.json.cases import CaseDocument
+from keet.render.json.diff import (
+    AttributionDocument,
+    ChangeVerdictDocument,
+    ComparabilityDocument,
+    NextDocument,
+)
+from keet.render.json.documents import (
+    EVIDENCE_IDS,
+    DeviceDocument,
+    Dimensions,
+    Document,
+    QuantityDocument,
+    SkippedDocument,
+)
+from keet.render.json.explain import GroundingDocument, NumberDocument, UnitDocument
+from keet.render.json.finding import FindingDocument
+from keet.render.json.hotspots import PointerDocument, SpotDocument
+from keet.render.json.hotspots_line import (
+    AccessDocument,
+    AwaitedDocument,
+    LineInstruction,
+    LoopDocument,
+    PurposeShare,
+)
+from keet.render.json.metrics import MetricDocument
+from keet.render.json.program import ProgramGainDocument, ProgramRowDocument
+from keet.render.json.verify import NumberCheck, RelationDocument, VerifySummary
+
+
+class Result(Document):
+    paged: ClassVar[str | None] = None
+    """The field that has the entries of a page."""
+
+    notes: list[str] = Field(
+        default=[], description="what to know about this result, and what was cut"
+    )
+
+
+class PagedResult(Result):
+    total: int = Field(description="entries on all pages")
+    offset: int = Field(description="of the first entry here")
+    more: int = Field(description="entries after this page")
+    next_offset: int | None = Field(description="`offset` of the next page; null: this is the last")
+
+
+class ReportEntry(Document):
+    path: str = Field(description="the name that all tools take")
+    size: int = Field(description="bytes")
+    modified: str = Field(description="ISO 8601, UTC")
+
+
+class LaunchEntry(Document):
+    id: int = Field(description="what `launch` of other tools means")
+    kernel: str
+    grid: Dimensions | None
+    block: Dimensions | None
+    values: dict[str, QuantityDocument] = Field(description="by catalog id; absent: not measured")
+    run_share_pct: float | None = Field(
+        default=None,
+        description="per cent of the run's GPU time that it stands for; null: not known",
+    )
+
+
+class ReportSummary(Document):
+    path: str
+    format: str
+    launch_count: int
+    devices: list[DeviceDocument]
+    ncu_version: str | None
+    created: str | None = Field(description="ISO 8601, UTC")
+    holds: list[str]
+    missing: list[str] = Field(description="what was not collected")
+    capture: str | None = Field(description="the ncu command that would collect it")
+    build: str | None = Field(description="what to compile with first")
+
+
+class ListReportsResult(PagedResult):
+    paged: ClassVar[str | None] = "entries"
+
+    folders: list[str] = Field(description="that the server was given")
+    report: ReportSummary | None = Field(description="null: no report was named")
+    entries: list[ReportEntry | LaunchEntry] = Field(
+        description="reports; launches of the report that was named, the longest first"
+    )
+
+
+class TimeRow(Document):
+    part: str
+    share: float = Field(description="of the launch's time, 0 to 1")
+    us: float | None = Field(description="the same as microseconds")
+    depth: int = Field(description="0: these add up to the launch's time. 1: within the one before")
+
+
+class CodeLine(Document):
+    file: str
+    line: int
+    text: str
+
+
+class ExplainedLaunch(Document):
+    id: int
+    kernel: str
+    grid: Dimensions | None
+    block: Dimensions | None
+    duration: QuantityDocument | None = Field(description="microseconds; null: not measured")
+    headline: str = Field(description="what limits it, in one sentence")
+    limiter: str | None = Field(
+        description="the unit nearest to its peak; `latency`: none is near; null: not known"
+    )
+    reached_pct: float | None = Field(description="of its peak, by that unit")
+    units: list[UnitDocument] = Field(description="the busiest first")
+    time: list[TimeRow] = Field(description="where the time goes")
+    findings: list[FindingDocument] = Field(description="causes, the largest gain first")
+    code: list[CodeLine] = Field(description="text of the lines that the findings name")
+    looks_good: list[str]
+    remarks: list[str] = Field(
+        description="about the account, Nsight Compute's rules, the run and the replay"
+    )
+    not_checked: list[SkippedDocument]
+    evidence: dict[str, NumberDocument] = Field(
+        description=f"of the findings and units, {EVIDENCE_IDS}"
+    )
+
+
+class ProgramSummary(Document):
+    """The launches together, or the whole run where its table lies beside the report."""
+
+    us_total: float = Field(description="microseconds of all kernels")
+    gain: ProgramGainDocument | None
+    rows: list[ProgramRowDocument] = Field(description="kernels, the largest share first")
+    texts: list[str]
+
+
+class ExplainResult(PagedResult):
+    paged: ClassVar[str | None] = "launches"
+
+    report: str
+    device: DeviceDocument
+    program: ProgramSummary | None = Field(
+        description="null: one launch and no table of the run, or a later page"
+    )
+    launches: list[ExplainedLaunch]
+    grounding: GroundingDocument = Field(description="numbers of the texts that were checked")
+
+
+class LineSummary(Document):
+    """One source line."""
+
+    file: str
+    line: int
+    source: str | None
+    executed: int | None = Field(description="warp-level instructions")
+    executed_share: float | None = Field(description="of the launch, 0 to 1")
+    purposes: list[PurposeShare]
+    waited_for_by: list[AwaitedDocument] = Field(description="samples at other lines")
+    accesses: list[AccessDocument]
+    loops: list[LoopDocument] = Field(description="around the line, outermost first")
+
+
+class LineResult(PagedResult):
+    paged: ClassVar[str | None] = "entries"
+
+    report: str
+    launch: int
+    kernel: str
+    samples: int | None = Field(description="of the launch; null: the report has none")
+    line: LineSummary | None = Field(description="null: no line was named, see `entries`")
+    row: SpotDocument | None = Field(description="samples, stalls and traffic of that line")
+    entries: list[SpotDocument | LineInstruction] = Field(
+        description="hottest lines; instructions of the line that was named"
+    )
+    pointers: list[PointerDocument] = Field(description="bytes read through each pointer")
+    not_checked: list[SkippedDocument]
+
+
+class MetricsResult(PagedResult):
+    paged: ClassVar[str | None] = "metrics"
+
+    report: str
+    launch: int
+    kernel: str
+    metrics: list[MetricDocument]
+
+
+class PairResult(Document):
+    before: list[int] = Field(description="launches of the report before; empty: it is new")
+    after: list[int]
+    kernel: str
+    verdict: ChangeVerdictDocument
+    limiter: list[str] | None = Field(description="before and after; null: not looked into")
+    attribution: list[AttributionDocument] = Field(description="what accounts for it, causes first")
+    fixed: list[str] = Field(description="ids of findings")
+    new: list[str]
+    remaining: list[str]
+    unknown: list[str]
+
+
+class DiffResult(PagedResult):
+    paged: ClassVar[str | None] = "pairs"
+
+    before: str
+    after: str
+    verdict: ChangeVerdictDocument
+    comparability: ComparabilityDocument
+    pairs: list[PairResult] = Field(description="kernels, the largest change first")
+    next: NextDocument | None = Field(description="the costliest thing that is left")
+    evidence: dict[str, NumberDocument]
+    grounding: GroundingDocument
+
+
+class ContextResult(Result):
+    report: str
+    launch: int
+    kernel: str
+    chosen_from: int = Field(description="launches that matched; the longest was taken")
+    context: str
+
+
+class VerifyResult(PagedResult):
+    paged: ClassVar[str | None] = "checks"
+
+    report: str
+    before: str | None
+    summary: VerifySummary
+    wrong: bool = Field(description="whether a number or a comparison is contradicted")
+    checks: list[NumberCheck | RelationDocument] = Field(
+        description="numbers and comparisons, the contradicted ones first"
+    )
+
+
+class CaseRow(Document):
+    id: str = Field(description="what `case` takes")
+    finding: str
+    lookalike: bool = Field(description="the symptom is there, removing it gains less than 10 %")
+    archetype: str
+    speedup: float = Field(description="measured, by the fix")
+    hidden: bool = Field(description="the kernel's source does not show the cause")
+    language: Literal["cuda", "triton"]
+    title: str
+    fix: str
+
+
+class CasesResult(PagedResult):
+    paged: ClassVar[str | None] = "cases"
+
+    cases: list[CaseRow]
+    case: CaseDocument | None = Field(description="null: none was named")

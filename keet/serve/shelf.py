@@ -1,0 +1,185 @@
+"""Reports that were read, kept for the next call: an agent asks several things of one report."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, NamedTuple
+
+from keet.errors import IngestError, UsageError
+from keet.ingest import read_profile
+from keet.ingest.run_table import table_path
+from keet.profile import Launch, Profile
+from keet.serve.roots import Roots, quoted
+from keet.serve.work import Work, watched
+
+if TYPE_CHECKING:
+    from keet.explanation.analyst import Explanation
+
+MOST_REPORTS = 4
+"""Reports that are kept."""
+MOST_BYTES = 1 << 30
+"""Size of all files whose reports are kept; the last one is kept in any case."""
+_EXPLANATIONS = 3
+"""Of one report: those of all launches of a large report take most memory."""
+_POLL = 0.1
+"""Seconds between two looks at whether a call that waits for its turn was cancelled."""
+
+
+class _Key(NamedTuple):
+    """A file as it is now: one that changed is read again."""
+
+    path: str
+    mtime_ns: int
+    size: int
+    table: tuple[int, int] | None
+    """The same of the table of the run beside it."""
+
+
+class OpenReport:
+    """A report that is being looked at by one call; the next one waits.
+
+    Profiles decode launches when they are asked for, and are not made for several threads.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        self.turn = RLock()
+        self._profile: Profile | None = None
+        self._explained: OrderedDict[tuple[tuple[int, ...], int], Explanation] = OrderedDict()
+
+    @property
+    def profile(self) -> Profile:
+        assert self._profile is not None, "a report is read before it is handed out"
+        return self._profile
+
+    def read(self, work: Work, source: Path | None = None) -> None:
+        if self._profile is None:
+            work.begin(f"reading {self.name}")
+            self._profile = _named(self._read(source), self.name)
+
+    def _read(self, source: Path | None) -> Profile:
+        try:
+            return read_profile(self.path, source=source)
+        except IngestError as problem:  # its path is the real one, which is nobody's business
+            raise type(problem)(self.name, problem.problem, problem.remedy) from None
+
+    def explained(self, launches: Sequence[Launch], top: int, work: Work) -> Explanation:
+        """As `keet explain` does it; kept, since the next page asks for the same."""
+        key = (tuple(launch.id for launch in launches), top)
+        if key in self._explained:
+            self._explained.move_to_end(key)
+        else:
+            self._explained[key] = self._explain(launches, top, work)
+        while len(self._explained) > _EXPLANATIONS:
+            self._explained.popitem(last=False)
+        return self._explained[key]
+
+    def _explain(self, launches: Sequence[Launch], top: int, work: Work) -> Explanation:
+        from keet.explanation.analyst import explain
+
+        work.begin(f"explaining {len(launches)} launch{'es' * (len(launches) > 1)}")
+        explanation = explain(watched(self.profile, work), launches, top)
+        return explanation._replace(profile=self.profile)
+
+
+def _named(profile: Profile, name: str) -> Profile:
+    """Texts print the name by which the client knows the report."""
+    origin = profile.provenance
+    named = origin._replace(snapshot=name) if origin.snapshot else origin._replace(path=name)
+    return replace(profile, provenance=named)
+
+
+class Shelf:
+    """The reports that were asked for last."""
+
+    def __init__(self, roots: Roots) -> None:
+        self.roots = roots
+        self._lock = Lock()
+        self._reports: OrderedDict[_Key, OpenReport] = OrderedDict()
+
+    @contextmanager
+    def reading(self, name: str, work: Work, *, source: str | None = None) -> Iterator[OpenReport]:
+        """One report. Its sources may change at any time: with them, nothing is kept."""
+        if source is not None:
+            report = self._unkept(name)
+            report.read(work, self.roots.source(source))
+            yield report
+            return
+        with self._turns([self._find(name)], work) as (report,):
+            yield report
+
+    @contextmanager
+    def reading_two(
+        self, before: str, after: str, work: Work
+    ) -> Iterator[tuple[OpenReport, OpenReport]]:
+        """Two reports; of one that is named twice, two copies, since a comparison tells launches
+        apart by their identity."""
+        first, second = self._find(before), self._find(after)
+        if first is second:
+            second = self._unkept(after)
+        with self._turns([first, second], work) as (one, other):
+            yield one, other
+
+    @contextmanager
+    def _turns(self, reports: Sequence[OpenReport], work: Work) -> Iterator[Sequence[OpenReport]]:
+        """Always in the same order, so that two calls never wait for each other."""
+        with ExitStack() as stack:
+            for report in sorted(reports, key=lambda each: str(each.path)):
+                while not report.turn.acquire(timeout=_POLL):
+                    work.check()
+                stack.callback(report.turn.release)
+            for report in reports:
+                self._read(report, work)
+            yield reports
+
+    def _read(self, report: OpenReport, work: Work) -> None:
+        try:
+            report.read(work)
+        except BaseException:
+            with self._lock:
+                self._forget(str(report.path))
+            raise
+
+    def _unkept(self, name: str) -> OpenReport:
+        path = self.roots.report(name)
+        return OpenReport(path, self.roots.name_of(path))
+
+    def _find(self, name: str) -> OpenReport:
+        path = self.roots.report(name)
+        key = _key(name, path)
+        with self._lock:
+            if key not in self._reports:
+                self._forget(key.path)
+                self._reports[key] = OpenReport(path, self.roots.name_of(path))
+            self._reports.move_to_end(key)
+            self._make_room()
+            return self._reports[key]
+
+    def _forget(self, path: str) -> None:
+        for key in [key for key in self._reports if key.path == path]:
+            del self._reports[key]
+
+    def _make_room(self) -> None:
+        """A report that a call still looks at lives until the call ends."""
+        while len(self._reports) > 1 and (
+            len(self._reports) > MOST_REPORTS or sum(key.size for key in self._reports) > MOST_BYTES
+        ):
+            self._reports.popitem(last=False)
+
+
+def _key(name: str, path: Path) -> _Key:
+    try:
+        status = path.stat()
+    except OSError:
+        raise UsageError(f"{quoted(name)}: it is gone; list_reports has the names") from None
+    try:
+        beside = table_path(path).stat()
+        table = (beside.st_mtime_ns, beside.st_size)
+    except (OSError, ValueError):
+        table = None
+    return _Key(str(path), status.st_mtime_ns, status.st_size, table)

@@ -1,0 +1,364 @@
+"""`keet mcp`, used as its clients use it: with the official client, in this process, over stdin and
+stdout of a child, and over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.conftest import REPORTS, Keet
+
+SAMPLES = Path(__file__).parent.parent / "kernels_samples"
+SLOW, FAST = "slow.ncu-rep", "fast.ncu-rep"
+LIMIT = 24_000
+"""Characters of any result, as it is sent."""
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Served: two reports of a kernel. Beside it lies another report."""
+    parent = tmp_path_factory.mktemp("mcp")
+    served = parent / "served"
+    served.mkdir()
+    for name in (SLOW, FAST):
+        shutil.copy(SAMPLES / "matrix_flip" / name, served / name)
+    shutil.copy(REPORTS / "range.ncu-rep", parent / "outside.ncu-rep")
+    (served / "link.ncu-rep").symlink_to(parent / "outside.ncu-rep")
+    return served
+
+
+def environment() -> dict[str, str]:
+    root = str(Path(__file__).parent.parent)
+    paths = [root, os.path.join(root, "tools")]  # noqa: PTH118
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def child(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "keet", "mcp", *arguments]
+
+
+async def told(client: Any, name: str, /, **arguments: Any) -> Any:
+    """A result, whose length is checked wherever it comes from."""
+    result = await client.call_tool(name, arguments)
+    assert len(result.model_dump_json(by_alias=True, exclude_none=True)) <= LIMIT
+    assert len(result.content) == 1
+    if result.is_error:
+        assert "\n" not in result.content[0].text
+        assert result.content[0].text.startswith("keet: ")
+    else:
+        assert result.structured_content["notes"] is not None
+    return result
+
+
+async def error(client: Any, name: str, /, **arguments: Any) -> str:
+    result = await told(client, name, **arguments)
+    assert result.is_error
+    return result.content[0].text
+
+
+GOOD: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("list_reports", {}, SLOW),
+    ("list_reports", {"report": SLOW}, "flip"),
+    ("explain", {"report": SLOW}, "Uncoalesced global access"),
+    ("line", {"report": SLOW}, "slow.cu:7"),
+    ("line", {"report": SLOW, "line": "slow.cu:7"}, "STG.E"),
+    ("metrics", {"report": SLOW, "pattern": "l2 hit"}, "lts__t_sector_hit_rate.pct"),
+    ("diff", {"before": SLOW, "after": FAST}, "7.02x faster"),
+    ("context", {"report": SLOW, "max_tokens": 400}, "Causes, by gain"),
+    ("verify", {"report": SLOW, "text": "The L2 hit rate is 12 %."}, "89.22"),
+    ("cases", {"case": "transpose/power_of_two_tile"}, "transpose/power_of_two_tile"),
+)
+"""Every tool, and what its text has."""
+
+BAD: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("nothing", {}, "there is no tool nothing; there are list_reports, explain"),
+    ("explain", {}, "report: Field required"),
+    ("explain", {"report": SLOW, "lunch": 1}, "lunch: Extra inputs are not permitted"),
+    ("explain", {"report": SLOW, "launch": "x"}, "launch: Input should be a valid integer"),
+    ("explain", {"report": SLOW, "launch": 7}, "launch 7: the report has launches 0 to 0"),
+    ("explain", {"report": SLOW, "kernel": "zzz"}, "no launch has such a name"),
+    ("explain", {"report": SLOW, "offset": 5}, "offset 5: there are 1"),
+    ("explain", {"report": SLOW, "source": "/"}, "no such folder in the folders of this server"),
+    ("list_reports", {"match": "zzz"}, "no report has such a path"),
+    ("line", {"report": SLOW, "line": "slow.cu"}, "must be FILE:LINE"),
+    ("line", {"report": SLOW, "line": "slow.cu:1"}, "no instruction comes from this line"),
+    ("metrics", {"report": SLOW, "pattern": "zzz"}, "no metric matches"),
+    ("diff", {"before": SLOW}, "after: Field required"),
+    ("context", {"report": SLOW, "max_tokens": 5}, "greater than or equal to 30"),
+    ("verify", {"report": SLOW, "text": ""}, "at least 1 character"),
+    ("verify", {"report": SLOW, "text": "x" * 100_001}, "at most 100000 characters"),
+    ("cases", {"finding": "zzz"}, "there are atomic_contention"),
+    ("cases", {"case": "zzz"}, "there is no such case"),
+)
+OUTSIDE = (
+    "../outside.ncu-rep",
+    "link.ncu-rep",
+    "/etc/passwd",
+    "/proc/self/environ",
+    "a\0b",
+    "x" * 4_000,
+)
+TAKE_A_REPORT: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("list_reports", {"report": ...}),
+    ("explain", {"report": ...}),
+    ("line", {"report": ...}),
+    ("metrics", {"report": ...}),
+    ("diff", {"before": ..., "after": SLOW}),
+    ("diff", {"before": SLOW, "after": ...}),
+    ("context", {"report": ...}),
+    ("verify", {"report": ..., "text": "a"}),
+    ("verify", {"report": SLOW, "before": ..., "text": "a"}),
+)
+
+
+async def use_all(client: Any, folder: Path, paths: Sequence[str] = OUTSIDE) -> None:
+    """Every tool on a sample, with bad arguments, and with paths outside the folders."""
+    from jsonschema import validate
+
+    schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+    assert schemas.keys() == {name for name, *_ in GOOD}
+    for name, arguments, expected in GOOD:
+        result = await told(client, name, **arguments)
+        assert not result.is_error, result.content[0].text
+        assert expected in result.content[0].text, name
+        validate(result.structured_content, schemas[name])
+    for name, arguments, expected in BAD:
+        assert expected in await error(client, name, **arguments)
+    for name, arguments in TAKE_A_REPORT:
+        for outside in (*paths, str(folder.parent / "outside.ncu-rep")):
+            asked = {key: outside if value is ... else value for key, value in arguments.items()}
+            assert "no such report in the folders of this server" in await error(
+                client, name, **asked
+            )
+
+
+def test_in_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The protocol: tools with schemas and hints, progress, errors, and a bug that costs one call."""
+    from mcp import Client
+
+    from keet.serve import server
+    from keet.serve.roots import Roots
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("line one\nline two")
+
+    async def use() -> None:
+        async with Client(server.make_server(Roots([folder]))) as client:
+            tools = (await client.list_tools()).tools
+            assert [tool.name for tool in tools] == list(server.TOOLS)
+            assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
+            assert all(tool.output_schema and tool.description for tool in tools)
+            messages: list[str | None] = []
+
+            async def progress(_: float, __: float | None, message: str | None) -> None:
+                messages.append(message)
+
+            result = await client.call_tool("explain", {"report": SLOW}, progress_callback=progress)
+            assert result.structured_content["launches"][0]["limiter"] == "L2"
+            assert messages[:2] == [f"reading {SLOW}", "explaining 1 launch"]
+            assert "no such report" in await error(client, "explain", report="../outside.ncu-rep")
+            assert "report: Field required" in await error(client, "explain")
+            tool = server.TOOLS["cases"]._replace(call=broken)
+            monkeypatch.setitem(server.TOOLS, "cases", tool)
+            message = await error(client, "cases")
+            assert "this is a bug in keet: RuntimeError: line one\\nline two; start" in message
+            assert not (await told(client, "list_reports")).is_error
+
+    anyio.run(use)
+
+
+@pytest.mark.slow
+def test_a_call_that_is_cancelled_stops_and_others_go_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mcp import Client
+
+    from keet.serve import server
+    from keet.serve.roots import Roots
+
+    began, ended = threading.Event(), threading.Event()
+
+    def endless(_: object, __: object, work: Any) -> None:
+        try:
+            began.set()
+            while True:
+                work.check()
+        finally:
+            ended.set()
+
+    monkeypatch.setitem(server.TOOLS, "cases", server.TOOLS["cases"]._replace(call=endless))
+
+    async def use() -> None:
+        async with (
+            Client(server.make_server(Roots([folder])), mode="legacy") as client,
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(client.call_tool, "cases", {})
+            await anyio.to_thread.run_sync(began.wait)
+            assert not (await told(client, "explain", report=SLOW)).is_error
+            group.cancel_scope.cancel()
+        await anyio.to_thread.run_sync(ended.wait)
+
+    anyio.run(use)
+
+
+async def over_stdio(folder: Path, use: Callable[[Any], Awaitable[None]]) -> None:
+    from mcp import Client, StdioServerParameters
+
+    command, *arguments = child(str(folder))
+    server = StdioServerParameters(command=command, args=arguments, env=environment())
+    async with Client(server) as client:
+        await use(client)
+
+
+@pytest.mark.slow
+def test_over_stdin_and_stdout(folder: Path) -> None:
+    async def use(client: Any) -> None:
+        await use_all(client, folder)
+
+    anyio.run(over_stdio, folder, use)
+
+
+@pytest.mark.slow
+def test_concurrent_calls_give_the_same_as_single_ones(folder: Path) -> None:
+    async def use(client: Any) -> None:
+        single = {at: await told(client, name, **a) for at, (name, a, _) in enumerate(GOOD)}
+        found: dict[int, Any] = {}
+
+        async def call(at: int) -> None:
+            name, arguments, _ = GOOD[at % len(GOOD)]
+            found[at] = await told(client, name, **arguments)
+
+        async with anyio.create_task_group() as group:
+            for at in range(3 * len(GOOD)):
+                group.start_soon(call, at)
+        for at, result in found.items():
+            assert result == single[at % len(GOOD)]
+
+    anyio.run(over_stdio, folder, use)
+
+
+@pytest.mark.slow
+def test_the_child_ends_with_its_client_and_prints_nothing_but_messages(folder: Path) -> None:
+    process = subprocess.Popen(
+        child(str(folder)), env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    messages = [HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write("".join(f"{json.dumps(each)}\n" for each in messages) + "no JSON\n")
+    process.stdin.flush()
+    first = json.loads(process.stdout.readline())
+    assert first["result"]["serverInfo"]["name"] == "keet"
+    out, _ = process.communicate()
+    assert process.returncode == 0
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it_at_once(folder: Path) -> None:
+    process = subprocess.Popen(
+        child(str(folder)), env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin
+    assert process.stdout
+    with process.stdin, process.stdout:
+        process.stdin.write(f"{json.dumps(HELLO)}\n".encode())
+        process.stdin.flush()
+        process.stdout.readline()  # it answers: it runs
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == -signal.SIGINT
+
+
+@contextmanager
+def listening(folder: Path) -> Iterator[int]:
+    """The port of a server; ended by Ctrl-C."""
+    process = subprocess.Popen(
+        child(str(folder), "--http", "0"), env=environment(), stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr
+    with process.stderr:
+        line = process.stderr.readline()
+        assert line.startswith("keet: listening at http://127.0.0.1:"), line
+        try:
+            yield int(line.partition("127.0.0.1:")[2].partition("/")[0])
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+
+
+@pytest.mark.slow
+def test_over_http_on_this_machine_only(folder: Path) -> None:
+    from mcp import Client
+
+    async def use(port: int) -> None:
+        async with Client(f"http://127.0.0.1:{port}/mcp") as client:
+            await use_all(client, folder, paths=OUTSIDE[:1])
+
+    with listening(folder) as port:
+        anyio.run(use, port)
+        good = f"127.0.0.1:{port}"
+        assert _status(port, {"Host": "evil.example"}) == 421
+        assert _status(port, {"Host": f"evil.example:{port}"}) == 421
+        assert _status(port, {"Host": "127.0.0.1:1"}) == 421
+        assert _status(port, {"Host": good, "Origin": "http://evil.example"}) == 403
+        assert _status(port, {"Host": good, "Origin": "null"}) == 403
+        assert _status(port, {"Host": good, "Origin": f"http://localhost:{port}"}) not in (403, 421)
+
+
+def _status(port: int, headers: dict[str, str]) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    connection.request("POST", "/mcp", body, {**sent, **headers})
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_wrong_options(keet: Keet, tmp_path: Path) -> None:
+    wrong = {
+        ("--http", "0.0.0.0:80"): "0.0.0.0 is not this machine alone",
+        ("--http", "[::]:80"): "is not this machine alone",
+        ("--http", "99999"): "must be a port",
+        ("--http", "x"): "must be a port",
+        (str(tmp_path / "missing"),): "there is no such folder",
+        ("/",): "too much",
+    }
+    for arguments, expected in wrong.items():
+        result = keet("mcp", *arguments)
+        assert result.code == 2
+        assert expected in result.err
+
+
+def test_without_the_package_the_extra_is_named(
+    keet: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)  # as if it were not installed
+    result = keet("mcp")
+    assert result.code == 3
+    assert "[mcp]'" in result.err

@@ -1,0 +1,47 @@
+"""A server's folders, and tools called without the protocol around them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.serve.bounds import bounded, bounded_text, json_size
+from keet.serve.roots import Roots
+from keet.serve.shelf import Shelf
+from keet.serve.tools import TOOLS
+from keet.serve.work import Work
+from tests.conftest import REPORTS
+
+Call = Callable[..., dict[str, Any]]
+"""Calls a tool by name; what is returned is the structured result, with the text as `_text`."""
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a report, beside one that is not served."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "runs").mkdir()
+    shutil.copy(REPORTS / "tour_lines.ncu-rep", folder / "runs" / "tour.ncu-rep")
+    return folder / "runs"
+
+
+@pytest.fixture(scope="session")
+def shelf(served: Path) -> Shelf:
+    return Shelf(Roots([served]))
+
+
+def called(shelf: Shelf, name: str, work: Work | None = None, **arguments: Any) -> dict[str, Any]:
+    """Bounded as the server does it."""
+    tool = TOOLS[name]
+    reply = tool.call(shelf, tool.arguments.model_validate(arguments), work or Work())
+    result = bounded(reply.result.model_dump(mode="json"), reply.result.paged)
+    return {**result, "_text": bounded_text(reply.text), "_size": json_size(result)}
+
+
+@pytest.fixture
+def call(shelf: Shelf) -> Call:
+    return lambda name, **arguments: called(shelf, name, **arguments)

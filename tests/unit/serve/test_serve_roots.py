@@ -1,0 +1,138 @@
+"""Nothing outside the folders of the server can be read, whatever way it is named."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.errors import UsageError
+from keet.serve.roots import Roots
+from tests.conftest import REPORTS
+
+REFUSED = "no such report in the folders of this server"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """`in/` is served; `out/` has a report, and links in `in/` lead to it."""
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    inside.mkdir()
+    outside.mkdir()
+    for place in (inside / "a.ncu-rep", outside / "b.ncu-rep", tmp_path / "inner.ncu-rep"):
+        shutil.copy(REPORTS / "range.ncu-rep", place)
+    (inside / "link.ncu-rep").symlink_to(outside / "b.ncu-rep")
+    (inside / "dir").symlink_to(outside)
+    (inside / "loop").symlink_to(inside / "loop")
+    (inside / "good.ncu-rep").symlink_to(inside / "a.ncu-rep")
+    os.mkfifo(inside / "pipe.ncu-rep")
+    return inside
+
+
+def test_a_report_is_found_by_its_relative_and_absolute_name(folder: Path) -> None:
+    roots = Roots([folder])
+    real = folder.resolve() / "a.ncu-rep"
+    names = ("a.ncu-rep", "./a.ncu-rep", "x/../a.ncu-rep", str(real), "good.ncu-rep")
+    assert {roots.report(name) for name in names} == {real}
+    assert roots.name_of(real) == "a.ncu-rep"
+
+
+def test_what_is_outside_or_no_file_is_refused_in_the_same_words(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is there and one that is not can't be told apart."""
+    roots = Roots([folder])
+    monkeypatch.chdir(folder)  # the path of a socket has at most 108 characters
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket.ncu-rep")
+    names = [
+        "../out/b.ncu-rep",
+        "../out/missing.ncu-rep",
+        "../inner.ncu-rep",
+        str(folder.parent / "out" / "b.ncu-rep"),
+        str(folder.parent / "in2" / "b.ncu-rep"),
+        "link.ncu-rep",
+        "dir/b.ncu-rep",
+        "loop",
+        "missing.ncu-rep",
+        "",
+        ".",
+        "A.NCU-REP",
+        "a.ncu-rep\0",
+        "\ud800",
+        "x" * 5_000,
+        "/etc/passwd",
+        "/dev/zero",
+        "/dev/stdin",
+        "/proc/self/environ",
+        f"/proc/self/root{folder.parent}/out/b.ncu-rep",
+        f"/proc/{os.getpid()}/cwd/../out/b.ncu-rep",
+        "~/a.ncu-rep",
+        "pipe.ncu-rep",
+        "socket.ncu-rep",
+        "file://a.ncu-rep",
+    ]
+    if os.path.exists(folder / "A.NCU-REP"):  # noqa: PTH110 - a disk that ignores case
+        names.remove("A.NCU-REP")
+    said = set()
+    for name in names:
+        with pytest.raises(UsageError) as refused:
+            roots.report(name)
+        message = str(refused.value)
+        assert REFUSED in message, name
+        assert "\n" not in message
+        assert len(message) < 400
+        said.add(message[message.index(": no such report") :])
+    assert len(said) == 1
+
+
+@given(st.text(max_size=60))
+def test_no_text_leads_outside(name: str) -> None:
+    """Whatever is returned lies in the folder."""
+    folder = REPORTS.resolve()
+    try:
+        found = Roots([folder]).report(name)
+    except UsageError:
+        return
+    assert found.is_relative_to(folder)
+
+
+def test_a_table_of_the_run_that_is_a_link_to_the_outside_is_refused(folder: Path) -> None:
+    (folder / "a.run.json").symlink_to("/etc/passwd")
+    with pytest.raises(UsageError, match="leads outside the folders"):
+        Roots([folder]).report("a.ncu-rep")
+
+
+def test_several_folders_with_equal_names(folder: Path, tmp_path: Path) -> None:
+    """A short name means the first; the other keeps its whole path."""
+    shutil.copy(folder / "a.ncu-rep", tmp_path / "out" / "a.ncu-rep")
+    roots = Roots([folder, tmp_path / "out"])
+    other = (tmp_path / "out" / "a.ncu-rep").resolve()
+    assert roots.report("a.ncu-rep").parent.name == "in"
+    assert roots.name_of(other) == str(other)
+    assert roots.report(roots.name_of(other)) == other
+    assert roots.report("b.ncu-rep").parent.name == "out"
+    assert roots.report("link.ncu-rep").name == "b.ncu-rep"
+
+
+def test_folders_that_can_not_be_served(folder: Path) -> None:
+    for wrong in ("missing", "a.ncu-rep"):
+        with pytest.raises(UsageError, match="no such folder"):
+            Roots([folder / wrong])
+    for wide in ("/", "/proc/self", "/dev"):
+        with pytest.raises(UsageError, match="too much"):
+            Roots([Path(wide)])
+
+
+def test_source_folders_are_confined_too(folder: Path) -> None:
+    roots = Roots([folder])
+    (folder / "src").mkdir()
+    assert roots.source("src") == folder.resolve() / "src"
+    for name in ("..", "dir", "/", "a.ncu-rep", "missing"):
+        with pytest.raises(UsageError, match="no such folder in the folders of this server"):
+            roots.source(name)

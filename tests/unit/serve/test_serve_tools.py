@@ -1,0 +1,252 @@
+"""The tools say what the commands say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keet.errors import KeetError, NotComparable, UsageError
+from keet.serve import shelf as shelf_module
+from keet.serve.roots import Roots
+from keet.serve.selection import matcher
+from keet.serve.shelf import Shelf
+from keet.serve.tools import TOOLS
+from keet.serve.work import Work
+from tests.conftest import REPORTS, Keet
+from tests.hostile_reports import attacked, nvtx_of
+from tests.unit.serve.conftest import Call, called
+
+TOUR = "tour.ncu-rep"
+
+
+def told_by(keet: Keet, *arguments: object) -> dict[str, Any]:
+    """What the command prints as JSON."""
+    return json.loads(keet(*map(str, arguments), "--format", "json").out)
+
+
+def test_at_most_eight_tools_whose_schemas_are_objects() -> None:
+    assert len(TOOLS) == 8
+    for tool in TOOLS.values():
+        assert tool.input_schema["type"] == tool.output_schema["type"] == "object"
+        assert tool.input_schema["additionalProperties"] is False
+        assert len(tool.description) < 700
+    told = sum(len(t.description) + len(json.dumps(t.input_schema)) for t in TOOLS.values())
+    assert told < 12_000, "every session pays for this text"
+
+
+def test_reports_and_launches(call: Call) -> None:
+    (entry,) = call("list_reports")["entries"]
+    assert entry["path"] == TOUR
+    found = call("list_reports", report=TOUR)
+    assert [each["id"] for each in found["entries"]] != []
+    assert found["report"]["launch_count"] == found["total"] == len(found["entries"])
+    assert found["entries"][0]["kernel"] in found["_text"]
+    with pytest.raises(UsageError, match="no report has such a path"):
+        call("list_reports", match="zzz")
+
+
+def test_explain_has_the_numbers_of_the_command(call: Call, keet: Keet, served: Path) -> None:
+    options = ("--no-model", "--launch", "1", "--top", "3")
+    (told,) = told_by(keet, "explain", served / TOUR, *options)["launches"]
+    (launch,) = call("explain", report=TOUR, launch=1)["launches"]
+    for name in ("id", "kernel", "grid", "block", "duration", "findings"):
+        assert launch[name] == told[name]
+    assert launch["headline"] == told["verdict"]["headline"]
+    assert launch["units"] == told["ceilings"][:4]
+    assert launch["evidence"].items() <= told["evidence"].items()
+    named = {place["line"] for finding in launch["findings"] for place in finding["locations"]}
+    assert {each["line"] for each in launch["code"]} == named != set()
+    cited = {id_ for finding in launch["findings"] for id_ in finding["evidence"]}
+    assert cited & told["evidence"].keys() <= launch["evidence"].keys()
+
+
+def test_several_launches_come_with_the_program(call: Call) -> None:
+    found = call("explain", report=TOUR)
+    assert found["program"]["rows"]
+    assert found["launches"][0]["time"]
+    assert found["grounding"]["numbers"] == found["grounding"]["verified"]
+
+
+def test_metrics(call: Call, keet: Keet, served: Path) -> None:
+    found = call("metrics", report=TOUR, launch=0, pattern="dram*throughput|l2 hit rate")
+    options = ("dram.*throughput|l2 hit rate", "--launch", "0")
+    (told,) = told_by(keet, "metrics", served / TOUR, *options)["launches"]
+    assert found["metrics"] == told["metrics"]
+    assert call("metrics", report=TOUR, pattern="*")["total"] > 100
+    assert call("metrics", report=TOUR)["notes"]
+    with pytest.raises(UsageError, match="no metric matches"):
+        call("metrics", report=TOUR, pattern="zzz")
+
+
+def test_context_and_verify(call: Call) -> None:
+    context = call("context", report=TOUR, launch=0, max_tokens=300)
+    assert context["context"].rstrip() == context["_text"].rstrip()
+    found = call("verify", report=TOUR, launch=0, text="The L2 hit rate is 123 %. It took 5 days.")
+    assert found["wrong"] is True
+    assert found["checks"][0]["verdict"] == "contradicted"
+    assert found["summary"]["numbers"] == 2
+
+
+def test_a_launch_or_kernel_that_is_not_there(call: Call) -> None:
+    with pytest.raises(UsageError, match="launch 99: the report has launches 0 to"):
+        call("explain", report=TOUR, launch=99)
+    with pytest.raises(UsageError, match="no launch has such a name"):
+        call("metrics", report=TOUR, kernel="zzz")
+
+
+def test_patterns_are_no_regular_expressions() -> None:
+    """One that backtracks would hold the server up for ever."""
+    assert matcher("l1*hit|dram", any_case=True)("L1 Cache Hit Rate")
+    assert matcher("a.*b")("xaxbx")
+    assert not matcher("a*b")("ba")
+    assert not matcher("(a+)+$")("a" * 30_000 + "!")
+    assert matcher("*")("anything")
+
+
+def test_errors_name_the_report_and_not_where_it_lies(served: Path, shelf: Shelf) -> None:
+    (served / "broken.ncu-rep").write_bytes((served / TOUR).read_bytes()[:5_000])
+    with pytest.raises(KeetError) as problem:
+        called(shelf, "explain", report="broken.ncu-rep")
+    (served / "broken.ncu-rep").unlink()
+    assert str(problem.value).startswith("broken.ncu-rep: ")
+    assert str(served) not in str(problem.value)
+
+
+def test_a_report_is_read_once_and_again_when_it_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = tmp_path / "r.ncu-rep"
+    shutil.copy(REPORTS / "range.ncu-rep", report)
+    read: list[Any] = []
+    original = shelf_module.read_profile
+    monkeypatch.setattr(
+        shelf_module, "read_profile", lambda *a, **k: (read.append(a), original(*a, **k))[1]
+    )
+    shelf = Shelf(Roots([tmp_path]))
+    for _ in range(3):
+        called(shelf, "list_reports", report="r.ncu-rep")
+    assert len(read) == 1
+    shutil.copy(REPORTS / "graph.ncu-rep", report)
+    assert "graph" in called(shelf, "list_reports", report="r.ncu-rep")["_text"]
+    assert len(read) == 2
+    for number in range(shelf_module.MOST_REPORTS + 1):
+        shutil.copy(report, tmp_path / f"{number}.ncu-rep")
+        called(shelf, "list_reports", report=f"{number}.ncu-rep")
+    assert len(shelf._reports) == shelf_module.MOST_REPORTS
+
+
+def test_work_that_is_cancelled_stops_and_leaves_the_report_usable(shelf: Shelf) -> None:
+    class Stopped(BaseException):
+        pass
+
+    checks = iter(range(3))
+
+    def check() -> None:
+        if next(checks, None) is None:
+            raise Stopped
+
+    work = Work(check=check)
+    with pytest.raises(Stopped):
+        called(shelf, "explain", work, report=TOUR, top=2)
+    assert called(shelf, "explain", report=TOUR, top=2)["launches"]
+
+
+@pytest.mark.slow
+def test_texts_of_a_report_are_shown_with_control_characters_as_escapes(tmp_path: Path) -> None:
+    real = (REPORTS / "tour_lines.ncu-rep").read_bytes()
+    nvtx = nvtx_of((REPORTS / "nvtx.ncu-rep").read_bytes())
+    name = "k\x1b]0;x\x07\u202e" + "n" * 100_000
+    (tmp_path / "evil\x1b\u202e.ncu-rep").write_bytes(attacked(real, nvtx, name=name))
+    shelf = Shelf(Roots([tmp_path]))
+    results = [called(shelf, "list_reports")]
+    report = "evil\x1b\u202e.ncu-rep"
+    results += [
+        called(shelf, tool, report=report, **{"launch": 0} if tool == "explain" else {})
+        for tool in ("list_reports", "explain")
+    ]
+    for result in results:
+        assert result["_size"] <= 15_000
+        told = json.dumps({k: v for k, v in result.items() if k != "_text"}, ensure_ascii=False)
+        assert not set(told + result["_text"]) & set("\x1b\x07\x9b\u202e\u2066\u200b\ufeff")
+
+
+@pytest.mark.slow
+def test_line_and_diff_have_the_numbers_of_the_commands(
+    call: Call, keet: Keet, served: Path, shelf: Shelf
+) -> None:
+    hottest = call("line", report=TOUR, launch=1)
+    first = hottest["entries"][0]
+    place = f"{Path(first['file']).name}:{first['line']}"
+    found = call("line", report=TOUR, launch=1, line=place)
+    options = ("--line", place, "--launch", "1")
+    (told,) = told_by(keet, "hotspots", served / TOUR, *options)["launches"]
+    assert found["row"] == told["rows"][0]
+    assert found["entries"] == told["line"]["instructions"][: len(found["entries"])]
+    with pytest.raises(UsageError, match=r"^line tour\.cu:1: no instruction"):
+        call("line", report=TOUR, line="tour.cu:1")
+    with pytest.raises(UsageError, match="must be FILE:LINE"):
+        call("line", report=TOUR, line="tour.cu")
+    shutil.copy(REPORTS / "tour_full.ncu-rep", served / "full.ncu-rep")
+    told = told_by(keet, "diff", served / TOUR, served / "full.ncu-rep", "--force")
+    found = call("diff", before=TOUR, after="full.ncu-rep", force=True)
+    assert found["verdict"] == told["verdict"]
+    assert [pair["speedup"] for pair in told["pairs"]][: len(found["pairs"])] == [
+        pair["verdict"]["speedup"] for pair in found["pairs"]
+    ]
+    assert found["evidence"].items() <= told["evidence"].items()
+    same = call("diff", before=TOUR, after=TOUR)
+    assert same["verdict"]["word"] == "unchanged"
+    (served / "full.ncu-rep").unlink()
+    with pytest.raises(UsageError, match="before_launch and after_launch"):
+        call("diff", before=TOUR, after=TOUR, before_launch=0)
+    shutil.copy(REPORTS / "triton.ncu-rep", served / "other.ncu-rep")
+    with pytest.raises(NotComparable, match="before_launch and after_launch; to compare all"):
+        call("diff", before=TOUR, after="other.ncu-rep")
+    (served / "other.ncu-rep").unlink()
+
+
+@pytest.mark.slow
+def test_cases(call: Call, keet: Keet) -> None:
+    found = call("cases", finding="shared_bank_conflict")
+    assert found["cases"]
+    assert {each["finding"] for each in found["cases"]} == {"shared_bank_conflict"}
+    case = call("cases", case="transpose/power_of_two_tile")["case"]
+    assert case["id"] == "transpose/power_of_two_tile"
+    assert case["diff"]
+    for wrong in ({"finding": "zzz"}, {"archetype": "zzz"}, {"case": "zzz"}):
+        with pytest.raises(UsageError):
+            call("cases", **wrong)
+
+
+@pytest.mark.slow
+def test_a_report_of_100_mb_keeps_to_the_bounds(tmp_path: Path) -> None:
+    """Every tool, every page of launches; memory is that of the report and little more."""
+    from tests.many_launches import combined
+
+    launches = (REPORTS / "tour_full.ncu-rep").read_bytes()
+    one = len(combined([launches], 2)) - len(launches)
+    (tmp_path / "big.ncu-rep").write_bytes(combined([launches], 100_000_000 // one + 1))
+    assert (tmp_path / "big.ncu-rep").stat().st_size > 100_000_000
+    shelf = Shelf(Roots([tmp_path]))
+    text = "The kernel takes 12.3 us and 99 % of the time.\n" * 100
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("list_reports", {}),
+        ("list_reports", {"report": "big.ncu-rep"}),
+        ("list_reports", {"report": "big.ncu-rep", "offset": 50}),
+        ("explain", {"report": "big.ncu-rep"}),
+        ("explain", {"report": "big.ncu-rep", "kernel": "*"}),
+        ("explain", {"report": "big.ncu-rep", "kernel": "*", "offset": 50}),
+        ("metrics", {"report": "big.ncu-rep", "pattern": "*"}),
+        ("context", {"report": "big.ncu-rep"}),
+        ("line", {"report": "big.ncu-rep"}),
+        ("diff", {"before": "big.ncu-rep", "after": "big.ncu-rep"}),
+        ("verify", {"report": "big.ncu-rep", "text": text, "launch": 0}),
+    ]
+    for name, arguments in asked:
+        result = called(shelf, name, **arguments)
+        assert result["_size"] <= 15_000, name
+        assert len(result["_text"]) <= 8_000, name
