@@ -1,0 +1,203 @@
+"""`keet skill`: what it prints can be typed and is short, and it is installed with care."""
+
+import re
+import shlex
+import subprocess
+import sys
+import zipfile
+from argparse import Namespace
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from keet.catalog import findings
+from keet.catalog.cases import casebook
+from keet.cli import COMMANDS, dispatch, help_text
+from keet.cli.skill import SKILL
+from keet.errors import UsageError
+from keet.explanation.budget import count_tokens
+from tests.conftest import Keet
+from tests.rows import each_row
+
+ROOT = Path(__file__).parent.parent
+TEXT = SKILL.read_text(encoding="utf-8")
+BLOCKS = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TYPED = [line for block in BLOCKS.findall(TEXT) for line in block.splitlines()]
+QUOTED = re.findall(r"`(keet [^`]+)`", TEXT)
+OPTIONS = re.findall(r"`(--[^`]+)`", TEXT)
+"""Options that are named apart from a command, as `--launch-skip 10 --launch-count 1`."""
+OF_COMMAND = {
+    "--dry-run": "profile -- ./app",
+    "--launch-skip": "profile -- ./app",
+    "--before-run": "diff before.ncu-rep after.ncu-rep",
+    "--force": "diff before.ncu-rep after.ncu-rep",
+    "--format": "explain report.ncu-rep",
+}
+MAX_TOKENS, MAX_LINES, MAX_WIDTH = 1500, 120, 100
+
+
+def parsed(command: str) -> Namespace:
+    """What the command gets of keet's own parser: an unknown option or missing argument raises."""
+    keet, name, *rest = shlex.split(command, comments=True)
+    assert keet == "keet", f"{command}: a block holds keet's commands only"
+    module = import_module(f"keet.cli.{COMMANDS[name].module}")
+    given: list[Namespace] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "run", given.append)
+        dispatch([name, *rest])
+    if hasattr(module, "TAKES_PROGRAM"):
+        assert given[0].program, f"{command}: no program after --"
+    return given[0]
+
+
+@each_row("command", TYPED)
+def test_a_command_of_a_block_can_be_typed(command: str) -> None:
+    parsed(command)
+
+
+@each_row("quoted", QUOTED)
+def test_a_command_in_a_sentence_exists(quoted: str) -> None:
+    _, name, *rest = shlex.split(quoted)
+    assert name in COMMANDS
+    if rest:
+        parsed(quoted)
+
+
+@each_row("options", OPTIONS)
+def test_options_in_a_sentence_belong_to_a_command(options: str) -> None:
+    name, _, rest = OF_COMMAND[options.split(maxsplit=1)[0]].partition(" ")
+    parsed(f"keet {name} {options} {rest}")
+
+
+def test_the_tests_above_refuse_what_cannot_be_typed() -> None:
+    for wrong in ("keet explain", "keet explain a.ncu-rep --tops 3", "keet diff a b --launch"):
+        with pytest.raises(UsageError):
+            parsed(wrong)
+    with pytest.raises(KeyError):
+        parsed("keet explian a.ncu-rep")
+    with pytest.raises((AssertionError, UsageError)):
+        parsed("keet profile ./app")
+
+
+def test_it_teaches_the_whole_round() -> None:
+    """The steps in the order in which an agent takes them."""
+    order = [shlex.split(line)[1] for line in TYPED]
+    assert list(dict.fromkeys(order)) == [
+        *("profile", "explain", "hotspots", "metrics", "roofline"),
+        *("finding", "cases", "context", "diff"),
+    ]
+
+
+def test_findings_and_cases_that_it_names_are_there() -> None:
+    ids = {
+        found for line in TYPED for found in re.findall(r"(?:--finding|keet finding) (\w+)", line)
+    }
+    assert ids
+    assert ids <= findings().keys()
+    cases = {case for line in TYPED for case in re.findall(r"keet cases (\w+/\w+)", line)}
+    assert cases
+    assert cases <= {case.id for case in casebook()}
+
+
+def test_its_exit_codes_are_those_of_the_help() -> None:
+    codes = TEXT.split("Exit codes: ")[1].split(";")[0]
+    named = dict(re.findall(r"(\d+) (\w+)", codes))
+    (listed,) = re.findall(r"exit codes: ([^.]*?)\n\n?$", help_text(), re.DOTALL)
+    known = set(re.findall(r"(?:^|; )(\d+) ", " ".join(listed.split())))
+    assert {"0", "1", "2", "3", "4", "6"} == named.keys()
+    assert named.keys() <= known
+
+
+def test_it_is_short_enough_to_be_read_every_time() -> None:
+    lines = TEXT.splitlines()
+    assert count_tokens(TEXT) <= MAX_TOKENS
+    assert len(lines) <= MAX_LINES
+    assert max(len(line) for line in lines if not line.startswith("description:")) <= MAX_WIDTH
+
+
+def test_the_front_matter_is_what_agents_read() -> None:
+    """A name of at most 64 characters that is the folder's, a description of at most 1,024."""
+    _, front, body = TEXT.split("---\n", 2)
+    fields = dict(line.split(": ", 1) for line in front.splitlines())
+    assert fields.keys() == {"name", "description"}
+    assert fields["name"] == "keet"
+    assert ": " not in fields["description"], "YAML would take it for another field"
+    assert 50 <= len(fields["description"]) <= 1024
+    assert "Use it when" in fields["description"]
+    assert body.startswith("\n# ")
+
+
+def test_it_is_printed_as_it_is(keet: Keet) -> None:
+    result = keet("skill")
+    assert (result.code, result.out, result.err) == (0, TEXT, "")
+
+
+def test_install(keet: Keet, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "skills"
+    result = keet("skill", "--install", folder)
+    written = folder / "keet" / "SKILL.md"
+    assert result.code == 0
+    assert result.out == ""
+    assert result.err.splitlines()[0] == f"keet: wrote {written}"
+    assert ".claude/skills" in result.err
+    assert written.read_text(encoding="utf-8") == TEXT
+    assert [path.name for path in written.parent.iterdir()] == ["SKILL.md"]
+
+
+def test_an_unchanged_file_is_left_alone(keet: Keet, tmp_path: Path) -> None:
+    keet("skill", "--install", tmp_path)
+    written = tmp_path / "keet" / "SKILL.md"
+    before = written.stat()
+    for options in ((), ("--force",)):
+        result = keet("skill", "--install", tmp_path, *options)
+        assert (result.code, result.err) == (0, f"keet: {written} is up to date\n")
+    assert (written.stat().st_ino, written.stat().st_mtime_ns) == (
+        before.st_ino,
+        before.st_mtime_ns,
+    )
+
+
+def test_a_changed_file_is_replaced_with_force_only(keet: Keet, tmp_path: Path) -> None:
+    written = tmp_path / "keet" / "SKILL.md"
+    written.parent.mkdir()
+    written.write_bytes(b"mine \xff\n")
+    result = keet("skill", "--install", tmp_path)
+    assert result.code == 2
+    assert len(result.err.splitlines()) == 1
+    assert result.err.endswith("replace it with --force\n")
+    assert written.read_bytes() == b"mine \xff\n"
+    result = keet("skill", "--install", tmp_path, "--force")
+    assert result.code == 0
+    assert result.err.startswith(f"keet: replaced {written}\n")
+    assert written.read_text(encoding="utf-8") == TEXT
+
+
+def test_what_cannot_be_installed_is_one_line(keet: Keet, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    (tmp_path / "taken" / "keet" / "SKILL.md").mkdir(parents=True)
+    for arguments, says in [
+        (("--install", tmp_path / "file"), "can't be written"),
+        (("--install", tmp_path / "taken"), "not a regular file"),
+        (("--force",), "add --install DIR"),
+        (("--install",), "expected one argument"),
+        (("extra",), "unrecognized arguments"),
+    ]:
+        result = keet("skill", *arguments)
+        assert result.code == 2, arguments
+        assert len(result.err.splitlines()) == 1, arguments
+        assert says in result.err
+
+
+def test_the_page_names_what_the_command_does() -> None:
+    page = (ROOT / "docs" / "skill.md").read_text(encoding="utf-8")
+    assert all(option in page for option in ("keet skill", "--install", "--force"))
+    assert f"{MAX_TOKENS:,} tokens" in page
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation"]
+    subprocess.run([*command, "--quiet", "-w", str(tmp_path)], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert zipfile.ZipFile(wheel).read("keet/skill/SKILL.md").decode() == TEXT
