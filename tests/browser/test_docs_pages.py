@@ -1,0 +1,113 @@
+"""The documentation site as it is built: its HTML, and some of its pages in a browser."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+
+import pytest
+from docs_site.navigation import pages_of, read_navigation
+
+from tests.browser.checks import (
+    contrast_faults,
+    keyboard_faults,
+    message_faults,
+    sideways_faults,
+    structure_faults,
+    touch_faults,
+)
+from tests.browser.driver import Browser, Opened
+from tests.page_parts import PageParts
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def values(page: PageParts, tag: str, name: str) -> list[str]:
+    return [each[name] or "" for each in page.attributes(tag) if name in each]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("built") / "site"
+    command = [sys.executable, "-m", "docs_site", str(out)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.mark.slow
+def test_links_of_the_site_lead_somewhere(site: Path) -> None:
+    """In the HTML: every target is a file of the site with that id, or an https address."""
+    pages = {path: PageParts(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    sources = {page.output for page in pages_of(read_navigation(ROOT))}
+    assert {PurePosixPath(path.relative_to(site).as_posix()) for path in pages} == sources
+    for path, page in pages.items():
+        for href in (*values(page, "a", "href"), *values(page, "img", "src")):
+            if href.startswith(("https://", "mailto:")):
+                continue
+            name, _, anchor = href.partition("#")
+            target = (path.parent / name).resolve() if name else path
+            assert target.is_relative_to(site.resolve()), (path, href)
+            assert target.is_file(), (path, href)
+            assert not anchor or anchor in pages[target].ids, (path, href)
+
+
+@pytest.mark.slow
+def test_pages_load_nothing_foreign(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        page = PageParts(path.read_text(encoding="utf-8"))
+        loaded = [
+            *values(page, "script", "src"),
+            *values(page, "link", "href"),
+            *values(page, "img", "src"),
+        ]
+        assert [each for each in loaded if "//" in each] == []
+    for name in ("site.css", "site.js"):
+        text = (site / name).read_text(encoding="utf-8")
+        assert not re.search(r"https?://|@import|url\(", text)
+
+
+LOOKED_AT = ["index.html", "getting_started.html", "metrics/speed_of_light.html", "commands.html"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LOOKED_AT)
+def test_pages_in_a_browser(browser: Browser, site: Path, name: str) -> None:
+    def faults(opened: Opened) -> list[str]:
+        found: list[str] = []
+        for width in (400, 1200, 1920):
+            for dark in (False, True):
+                opened.again(width, dark=dark)
+                foreign = [each for each in opened.requests if not each.startswith("file:")]
+                found += [f"asks for {each}" for each in foreign]
+                found += sideways_faults(opened) + structure_faults(opened)
+                found += contrast_faults(opened)
+                found += touch_faults(opened) if width == 400 else []
+                found += message_faults(opened)
+        opened.again(1200)
+        return found + keyboard_faults(opened, most=20)
+
+    assert browser.visit(site / name, faults) == []
+
+
+@pytest.mark.slow
+def test_the_search_works_from_a_folder(browser: Browser, site: Path) -> None:
+    def searched(opened: Opened) -> list[str]:
+        firsts = []
+        for words in ("uncoalesced_global", "bank conflict", "l2_hit_rate_pct"):
+            opened.load()
+            opened.page.keyboard.press("/")
+            opened.page.keyboard.type(words)
+            opened.page.wait_for_selector(".results a")
+            opened.page.keyboard.press("Enter")
+            opened.page.wait_for_url("**#*")
+            firsts.append(opened.page.url.rsplit("/", 1)[1])
+        return firsts
+
+    assert browser.visit(site / "metrics" / "occupancy.html", searched) == [
+        "findings.html#uncoalesced_global",
+        "glossary.html#bank-conflict",
+        "memory_workload_analysis.html#l2_hit_rate_pct",
+    ]
