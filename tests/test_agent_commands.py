@@ -284,7 +284,7 @@ def test_every_progress_line_and_the_price(keet: Keet, script: Script) -> None:
 
 
 def test_a_report_without_source_needs_no_first_step(keet: Keet, script: Script) -> None:
-    report = "tests/data/reports/tour_nolines.ncu-rep"
+    report = "tests/data/reports/tour_nolines.ncu-repz"
     model = script({"summary": "L2 is busy.", "judged": [], "causes": [], "edits": []})
     result = keet("explain", report, "--launch", 0, "--model", model, "--format", "json")
     assert document_of(result)["launches"][0]["hypotheses"] == []
@@ -292,7 +292,7 @@ def test_a_report_without_source_needs_no_first_step(keet: Keet, script: Script)
 
 
 def test_only_the_longest_launches_are_explained(keet: Keet, script: Script) -> None:
-    report = "tests/data/reports/tour_nolines.ncu-rep"
+    report = "tests/data/reports/tour_nolines.ncu-repz"
     model = script({"summary": "L2 is busy."})
     result = keet("explain", report, "--model", model, "--model-launches", 1, "--format", "json")
     explained = [launch["model"] is not None for launch in document_of(result)["launches"]]
@@ -476,7 +476,7 @@ def test_a_client_that_can_not_be_started_costs_no_answer(
 
 
 def test_the_first_fault_is_told_with_its_launch(keet: Keet, script: Script) -> None:
-    report = "tests/data/reports/tour_nolines.ncu-rep"
+    report = "tests/data/reports/tour_nolines.ncu-repz"
     model = script("no", "no", {"summary": "L2 is busy."})
     result = keet("explain", report, "--model", model, "--model-launches", 2, "--format", "json")
     document = document_of(result)

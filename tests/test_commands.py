@@ -40,7 +40,7 @@ GOLDENS = [
     ("hotspots", "tour_basic.ncu-rep", 80),
     ("hotspots", "tour_full.ncu-rep --launch 0 --format csv", 80),
     ("hotspots", "tour_full.ncu-rep --line tour.cu:60", 80),
-    ("hotspots", "tour_nolines.ncu-rep --launch 1 --top 5", 100),
+    ("hotspots", "tour_nolines.ncu-repz --launch 1 --top 5", 100),
 ]
 
 
@@ -142,7 +142,7 @@ def test_metrics_parquet(keet: Keet, tmp_path: Path) -> None:
 
 
 def test_hotspots_with_sass(keet: Keet) -> None:
-    out = keet("hotspots", REPORTS / "tour_nolines.ncu-rep", "--launch", 0, "--format", "json").out
+    out = keet("hotspots", REPORTS / "tour_nolines.ncu-repz", "--launch", 0, "--format", "json").out
     (launch,) = json.loads(out)["launches"]
     assert launch["by"] == "instruction"
     assert launch["rows"][0]["sass"]

@@ -281,7 +281,9 @@ def test_the_next_step_is_not_known_where_nothing_was_judged(keet: Keet) -> None
     bare = REPORTS / "metrics_only.ncu-rep"
     out = keet("diff", bare, bare, "--kernel", "transpose_rows").out
     assert "Next: not known: the report after lacks what would show what limits" in out
-    no_lines = keet("diff", REPORTS / "tour_nolines.ncu-rep", REPORTS / "tour_nolines.ncu-rep").out
+    no_lines = keet(
+        "diff", REPORTS / "tour_nolines.ncu-repz", REPORTS / "tour_nolines.ncu-repz"
+    ).out
     assert "Next: transpose_rows: uncoalesced global access" in no_lines
 
 

@@ -458,6 +458,11 @@ def test_pandas(kept: Path) -> None:
     assert list(frame.columns) == list(LAUNCH_COLUMNS)
     assert frame["duration_us"].isna().tolist() == [False, True]
     assert len(store.to_pandas("findings")) == 2
+    assert store.query("SELECT 1 AS a, 'x' AS b").to_pandas().to_dict("list") == {
+        "a": [1],
+        "b": ["x"],
+    }
+    assert repr(store).endswith(": 1 part, views launches, findings, account, metrics, files>")
     with pytest.raises(UsageError, match="no view 'nope'; views are launches, findings, account"):
         store.to_pandas("nope")
 
