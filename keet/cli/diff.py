@@ -36,7 +36,7 @@ EXAMPLES = """\
 examples:
   keet diff before.ncu-rep after.ncu-rep
   keet diff report.ncu-rep --launch 0:3                     two launches of one report
-  keet diff runs/main/ runs/branch/                         several runs a side: less noise
+  keet diff runs/main/ runs/branch/                         several runs per side: less noise
   keet diff baseline:main after.ncu-rep --gate 10           exit 1 if 10 % slower beyond the noise
   keet diff baseline:main after.ncu-rep --gate 0 --metric launch__registers_per_thread
   keet diff before.ncu-rep after.ncu-rep --format markdown -o comment.md
@@ -87,7 +87,7 @@ def configure(parser: ArgumentParser) -> None:
     add_run_table(parser)
     parser.add_argument("--run-table-before", type=Path, metavar="FILE", help="the same of BEFORE")
     parser.add_argument(
-        "--top", type=positive, default=5, metavar="N", help="kernels told in full (default: 5)"
+        "--top", type=positive, default=5, metavar="N", help="kernels described in full (default: 5)"
     )
     parser.add_argument(
         "--gate", type=_percent, metavar="PCT", help="exit 1 on a regression beyond PCT and noise"

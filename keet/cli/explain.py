@@ -105,7 +105,7 @@ def configure(parser: ArgumentParser) -> None:
         help="launches that the model explains, the longest ones (default: 3)",
     )
     add_edits(parser)
-    parser.add_argument("--no-model", action="store_true", help="the analyst alone")
+    parser.add_argument("--no-model", action="store_true", help="explain without a model")
 
 
 def run(args: Namespace) -> int:

@@ -43,7 +43,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     add_output(parser, "terminal", "markdown", "json", "svg", "html")
     add_model(parser)
-    parser.add_argument("--no-model", action="store_true", help="the analyst alone")
+    parser.add_argument("--no-model", action="store_true", help="no summary by a model")
 
 
 def run(args: Namespace) -> int:

@@ -33,7 +33,7 @@ def add_model(parser: ArgumentParser) -> None:
     group.add_argument(
         "--redact",
         choices=("names", "source", "all"),
-        help="keep kernel names and paths, source text, or both at home",
+        help="do not send kernel names and paths, source text, or both",
     )
     group.add_argument(
         "--token-budget",
@@ -156,7 +156,7 @@ def announce(args: Namespace) -> None:
     from keet.agent.providers import announce_tracing
 
     if line := announce_tracing():
-        tell(line)
+        tell_problem(line)  # --quiet must not hide who else gets the data
 
 
 def tell(line: str) -> None:
