@@ -87,7 +87,11 @@ def configure(parser: ArgumentParser) -> None:
     add_run_table(parser)
     parser.add_argument("--run-table-before", type=Path, metavar="FILE", help="the same of BEFORE")
     parser.add_argument(
-        "--top", type=positive, default=5, metavar="N", help="kernels described in full (default: 5)"
+        "--top",
+        type=positive,
+        default=5,
+        metavar="N",
+        help="kernels described in full (default: 5)",
     )
     parser.add_argument(
         "--gate", type=_percent, metavar="PCT", help="exit 1 on a regression beyond PCT and noise"
