@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evals.skill_trial import baseline, device
+from evals.skill_trial import baseline, device, page
 from evals.skill_trial.candidates import NCU_OPTIONS, Problem, read_candidates, read_request
 from evals.skill_trial.packing import pack, unpack
 from evals.skill_trial.processes import Done, call
@@ -160,3 +160,14 @@ def test_the_baseline_asks_for_both_kinds_of_profile(tmp_path: Path) -> None:
     assert len(read) == 10
     assert kinds == {"original": ("keet", "full"), "reference": ("keet",)}
     assert all(option.startswith("--") for option in NCU_OPTIONS)
+
+
+def test_the_page_is_that_of_the_record() -> None:
+    assert page.page() == page.RECORD.with_suffix(".md").read_text(encoding="utf-8")
+
+
+def test_a_failed_candidate_counts_as_the_original() -> None:
+    right = {"speedup": 4.0, "check": "ok"}
+    wrong = {"speedup": 9.0, "check": "FAILED"}
+    head, row = page._rows({"keet_a": {"one": right, "two": wrong}})
+    assert (head[-1], row) == ("geometric mean", ["keet_a", "4.00x", "FAILED", "2.00x"])
