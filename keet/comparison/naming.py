@@ -36,8 +36,9 @@ _COMMON = frozenset(
     re.findall(
         r"\w+",
         """
-        for with new old naive simple basic optimized optimised tiled shared memory mem warp thread
-        threads block blocks grid tile tiles init main test run launch compute process calculate
+        for with new old naive simple basic optimized optimised vectorized vectorised
+        unrolled tiled shared memory mem warp thread threads block
+        blocks grid tile tiles init main test run launch compute process calculate
         update apply step data array vector matrix mat vec value values element elements row rows
         column columns float double half int forward backward final first second one two impl
         """,

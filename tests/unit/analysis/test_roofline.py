@@ -96,7 +96,10 @@ _RULE = re.compile(r"achieved\s+(?:close to )?(\d+)% .*?fp32 .*?(\d+)% of its fp
 
 
 def check_against_ncu(launch: Launch) -> bool:
-    """NVIDIA's rule prints whole per cents of the FP32 and FP64 peaks."""
+    """NVIDIA's rule prints whole per cents of the FP32 and FP64 peaks. A printed page has the rule, but
+    not what it counted."""
+    if launch.is_printed:
+        return False
     said = [m for rule in launch.rules if (m := _RULE.search(rule.message))]
     if not said:
         return False
