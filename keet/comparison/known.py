@@ -14,14 +14,19 @@ from keet.verification.known import Knowledge, Known, content_words, labelled, t
 if TYPE_CHECKING:
     from keet.comparison.attribution import Attribution
     from keet.comparison.result import Difference, PairDifference
+    from keet.explanation.analyst import OnLaunch
 
 _COVERED = 0.5
 """Of the words of an item, which a table may wrap."""
 
 
-def knowledge_of(profiles: Sequence[Profile], difference: Difference | None = None) -> Knowledge:
+def knowledge_of(
+    profiles: Sequence[Profile],
+    difference: Difference | None = None,
+    on_launch: OnLaunch = lambda *_: None,
+) -> Knowledge:
     """What keet computes of one report, or of two and of their difference: BEFORE, then AFTER."""
-    computed = [Computed(profile) for profile in profiles]
+    computed = [Computed(each, on_launch) for each in profiles]
     sources = [source for each in computed for source in each.sources]
 
     def general() -> Iterator[Known]:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
 from keet.catalog import metric_with_id, unit_of
 from keet.profile import Launch
-from keet.profile.names import file_name
 from keet.verification.capacities import capacity
 from keet.verification.context_terms import terms_in
 from keet.verification.launch_names import LaunchName, find_launches
@@ -30,6 +29,7 @@ from keet.verification.lexicon import (
 )
 from keet.verification.matching import fits
 from keet.verification.numbers import SaidNumber
+from keet.verification.places import Place, row_place
 from keet.verification.sentences import Sentence
 
 _FARTHEST = 120
@@ -60,9 +60,8 @@ _LISTED = re.compile(
 )
 """Between the items of a list; `L2 is busier than DRAM` is one for the numbers behind it."""
 _APPOSED = re.compile(r"[\s,(]*(?:i\.\s?e\.|that is|in other words|=|equal to|meaning)[\s,]*|\s*\(")
-_PLACE = re.compile(r"(?P<file>[\w./\\-]*\w\.[A-Za-z]\w*):(?P<line>\d+)|\b[Ll]ine\s(?P<only>\d+)")
-_NO_LINE = re.compile(r"\bno source line\b|(?<![\w+])0x(?P<at>[0-9a-f]{4,6})\b")
-_ROW_HEAD = re.compile(r"\s*-?\d[\d.,]*\s?%?(?:\s{2,}[\d.,]+)*\s{2,}")
+_AT_OTHERS = re.compile(r"[^;:\n]{0,24}\bat other lines\b|\s*(?:per iteration|gives? the same)\b")
+"""Behind a number below the title of a source line: the number is not that line's."""
 _NEXT_CELL = re.compile(r"(?<!\s)[^\S\n]{2,}(?!\n)")
 """Between columns of a laid-out row."""
 
@@ -76,22 +75,6 @@ class Spanned(Protocol):
 
 
 Where = TypeVar("Where", bound=Spanned)
-
-
-class Place(NamedTuple):
-    """A source line that a sentence speaks of."""
-
-    start: int
-    end: int
-    file: str | None
-    """`None`: not said, and any file will do."""
-    line: int
-    """`NO_LINE` for code that has none."""
-    offset: int | None = None
-    """Of an instruction in its function, where the text names that instead of a line."""
-
-
-NO_LINE = 0
 
 
 class Claim(NamedTuple):
@@ -112,17 +95,21 @@ def bind(
     sentence: Sentence,
     numbers: Sequence[SaidNumber],
     launches: Sequence[Launch],
-    files: Collection[str] = (),
+    places: Sequence[Place] = (),
+    title: Place | None = None,
 ) -> list[Claim]:
-    """The claims of one sentence. Positions are those of the sentence. `files`: names of source
-    files that look like words (`cmath`)."""
+    """The claims of one sentence. Positions are those of the sentence. `places`: those that it
+    names. `title`: what the text is about, where its title is a source line."""
     text = sentence.text
-    places = find_places(text, files)
     terms = [term for term in terms_in(text) if not _inside(term, places)]
     names = find_launches(text, launches)
     terms = [term for term in terms if not _inside(term, names)]
-    leading = row_place(text, places)
-    free = [number for number in numbers if capacity(text, number) is None]
+    leading = row_place(text, places, title)
+    free = [
+        number
+        for number in numbers
+        if capacity(text, number) is None and not (title and _AT_OTHERS.match(text, number.end))
+    ]
     chosen = _assign(text, free, terms)
     if not places:  # of a line, the share is one of the samples
         chosen = _with_stalls(text, free, terms, chosen)
@@ -133,7 +120,10 @@ def bind(
             term=chosen[number].term if number in chosen else None,
             firm=number in chosen and chosen[number].firm,
             misfit=None if number in chosen else _misfit(text, number, terms),
-            place=leading or listed_places.get(number) or _nearest(text, number, places, numbers),
+            place=leading
+            or listed_places.get(number)
+            or _nearest(text, number, _before(number, places, title), numbers)
+            or title,
             subject=listed_names.get(number) or _subject(text, number, names, numbers),
             sentence=sentence,
         )
@@ -141,32 +131,9 @@ def bind(
     ]
 
 
-def find_places(text: str, files: Collection[str] = ()) -> list[Place]:
-    found = [
-        Place(m.start(), m.end(), m["file"], int(m["line"] or m["only"]))
-        for m in _PLACE.finditer(text)
-    ]
-    for name in files:
-        odd = re.finditer(rf"(?<![\w./]){re.escape(name)}:(\d+)", text)
-        found += [Place(m.start(), m.end(), name, int(m[1])) for m in odd]
-    found += [
-        Place(m.start(), m.end(), None, NO_LINE, int(m["at"], 16) if m["at"] else None)
-        for m in _NO_LINE.finditer(text)
-    ]
-    return sorted(found, key=lambda place: place.start)
-
-
-def row_place(text: str, places: Sequence[Place]) -> Place | None:
-    """`53.4%  141  slow.cu:21  Long Scoreboard 99% for the load at slow.cu:18`: the place that the
-    row is about stands behind nothing but numbers, and all numbers are its own."""
-    first = places[0] if places else None
-    return first if first and _ROW_HEAD.fullmatch(text, 0, first.start) else None
-
-
-def wordlike_files(launches: Iterable[Launch]) -> set[str]:
-    """Files of the standard library have no ending: `cmath`."""
-    files = {location.file for launch in launches for location in launch.locations.values()}
-    return {name for name in map(file_name, files) if name.isidentifier()}
+def _before(number: SaidNumber, places: Sequence[Place], title: Place | None) -> Sequence[Place]:
+    """Below the title of a source line, a place behind a number is what the line waits for."""
+    return [place for place in places if place.end <= number.start] if title else places
 
 
 def _inside(term: Term, spans: Iterable[Place | LaunchName]) -> bool:
@@ -327,7 +294,7 @@ def _misfit(text: str, number: SaidNumber, terms: Sequence[Term]) -> Term | None
     if re.match(r"\s*of\b", text[number.end :]):
         return None  # a share of something else
     for term in terms:
-        if _CAUSE.search(text, 0, term.start):
+        if _CAUSE.search(text, max(0, term.start - 24), term.start):
             continue
         flags = term.entry
         vague = flags.weak or flags.verb or flags.part  # `DRAM: 0.136 flop/byte` is no share

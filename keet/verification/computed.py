@@ -13,16 +13,23 @@ from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
 from keet.evidence import Evidence
 from keet.explanation.account_rows import rest_of, rows_of_any_size
 from keet.explanation.precedents import precedents_of
-from keet.profile import Absent, Launch, Location, Profile
+from keet.profile import Absent, Launch, Profile
 from keet.profile.names import file_name
 from keet.units import Quantity
-from keet.verification.binding import NO_LINE
 from keet.verification.known import Known, RowKey, Source, content_words, labelled, told
+from keet.verification.known_lines import (
+    executed_shares,
+    known_accesses,
+    known_loops,
+    known_stalls,
+    known_waits,
+    row_key,
+)
 from keet.verification.readings import has_column
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
-    from keet.explanation.analyst import Explanation, LaunchExplanation
+    from keet.explanation.analyst import Explanation, LaunchExplanation, OnLaunch
     from keet.explanation.program import Program
 
 _EVERY = 10_000
@@ -35,8 +42,9 @@ _Maker = Callable[[Launch], Iterator[Known]]
 class Computed:
     """The numbers of one report, for texts about its launches."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, on_launch: OnLaunch = lambda *_: None) -> None:
         self._profile = profile
+        self._on_launch = on_launch
         self._launches = frozenset(profile.launches)
         self._codes: dict[Launch, MachineCode | None] = {}
 
@@ -44,7 +52,7 @@ class Computed:
     def _explanation(self) -> Explanation:
         from keet.explanation.analyst import explain
 
-        return explain(self._profile, self._profile.launches, _EVERY)
+        return explain(self._profile, self._profile.launches, _EVERY, on_launch=self._on_launch)
 
     @cached_property
     def _explained(self) -> dict[Launch, LaunchExplanation]:
@@ -112,8 +120,7 @@ class Computed:
 
     def rows(self, launch: Launch) -> Iterator[Known]:
         """Rows of `keet hotspots`."""
-        starts = launch.instances("launch__function_pcs")
-        entries = [int(pc) for pc in starts.values if isinstance(pc, int | float)] if starts else []
+        entries = _entries(launch)
         for by in ("line", "instruction"):
             found = find_hotspots(launch, by)
             if isinstance(found, Absent):
@@ -127,9 +134,11 @@ class Computed:
                 words = content_words("samples cover launch")
                 yield Known("share of the launch with samples", covered, words, "sentence")
             yield from _rest(found)
+            yield from executed_shares(found)
             for spot in found.spots:
                 if (row := _row_of(spot, entries)) is not None:
                     yield from _spot(spot, row)
+                    yield from known_stalls(spot, row)
 
     def code(self, launch: Launch) -> Iterator[Known]:
         """What the executed instructions are for, in `keet hotspots`."""
@@ -141,11 +150,15 @@ class Computed:
             words = content_words(PURPOSES[purpose.value])
             yield Known(label, Quantity(100 * share, "%"), words, "cell")
         yield from _purposes(found)
+        yield from known_waits(found)
+        yield from known_loops(found)
 
     def pointers(self, launch: Launch) -> Iterator[Known]:
         """Bytes read by pointer, in `keet hotspots`: takes the longest."""
         found = self._code(launch)
-        yield from _pointers(found) if found else ()
+        if found:
+            yield from _pointers(found)
+            yield from known_accesses(found, _entries(launch))
 
     def _code(self, launch: Launch) -> MachineCode | None:
         from keet.analysis.sass.machine_code import machine_code
@@ -232,19 +245,17 @@ def _places(places: Iterable[Place]) -> Iterator[Known]:
         yield Known(f"{label} without a source line", unplaced, words, "window", None, 1.0)
 
 
+def _entries(launch: Launch) -> list[int]:
+    """Where its functions begin."""
+    starts = launch.instances("launch__function_pcs")
+    return [int(pc) for pc in starts.values if isinstance(pc, int | float)] if starts else []
+
+
 def _row_of(spot: Spot, entries: Iterable[int]) -> RowKey | None:
     """As the row is called in a text."""
     if spot.address is not None:
         return spot.address - max((entry for entry in entries if entry <= spot.address), default=0)
-    return _key(spot.location)
-
-
-NO_LINE_ROW = ("", NO_LINE)
-"""The row of all instructions without one."""
-
-
-def _key(location: Location | None) -> RowKey:
-    return (file_name(location.file), location.line) if location else NO_LINE_ROW
+    return row_key(spot.location)
 
 
 def _spot(spot: Spot, row: RowKey) -> Iterator[Known]:
@@ -292,7 +303,7 @@ def _purposes(code: MachineCode) -> Iterator[Known]:
     counted: dict[RowKey, Counter[str]] = {}
     for position in code.program.ran:
         location = code.locations.get(code.program.code[position].address)
-        own = counted.setdefault(_key(location), Counter())
+        own = counted.setdefault(row_key(location), Counter())
         own[code.purposes[position].value] += code.program.counts[position]
     for row, counts in counted.items():
         for purpose, count in counts.items():
@@ -310,6 +321,6 @@ def _pointers(code: MachineCode) -> Iterator[Known]:
         if reuse.times is not None:
             quantities.append(Quantity(reuse.times, "x"))
         label = f"bytes read through {code.pointer_name(reuse.pointer)}"
-        rows = {code.pointer_name(reuse.pointer), *map(_key, lines)}
+        rows = {code.pointer_name(reuse.pointer), *map(row_key, lines)}
         for quantity in quantities:
             yield from (Known(label, quantity, frozenset(), "sentence", row) for row in rows)

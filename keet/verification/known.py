@@ -7,6 +7,7 @@ numbers that are no metric of the report. Here each has a name, so that it can b
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -57,7 +58,6 @@ _OPPOSITES = tuple(
 """Of names that are alike but for one word."""
 _BARS = re.compile(r"[\u2500-\u259f·●→|*`_]+")
 _SEPARATOR = re.compile(r"[,;:()\[\]]|\s{2,}|\n(?=\d)")
-_ALONE_BEFORE = re.compile(r"(?:^|\s{2}|[│|])\s*\Z")
 _ALONE_BEHIND = re.compile(r"\s*\Z|\s{2}|\s*[│|]")
 _COVERED = 0.6
 """Of a label's words: people leave some out."""
@@ -125,34 +125,61 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(w for w in words if w not in _FILLERS and not w[0].isdigit())
 
 
-def surroundings(
-    text: str, number: SaidNumber, numbers: Sequence[SaidNumber], rows: Sequence[RowKey] = ()
-) -> Surroundings:
-    """`text` is a sentence, and `numbers` are all of it."""
-    start = max((n.end for n in numbers if n.end <= number.start), default=0)
-    end = min((n.start for n in numbers if n.start >= number.end), default=len(text))
-    window = content_words(text[start:end])
-    sentence = content_words(text)
-    before, behind = text[: number.start], text[number.end :]
-    return Surroundings(
-        cell=_cell(text, number, numbers),
-        window=window if len(window) > 1 else sentence,
-        sentence=sentence,
-        rows=tuple(rows),
-        is_cell=bool(_ALONE_BEFORE.search(before) and _ALONE_BEHIND.match(behind)),
-    )
+class SentenceWords:
+    """The words around each number of a sentence."""
+
+    def __init__(self, text: str, numbers: Sequence[SaidNumber]) -> None:
+        self._text = text
+        self._starts = sorted(n.start for n in numbers)
+        self._ends = sorted(n.end for n in numbers)
+        self._all = content_words(text)
+        masked = list(_BARS.sub(lambda found: " " * len(found[0]), text))
+        for n in numbers:
+            masked[n.start : n.end] = ";" * (n.end - n.start)
+        self._masked = "".join(masked)
+        self._cells = list(_cells(self._masked))
+
+    def around(self, number: SaidNumber, rows: Sequence[RowKey] = ()) -> Surroundings:
+        before = bisect_right(self._ends, number.start)
+        behind = bisect_left(self._starts, number.end)
+        start = self._ends[before - 1] if before else 0
+        end = self._starts[behind] if behind < len(self._starts) else len(self._text)
+        window = content_words(self._text[start:end])
+        return Surroundings(
+            cell=self._cell(number),
+            window=window if len(window) > 1 else self._all,
+            sentence=self._all,
+            rows=tuple(rows),
+            is_cell=self._is_alone(number),
+        )
+
+    def _cell(self, number: SaidNumber) -> frozenset[str]:
+        """The nearest words before the number: of its own cell, else of one before."""
+        index = bisect_right(self._cells, number.start, key=lambda cell: cell.start) - 1
+        own = content_words(self._masked[self._cells[index].start : number.start])
+        return own or self._cells[index].before
+
+    def _is_alone(self, number: SaidNumber) -> bool:
+        """In a column: behind a bar, two blanks or nothing."""
+        before = self._text[: number.start]
+        rest = before.rstrip()
+        begins = not rest or len(before) - len(rest) > 1 or rest[-1] in "│|"
+        return begins and bool(_ALONE_BEHIND.match(self._text, number.end))
 
 
-def _cell(text: str, number: SaidNumber, numbers: Sequence[SaidNumber]) -> frozenset[str]:
-    """The nearest words before the number: of its own cell, else of one before."""
-    blank = list(_BARS.sub(lambda found: " " * len(found[0]), text[: number.start]))
-    for other in numbers:
-        if other.end <= number.start:
-            blank[other.start : other.end] = ";" * (other.end - other.start)
-    for part in reversed(_SEPARATOR.split("".join(blank))):
-        if words := content_words(part):
-            return words
-    return frozenset()
+class _Cell(NamedTuple):
+    start: int
+    before: frozenset[str]
+    """The words of the nearest cell before that has any."""
+
+
+def _cells(masked: str) -> Iterator[_Cell]:
+    start, words = 0, frozenset[str]()
+    for match in _SEPARATOR.finditer(masked):
+        yield _Cell(start, words)
+        words = content_words(masked[start : match.start()]) or words
+        start = match.end()
+    yield _Cell(start, words)
 
 
 class Source(NamedTuple):
@@ -272,8 +299,9 @@ def told(
         for sentence in sentences(text):
             here = [v for v in verified if sentence.start <= v.number.start < sentence.end]
             numbers = [_moved(v.number, -sentence.start) for v in here]
+            around = SentenceWords(sentence.text, numbers)
             for number, entry in zip(numbers, here):
-                words = surroundings(sentence.text, number, numbers).window
+                words = around.around(number).window
                 if number.shape is None and words:
                     piece = pieces[entry.evidence[0]] if len(entry.evidence) == 1 else None
                     yield _said(number, words, piece)

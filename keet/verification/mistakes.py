@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from keet.catalog import metrics
 from keet.profile import Launch
-from keet.verification.binding import Claim, Place
+from keet.verification.binding import Claim
 from keet.verification.matching import agrees, amounts
 from keet.verification.numbers import SaidNumber
+from keet.verification.places import Place
 from keet.verification.readings import Facts, Reading
 
 _NEAR = 0.1

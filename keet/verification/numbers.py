@@ -46,12 +46,12 @@ _NO_CLAIM = re.compile(
     | ^[ ]{0,3}\#{1,6}[ ][^\n]*                               # headings
     | ^[ \t]*(?:[-*+][ \t]+)?\d+[.)]\s                       # numbers of a list
     | [\w./\\-]{0,200}\w\.[A-Za-z]\w{0,9}:\d+(?:[-–:]\d+|\s+to\s+\d+)?   # file.cu:31, 32 and 40
-      (?:(?:,|\s+and|\s+or|,\s+and)\s+\d+(?![\d.]*\d)(?!\s*(?:%|×|\[|percent|times|[nuµm]?s\b|x\b
+      (?:(?:,|\s+and|\s+or|,\s+and)\s+\d++(?!\.[\d.]*\d)(?!\s*(?:%|×|\[|percent|times|[nuµm]?s\b|x\b
         |[kKMGT]?i?B\b|[a-z]*\s?(?:sector|sample|wavefront|request|thread|block|warp|cycle|byte|inst
         |register|wave|conflict|load|store|flop|point|of\b|per\b))))*
     | \b[A-Z][A-Z0-9]+(?:\.[A-Za-z0-9]+)+                      # LDS.128
     | \b[Ll]ines?\s+\d++(?!\.\d|\s?%)(?:\s*(?:[-–,]|to|and)\s*\d+)*
-    | \b[Ll]aunch(?:es)?\s+\#?\d+(?:\s*(?:[-–,]|to|and)\s*\#?\d+)*(?![\w.,]*\s*(?:%|us|ms|ns))
+    | \b[Ll]aunch(?:es)?\s+\#?\d+(?:\s*(?:[-–,]|to|and)\s*\#?\d+)*(?![\w.,]{0,40}\s*(?:%|us|ms|ns))
     | \#\d+
     | \b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)? | \b\d+:\d+(?::\d+)?\b
     | \b(?:CUDA|ncu|[Dd]river|[Vv]ersion|cc|[Cc]ompute\s[Cc]apability|Nsight\sCompute|Python|PCIe
@@ -74,11 +74,16 @@ _STARTS = "0123456789.+-−"
 """Of a number, besides the digits of other scripts."""
 _NO_GROUPING = str.maketrans("", "", ",_\u202f")
 _DIGIT = re.compile(r"\d")
-_SIZE = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
+_DIGITS = re.compile(r"\d+")
+_MOST_DIGITS = 300
+"""Of a number. What has more is beyond what a float can hold, and no claim."""
+_FARTHEST = 40
+"""Letters between two numbers that share a unit."""
+_SIZE = r"(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,18})"
 _SHAPE = re.compile(
     rf"(?<![\w.,]){_SIZE}(?:\s?[x×*]\s?{_SIZE}){{1,2}}(?![\w.]*\d)(?!\s?[%.]\d)"
     r"|(?![(\[]\d{1,3}(?:,\d{3}){2}[)\]])"  # (1,000,000) is a number
-    r"[(\[]\s*\d+\s*,\s*\d+\s*,\s*\d+\s*[)\]]"
+    r"[(\[]\s*\d{1,18}\s*,\s*\d{1,18}\s*,\s*\d{1,18}\s*[)\]]"
 )
 _HEDGE = re.compile(
     r"(?:\b(?:about|around|roughly|approximately|approx\.?|nearly|almost|some|circa|ca\.)\s+|[~≈]\s?)\Z",
@@ -174,7 +179,9 @@ def _amounts(text: str, masked: str) -> Iterator[SaidNumber]:
         elif (passed := _NO_CLAIM.match(masked, position)) and passed.end() > position:
             position = passed.end()
         else:
-            position += 1
+            # The rest of these digits would be rejected for the same reason.
+            digits = _DIGITS.match(masked, position)
+            position = digits.end() if digits else position + 1
 
 
 def _number_at(text: str, masked: str, position: int) -> SaidNumber | None:
@@ -182,7 +189,7 @@ def _number_at(text: str, masked: str, position: int) -> SaidNumber | None:
     may_start = first in _STARTS or first.isdecimal()
     # Only what no pattern above takes whole: `2025.3.1` and `3D` start with a digit too.
     match = _NUMBER.match(masked, position) if may_start else None
-    if match is None or not (match["whole"] or match["fraction"]):
+    if match is None or not (match["whole"] or match["fraction"]) or len(match[0]) > _MOST_DIGITS:
         return None
     other = _NO_CLAIM.match(masked, position)
     if other is not None and other.end() >= match.end():
@@ -247,8 +254,9 @@ def _with_shared_units(text: str, numbers: list[SaidNumber]) -> list[SaidNumber]
     shared = list(numbers)
     for index in range(len(shared) - 2, -1, -1):
         this, after = shared[index], shared[index + 1]
-        between = text[this.end : after.start]
-        lends = after.unit or _SCALED.search(after.text)
+        is_near = after.start - this.end <= _FARTHEST
+        lends = is_near and (after.unit or _SCALED.search(after.text))
+        between = text[this.end : after.start] if lends else ""
         if not this.unit and not this.shape and lends and _JOINED.fullmatch(between):
             shared[index] = _in_unit_of(this, after)
     return [_with_unit_before(text, number) for number in shared]

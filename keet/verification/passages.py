@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.texts import code_lines
-from keet.verification.binding import Place, find_places
+from keet.verification.places import Place
 
 _SAYS_NOTHING = re.compile(
     r"""
       \b\d+\s+of\s+\d+\s+numbers\b                                    # verified against the report
-    | \b[\d,]+\s+more\s+(?:line|instruction|pointer|launche?|kernel|reason)s?\b(?=\s*[:;,)]|\s*$)
+    | \b\d[\d,]{0,14}\s+more\s+(?:line|instruction|pointer|launche?|kernel|reason)s?\b
+      (?=\s*[:;,)]|\s*$)
     | \band\s+\d+\s+more\b(?=\s*:)
     | `(?:[^`\n]|\n(?!\s*\n)){1,160}`                                # code, wrapped or not
-    | \b[A-Za-z_][\w:]*\\<(?:[^<>\\\n]|\\<[^<>\\\n]*\\>)*\\>        # tile\<float, 32\>, in Markdown
+    | (?<![\w:])[A-Za-z_][\w:]{0,200}\\<(?:[^<>\\\n]|\\<[^<>\\\n]*\\>)*\\>   # tile\<float, 32\>
     | \b(?:[Cc]ause|[Ff]inding)s?\s+\d+\b(?![.,]?\d|\s?%)              # by its rank
     | \bwithin\s+\d+\s+points\s+of\s+it\b                             # a legend
-    | (?<![\w./])[\w./+~-]*\w\.(?:cuh?|c?pp|hpp|h|py|jl|F90|csv|keet\.json|ncu-repz?)\b(?!:\d)
+    | (?<![\w./+~-])[\w./+~-]{0,300}\w\.(?:cuh?|c?pp|hpp|h|py|jl|F90|csv|keet\.json|ncu-repz?)
+      \b(?!:\d)
+    | (?<=\+[ ])\d{1,18}\*[A-Za-z_][\w.*]{0,80}                        # a term of an address
+    | \b[A-Z][A-Z0-9_.]{1,30}[ ]+[-!|]?(?:U?[RP]\d|U?[RP][ZT]\b|desc\[|\[)[^\n]{0,200}   # SASS
+    | (?<=\+[ ])\[[\d,\s…-]{1,160}\]                                # constants of addresses
     | \bsince\s+20\d\d\.\d\b                                         # of Nsight Compute
     | (?<![\w-])--[a-z][\w-]*(?:=\S+|\s+\d+(?![\w.%]|\s?%))?          # options
     | (?<!\S)(?:ncu|keet\s+profile)\s+(?=--?[a-z]|--\s)               # commands, up to the next
@@ -54,11 +59,12 @@ def _blank(passage: str) -> str:
     return re.sub(r"[^\n]", " ", passage)
 
 
-def without_quotes(text: str, launches: Sequence[Launch], files: Collection[str]) -> str:
-    """The text, of the same length, with blanks for lines of the source."""
+def without_quotes(text: str, launches: Sequence[Launch], places: Iterable[Place]) -> str:
+    """The text, of the same length, with blanks for lines of the source. `places`: all of the text,
+    behind which the lines are quoted."""
     characters = list(text)
     source = _Source(launches)
-    for place in find_places(text, files):
+    for place in places:
         for line in source.lines(place):
             start, end = _quotation(text, line, place.end)
             characters[start:end] = _blank(text[start:end])

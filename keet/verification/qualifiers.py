@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -32,6 +33,7 @@ _QUALIFIERS = (
 )
 
 
+@lru_cache(maxsize=256)
 def qualified(ids: tuple[str, ...], clause: str) -> tuple[str, ...]:
     """The readings that the clause leaves; all of them where it would leave none."""
     for words, unless, drops in _QUALIFIERS:

@@ -13,7 +13,6 @@ from keet.analysis.view import View
 from keet.catalog import metric_named, metric_with_id, stalls
 from keet.profile import Absent, Launch
 from keet.units import Quantity, format_number
-from keet.verification.binding import NO_LINE, Place
 from keet.verification.lexicon import (
     DRAM_TRAFFIC,
     L1_ELAPSED,
@@ -22,6 +21,7 @@ from keet.verification.lexicon import (
     STALL_SHARE,
     TIME_SHARE,
 )
+from keet.verification.places import NO_LINE, Place
 
 _SHARED = {
     "excess wavefront": "wavefronts_shared_excess",

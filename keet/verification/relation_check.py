@@ -18,6 +18,7 @@ from keet.verification.checked import RelationCheck, Verdict
 from keet.verification.context_terms import terms_in
 from keet.verification.launch_names import find_launches
 from keet.verification.lexicon import STALL_SHARE, TIME_SHARE, Entry, Term, find_terms
+from keet.verification.limiter_check import limiter_checks
 from keet.verification.matching import agrees, is_count, same_kind
 from keet.verification.qualifiers import qualified
 from keet.verification.ranking_check import check_ranking
@@ -73,7 +74,8 @@ class RelationChecker:
             for relation in find_relations(text)
             if not _NOT_THESE.search(text)
         ]
-        return [check for check in found if check is not None]
+        limits = () if _NOT_THESE.search(text) else limiter_checks(text, self._facts, spoken_of)
+        return [check for check in (*found, *limits) if check is not None]
 
     def _one(
         self, relation: Relation, text: str, claims: Sequence[Claim], spoken_of: Sequence[Launch]

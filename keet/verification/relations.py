@@ -68,7 +68,7 @@ _BEST = re.compile(
     re.IGNORECASE,
 )
 _ANY = re.compile(
-    r"th(?:an|ird)\b|est\b|half|quarter|\w+th\b|twice|thrice|double|triple|times|fold|\d\s?[x×]|\bas\b"
+    r"th(?:an|ird)\b|est\b|half|quarter|\wth\b|twice|thrice|double|triple|times|fold|\d\s?[x×]|\bas\b"
     r"|exceed|outnumber|surpass|outweigh|ahead|behind|short|above|below|same|equal|identical|close"
     r"|similar|comparable|most|least|domina|main|lead|top",
     re.IGNORECASE,

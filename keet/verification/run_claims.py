@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from keet.profile import Profile
 from keet.verification.checked import Check, CheckedSentence, RelationCheck, Verdict
+from keet.verification.clauses import NOT_MEASURED
 from keet.verification.matching import agrees
 from keet.verification.numbers import SaidNumber
 from keet.verification.readings import Reading
 from keet.verification.run_facts import Kind, RunSubjects, Subject, run_subjects
 from keet.verification.sentences import Sentence
-from keet.verification.verify import NOT_MEASURED
 
 _RUN = re.compile(
     r"\b(?:the|its|a|this)\s+(?:(?:plain|whole)\s+)?run\b(?!\s*-?time)|\b(?:plain|whole)\s+run\b"

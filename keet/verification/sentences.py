@@ -19,7 +19,7 @@ _LAYOUT = re.compile(r"\S {2,}\S|[\u2500-\u259f]|^[→•▸]")
 """Columns and bars: what a program laid out in rows."""
 _TITLE = re.compile(r"#\d+ \S")
 """How keet begins what it prints of a launch."""
-_CHANGE = re.compile(r"\d\S*(?: [^\W\d]\S*)? →(?: \S*\d|\s*$)")
+_CHANGE = re.compile(r"\d\S{0,30}(?: [^\W\d]\S{0,30})? →(?: \S{0,30}\d|\s*$)")
 """A row of `keet diff`: `Registers Per Thread 16 → 26`."""
 _SHORT_LINE = 40
 """A shorter line is not one that was wrapped."""

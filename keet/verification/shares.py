@@ -19,9 +19,11 @@ def shares(checks: list[Check], text: str) -> list[Check]:
 
 def _as_share(check: Check, known: Sequence[Reading], text: str) -> Check:
     number = check.number
+    if check.verdict is not Verdict.NOT_FOUND or number.unit != "%":
+        return check
     behind = re.match(r"\s*(?:of\b|\))", text[number.end :])
     apposed = re.search(r"\bof\b.*,\s*(?:or\s+|i\.e\.\s+)?\Z", text[: number.start])
-    if check.verdict is not Verdict.NOT_FOUND or number.unit != "%" or not (behind or apposed):
+    if not (behind or apposed):
         return check
     for part in known:
         for whole in known:
@@ -67,7 +69,7 @@ def _of_number(relation: RelationCheck, checks: Sequence[Check]) -> RelationChec
     return relation
 
 
-_COMPARES = re.compile(r"\d\S*(?: \S+)? (?:→|->)|\bbefore\b.*\bafter\b", re.DOTALL)
+_COMPARES = re.compile(r"\d\S{0,30}(?: \S{1,30})? (?:→|->)|\bbefore\b.*\bafter\b", re.DOTALL)
 _OTHER_SIDE = "one side of a comparison: name both reports (--report BEFORE --report AFTER)"
 
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from keet.profile import Launch
 from keet.profile.names import file_name
-from keet.verification.binding import Claim, Place
+from keet.verification.binding import Claim
 from keet.verification.comparing import is_object
 from keet.verification.known import RowKey
 from keet.verification.launch_names import LaunchName, find_launches
+from keet.verification.places import Place, is_title, row_place, title_place
 from keet.verification.sentences import Sentence
 
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
@@ -36,6 +37,8 @@ class Topics:
         self._previous: Sentence | None = None
         self._row: RowKey | None = None
         self._column = 0
+        self.place: Place | None = None
+        """The source line that the last title names; the numbers below are that line's."""
 
     @property
     def launches(self) -> tuple[Launch, ...] | None:
@@ -73,8 +76,12 @@ class Topics:
         launches = dict.fromkeys(launch for name in subjects for launch in name.launches)
         return names[0]._replace(launches=tuple(launches)) if launches else None
 
-    def rows(self, sentence: Sentence, leading: Place | None) -> None:
-        """Note the row that a sentence begins, or goes on with where it is indented below it."""
+    def rows(self, sentence: Sentence, places: Sequence[Place]) -> None:
+        """Note the row that a sentence begins, or goes on with where it is indented below it, and
+        the source line that a title names. `places`: all of the sentence."""
+        if is_title(sentence.text):
+            self.place = title_place(sentence.text, places)
+        leading = row_place(sentence.text, places, self.place)
         column = sentence.start - (self._text.rfind("\n", 0, sentence.start) + 1)
         if leading is not None:
             self._row, self._column = key_of(leading), column
@@ -85,7 +92,8 @@ class Topics:
         """The place that a number is said of, and the row that it stands in."""
         own = key_of(claim.place) if claim.place else None
         first = _FIRST_CELL.match(claim.sentence.text)
-        keys = (own, self._row, first and first[1])
+        title = key_of(self.place) if self.place else None
+        keys = (own, self._row, first and first[1], title)
         return tuple(key for key in dict.fromkeys(keys) if key is not None)
 
 

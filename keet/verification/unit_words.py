@@ -27,7 +27,7 @@ _SYMBOLS = {
     "branch": ("branches",),
     "pass": ("passes",),
     "launch": ("launches",),
-    "inst": ("insts", "instruction", "instructions"),
+    "inst": ("insts", "instruction", "instructions", "warp instruction", "warp instructions"),
     "register": ("registers", "reg", "regs"),
     "block": ("blocks", "CTA", "CTAs", "thread blocks"),
     "SM": ("SMs",),

@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from keet.catalog import metric_named, metric_with_id
 from keet.profile import Launch
 from keet.units import Quantity
-from keet.verification.binding import (
-    Claim,
-    bind,
-    find_places,
-    names_tightly,
-    row_place,
-    wordlike_files,
-)
+from keet.verification.binding import Claim, bind, names_tightly
 from keet.verification.capacities import capacity, with_capacity_units
 from keet.verification.checked import Check, CheckedSentence, Verdict
+from keet.verification.clauses import clause_of, might_be
 from keet.verification.comparing import compared
-from keet.verification.known import Knowledge, surroundings
+from keet.verification.known import Knowledge, SentenceWords
 from keet.verification.lexicon import NCU_NAME, STALL_SHARE, TIME_SHARE, Term
 from keet.verification.matching import agrees, fits
 from keet.verification.mistakes import explain_mistake, same_value
 from keet.verification.numbers import SaidNumber, find_numbers
 from keet.verification.passages import without_asides, without_citations, without_quotes
+from keet.verification.places import find_places, places_within, wordlike_files
+from keet.verification.printed_labels import PrintedLabels
 from keet.verification.qualifiers import qualified
 from keet.verification.readings import Facts, Reading, with_sum
 from keet.verification.relation_check import RelationChecker
@@ -38,16 +34,6 @@ from keet.verification.shares import shares, unknown_sides, with_factors
 from keet.verification.spelled import spelled_numbers
 from keet.verification.topics import Topics
 
-NOT_MEASURED = re.compile(
-    r"\b(?:would|could|should|might|may|can|expect\w*|estimat\w*|if|ideal(?:ly)?|target|goal"
-    r"|potential\w*|possible|assum\w+|maximum|max|peak|theoretical(?:ly)?|limit|at best|capable"
-    r"|hardware|optimal|of the available|called|defined|range|typical\w*|usual\w*|granularity"
-    r"|consecutive|groups? of|recommend\w*|try|reduc(?:e|ing)|increas(?:e|ing)|raise|lower it)\b",
-    re.IGNORECASE,
-)
-"""Words of what might be, or of what a GPU can do: no claim about what this launch did."""
-_OF_PEAK = re.compile(r"\bof\s+(?:(?:its|the|their)\s+)?(?:\w+\s+)?peak\b", re.IGNORECASE)
-_CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
 _BOUND_SLACK = 0.02
 """Of a bound, as `over 60 %` is said of 59.7 % too."""
 _ALLOCATED = ("shared_memory", "device_")
@@ -73,26 +59,37 @@ _NO_WHOLE = (
 _SHARE_OF = re.compile(r"\s*of\s+(?:(?:the|all|its)\s+)?(\w+(?:\s\w+)?)")
 
 
-def verify_text(
+_MOST_NUMBERS = 64
+"""Of a sentence: the time that each takes grows with their number."""
+_TOO_MANY = f"not checked: more than {_MOST_NUMBERS} numbers in one sentence; split it"
+
+
+def verify_text(  # noqa: PLR0913
     text: str,
     launches: Sequence[Launch],
     everything: Sequence[Launch] | None = None,
     known: Knowledge | None = None,
     *,
     both_sides: bool = False,
+    before_sentence: Callable[[], None] | None = None,
 ) -> list[CheckedSentence]:
     """Check every number of `text` against those launches, sentence by sentence.
 
     `everything` is the whole report (or both reports of a comparison), where `launches` is a
     choice: a number of a launch that was not chosen is then said to be that. `known` are the
     numbers that keet itself computes. `both_sides`: all that the text compares is there, so that a
-    number before or behind an arrow can be wrong.
+    number before or behind an arrow can be wrong. `before_sentence` is called before each sentence
+    is checked: it may raise to stop.
     """
     plain = without_citations(text)
     verifier = _Verifier(plain, launches, everything or launches, known or Knowledge())
-    checked = (verifier.sentence(sentence) for sentence in verifier.sentences())
-    found = [_as_written(each, text) for each in checked]
-    return found if both_sides else list(map(unknown_sides, found))
+    found: list[CheckedSentence] = []
+    for sentence in verifier.sentences():
+        if before_sentence is not None:
+            before_sentence()
+        checked = _as_written(verifier.sentence(sentence), text)
+        found.append(checked if both_sides else unknown_sides(checked))
+    return found
 
 
 def _as_written(checked: CheckedSentence, text: str) -> CheckedSentence:
@@ -114,8 +111,10 @@ class _Verifier:
         self._computed = known
         self._facts = Facts(everything)
         self._relations = RelationChecker(self._facts)
+        self._printed = PrintedLabels()
         self._files = wordlike_files(everything)
-        self._unquoted = without_quotes(text, everything, self._files)
+        self._places = find_places(text, self._files)
+        self._unquoted = without_quotes(text, everything, self._places)
         plain = without_asides(self._unquoted)
         written = find_numbers(self._without_files(plain), _names(everything))
         self._numbers = sorted([*written, *spelled_numbers(plain)], key=lambda number: number.start)
@@ -133,10 +132,13 @@ class _Verifier:
             for n in self._numbers_of(sentence)
         ]
         here = with_capacity_units(sentence.text, here)
-        claims = bind(sentence, here, self._everything, self._files)
-        places = find_places(sentence.text, self._files)
-        self._topics.rows(sentence, row_place(sentence.text, places))
+        here, left = here[:_MOST_NUMBERS], here[_MOST_NUMBERS:]
+        places = places_within(self._places, sentence.start, sentence.end)
+        self._topics.rows(sentence, places)
+        claims = bind(sentence, here, self._everything, places, self._topics.place)
+        self._words = SentenceWords(sentence.text, here)
         found = shares([self._check(claim, claims) for claim in claims], sentence.text)
+        found += [Check(number, Verdict.NOT_FOUND, None, _TOO_MANY) for number in left]
         related = self._relations.check(sentence, claims, self._spoken_of)
         found, related = with_factors(found, related)
         checks = tuple(self._in_text(check, sentence) for check in found)
@@ -180,13 +182,10 @@ class _Verifier:
         found = self._by_names(claim, claims)
         if found.verdict is Verdict.CONFIRMED or self._computed.is_empty:
             return found
-        around = surroundings(
-            claim.sentence.text,
-            claim.number,
-            [each.number for each in claims],
-            self._topics.rows_of(claim),
-        )
+        around = self._words.around(claim.number, self._topics.rows_of(claim))
+        # Below the title of a source line stands keet's own layout, in which words are short.
         exact = found.verdict is Verdict.CONTRADICTED and names_tightly(claim)
+        exact = exact and self._topics.place is None
         reading = self._computed.find(claim.number, around, self._subjects(claim), exact=exact)
         if reading is None:
             return found
@@ -196,17 +195,21 @@ class _Verifier:
         number = claim.number
         if (ratio := compared(claim, self._facts, self._spoken_of)) is not None:
             return Check(number, Verdict(ratio.verdict), ratio.reading, ratio.reason)
-        readings = list(self._readings(claim))
+        printed = self._printed.find(claim, self._subjects(claim))
+        readings = [*printed, *self._readings(claim)]
         fitting = [reading for reading in readings if _agrees(number, reading)]
-        if fitting and not (number.bound and _might_be(claim)):
+        if fitting and not (number.bound and might_be(claim)):
             return _fits_one(claim, readings[0], fitting)
+        if printed:
+            reason = f"{printed[0]}, under a label that names no single metric"
+            return Check(number, Verdict.NOT_FOUND, None, reason)
         if not readings:
             return self._wrong_unit(claim) or self._nothing(claim)
         return self._differs(claim, claims, readings)
 
     def _differs(self, claim: Claim, claims: Sequence[Claim], readings: list[Reading]) -> Check:
         """Wrong, where the text surely means what was measured."""
-        if _might_be(claim):
+        if might_be(claim):
             reason = "the text says what might be, not what was"
         elif not claim.firm and claim.place is None:
             reason = f"the text does not say clearly what it is; {readings[0]}"
@@ -217,7 +220,7 @@ class _Verifier:
 
     def _readings(self, claim: Claim) -> Iterator[Reading]:
         """What the claim's name stands for, in units that fit, the likeliest first."""
-        ids = qualified(claim.term.readings if claim.term else (), _clause(claim))
+        ids = qualified(claim.term.readings if claim.term else (), clause_of(claim))
         if claim.number.unit == "ns" and not (ids or claim.place or claim.misfit):
             ids = ("duration",)  # a time with no name: what else has a launch to tell
         missing = claim.term is not None and claim.term.entry.complement
@@ -249,7 +252,7 @@ class _Verifier:
     def _wrong_unit(self, claim: Claim) -> Check | None:
         """The name right before the number is one that is never given in that unit."""
         term = claim.misfit
-        if term is None or _might_be(claim):
+        if term is None or might_be(claim):
             return None
         for launch in self._subjects(claim):
             for reading in self._facts.read(term.readings, launch):
@@ -352,25 +355,6 @@ def _about_lines(ids: Sequence[str]) -> bool:
     """Whether a source line can have such a number: samples, stalls, sectors, or just a share."""
     of_lines = ("samples", "src_", "inst_executed", "global_", "duration", TIME_SHARE, STALL_SHARE)
     return not ids or any(reading.startswith(of_lines) for reading in ids)
-
-
-def _clause(claim: Claim) -> str:
-    """What stands around the number, up to where its name begins."""
-    text, number = claim.sentence.text, claim.number
-    before = [m.end() for m in _CLAUSE_END.finditer(text, 0, number.start)]
-    after = _CLAUSE_END.search(text, number.end)
-    start, end = (before[-1] if before else 0), (after.start() if after else len(text))
-    if claim.term and claim.term.end <= number.start:
-        start = min(start, claim.term.start)
-    return text[start:end]
-
-
-def _might_be(claim: Claim) -> bool:
-    """Whether the clause, its metric's name aside, speaks of what might be."""
-    text, clause = claim.sentence.text, _clause(claim)
-    if claim.term:
-        clause = clause.replace(text[claim.term.start : claim.term.end], "")
-    return bool(NOT_MEASURED.search(_OF_PEAK.sub("", clause)))
 
 
 def _unknown_name(term: Term) -> str | None:

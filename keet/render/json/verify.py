@@ -48,7 +48,8 @@ class NumberCheck(Document):
 
 
 class RelationDocument(Document):
-    """What the text says of two quantities: `exceeds`, `is the highest`."""
+    """What the text says of two quantities (`exceeds`, `is the highest`), or of what limits the
+    launch (`is DRAM bound`)."""
 
     text: str
     start: int = Field(description="where in the text, in characters")

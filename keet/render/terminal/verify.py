@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -20,7 +20,7 @@ _MARKS = {
     Verdict.NOT_FOUND: ("?", "yellow"),
 }
 _WORST = (Verdict.CONTRADICTED, Verdict.NOT_FOUND, Verdict.CONFIRMED)
-_NEXT = {
+_NEXT: Mapping[Verdict, str] = {
     Verdict.CONTRADICTED: "wrong: correct the text; keet metrics {report} PATTERN has the values",
     Verdict.NOT_FOUND: (
         "?: name the metric, and the launch, beside the number; keet show {report} says what was "
@@ -29,9 +29,19 @@ _NEXT = {
 }
 
 
-def verify_view(profile: Profile, found: Sequence[CheckedSentence]) -> Group:
-    """Sentences without anything to check are left out."""
-    parts: list[RenderableType] = [_sentence(checked) for checked in found if checked.verdicts]
+def verify_view(
+    profile: Profile,
+    found: Sequence[CheckedSentence],
+    *,
+    shown: Sequence[CheckedSentence] | None = None,
+    advice: Mapping[Verdict, str] = _NEXT,
+) -> Group:
+    """Sentences without anything to check are left out.
+
+    `shown`: those of a page; the counts are of all. `advice`: by what was found.
+    """
+    told = found if shown is None else shown
+    parts: list[RenderableType] = [_sentence(checked) for checked in told if checked.verdicts]
     if parts:
         parts.append("")
     counts = Counter(check.verdict for checked in found for check in checked.checks)
@@ -40,7 +50,7 @@ def verify_view(profile: Profile, found: Sequence[CheckedSentence]) -> Group:
     report = profile.provenance.snapshot or profile.provenance.path
     parts += [
         Text(line.format(report=report), style="dim")
-        for verdict, line in _NEXT.items()
+        for verdict, line in advice.items()
         if counts[verdict] or related[verdict]
     ]
     return Group(*parts)
@@ -49,8 +59,10 @@ def verify_view(profile: Profile, found: Sequence[CheckedSentence]) -> Group:
 def _sentence(checked: CheckedSentence) -> Table:
     """A mark, and beside it the sentence with what is to be said of its numbers below."""
     mark, style = _MARKS[next(verdict for verdict in _WORST if verdict in checked.verdicts)]
+    if mark == "ok" and checked.checks:
+        mark = "numbers ok"  # what else the sentence says was not checked
     table = Table.grid(padding=(0, 1, 0, 0))
-    table.add_column(width=5, no_wrap=True)
+    table.add_column(width=10, no_wrap=True)
     table.add_column(overflow="fold")
     table.add_row(Text(mark, style=style), _marked(checked))
     for note in _notes(checked):

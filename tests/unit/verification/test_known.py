@@ -19,12 +19,13 @@ from keet.verification.computed import _places
 from keet.verification.known import (
     Knowledge,
     Known,
+    SentenceWords,
     Surroundings,
     content_words,
-    surroundings,
 )
 from keet.verification.numbers import find_numbers
 from keet.verification.passages import without_asides, without_quotes
+from keet.verification.places import find_places
 from keet.verification.verify import verify_text
 from tests.rows import each_row
 
@@ -38,7 +39,7 @@ def flip() -> Profile:
 
 def around(text: str, index: int = 0) -> Surroundings:
     numbers = find_numbers(text)
-    return surroundings(text, numbers[index], numbers)
+    return SentenceWords(text, numbers).around(numbers[index])
 
 
 @each_row(
@@ -87,7 +88,7 @@ def known(*entries: Known) -> Knowledge:
 )
 def test_both_the_name_and_the_value_have_to_fit(text: str, *, is_found: bool) -> None:
     numbers = find_numbers(text)
-    found = known(FORECAST).find(numbers[0], surroundings(text, numbers[0], numbers), ())
+    found = known(FORECAST).find(numbers[0], SentenceWords(text, numbers).around(numbers[0]), ())
     assert (found is not None) is is_found
 
 
@@ -95,8 +96,8 @@ def test_a_number_without_words_needs_its_row() -> None:
     cell = Known("samples", Quantity(141, "sample"), frozenset(), "row", ("slow.cu", 21))
     text = "53.4%  141  slow.cu:21  Wait 9%"
     numbers = find_numbers(text)
-    here = surroundings(text, numbers[1], numbers, [("slow.cu", 21)])
-    elsewhere = surroundings(text, numbers[1], numbers, [("slow.cu", 22)])
+    here = SentenceWords(text, numbers).around(numbers[1], [("slow.cu", 21)])
+    elsewhere = SentenceWords(text, numbers).around(numbers[1], [("slow.cu", 22)])
     assert known(cell).find(numbers[1], here, ())
     assert not known(cell).find(numbers[1], elsewhere, ())
 
@@ -200,7 +201,7 @@ def test_still_a_claim(text: str) -> None:
 
 def test_quoted_code_is_no_claim(flip: Profile) -> None:
     text = "100% of all excess sectors  slow.cu:12  const dim3 block(32, 8);\n3 registers"
-    left = without_quotes(text, flip.launches, ())
+    left = without_quotes(text, flip.launches, find_places(text))
     assert "block(" not in left
     assert "100%" in left
     assert "3 registers" in left
