@@ -67,7 +67,7 @@ def shortened(text: str, limit: int = LONGEST) -> str:
     stay two."""
     if len(text) <= limit:
         return text
-    mark = _mark_of(text)
+    mark = _mark_of(text)[:limit]
     return text[: limit - len(mark)] + mark
 
 

@@ -168,13 +168,42 @@ def recapture_command(profile: Profile, gaps: Iterable[Gap]) -> str:
         return command
     flags = ["--set full", *dict.fromkeys(gap.ncu_flag for gap in gaps if gap.ncu_flag)]
     recorded = ncu_arguments(profile)
-    if recorded is None:
-        rest = [f"-k {_kernel_filter(profile)} -o report ./your_program"]
-    else:
-        options, program = split_options(recorded)
-        kept = (_kept_option(option, replaced=flags) for option in options)
-        rest = [*kept, program]
+    rest = None if recorded is None else _rest_of(recorded, replaced=flags)
+    if rest is None:
+        rest = [f"-k {_kernel_filter(profile)} -o report {_ANY_PROGRAM}"]
     return " ".join(["ncu", *flags, *(part for part in rest if part)])
+
+
+def _rest_of(recorded: str, replaced: Iterable[str]) -> list[str] | None:
+    """What stays of a recorded command, safe for a shell; None: that can't be told."""
+    options, program = split_options(recorded)
+    kept = [_quoted(_kept_option(option, replaced)) for option in options]
+    told = [*kept, _quoted(program)]
+    safe = [part for part in told if part is not None]
+    return safe if len(safe) == len(told) else None
+
+
+_ANY_PROGRAM = "./your_program"
+_WORD = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\])+"""
+_SAFE_WORD = r"""(?:[\w@%+=:,./-]|\\(?=[\w.])|"(?:[^"$`!\\]|\\(?=[\w .]))*"|'[^']*')+"""
+"""What a shell takes as it stands, in quotes or not. Paths of Windows have backslashes."""
+
+
+def _quoted(recorded: str) -> str | None:
+    """Recorded words as a shell takes them. A report may come from anybody, and people and agents
+    run the commands that keet prints: nothing recorded may end one and begin another.
+
+    Words that are safe as they stand stay as they are. None: quotes don't close.
+    """
+    if not recorded.isprintable() or re.sub(_WORD, "", recorded).strip():
+        return None
+    return " ".join(map(_quoted_word, re.findall(_WORD, recorded)))
+
+
+def _quoted_word(word: str) -> str:
+    import shlex
+
+    return word if re.fullmatch(_SAFE_WORD, word) else shlex.join(shlex.split(word))
 
 
 def _kept_option(option: str, replaced: Iterable[str]) -> str:
@@ -209,7 +238,8 @@ def keet_command(profile: Profile) -> str | None:
     program = keet_program(profile)
     if program is None:
         return None
-    return f"keet profile{' --range' if _is_range_of_keet(profile) else ''} -- {program.strip()}"
+    again = f"keet profile{' --range' if _is_range_of_keet(profile) else ''}"
+    return f"{again} -- {_quoted(program) or _ANY_PROGRAM}"
 
 
 def made_with(profile: Profile) -> str | None:

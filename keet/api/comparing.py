@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from numbers import Real
+from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, TypeGuard
 
 from keet.api.inputs import Kernel, StrPath
 from keet.api.result import WIDTH, Result, data_frame
 from keet.api.sides import Reports, profiles_of, side_of
-from keet.errors import NotComparable, UsageError
+from keet.errors import UsageError
+from keet.profile import Launch
 from keet.texts import visible
 
 if TYPE_CHECKING:
@@ -75,11 +78,12 @@ def diff(  # noqa: PLR0913 - the options of the command
     """
     from keet.comparison.difference import compare
     from keet.comparison.gating import gate_difference
+    from keet.comparison.refusal import check_comparable
 
     names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     if after is None and launches is None:
         raise UsageError("name two reports, or two launches of one: launches=(0, 3)")
-    _check_numbers(times, gate, names)
+    _check_numbers(launches, times, gate, names)
     if after is None:
         profiles = [profiles_of(before, source, run_table)] * 2
     else:
@@ -90,20 +94,37 @@ def diff(  # noqa: PLR0913 - the options of the command
     sides = [side_of(profiles[which], which, launches, kernel, times) for which in (0, 1)]
     _check_tables(sides, times)
     difference = compare(*sides, guess=force or launches is not None)
-    _check_comparable(difference, force=force)
-    gated = None if gate is None else gate_difference(difference, gate, names)
+    if not force:
+        check_comparable(difference, _OPTIONS, "force=True")
+    gated = None if gate is None else gate_difference(difference, float(gate), names)
     return DiffResult(difference, gated)
 
 
-def _check_numbers(
-    times: tuple[int, int] | None, gate: float | None, metrics: Sequence[str]
-) -> None:
+_OPTIONS = {"--launch A:B": "launches=(A, B)", "--times N:M": "times=(N, M)"}
+"""By those of `keet diff`."""
+
+
+def _check_numbers(launches: object, times: object, gate: object, metrics: Sequence[str]) -> None:
+    """The arguments may be anything: a caller need not check types."""
     if metrics and gate is None:
         raise UsageError("metrics names what to gate; say by how much: gate=5")
-    if gate is not None and not 0 <= gate <= 1000:
-        raise UsageError(f"gate={gate}: it must be a percentage from 0 to 1000")
-    if times is not None and min(times) < 1:
-        raise UsageError(f"times={times}: both must be positive integers")
+    if gate is not None and not (_is_number(gate) and 0 <= gate <= 1000):
+        raise UsageError(f"gate={gate!r}: it must be a percentage from 0 to 1000")
+    if times is not None and not _are_two(times, least=1):
+        raise UsageError(f"times={times!r}: it must be two positive integers: (300, 1)")
+    if launches is not None and not _are_two(launches, least=0):
+        raise UsageError(f"launches={launches!r}: it must be the numbers of two launches: (0, 3)")
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _are_two(value: object, least: int) -> bool:
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        return False
+    numbers = [each.id if isinstance(each, Launch) else each for each in value]
+    return all(isinstance(each, SupportsIndex) and index(each) >= least for each in numbers)
 
 
 def _check_tables(sides: Sequence[Side], times: tuple[int, int] | None) -> None:
@@ -111,11 +132,6 @@ def _check_tables(sides: Sequence[Side], times: tuple[int, int] | None) -> None:
         raise UsageError(
             "the tables of the runs know how often each kernel is launched: leave out times"
         )
-
-
-def _check_comparable(difference: Difference, *, force: bool) -> None:
-    if difference.forbidden and not force:
-        raise NotComparable(f"{difference.forbidden[0].text}; to compare all the same: force=True")
 
 
 class PartOfChange(NamedTuple):
@@ -223,6 +239,14 @@ def change_text(verdict: str, speedup: float | None) -> str:
     return f"{speedup if verdict == 'faster' else 1 / speedup:.2f}x {verdict}"
 
 
+def _side_names(before: str, after: str) -> tuple[str, str]:
+    """File names; where they are equal, with as much of the path as tells them apart."""
+    one, other = Path(before).parts, Path(after).parts
+    longest = max(len(one), len(other))
+    parts = next((n for n in range(1, longest + 1) if one[-n:] != other[-n:]), 1)
+    return "/".join(one[-parts:]), "/".join(other[-parts:])
+
+
 class DiffResult(Result):
     """Two sides compared. `print(result)` prints what `keet diff` prints.
 
@@ -242,8 +266,7 @@ class DiffResult(Result):
         self._gate = gate
 
     def __repr__(self) -> str:
-        sides = (self.document.before.path, self.document.after.path)
-        names = " → ".join(Path(each).name for each in sides)
+        names = " → ".join(_side_names(self.document.before.path, self.document.after.path))
         kernels = f"{len(self.pairs)} kernel{'s' * (len(self.pairs) != 1)}"
         gate = "" if self._gate is None else f", gate {'failed' if self.failed else 'passed'}"
         change = change_text(self.verdict, self.speedup)

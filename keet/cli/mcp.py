@@ -37,9 +37,6 @@ def configure(parser: ArgumentParser) -> None:
         metavar="PORT",
         help="streamable HTTP on 127.0.0.1 instead of stdin and stdout; 0: any free port",
     )
-    parser.add_argument(
-        "--read-only", action="store_true", help="nothing is ever written: this is the only mode"
-    )
 
 
 def _port(text: str) -> int:

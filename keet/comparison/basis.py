@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from keet.comparison.comparability import compare_launches
 from keet.comparison.pairing import Pairing
-from keet.comparison.reasons import Reason
+from keet.comparison.reasons import Reason, advised
 from keet.comparison.run_reasons import run_reasons
 from keet.comparison.sides import Side, all_captured
 from keet.comparison.timing import Timing, total
@@ -102,11 +102,8 @@ def _give_table(side: Side, which: int) -> str:
 
 def unpaired(pairings: Sequence[Pairing]) -> Iterator[Reason]:
     if not any(each.before and each.after for each in pairings):
-        text = (
-            "no kernel is on both sides, by name, source or place; name two launches of one "
-            "report with --launch A:B"
-        )
-        yield Reason("no_pair", "forbids", text)
+        what = "no kernel is on both sides, by name, source or place"
+        yield advised("no_pair", what, "name two launches of one report with", "--launch A:B")
 
 
 def guessed(pairings: Sequence[Pairing], sure: Sequence[Pairing]) -> Iterator[Reason]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from keet.analysis.ledger import Book, Ledger
 from keet.comparison.account import account_changes
@@ -35,7 +36,7 @@ from keet.comparison.time_evidence import TimeEvidence
 from keet.comparison.timing import Timing
 from keet.comparison.whole_run import WholeRun
 from keet.evidence import Evidence
-from keet.explanation.analyst import Explanation, LaunchExplanation, explain
+from keet.explanation.analyst import Explanation, LaunchExplanation, OnLaunch, explain
 from keet.profile import Launch
 from keet.units import Quantity
 
@@ -59,22 +60,22 @@ _NOTHING = Outcome((), (), (), ())
 _SIDES = ("before", "after")
 """In the ids of evidence."""
 
-
 Explained = Callable[[Launch], LaunchExplanation | None]
 """An explanation that is there already, of a launch."""
 
 
-def compare(
+def compare(  # noqa: PLR0913 - options
     before: Side,
     after: Side,
     *,
     guess: bool = False,
     scope: str = "diff",
     explained: Explained = lambda _: None,
+    on_launch: OnLaunch = lambda *_: None,
 ) -> Difference:
     """`guess`: pair what is alone in its place, even where nothing else speaks for it; what was
     paired so is told. `scope`: of the ids of what is computed from both sides."""
-    comparer = _Comparer(before, after, scope, explained)
+    comparer = _Comparer(before, after, scope, explained, on_launch)
     return comparer.run(guess=guess)
 
 
@@ -100,9 +101,12 @@ def compare_explanations(
 
 
 class _Comparer:
-    def __init__(self, before: Side, after: Side, scope: str, explained: Explained) -> None:
+    def __init__(
+        self, before: Side, after: Side, scope: str, explained: Explained, on_launch: OnLaunch
+    ) -> None:
         self._before, self._after = before, after
         self._explained = explained
+        self._analyst = partial(explain, top=_FINDINGS, on_launch=on_launch)
         self._book = Book(scope)
         self._evidence = TimeEvidence(self._book)
         self._ledgers: list[Ledger] = []
@@ -371,10 +375,8 @@ class _Comparer:
         for which, side in enumerate(self._sides):
             launches = [launch for pairing in pairings for launch in pairing.typical[which]]
             unknown = [launch for launch in launches if self._explained(launch) is None]
-            fresh = explain(
-                side.first.profile, unknown, _FINDINGS, report_scope=_SIDES[which]
-            ).launches
-            self._told |= {id(told.launch): told for told in fresh}
+            fresh = self._analyst(side.first.profile, unknown, report_scope=_SIDES[which])
+            self._told |= {id(told.launch): told for told in fresh.launches}
             for launch in launches:
                 told = self._explained(launch) or self._told[id(launch)]
                 self._told[id(launch)] = told

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from keet.comparison.code import uses_tensor_cores
 from keet.comparison.pairing import Pairing
-from keet.comparison.reasons import Reason
+from keet.comparison.reasons import Reason, advised
 from keet.comparison.sides import Group, threads_of
 from keet.profile import Launch
 from keet.units import Quantity
@@ -140,12 +140,13 @@ def _other_launches(one: Launch, other: Launch) -> Iterator[Reason]:
     if threads * instructions < 0:
         return
     side = "after" if instructions > 0 else "before"
-    text = (
+    what = (
         f"{one.kernel}: a launch {side} executes {math.exp(abs(instructions)):,.0f} times the "
         "instructions of one on the other side, on more threads: it seems to do the work of many "
-        "launches; say how often each is launched: --times N:M"
+        "launches"
     )
-    yield Reason("work_per_launch", "forbids", text, abs(instructions))
+    how = "say how often each is launched:"
+    yield advised("work_per_launch", what, how, "--times N:M", abs(instructions))
 
 
 def _threads(launch: Launch) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.account import Account
@@ -92,13 +92,19 @@ class Explanation(NamedTuple):
         return capture_hints(skipped, self.build_hint, refused)
 
 
-def explain(
+OnLaunch = Callable[[int, int], None]
+"""Called before each launch is explained: how many are done, of how many. What it raises ends the
+work."""
+
+
+def explain(  # noqa: PLR0913 - options
     profile: Profile,
     launches: Sequence[Launch],
     top: int,
     *,
     report_scope: str = "",
     sass: bool = True,
+    on_launch: OnLaunch = lambda *_: None,
 ) -> Explanation:
     """`report_scope`: in evidence ids, where they must differ from those of other reports.
 
@@ -111,10 +117,14 @@ def explain(
         profile.prefetch_code(read)
     together = look_together(profile.launches, Book(scope_in(report_scope, OF_RUN)))
     with_code = {launch.id for launch in read}
-    told = tuple(
-        _explain(launch, coverage, top, report_scope, together, reads_code=launch.id in with_code)
-        for launch in launches
-    )
+    explained: list[LaunchExplanation] = []
+    for launch in launches:
+        on_launch(len(explained), len(launches))
+        reads_code = launch.id in with_code
+        explained.append(
+            _explain(launch, coverage, top, report_scope, together, reads_code=reads_code)
+        )
+    told = tuple(explained)
     run = None
     if profile.run is not None:  # what follows is not loaded for a report alone
         from keet.explanation.in_run import with_run

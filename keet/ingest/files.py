@@ -6,6 +6,9 @@ import hashlib
 import io
 import os
 import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -27,6 +30,22 @@ _KINDS = (
 )
 
 
+Guard = Callable[[Path, int], None]
+"""Looks at a file that was opened, by its path and descriptor; raises if it must not be read."""
+_guard: ContextVar[Guard | None] = ContextVar("guard", default=None)
+
+
+@contextmanager
+def guarded(guard: Guard) -> Iterator[None]:
+    """Every report, table and source file that is opened meanwhile passes the guard: a path that
+    was checked before may lead elsewhere by the time it is opened."""
+    token = _guard.set(guard)
+    try:
+        yield
+    finally:
+        _guard.reset(token)
+
+
 class InputFile(NamedTuple):
     """A regular file that could be opened: its size and how it starts."""
 
@@ -37,7 +56,7 @@ class InputFile(NamedTuple):
     """All of it, where it came through standard input."""
 
     def open(self) -> BinaryIO:
-        return _open(self.path) if self.content is None else io.BytesIO(self.content)
+        return open_regular(self.path) if self.content is None else io.BytesIO(self.content)
 
     def read(self) -> bytes:
         """All of it; one byte more than there should be shows that it has grown."""
@@ -64,7 +83,7 @@ def open_input(path: Path) -> InputFile:
             "profile fewer launches a report: ncu --launch-skip N --launch-count N",
         )
     try:
-        with _open(path) as file:
+        with open_regular(path) as file:
             return InputFile(path, status.st_size, file.read(HEAD))
     except OSError as problem:
         raise UnreadableFile(path, _reason(problem), "name a report file") from None
@@ -76,13 +95,19 @@ def _refuse_special(path: Path, mode: int) -> None:
             raise UnreadableFile(path, f"this is {what}, not a report", remedy)
 
 
-def _open(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BinaryIO:
     """Open without ever waiting: the file may have become a pipe since it was looked at."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _binary())
     except OSError as problem:
         raise UnreadableFile(path, _reason(problem), "check the file's permissions") from None
-    _refuse_special(path, os.fstat(descriptor).st_mode)
+    try:
+        _refuse_special(path, os.fstat(descriptor).st_mode)
+        if guard := _guard.get():
+            guard(path, descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
     return os.fdopen(descriptor, "rb")
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from keet.errors import UsageError
+from keet.errors import UnreadableFile, UsageError
+from keet.ingest.files import open_regular
 
 _MAX_FILES = 100_000
 _MAX_SIZE = 8 << 20
@@ -67,6 +68,8 @@ def _text(path: Path) -> str | None:
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > _MAX_SIZE:
             return None
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        with open_regular(path) as file:
+            text = file.read().decode("utf-8", errors="replace")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
+    except (OSError, UnreadableFile):
         return None

@@ -1,9 +1,9 @@
-"""Which launches of a profile are meant: by number, and by a regular expression of the kernel."""
+"""Which launches of a profile are meant: by number, and by the name of the kernel."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from keet.errors import UsageError
 from keet.profile.launch import Launch
@@ -22,16 +22,9 @@ def select_launches(
 
     `names`: what the user calls the two filters, for messages.
     """
-    count = len(profile.launches)
     see = f"see: keet show {profile.provenance.path}"
-    if beyond := [number for number in sorted(numbers or ()) if not 0 <= number < count]:
-        raise UsageError(f"{names[0]} {beyond[0]}: the report has launches 0 to {count - 1}; {see}")
-    chosen = tuple(
-        launch
-        for launch in profile.launches
-        if (numbers is None or launch.id in numbers)
-        and (kernel is None or _matches(launch, kernel))
-    )
+    search = kernel.search if kernel else None
+    chosen = launches_with(profile, numbers, search, name=names[0], see=f"; {see}")
     if not chosen and kernel is None:
         raise UsageError(f"no {names[0]} was named; leave the choice out to take all of them")
     if not chosen and kernel is not None:
@@ -39,8 +32,27 @@ def select_launches(
     return chosen
 
 
-def _matches(launch: Launch, pattern: re.Pattern[str]) -> bool:
-    name = launch.name
-    return any(
-        pattern.search(form) for form in (name.short, name.full, name.function, name.mangled)
+def launches_with(
+    profile: Profile,
+    numbers: Collection[int] | None,
+    matches: Callable[[str], object] | None,
+    *,
+    name: str = "launch",
+    see: str = "",
+) -> tuple[Launch, ...]:
+    """The launches with these numbers for which a form of the kernel's name matches, perhaps none.
+    Raises if a number is not in the report; `see`: how that message ends."""
+    count = len(profile.launches)
+    if beyond := [number for number in sorted(numbers or ()) if not 0 <= number < count]:
+        raise UsageError(f"{name} {beyond[0]}: the report has launches 0 to {count - 1}{see}")
+    return tuple(
+        launch
+        for launch in profile.launches
+        if (numbers is None or launch.id in numbers)
+        and (matches is None or any(map(matches, _forms(launch))))
     )
+
+
+def _forms(launch: Launch) -> tuple[str, ...]:
+    name = launch.name
+    return name.short, name.full, name.function, name.mangled

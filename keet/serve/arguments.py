@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 _LONGEST = 400
 """Characters of a name."""
-MAX_TEXT = 100_000
-"""Characters of a text to verify: more is no explanation of a kernel."""
+MAX_TEXT = 20_000
+"""Characters of a text to verify. An explanation of a kernel has fewer, and each takes its time."""
 MAX_TOKENS = 2_000
 """Of `context`: its text is in the result twice, once for each kind of client."""
 
@@ -21,8 +21,8 @@ Kernel = Annotated[
     Field(
         min_length=1,
         max_length=_LONGEST,
-        description="only kernels whose name contains this; * is any text, | separates "
-        "alternatives",
+        description="only kernels whose name contains this, in any case; * is any text, | "
+        "separates alternatives; no regular expression",
     ),
 ]
 Source = Annotated[
@@ -47,8 +47,8 @@ class ListReports(Arguments):
         None,
         min_length=1,
         max_length=_LONGEST,
-        description="only paths, or kernels of the report, that contain this; * is any text, | "
-        "separates alternatives",
+        description="only paths, or kernels of the report, that contain this, in any case; * is "
+        "any text, | separates alternatives",
     )
     offset: Offset = 0
 

@@ -38,12 +38,26 @@ class Page(NamedTuple):
     """Some entries of a list."""
 
     entries: list[Json]
-    more: int
-    """Entries after these."""
-    next_offset: int | None
-    """Where they begin; None: there are none."""
+    offset: int
+    """Of the first."""
+    total: int
+    """On all pages."""
     was_cut: bool
     """Whether something is missing inside an entry."""
+
+    @property
+    def end(self) -> int:
+        return self.offset + len(self.entries)
+
+    @property
+    def more(self) -> int:
+        """Entries after these."""
+        return self.total - self.end
+
+    @property
+    def next_offset(self) -> int | None:
+        """Where they begin; None: there are none."""
+        return self.end if self.more else None
 
     @property
     def notes(self) -> list[str]:
@@ -63,8 +77,7 @@ def page_of(entries: Iterable[Json], total: int, offset: int, most: int) -> Page
             break
         taken.append(cut)
         was_cut = was_cut or _lost(entry, cut)
-    end = offset + len(taken)
-    return Page(taken, total - end, end if end < total else None, was_cut)
+    return Page(taken, offset, total, was_cut)
 
 
 def json_size(value: Json) -> int:
@@ -122,14 +135,25 @@ def _is_by_name(pairs: list[tuple[str, Json]], most: int) -> bool:
     return len(pairs) > most and not all(key.isidentifier() for key, _ in pairs)
 
 
-def bounded_text(text: str) -> str:
-    """The text of a result: whole lines, and how much is missing."""
-    text = visible(text).rstrip() + "\n"
-    if json_size(text) <= MAX_TEXT:
-        return text
+def text_fits(text: str, end: str) -> bool:
+    """Whether `bounded_text` would cut nothing."""
+    return json_size(_joined(text, end)) <= MAX_TEXT
+
+
+def bounded_text(text: str, end: str = "") -> str:
+    """The text of a result: whole lines, and how much is missing. `end`: some lines that stay, such
+    as where the next page begins."""
+    if text_fits(text, end):
+        return _joined(text, end)
+    text, room = visible(text), MAX_TEXT - 200 - json_size(visible(end))
     kept = text[:MAX_TEXT]
-    while json_size(kept) > MAX_TEXT - 200:
+    while json_size(kept) > room:
         kept = kept[: len(kept) * 19 // 20]
     whole_lines = kept.rpartition("\n")[0] or kept
     missing = len(text) - len(whole_lines)
-    return f"{whole_lines}\n\n[{missing:,} more characters of text; ask for less at once]\n"
+    cut = f"{whole_lines}\n\n[{missing:,} more characters of text; ask for less at once]"
+    return _joined(cut, end)
+
+
+def _joined(text: str, end: str) -> str:
+    return "\n\n".join(filter(None, (visible(text).rstrip(), visible(end).rstrip()))) + "\n"

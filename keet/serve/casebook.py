@@ -10,7 +10,7 @@ from keet.errors import UsageError
 from keet.render.json.cases import case_document
 from keet.serve.arguments import Cases
 from keet.serve.bounds import page_of
-from keet.serve.reply import WIDTH, Reply, more_text, page_fields, view_text
+from keet.serve.reply import WIDTH, Reply, page_fields, view_text, with_text
 from keet.serve.results import CaseRow, CasesResult
 from keet.serve.roots import quoted
 from keet.serve.shelf import Shelf
@@ -25,13 +25,16 @@ def cases(_: Shelf, asked: Cases, work: Work) -> Reply:
         return _one(asked.case)
     entries = _chosen(asked)
     page = page_of(map(_row, entries[asked.offset :]), len(entries), asked.offset, _PER_PAGE)
-    result = CasesResult(
-        case=None, cases=page.entries, **page_fields(page, len(entries), asked.offset)
-    )
+    page, text, end = with_text(page, "case", lambda count: _list(entries, asked.offset, count))
+    return Reply(CasesResult(case=None, cases=page.entries, **page_fields(page)), text, end)
+
+
+def _list(entries: Sequence[CaseEntry], offset: int, count: int) -> str:
+    """Some of the cases; what is said before them is of all."""
     from keet.render.terminal.cases import cases_view
 
-    here = entries[asked.offset : asked.offset + len(page.entries)]
-    return Reply(result, view_text(cases_view(here, WIDTH)) + more_text(page, "cases"))
+    here = entries[offset : offset + count]
+    return view_text(cases_view(here, WIDTH, of=entries, in_full="call cases with case"))
 
 
 def _one(name: str) -> Reply:
@@ -40,13 +43,18 @@ def _one(name: str) -> Reply:
     entries = casebook()
     found = [each for each in entries if name in (each.id, each.id.partition("/")[2])]
     if len(found) != 1:
-        ids = [each.id for each in found or entries]
-        close = ids[:5] if found else difflib.get_close_matches(name[:100], ids, n=3, cutoff=0.6)
-        hint = f"did you mean {', '.join(close)}?" if close else "call cases without it for a list"
-        raise UsageError(f"case {quoted(name)}: there is no such case, or several; {hint}")
+        raise UsageError(f"case {quoted(name)}: {_no_case(name, found, entries)}")
     document = case_document(found[0])
     result = CasesResult(case=document, cases=[], total=1, offset=0, more=0, next_offset=None)
     return Reply(result, view_text(case_view(found[0], WIDTH)))
+
+
+def _no_case(name: str, found: Sequence[CaseEntry], entries: Sequence[CaseEntry]) -> str:
+    if found:
+        return f"several cases have this name: {', '.join(each.id for each in found[:5])}"
+    close = difflib.get_close_matches(name[:100], [each.id for each in entries], n=3, cutoff=0.6)
+    hint = f"did you mean {', '.join(close)}?" if close else "call cases without it for a list"
+    return f"there is no such case; {hint}"
 
 
 def _row(entry: CaseEntry) -> dict[str, object]:

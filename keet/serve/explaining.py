@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from keet.render.json.documents import SkippedDocument
 from keet.render.json.explain import GroundingDocument, launch_json
 from keet.render.json.program import program_document
 from keet.render.json.report import device_document
 from keet.serve.arguments import Context, Explain
-from keet.serve.bounds import Page, page_of
-from keet.serve.reply import Reply, more_text, page_fields
+from keet.serve.bounds import MAX_TEXT, page_of
+from keet.serve.reply import Reply, page_fields, with_text
 from keet.serve.results import (
     CodeLine,
     ContextResult,
     ExplainedLaunch,
     ExplainResult,
+    NotChecked,
+    ProgramLine,
     ProgramSummary,
     TimeRow,
 )
@@ -35,6 +36,8 @@ _ROWS = 8
 _UNITS = 4
 _CAUSES = 5
 """Findings that `keet context` has room for."""
+_ROOM = MAX_TEXT - 1_000
+"""Characters of a text; as JSON it has more."""
 
 
 def explain(shelf: Shelf, asked: Explain, work: Work) -> Reply:
@@ -48,6 +51,7 @@ def explain(shelf: Shelf, asked: Explain, work: Work) -> Reply:
 def _reply(name: str, asked: Explain, explanation: Explanation) -> Reply:
     from keet.explanation.program import program_of
     from keet.render.common.program import shown_launches
+    from keet.render.markdown.explain import page_markdown
     from keet.verification.own_texts import Grounded
 
     program = program_of(explanation)
@@ -55,6 +59,13 @@ def _reply(name: str, asked: Explain, explanation: Explanation) -> Reply:
     shown = shown_launches(explanation, program, everything=everything)
     rows = (_launch(explanation, each) for each in shown[asked.offset :])
     page = page_of(rows, len(shown), asked.offset, _PER_PAGE)
+
+    def text_of(count: int) -> str:
+        here = shown[asked.offset : asked.offset + count]
+        return page_markdown(explanation, here, _ROOM, is_first=not asked.offset)
+
+    page, text, end = with_text(page, "launch", text_of, "launches")
+    hidden = _hidden(len(explanation.launches) - len(shown))
     checked = Grounded(explanation, program)
     result = ExplainResult(
         report=name,
@@ -64,43 +75,40 @@ def _reply(name: str, asked: Explain, explanation: Explanation) -> Reply:
         grounding=GroundingDocument(
             numbers=checked.numbers, verified=checked.verified, unchecked=list(checked.unchecked)
         ),
-        **page_fields(page, len(shown), asked.offset, _notes(explanation, len(shown), page)),
+        **page_fields(page, [*_notes(explanation), *hidden]),
     )
-    on_page = shown[asked.offset : asked.offset + len(page.entries)]
-    return Reply(result, _text(explanation, on_page, asked.offset) + more_text(page, "launches"))
+    return Reply(result, text, "\n".join(filter(None, [end, *hidden])))
 
 
-def _notes(explanation: Explanation, shown: int, page: Page) -> Iterator[str]:
+def _notes(explanation: Explanation) -> Iterator[str]:
     from keet.analysis.coverage import profile_notes
+    from keet.explanation.capture_hints import caution_about
 
     yield from profile_notes(explanation.profile)
-    if (rest := len(explanation.launches) - shown) > 0:
-        yield (
-            f"{rest} launches that take little time or repeat others are not shown: name one with "
-            "launch, or several with kernel."
-        )
-    if page.next_offset is not None:
-        yield f"{page.more} more launches: call again with offset {page.next_offset}."
     hints = explanation.capture_hints
     if hints.command:
         yield f"{hints.introduction} {hints.command}"
+        yield from filter(None, [caution_about(hints.command)])
 
 
-def _text(explanation: Explanation, shown: Sequence[LaunchExplanation], offset: int) -> str:
-    """What `keet explain --format markdown` prints: of the report at first, then of a page."""
-    from keet.render.markdown.explain import explain_markdown
-
-    if not offset and len(shown) < len(explanation.launches):
-        return explain_markdown(explanation)
-    return explain_markdown(explanation._replace(launches=tuple(shown)), everything=True)
+def _hidden(rest: int) -> list[str]:
+    if rest <= 0:
+        return []
+    if rest == 1:
+        return ["1 launch takes little time or repeats another: not listed; name it with launch."]
+    return [
+        f"{rest:,} launches take little time or repeat others: not listed; name one with launch, "
+        "or several with kernel."
+    ]
 
 
 def _program(program: Program) -> ProgramSummary:
     document = program_document(program)
+    rows = (row.model_dump(include=set(ProgramLine.model_fields)) for row in document.rows[:_ROWS])
     return ProgramSummary(
         us_total=document.us_total,
         gain=document.gain,
-        rows=document.rows[:_ROWS],
+        rows=[ProgramLine(**row) for row in rows],
         texts=document.texts,
     )
 
@@ -121,7 +129,7 @@ def _launch(explanation: Explanation, each: LaunchExplanation) -> dict[str, Any]
         code=list(_code(each)),
         looks_good=[note["text"] for note in whole["healthy"]],
         remarks=list(_remarks(whole)),
-        not_checked=[SkippedDocument(**each) for each in whole["skipped"]],
+        not_checked=[NotChecked(check=s["check"], reason=s["reason"]) for s in whole["skipped"]],
         evidence={id_: evidence[id_] for id_ in dict.fromkeys(cited) if id_ in evidence},
     )
     return launch.model_dump(mode="json")
@@ -156,6 +164,7 @@ def _remarks(whole: dict[str, Any]) -> Iterator[str]:
 
 
 def context(shelf: Shelf, asked: Context, work: Work) -> Reply:
+    from keet.explanation.capture_hints import caution_about
     from keet.render.markdown.context import context_text
 
     with shelf.reading(asked.report, work, source=asked.source) as report:
@@ -163,11 +172,13 @@ def context(shelf: Shelf, asked: Context, work: Work) -> Reply:
         launch = longest(launches, report.profile)
         explanation = report.explained([launch], _CAUSES, work)
         text = context_text(explanation, asked.max_tokens, of=len(launches))
+        caution = caution_about(explanation.capture_hints.command)
         result = ContextResult(
             report=report.name,
             launch=launch.id,
             kernel=launch.kernel,
             chosen_from=len(launches),
             context=text,
+            notes=[caution] if caution else [],
         )
         return Reply(result, text)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from keet.errors import UsageError
 from keet.profile import Absent, Launch, Location
+from keet.render.json.documents import Document
 from keet.render.json.hotspots import HotspotsLaunch, hotspots_document
 from keet.serve.arguments import Line
 from keet.serve.bounds import page_of
-from keet.serve.reply import WIDTH, Reply, more_text, page_fields, view_text
-from keet.serve.results import LineResult, LineSummary
+from keet.serve.reply import WIDTH, Reply, page_fields, view_text, with_text
+from keet.serve.results import LineResult, LineSummary, NotChecked
 from keet.serve.roots import quoted
 from keet.serve.selection import chosen, longest
 from keet.serve.shelf import OpenReport, Shelf
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _LINES = 20
 """Hottest lines of a page."""
 _INSTRUCTIONS = 30
-_NO_CODE = "no instruction comes from this line"
 _OTHERS = 6
 """Launches with the same line that are named."""
 
@@ -46,29 +46,29 @@ def _hottest(report: OpenReport, asked: Line, launch: Launch, of: int, work: Wor
 
     work.begin(f"analysing {launch.kernel}")
     each = examined(launch, find_hotspots(launch, None), has_sass=True)
-    if not isinstance(each.spots, Absent):
-        rest = each.spots.spots[asked.offset :]
-        each = each._replace(spots=each.spots._replace(spots=rest[: _LINES * 2]))
-        total = asked.offset + len(rest)
-    else:
-        total = 0
-    document = hotspots_document(report.profile, [each], None).launches[0]
-    rows = (row.model_dump(mode="json") for row in document.rows)
-    page = page_of(rows, total, asked.offset, _LINES)
+    document = hotspots_document(report.profile, [each], asked.offset + _LINES).launches[0]
+    rows = (row.model_dump(mode="json") for row in document.rows[asked.offset :])
+    page = page_of(rows, document.rows_total, asked.offset, _LINES)
     notes = [f"The longest of {of} launches: name another with launch."] if of > 1 else []
+
+    def text_of(count: int) -> str:
+        view = hotspots_view([each], WIDTH, max(count, 1), page_at=asked.offset)
+        return "\n".join([*notes, view_text(view)])
+
+    page, text, end = with_text(page, "line", text_of)
     result = LineResult(
         **_common(report, document),
         line=None,
         row=None,
         entries=page.entries,
-        **page_fields(page, total, asked.offset, notes),
+        **page_fields(page, notes),
     )
-    text = view_text(hotspots_view([each], WIDTH, min(len(page.entries), 10) or 1))
-    return Reply(result, "\n".join([*notes, text]) + more_text(page, "lines"))
+    return Reply(result, text, end)
 
 
 def _one(report: OpenReport, asked: Line, launches: Sequence[Launch], work: Work) -> Reply:
     from keet.render.common.hotspot_rows import examined
+    from keet.render.common.machine_code import function_starts
     from keet.render.terminal.hotspots_line import line_view
 
     place, ranked = _place(asked.line or "", launches, work)
@@ -77,24 +77,36 @@ def _one(report: OpenReport, asked: Line, launches: Sequence[Launch], work: Work
     each = examined(launch, spots, has_sass=True)
     document = hotspots_document(report.profile, [each], None, place).launches[0]
     instructions = document.line.instructions if document.line else []
-    rows = (row.model_dump(mode="json") for row in instructions[asked.offset :])
+    starts = function_starts(launch)
+    rows = (
+        _with_offsets(row.model_dump(mode="json"), starts) for row in instructions[asked.offset :]
+    )
     page = page_of(rows, len(instructions), asked.offset, _INSTRUCTIONS)
+    others = _others(ranked[1:])
+
+    def text_of(count: int) -> str:
+        listed = slice(asked.offset, asked.offset + count)
+        is_chosen = asked.launch is not None
+        view = line_view(
+            [(launch, spots)], place, is_chosen=is_chosen, has_sass=True, instructions=listed
+        )
+        return "\n".join([view_text(view), *others])
+
+    page, text, end = with_text(page, "instruction", text_of)
     result = LineResult(
         **_common(report, document),
-        line=_summary(document, place),
+        line=_summary(document, place, starts),
         row=document.rows[0] if document.rows else None,
         entries=page.entries,
-        **page_fields(page, len(instructions), asked.offset, _others(ranked[1:])),
+        **page_fields(page, others),
     )
-    is_chosen = asked.launch is not None
-    text = view_text(line_view([(launch, spots)], place, is_chosen=is_chosen, has_sass=True))
-    return Reply(result, "\n".join([text, *_others(ranked[1:])]) + more_text(page, "instructions"))
+    return Reply(result, text, end)
 
 
 def _place(wanted: str, launches: Sequence[Launch], work: Work) -> tuple[Location, list[Found]]:
     """The line, and the launches with code for it, that with most samples first."""
     from keet.analysis.hotspots import find_hotspots
-    from keet.render.common.line_option import place_of
+    from keet.render.common.line_option import NoSuchLine, place_of
 
     match = re.fullmatch(r"(.+):([0-9]{1,9})", wanted, re.DOTALL)
     if match is None:
@@ -102,10 +114,9 @@ def _place(wanted: str, launches: Sequence[Launch], work: Work) -> tuple[Locatio
     watched = work.each(launches, "looking at launch", len(launches))
     try:
         place, own = place_of(watched, (match[1], int(match[2])))
-    except UsageError as problem:  # it speaks of the option of a command
-        message = str(problem).removeprefix("--")
-        host = "; host code, such as a launch, has none" if _NO_CODE in message else ""
-        raise UsageError(f"{message}{host}") from None
+    except NoSuchLine as wrong:
+        host = "; host code, such as a launch, has none" if wrong.is_empty else ""
+        raise UsageError(f"line {wrong.place}: {wrong.problem}{host}") from None
     found: list[Found] = []
     for launch in work.each(own, "looking at launch", len(own)):
         spots = find_hotspots(launch, None)
@@ -138,12 +149,43 @@ def _common(report: OpenReport, document: HotspotsLaunch) -> dict[str, Any]:
         "kernel": document.kernel,
         "samples": document.total if document.ranked_by == "samples" else None,
         "pointers": document.reuse or [],
-        "not_checked": document.skipped,
+        "not_checked": [NotChecked(check=s.check, reason=s.reason) for s in document.skipped],
     }
 
 
-def _summary(document: HotspotsLaunch, place: Location) -> LineSummary:
+_OFFSETS = {"address": "offset", "producer_address": "producer_offset", "recurrence": "recurrence"}
+"""Fields with addresses, and what they are called as offsets."""
+
+
+def _with_offsets(value: Any, starts: Sequence[int]) -> Any:
+    """With offsets in the function in place of addresses, as in the text. Lists and mappings of a
+    document."""
+    if isinstance(value, list):
+        return [_with_offsets(each, starts) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        _OFFSETS.get(name, name): _offset(each, starts)
+        if name in _OFFSETS
+        else _with_offsets(each, starts)
+        for name, each in value.items()
+    }
+
+
+def _offset(address: Any, starts: Sequence[int]) -> Any:
+    if isinstance(address, list):
+        return [_offset(each, starts) for each in address]
+    if address is None:
+        return None
+    return f"{address - max((each for each in starts if each <= address), default=0):#06x}"
+
+
+def _summary(document: HotspotsLaunch, place: Location, starts: Sequence[int]) -> LineSummary:
     own, rows = document.line, document.rows
+
+    def dumped(parts: Iterable[Document]) -> Any:
+        return [_with_offsets(part.model_dump(mode="json"), starts) for part in parts]
+
     return LineSummary(
         file=place.file,
         line=place.line,
@@ -152,6 +194,6 @@ def _summary(document: HotspotsLaunch, place: Location) -> LineSummary:
         executed_share=own.executed_share if own else None,
         purposes=own.purposes if own else [],
         waited_for_by=own.waited_for_by if own else [],
-        accesses=own.accesses if own else [],
-        loops=own.loops if own else [],
+        accesses=dumped(own.accesses if own else []),
+        loops=dumped(own.loops if own else []),
     )

@@ -11,24 +11,23 @@ from typing import Any, NamedTuple
 
 from keet.corpus.discovery import is_report_name, looks_like_report
 from keet.errors import UsageError
+from keet.explanation.capture_hints import caution_about
 from keet.ingest.files import printable_path
 from keet.profile import Launch, Profile, shape_text
 from keet.render.json.show import ShowLaunch, show_document
 from keet.serve.arguments import ListReports
 from keet.serve.bounds import page_of
-from keet.serve.reply import Reply, more_text, page_fields
+from keet.serve.reply import Reply, counted, page_fields, with_text
 from keet.serve.results import ListReportsResult, ReportSummary
 from keet.serve.roots import Roots, quoted
-from keet.serve.selection import chosen, matcher
+from keet.serve.selection import about_regexes, chosen, matcher
 from keet.serve.shelf import OpenReport, Shelf
 from keet.serve.work import Work
 
 _MOST_FILES = 200_000
 """Files that are looked at: a folder with more is not one of reports."""
 _PER_PAGE = 60
-_PER_TEXT = 40
-"""Launches of the text."""
-_PERHAPS = (".csv", ".json")
+_PERHAPS = (".csv", ".json", ".txt", ".log")
 """Anybody's: their first bytes decide."""
 _SHORT = {
     "duration": "duration",
@@ -39,6 +38,7 @@ _SHORT = {
 }
 """What is told of each launch, by catalog id."""
 _VALUES = tuple(_SHORT)
+_NO_REPORT = "No report lies in the folders of this server. Save one there with ncu -o."
 _FIELDS = ("id", "kernel", "grid", "block", "run_share_pct")
 
 
@@ -60,25 +60,35 @@ class _File(NamedTuple):
 
 def _reports(roots: Roots, asked: ListReports, work: Work) -> Reply:
     work.begin("looking for reports")
-    matches = matcher(asked.match, any_case=True) if asked.match else lambda _: True
+    matches = matcher(asked.match, "match") if asked.match else lambda _: True
     walk = _Walk(roots, work)
     found = [file for file in walk.files() if matches(file.path)]
     found.sort(key=lambda file: file.modified, reverse=True)  # the latest is asked for most
     if asked.match and not found:
-        raise UsageError(f"match {quoted(asked.match)}: no report has such a path; leave it out")
+        raise UsageError(
+            f"match {quoted(asked.match)}: no report has such a path; leave it out"
+            f"{about_regexes(asked.match)}"
+        )
     page = page_of(
         [file._asdict() for file in found[asked.offset :]], len(found), asked.offset, _PER_PAGE
     )
+    lines = [f"{file['path']}  {file['size']:,} bytes" for file in page.entries]
+
+    def text_of(count: int) -> str:
+        return "\n".join([*(lines[:count] or [_NO_REPORT]), *walk.notes])
+
+    page, text, end = with_text(page, "report", text_of)
     result = ListReportsResult(
-        folders=[printable_path(folder) for folder in roots.folders],
+        folders=_folders(roots),
         report=None,
         entries=page.entries,
-        **page_fields(page, len(found), asked.offset, walk.notes),
+        **page_fields(page, walk.notes),
     )
-    lines = [f"{file['path']}  {file['size']:,} bytes" for file in page.entries]
-    none = "No report lies in the folders of this server. Save one there with ncu -o."
-    text = "\n".join([*lines, *walk.notes]) if lines else none
-    return Reply(result, text + more_text(page, "reports"))
+    return Reply(result, text, end)
+
+
+def _folders(roots: Roots) -> list[str]:
+    return [printable_path(folder) for folder in roots.folders]
 
 
 class _Walk:
@@ -130,7 +140,7 @@ def _launches(roots: Roots, report: OpenReport, asked: ListReports) -> Reply:
     from keet.analysis.coverage import find_coverage
 
     profile = report.profile
-    launches = _by_time(profile, chosen(profile, None, asked.match))
+    launches = _by_time(profile, chosen(profile, None, asked.match, "match"))
     here = launches[asked.offset : asked.offset + _PER_PAGE]
     document = show_document(profile, find_coverage(profile), here)
     page = page_of(map(_entry, document.launches), len(launches), asked.offset, _PER_PAGE)
@@ -146,29 +156,34 @@ def _launches(roots: Roots, report: OpenReport, asked: ListReports) -> Reply:
         capture=document.capture,
         build=document.build,
     )
+
+    def text_of(count: int) -> str:
+        return _launches_text(profile, summary, here[:count])
+
+    page, text, end = with_text(page, "launch", text_of, "launches")
+    caution = caution_about(summary.capture)
     result = ListReportsResult(
-        folders=[printable_path(folder) for folder in roots.folders],
+        folders=_folders(roots),
         report=summary,
         entries=page.entries,
-        **page_fields(page, len(launches), asked.offset, document.report.notes),
+        **page_fields(page, [*document.report.notes, *filter(None, [caution])]),
     )
-    text = _launches_text(profile, summary, here[: len(page.entries)])
-    return Reply(result, text + more_text(page, "launches"))
+    return Reply(result, text, end)
 
 
 def _launches_text(profile: Profile, summary: ReportSummary, launches: Sequence[Launch]) -> str:
     from keet.render.common.device import describe_device
 
     devices = ", ".join(describe_device(device) for device in profile.devices)
-    count = summary.launch_count
-    lines = [f"{summary.path}: {count:,} launch{'es' * (count > 1)} on {devices}"]
-    lines += [_launch_text(launch) for launch in launches[:_PER_TEXT]]
-    if len(launches) > _PER_TEXT:
-        lines.append(f"{len(launches) - _PER_TEXT} more are in the structured result")
+    count = counted(summary.launch_count, "launch", "launches")
+    lines = [f"{summary.path}: {count} on {devices}"]
+    lines += [_launch_text(launch) for launch in launches]
     if summary.missing:
         lines.append(f"Not collected: {', '.join(summary.missing)}")
-        lines += [f"To collect it: {summary.capture}"] if summary.capture else []
-        lines += [summary.build] if summary.build else []
+    if summary.capture:
+        build = f"build with {summary.build} and run" if summary.build else "run"
+        lines.append(f"To collect it, {build}: {summary.capture}")
+        lines += filter(None, [caution_about(summary.capture)])
     return "\n".join(lines) + "\n"
 
 

@@ -6,16 +6,17 @@ from keet.errors import UsageError
 from keet.profile import Launch
 from keet.serve.arguments import Metrics
 from keet.serve.bounds import page_of
-from keet.serve.reply import WIDTH, Reply, more_text, page_fields, view_text
+from keet.serve.reply import WIDTH, Reply, page_fields, view_text, with_text
 from keet.serve.results import MetricsResult
 from keet.serve.roots import quoted
-from keet.serve.selection import chosen, longest, matcher
+from keet.serve.selection import about_regexes, chosen, longest, matcher
 from keet.serve.shelf import Shelf
 from keet.serve.work import Work
 
 _PER_PAGE = 40
 _EXPLAINED = 20
 """Metrics up to which their meaning is told: it is most of the text."""
+_SHORTER = f"For what the metrics mean, name a pattern that {_EXPLAINED} or fewer match."
 
 
 def metrics(shelf: Shelf, asked: Metrics, work: Work) -> Reply:
@@ -34,31 +35,40 @@ def metrics(shelf: Shelf, asked: Metrics, work: Work) -> Reply:
         documents = (each.model_dump(mode="json", exclude=left_out) for each in document.metrics)
         page = page_of(documents, len(rows), asked.offset, _PER_PAGE)
         notes = [] if len(launches) == 1 else [f"The longest of {len(launches)} launches."]
-        notes += [] if explain else ["Meanings are told where 20 metrics or fewer match."]
+        notes += [] if explain else [_SHORTER]
+
+        def text_of(count: int) -> str:
+            view = metrics_view([(launch, here[:count])], WIDTH, explain=explain, names=True)
+            return "\n".join([*notes, view_text(view)])
+
+        page, text, end = with_text(page, "metric", text_of)
         result = MetricsResult(
             report=report.name,
             launch=launch.id,
             kernel=launch.kernel,
             metrics=page.entries,
-            **page_fields(page, len(rows), asked.offset, notes),
+            **page_fields(page, notes),
         )
-        table = [(launch, here[: len(page.entries)])]
-        view = metrics_view(table, WIDTH, explain=explain, names=True)
-        return Reply(result, view_text(view) + more_text(page, "metrics"))
+        return Reply(result, text, end)
 
 
 def _rows(launch: Launch, pattern: str | None) -> list:  # type: ignore[type-arg]
     """As `keet metrics`, whose PATTERN is a regular expression: see `selection.matcher`."""
     from keet.analysis.metric_table import metric_rows
+    from keet.render.terminal.metrics import INTERNAL
 
     if pattern is None:
         return metric_rows(launch)
-    matches = matcher(pattern, any_case=True)
+    matches = matcher(pattern, "pattern")
     rows = [
         (metric, spec)
         for metric, spec in metric_rows(launch, everything=True)
         if any(map(matches, (metric.name, *((spec.id, spec.label) if spec else ()))))
+        and not metric.name.startswith(INTERNAL)
     ]
     if not rows:
-        raise UsageError(f"pattern {quoted(pattern)}: no metric matches; * lists all of them")
+        raise UsageError(
+            f"pattern {quoted(pattern)}: no metric matches; * lists all of them"
+            f"{about_regexes(pattern)}"
+        )
     return rows

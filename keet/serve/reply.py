@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from keet.serve.bounds import Page
+from keet.serve.bounds import Page, text_fits
 from keet.serve.results import Result
 
 WIDTH = 100
@@ -15,24 +15,53 @@ WIDTH = 100
 class Reply(NamedTuple):
     result: Result
     text: str
+    end: str = ""
+    """Last lines of the text, which stay where it is cut."""
 
 
-def page_fields(page: Page, total: int, offset: int, notes: Iterable[str] = ()) -> dict[str, Any]:
+class PageText(NamedTuple):
+    """A page, and the text that has the same entries."""
+
+    page: Page
+    text: str
+    end: str
+
+
+def with_text(page: Page, noun: str, text_of: Callable[[int], str], plural: str = "") -> PageText:
+    """The page with as many of its entries, at least one, as the text has room for: clients may
+    show either part of a result, so both have the same entries.
+
+    `text_of`: the text for so many entries. `noun`: what an entry is.
+    """
+    while True:
+        text, end = text_of(len(page.entries)), more_text(page, noun, plural)
+        if len(page.entries) <= 1 or text_fits(text, end):
+            return PageText(page, text, end)
+        page = page._replace(entries=page.entries[: len(page.entries) * 4 // 5])
+
+
+def page_fields(page: Page, notes: Iterable[str] = ()) -> dict[str, Any]:
     """Of a `PagedResult`."""
     return {
         "notes": [*notes, *page.notes],
-        "total": total,
-        "offset": offset,
+        "total": page.total,
+        "offset": page.offset,
         "more": page.more,
         "next_offset": page.next_offset,
     }
 
 
-def more_text(page: Page, what: str) -> str:
+def more_text(page: Page, noun: str, plural: str = "") -> str:
     """The last line of a text whose list goes on."""
     if page.next_offset is None:
         return ""
-    return f"\n{page.more} more {what}: call again with offset {page.next_offset}\n"
+    more = counted(page.more, f"more {noun}", f"more {plural}" if plural else "")
+    return f"{more}: call again with offset {page.next_offset}"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 launch`, `3 launches`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def view_text(view: Any) -> str:

@@ -6,7 +6,7 @@ agent does not need to decide what to do next is left out.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -23,20 +23,13 @@ from keet.render.json.documents import (
     Dimensions,
     Document,
     QuantityDocument,
-    SkippedDocument,
 )
 from keet.render.json.explain import GroundingDocument, NumberDocument, UnitDocument
 from keet.render.json.finding import FindingDocument
 from keet.render.json.hotspots import PointerDocument, SpotDocument
-from keet.render.json.hotspots_line import (
-    AccessDocument,
-    AwaitedDocument,
-    LineInstruction,
-    LoopDocument,
-    PurposeShare,
-)
+from keet.render.json.hotspots_line import AwaitedDocument, PurposeShare
 from keet.render.json.metrics import MetricDocument
-from keet.render.json.program import ProgramGainDocument, ProgramRowDocument
+from keet.render.json.program import ProgramGainDocument
 from keet.render.json.verify import NumberCheck, RelationDocument, VerifySummary
 
 
@@ -104,6 +97,11 @@ class TimeRow(Document):
     depth: int = Field(description="0: these add up to the launch's time. 1: within the one before")
 
 
+class NotChecked(Document):
+    check: str
+    reason: str
+
+
 class CodeLine(Document):
     file: str
     line: int
@@ -129,10 +127,25 @@ class ExplainedLaunch(Document):
     remarks: list[str] = Field(
         description="about the account, Nsight Compute's rules, the run and the replay"
     )
-    not_checked: list[SkippedDocument]
+    not_checked: list[NotChecked]
     evidence: dict[str, NumberDocument] = Field(
         description=f"of the findings and units, {EVIDENCE_IDS}"
     )
+
+
+class ProgramLine(Document):
+    """Launches that are alike."""
+
+    kernel: str
+    representative: int | None = Field(description="a launch that stands for them; null: none")
+    count: int = Field(description="launches; of the run, where it is known")
+    us_total: float = Field(description="microseconds")
+    us_median: float | None
+    share: float = Field(description="of the program's `us_total`, 0 to 1")
+    first_finding: str | None
+    headline: str | None
+    gain: ProgramGainDocument | None = Field(description="times faster; null: not known")
+    library: str | None
 
 
 class ProgramSummary(Document):
@@ -140,7 +153,7 @@ class ProgramSummary(Document):
 
     us_total: float = Field(description="microseconds of all kernels")
     gain: ProgramGainDocument | None
-    rows: list[ProgramRowDocument] = Field(description="kernels, the largest share first")
+    rows: list[ProgramLine] = Field(description="kernels, the largest share first")
     texts: list[str]
 
 
@@ -166,8 +179,8 @@ class LineSummary(Document):
     executed_share: float | None = Field(description="of the launch, 0 to 1")
     purposes: list[PurposeShare]
     waited_for_by: list[AwaitedDocument] = Field(description="samples at other lines")
-    accesses: list[AccessDocument]
-    loops: list[LoopDocument] = Field(description="around the line, outermost first")
+    accesses: list[dict[str, Any]]
+    loops: list[dict[str, Any]] = Field(description="around the line, outermost first")
 
 
 class LineResult(PagedResult):
@@ -179,11 +192,11 @@ class LineResult(PagedResult):
     samples: int | None = Field(description="of the launch; null: the report has none")
     line: LineSummary | None = Field(description="null: no line was named, see `entries`")
     row: SpotDocument | None = Field(description="samples, stalls and traffic of that line")
-    entries: list[SpotDocument | LineInstruction] = Field(
-        description="hottest lines; instructions of the line that was named"
+    entries: list[dict[str, Any]] = Field(
+        description="hottest lines; instructions of the line that was named, by their offset"
     )
     pointers: list[PointerDocument] = Field(description="bytes read through each pointer")
-    not_checked: list[SkippedDocument]
+    not_checked: list[NotChecked]
 
 
 class MetricsResult(PagedResult):
@@ -237,7 +250,7 @@ class VerifyResult(PagedResult):
     summary: VerifySummary
     wrong: bool = Field(description="whether a number or a comparison is contradicted")
     checks: list[NumberCheck | RelationDocument] = Field(
-        description="numbers and comparisons, the contradicted ones first"
+        description="numbers and comparisons, those of sentences with something wrong first"
     )
 
 

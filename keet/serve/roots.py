@@ -1,8 +1,9 @@
 """Which files may be read: those inside the folders that the server was given.
 
-Paths are checked after links and `..` are resolved. A refusal is the same line for a file outside
-the folders, a file that does not exist and a file that is not a regular one, so that nobody can
-find out by asking what else is on the machine.
+Paths are checked after links and `..` are resolved, and again when the file is open: a folder may
+have become a link in between. A refusal is the same line for a file outside the folders, a file
+that does not exist and a file that is not a regular one, so that nobody can find out by asking what
+else is on the machine. What lies in the folders is no secret, nor is where they are.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from keet.errors import UsageError, one_line
-from keet.ingest.files import printable_path
+from keet.ingest.files import guarded, printable_path
 from keet.ingest.run_table import table_path
 from keet.texts import shortened
 
 _LONGEST_NAME = 200
 """Characters of a path that a message repeats."""
+_LONGEST_LISTED = 400
+"""Characters of the name of a report."""
 _FORBIDDEN = ("/proc", "/sys", "/dev")
 """Files there are windows into the kernel, not reports."""
 
@@ -29,17 +33,27 @@ class Roots:
     def __init__(self, folders: Sequence[Path]) -> None:
         """Raises `UsageError` for what is not a folder, or too much."""
         self.folders = tuple(dict.fromkeys(_root(folder) for folder in folders))
+        self._listed: dict[str, Path] = {}
+        """Reports under names that are not their own: see `name_of`."""
 
     def report(self, name: str) -> Path:
         """The real path of a report. Raises `UsageError`."""
         path = self._find(name, stat.S_ISREG)
         if path is None:
-            raise UsageError(
-                f"{quoted(name)}: no such report in the folders of this server; "
-                "list_reports has the names"
-            )
+            raise _no_such_report(name)
         self._check_table(name, path)
         return path
+
+    @contextmanager
+    def only(self, name: str) -> Iterator[None]:
+        """What is opened for a report meanwhile must lie in the folders. Raises `UsageError`."""
+
+        def guard(path: Path, descriptor: int) -> None:
+            if not self.has(_opened(path, descriptor)):
+                raise _no_such_report(name)
+
+        with guarded(guard):
+            yield
 
     def source(self, name: str) -> Path:
         """The real path of a folder with sources. Raises `UsageError`."""
@@ -60,13 +74,21 @@ class Roots:
         return any(_is_inside(real, str(root)) for root in self.folders)
 
     def name_of(self, path: Path) -> str:
-        """The short name that tools print for a real path, and understand."""
+        """The short name that tools print for a real path, and understand: one line of text, also
+        where the file's own name is none."""
+        own = path
         for root in self.folders:
             if path.is_relative_to(root):
-                relative = str(path.relative_to(root))
-                is_clear = self._find(relative, stat.S_ISREG) == path
-                return printable_path(Path(relative) if is_clear else path)
-        return printable_path(path)
+                relative = path.relative_to(root)
+                own = relative if self._find(str(relative), stat.S_ISREG) == path else path
+                break
+        name = shortened(one_line(printable_path(own)), _LONGEST_LISTED)
+        if name == str(own):
+            return name
+        while self._find(name, stat.S_ISREG) not in (None, path):  # another file has this name
+            name += "'"
+        self._listed[name] = path
+        return name
 
     def _find(self, name: str, is_kind: Callable[[int], bool]) -> Path | None:
         for candidate in self._candidates(name):
@@ -83,6 +105,8 @@ class Roots:
             yield name
         else:
             yield from (str(root / name) for root in self.folders)
+        if name in self._listed:
+            yield str(self._listed[name])
 
     def _check_table(self, name: str, report: Path) -> None:
         """The table of the run beside a report is read with it: it must be inside too."""
@@ -92,6 +116,20 @@ class Roots:
                 f"{quoted(name)}: the table of the run beside it is a link that leads outside the "
                 "folders of this server; remove the link"
             )
+
+
+def _no_such_report(name: str) -> UsageError:
+    return UsageError(
+        f"{quoted(name)}: no such report in the folders of this server; list_reports has the names"
+    )
+
+
+def _opened(path: Path, descriptor: int) -> str:
+    """Where an open file lies. Systems that can't tell get where its path leads by now."""
+    try:
+        return str(Path(f"/proc/self/fd/{descriptor}").readlink())
+    except OSError:
+        return str(path)
 
 
 def quoted(name: str) -> str:

@@ -6,24 +6,38 @@ from collections.abc import Callable, Sequence
 
 from keet.errors import UsageError
 from keet.profile import Launch, Profile
+from keet.profile.selection import launches_with
 from keet.serve.roots import quoted
 
+_OF_REGEXES = frozenset("^$[]()+?\\{}")
 
-def matcher(pattern: str, *, any_case: bool = False) -> Callable[[str], bool]:
-    """Whether a text contains the pattern: `*` is any text, `|` separates alternatives.
+
+def matcher(pattern: str, argument: str) -> Callable[[str], bool]:
+    """Whether a text contains the pattern, in any case: `*` is any text, `|` separates
+    alternatives. Raises `UsageError` for a pattern that names nothing.
 
     No regular expressions: a bad one takes for ever, and nothing can stop it.
     """
-    folded = pattern.casefold() if any_case else pattern
     alternatives = [
-        [part for part in each.replace(".*", "*").split("*") if part] for each in folded.split("|")
+        [part for part in each.replace(".*", "*").split("*") if part]
+        for each in pattern.casefold().split("|")
+        if each.strip()
     ]
+    if not alternatives:
+        raise UsageError(f"{argument} {quoted(pattern)}: it names nothing; leave it out for all")
 
     def matches(text: str) -> bool:
-        text = text.casefold() if any_case else text
+        text = text.casefold()
         return any(_in_order(parts, text) for parts in alternatives)
 
     return matches
+
+
+def about_regexes(pattern: str) -> str:
+    """The end of a message about a pattern that matches nothing."""
+    if _OF_REGEXES.isdisjoint(pattern):
+        return ""
+    return "; regular expressions are not supported: * is any text, | separates alternatives"
 
 
 def _in_order(parts: Sequence[str], text: str) -> bool:
@@ -36,27 +50,20 @@ def _in_order(parts: Sequence[str], text: str) -> bool:
     return True
 
 
-def chosen(profile: Profile, launch: int | None, kernel: str | None) -> tuple[Launch, ...]:
-    """The launches that a call means. Raises `UsageError` if there is none."""
-    count = len(profile.launches)
-    if launch is not None and launch >= count:
-        raise UsageError(f"launch {launch}: the report has launches 0 to {count - 1}")
-    launches = profile.launches if launch is None else (profile.launches[launch],)
-    if kernel is None:
-        return launches
-    matches = matcher(kernel)
-    found = tuple(each for each in launches if any(map(matches, _names(each))))
-    if not found:
+def chosen(
+    profile: Profile, launch: int | None, kernel: str | None, argument: str = "kernel"
+) -> tuple[Launch, ...]:
+    """The launches that a call means. Raises `UsageError` if there is none. `argument`: what
+    `kernel` is called."""
+    matches = None if kernel is None else matcher(kernel, argument)
+    found = launches_with(profile, None if launch is None else {launch}, matches)
+    if kernel is not None and not found:
+        without = "" if argument == "kernel" else f" without {argument}"
         raise UsageError(
-            f"kernel {quoted(kernel)}: no launch has such a name; list_reports with this report "
-            "lists them"
+            f"{argument} {quoted(kernel)}: no launch has such a name; list_reports with this "
+            f"report{without} lists them{about_regexes(kernel)}"
         )
     return found
-
-
-def _names(launch: Launch) -> tuple[str, ...]:
-    name = launch.name
-    return name.short, name.full, name.function, name.mangled
 
 
 def longest(launches: Sequence[Launch], profile: Profile) -> Launch:

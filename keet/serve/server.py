@@ -123,7 +123,7 @@ def _declared(tool: Tool) -> ProtocolTool:
 def _result(reply: Reply) -> CallToolResult:
     result = reply.result
     return CallToolResult(
-        content=[TextContent(text=bounded_text(reply.text))],
+        content=[TextContent(text=bounded_text(reply.text, reply.end))],
         structured_content=bounded(result.model_dump(mode="json"), result.paged),
     )
 

@@ -15,7 +15,7 @@ from keet.ingest import read_profile
 from keet.ingest.run_table import table_path
 from keet.profile import Launch, Profile
 from keet.serve.roots import Roots, quoted
-from keet.serve.work import Work, watched
+from keet.serve.work import Work
 
 if TYPE_CHECKING:
     from keet.explanation.analyst import Explanation
@@ -65,7 +65,7 @@ class OpenReport:
     def _read(self, source: Path | None) -> Profile:
         try:
             return read_profile(self.path, source=source)
-        except IngestError as problem:  # its path is the real one, which is nobody's business
+        except IngestError as problem:  # of the real path; the client knows the report by a name
             raise type(problem)(self.name, problem.problem, problem.remedy) from None
 
     def explained(self, launches: Sequence[Launch], top: int, work: Work) -> Explanation:
@@ -83,8 +83,7 @@ class OpenReport:
         from keet.explanation.analyst import explain
 
         work.begin(f"explaining {len(launches)} launch{'es' * (len(launches) > 1)}")
-        explanation = explain(watched(self.profile, work), launches, top)
-        return explanation._replace(profile=self.profile)
+        return explain(self.profile, launches, top, on_launch=work.steps("explaining launch"))
 
 
 def _named(profile: Profile, name: str) -> Profile:
@@ -105,13 +104,14 @@ class Shelf:
     @contextmanager
     def reading(self, name: str, work: Work, *, source: str | None = None) -> Iterator[OpenReport]:
         """One report. Its sources may change at any time: with them, nothing is kept."""
-        if source is not None:
-            report = self._unkept(name)
-            report.read(work, self.roots.source(source))
-            yield report
-            return
-        with self._turns([self._find(name)], work) as (report,):
-            yield report
+        with self.roots.only(name):
+            if source is not None:
+                report = self._unkept(name)
+                report.read(work, self.roots.source(source))
+                yield report
+                return
+            with self._turns([self._find(name)], work) as (report,):
+                yield report
 
     @contextmanager
     def reading_two(
@@ -122,7 +122,8 @@ class Shelf:
         first, second = self._find(before), self._find(after)
         if first is second:
             second = self._unkept(after)
-        with self._turns([first, second], work) as (one, other):
+        both = f"{before}, {after}"
+        with self.roots.only(both), self._turns([first, second], work) as (one, other):
             yield one, other
 
     @contextmanager

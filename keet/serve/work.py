@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
 from time import monotonic
 from typing import TypeVar
-
-from keet.profile import Launch, Profile
 
 _PAUSE = 0.2
 """Seconds between two messages of one stage: a client needs no more."""
@@ -35,44 +32,21 @@ class Work:
         self._progress(float(self._stage), message)
 
     def each(self, items: Iterable[_Item], message: str, total: int) -> Iterator[_Item]:
-        """The items, with a message such as `explaining launch 12 of 300` before some of them."""
-        self._stage += 1
+        """The items, with a message such as `looking at launch 12 of 300` before some of them."""
+        step = self.steps(message)
         for done, item in enumerate(items):
+            step(done, total)
+            yield item
+
+    def steps(self, message: str) -> Callable[[int, int], None]:
+        """Stages of many steps: what is returned is called before each of them, with how many are
+        done of how many."""
+
+        def step(done: int, total: int) -> None:
             self.check()
+            self._stage += not done
             if monotonic() - self._last >= _PAUSE:
                 self._last = monotonic()
                 self._progress(self._stage + done / total, f"{message} {done + 1} of {total}")
-            yield item
 
-
-class _Watched(list[Launch]):
-    """Launches that tell when they are gone through."""
-
-    work: Work
-
-    def __iter__(self) -> Iterator[Launch]:
-        return self.work.each(super().__iter__(), "explaining launch", len(self))
-
-
-@dataclass(frozen=True, repr=False)
-class WatchedProfile(Profile):
-    """A profile whose launches tell how far their explanation is.
-
-    `keet.explanation.analyst.explain` goes through the launches in the order of `by_run_time`: that
-    is where the work can be watched and stopped.
-    """
-
-    work: Work | None = None
-
-    def by_run_time(self, launches: Iterable[Launch]) -> list[Launch]:
-        ordered = super().by_run_time(launches)
-        if self.work is None:
-            return ordered
-        launches = _Watched(ordered)
-        launches.work = self.work
-        return launches
-
-
-def watched(profile: Profile, work: Work) -> WatchedProfile:
-    own = {field.name: getattr(profile, field.name) for field in fields(profile)}
-    return WatchedProfile(**own, work=work)
+        return step

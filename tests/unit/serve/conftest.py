@@ -39,7 +39,7 @@ def called(shelf: Shelf, name: str, work: Work | None = None, **arguments: Any) 
     tool = TOOLS[name]
     reply = tool.call(shelf, tool.arguments.model_validate(arguments), work or Work())
     result = bounded(reply.result.model_dump(mode="json"), reply.result.paged)
-    return {**result, "_text": bounded_text(reply.text), "_size": json_size(result)}
+    return {**result, "_text": bounded_text(reply.text, reply.end), "_size": json_size(result)}
 
 
 @pytest.fixture

@@ -84,5 +84,14 @@ def test_a_long_text_ends_with_how_much_is_missing() -> None:
     assert set(cut.splitlines()[:-2]) == {"a line"}
 
 
+def test_the_last_lines_stay_where_a_text_is_cut() -> None:
+    end = "9 more lines: call again with offset 3"
+    for text in ("a line\n" * 5_000, '"\n' * 9_000, "x" * 20_000):
+        cut = bounded_text(text, end)
+        assert cut.endswith(f"at once]\n\n{end}\n")
+        assert json_size(cut) <= MAX_TEXT
+    assert bounded_text("a\n", end) == f"a\n\n{end}\n"
+
+
 def test_both_parts_fit_into_a_result() -> None:
     assert MAX_TEXT + MAX_STRUCTURED + 500 <= MAX_RESULT

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from keet.errors import UsageError
 from keet.serve.roots import Roots
+from keet.serve.shelf import Shelf
+from keet.serve.work import Work
 from tests.conftest import REPORTS
 
 REFUSED = "no such report in the folders of this server"
@@ -118,6 +120,60 @@ def test_several_folders_with_equal_names(folder: Path, tmp_path: Path) -> None:
     assert roots.report(roots.name_of(other)) == other
     assert roots.report("b.ncu-rep").parent.name == "out"
     assert roots.report("link.ncu-rep").name == "b.ncu-rep"
+
+
+def test_names_are_one_line_and_lead_back_to_their_file(folder: Path) -> None:
+    """A newline would forge a line of the list; bytes that are no text could not be sent back."""
+    odd = [b"x\ny.ncu-rep", b"bad\xff.ncu-rep", b"bad\\xff.ncu-rep", b"n" * 240 + b".ncu-rep"]
+    paths = [folder.resolve() / os.fsdecode(each) for each in odd]
+    deep = folder.resolve().joinpath(*["d" * 200] * 3, "deep.ncu-rep")
+    deep.parent.mkdir(parents=True)
+    for path in (*paths, deep):
+        shutil.copy(folder / "a.ncu-rep", path)
+    roots = Roots([folder])
+    names = [roots.name_of(path) for path in (*paths, deep)]
+    assert [roots.report(name) for name in names] == [*paths, deep]
+    assert len(set(names)) == len(names)
+    assert all(name.isprintable() and len(name) <= 401 for name in names)
+    assert names[0] == "x\\ny.ncu-rep"
+
+
+@pytest.mark.parametrize("swapped", ["folder", "table"])
+def test_a_path_that_leads_outside_when_it_is_opened_is_refused(folder: Path, swapped: str) -> None:
+    """Between the check and the opening, somebody puts a link in the place of a folder."""
+    (folder / "sub").mkdir()
+    shutil.copy(folder / "a.ncu-rep", folder / "sub" / "b.ncu-rep")
+    (folder.parent / "out" / "b.run.json").write_text("{}")
+
+    def swap(*_: object) -> None:
+        if swapped == "folder" and not (folder / "sub").is_symlink():
+            (folder / "sub").rename(folder / "moved")
+            (folder / "sub").symlink_to(folder.parent / "out")
+        if swapped == "table" and not (folder / "sub" / "b.run.json").is_symlink():
+            (folder / "sub" / "b.run.json").symlink_to(folder.parent / "out" / "b.run.json")
+
+    shelf = Shelf(Roots([folder]))
+    with (
+        pytest.raises(UsageError, match=r"sub/b\.ncu-rep: no such report in the folders"),
+        shelf.reading("sub/b.ncu-rep", Work(progress=swap)),
+    ):
+        pass
+
+
+def test_source_files_are_checked_when_they_are_opened(folder: Path) -> None:
+    from keet.ingest.source_folder import SourceFolder
+
+    (folder / "src").mkdir()
+    (folder / "src" / "k.cu").write_text("inside")
+    (folder.parent / "out" / "k.cu").write_text("outside")
+    source = SourceFolder(folder / "src")
+    roots = Roots([folder])
+    with roots.only("a.ncu-rep"):
+        assert source.text_of("k.cu") == "inside"
+        (folder / "src").rename(folder / "moved")
+        (folder / "src").symlink_to(folder.parent / "out")
+        with pytest.raises(UsageError, match=REFUSED):
+            source.text_of("k.cu")
 
 
 def test_folders_that_can_not_be_served(folder: Path) -> None:
