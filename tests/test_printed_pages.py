@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPORTS, Keet
-from tests.printed_pages import csv_page, text_page
+from tests.printed_pages import Advice, Cell, Shown, csv_page, text_page
 from tests.unit.ingest.test_details_parity import TABLES, launches_and_page
 
 LAUNCHES = 3
@@ -47,6 +47,30 @@ def test_explain_names_what_is_unknown(page: Path, keet: Keet) -> None:
         assert ours["skipped"]
     assert len(told["launches"]) == LAUNCHES
     assert told["grounding"]["unchecked"] == []
+
+
+QUOTED = "This kernel launch results in 1 full waves and a partial wave of 40 thread blocks."
+
+
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [(["explain"], "1. "), (["explain", "--format", "markdown"], "#### 1. "), (["context"], "1. ")],
+)
+def test_a_rule_stands_before_causes_that_are_a_guess(
+    tmp_path: Path, keet: Keet, command: list[str], first: str
+) -> None:
+    rule = Advice("LaunchStats", "LaunchConfiguration", "OPT", QUOTED, "global", "50")
+    of_light, page = "GPU Speed Of Light Throughput", tmp_path / "page.csv"
+    cells = [
+        Cell(of_light, "Compute (SM) Throughput", "%", "24.00"),
+        Cell(of_light, "DRAM Throughput", "%", "20.00"),
+        Cell(of_light, "Duration", "ns", "406,200"),
+    ]
+    page.write_text(csv_page([Shown("k()", cells, advice=[rule])]), encoding="utf-8")
+    told = " ".join(keet(*command, page).out.split())
+    assert told.count(QUOTED) == 1
+    assert f'estimates a gain of 50% of the time and reports: "{QUOTED}' in told
+    assert told.index(QUOTED) < told.index(f"{first}Exposed latency")
 
 
 def test_metrics_has_labels_that_name_no_metric(page: Path, keet: Keet) -> None:

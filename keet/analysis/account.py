@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keet.analysis.ceilings import HOST_LINK, spoken_unit
 from keet.analysis.parameters import parameter
+from keet.analysis.stages import sm_elapsed_cycles
 from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.analysis.view import View
 from keet.evidence import Evidence
@@ -183,7 +184,7 @@ class _Builder:
         self.model = model
 
     def parts(self) -> list[_Draft]:
-        active, elapsed = self.view.get("sm_active_cycles"), self.view.get("elapsed_cycles")
+        active, elapsed = self.view.get("sm_active_cycles"), sm_elapsed_cycles(self.view.ledger)
         # An SM that gets no block is never active, whatever is measured or not.
         share = min(self.model.balance.active, self.shape.spread if self.shape else 1.0)
         if active is None or elapsed is None or not elapsed.value:
@@ -256,26 +257,28 @@ class _Builder:
 
     def _without_issue(self, active: float, evidence: tuple[Evidence, ...]) -> _Draft:
         """By the busiest unit alone: it is busy for its load, and the rest is not known."""
-        children = list(self._pressed(active))
+        children = list(self._pressed(active, "limited by {unit}"))
         left = active - sum(child.share for child in children)
         lacks = "no issue slots" if self.view.stalls else "neither issue slots nor warp states"
         reason = f"not attributable (the report has {lacks})"
         children.append(_Draft(UNKNOWN, reason, left))
         return _Draft("active", "SMs active", active, evidence, children)
 
-    def _pressed(self, whole: float) -> Iterator[_Draft]:
-        """The busiest unit; not the issue slots, which nobody waits for while none is used."""
+    def _pressed(self, whole: float, label: str) -> Iterator[_Draft]:
+        """What the busiest unit explains, which is less than the time that it was busy for; not the
+        issue slots, which nobody waits for while none is used."""
         loads = {unit: load for unit, load in self.model.loads.items() if unit != "issue"}
         if not loads:
             return
         unit = max(loads, key=lambda name: loads[name])
         busy = whole * loads[unit] ** parameter("sharpness")
-        yield _Draft(f"busy.{_slug(unit)}", f"{_spoken(unit)} busy", busy, (self._reached(unit),))
+        told = label.format(unit=_spoken(unit))
+        yield _Draft(f"busy.{_slug(unit)}", told, busy, (self._reached(unit),))
 
     def _reached(self, unit: str) -> Evidence | None:
         if unit == HOT_LINE:
             return self.model.hot_line.skew if self.model.hot_line else None
-        return self.view.ceilings.reached(unit) or self.view.get("sm_throughput_pct")
+        return self.view.ceilings.reached(unit)
 
     def _purposes(self, issuing: float) -> Iterator[_Draft]:
         """What issued instructions are for, and the lanes that were off."""
@@ -308,7 +311,7 @@ class _Builder:
     def _waiting(self, whole: float, evidence: tuple[Evidence, ...]) -> _Draft:
         label = "schedulers have no eligible warp"
         if not self.view.stalls:
-            children = list(self._pressed(whole))
+            children = list(self._pressed(whole, "waiting while {unit} is busy"))
             left = whole - sum(child.share for child in children)
             reason = "not attributable (the report has no warp states)"
             children.append(_Draft(UNKNOWN, reason, left))
@@ -381,7 +384,7 @@ def _kind(opcode: str) -> str:
 
 
 def _spoken(unit: str) -> str:
-    return {HOT_LINE: "one slice of L2", "SM": "the SM"}.get(unit, spoken_unit(unit))
+    return "one slice of L2" if unit == HOT_LINE else spoken_unit(unit)
 
 
 def _slug(words: str) -> str:

@@ -84,6 +84,10 @@ _MARGIN = 5.0
 """Percentage points by which a stage has to be busier than the share of peak to be worth a word."""
 
 
+_SAME_PIPE = 0.01
+"""Of the peak: a pipe so near to the share of the whole SM is the one that it stands for."""
+
+
 def nearest(ranked: Sequence[Ceiling]) -> tuple[Ceiling, ...]:
     """The first, and those that tie with it; none where nothing was done. Nearest first."""
     top = ranked[0].share if ranked else 0.0
@@ -168,6 +172,8 @@ _UNITS = {
 }
 
 HOST_LINK = "host link"
+WHOLE_SM = "SM"
+_WITHIN_SM = ("LSU", "FMA", "ALU", "FP64", "FP16", "XU", "tensor", "ADU")
 
 _SPOKEN = {
     "issue": "the issue slots",
@@ -180,7 +186,7 @@ _SPOKEN = {
     "tensor": "the tensor cores",
     "ADU": "the ADU pipe (barriers, constant loads)",
     HOST_LINK: "the link to the host",
-    "SM": "the busiest pipe of the SMs",  # where a report has no more than their throughput
+    WHOLE_SM: "the busiest pipe of the SMs",
 }
 
 
@@ -200,6 +206,7 @@ class Ceilings:
         self._host: HostTraffic | None = None
         for name, unit in _UNITS.items():
             self._add(name, _unit_ceiling(ledger, name, unit))
+        self._add_whole_sm()
         self._add_host_link()
 
     def _add(self, name: str, ceiling: Ceiling | None) -> None:
@@ -209,6 +216,16 @@ class Ceilings:
             self._idle.add(name)
         else:
             self._by_name[name] = ceiling
+
+    def _add_whole_sm(self) -> None:
+        """A small set has no more of the SMs than the share of their busiest pipe."""
+        busy = self._ledger.measured("sm_throughput_pct") if "issue" not in self else None
+        if busy is None:
+            return
+        pipes = (self._by_name[name].share for name in _WITHIN_SM if name in self._by_name)
+        if max(pipes, default=0.0) < share_of(busy) - _SAME_PIPE:
+            source = f"report: {busy.metric}"
+            self._add(WHOLE_SM, Ceiling("sm", WHOLE_SM, "compute", busy, source))
 
     def _add_host_link(self) -> None:
         used = uses_host_link(self._ledger)

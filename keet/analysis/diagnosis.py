@@ -11,11 +11,12 @@ from keet.analysis.account import Account, account_of
 from keet.analysis.candidates import MAKERS, Candidate
 from keet.analysis.candidates.candidate import Basis
 from keet.analysis.candidates.reuse import between_launches
+from keet.analysis.ceilings import WHOLE_SM
 from keet.analysis.findings import Confidence, Finding
 from keet.analysis.forecast import certainty, chance, expected_gain, forecast, possible_gain
 from keet.analysis.ledger import OF_RUN, Book, scope_in
 from keet.analysis.parameters import parameter
-from keet.analysis.time_model import WHOLE_SM, Effect, TimeModel
+from keet.analysis.time_model import Effect, TimeModel
 from keet.analysis.view import View
 from keet.profile import Launch
 

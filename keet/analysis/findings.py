@@ -108,7 +108,13 @@ touch every byte once."""
 
 REDUNDANT_WORK = "redundant_work"
 """Variant of a cause that a model claims: work of any kind whose results are known already."""
-_LABELS = {**BETWEEN_LAUNCHES, REDUNDANT_WORK: "redundant work"}
+REGISTERS_AND_SHARED = "registers_and_shared"
+"""Variant of limited occupancy: both limits are as small."""
+_LABELS = {
+    **BETWEEN_LAUNCHES,
+    REDUNDANT_WORK: "redundant work",
+    REGISTERS_AND_SHARED: "occupancy limited by registers and shared memory",
+}
 
 
 class Skipped(NamedTuple):

@@ -54,16 +54,42 @@ SCHEDULERS = 4
 
 
 def _issue_slots(ledger: Ledger, unit: HardwareUnit) -> Stage | None:
-    """From the instructions per cycle, which some sets have alone."""
+    """From counts of instructions and cycles, or from the rate, which some sets have alone."""
     generation = (ledger.launch.device.compute_capability or "").partition(".")[0]
     if not generation.isdecimal() or int(generation) < 7:
         return None
+    found = _issued_per_slot(ledger) or _executed_per_cycle(ledger)
+    if found is None:
+        return None
+    share, sources = found
+    busy = ledger.derived("issue_slots_used", share, f"{unit.label} busy", *sources)
+    return Stage("issue_slots", unit.label, busy)
+
+
+_Computed = tuple[Quantity, tuple[Evidence, ...]]
+
+
+def _issued_per_slot(ledger: Ledger) -> _Computed | None:
+    """From counts, which printed pages do not round."""
+    issued = ledger.measured("inst_issued_total")
+    slots = ledger.measured("smsp_elapsed_cycles_total")
+    if issued is None or slots is None or not slots.value:
+        return None
+    return Quantity(100 * issued.value / slots.value, "%"), (issued, slots)
+
+
+_PRINTED_DECIMALS = 2
+"""Of a rate on a printed page: 0.03 instructions per cycle may be 0.025 or 0.035."""
+
+
+def _executed_per_cycle(ledger: Ledger) -> _Computed | None:
     rate = ledger.measured("ipc_executed_elapsed")
     if rate is None:
         return None
-    share = Quantity(100 * float(rate.value) / SCHEDULERS, "%")
-    busy = ledger.derived("issue_slots_used", share, f"{unit.label} busy", rate)
-    return Stage("issue_slots", unit.label, busy)
+    share = 100 * float(rate.value) / SCHEDULERS
+    if rate.value == round(rate.value, _PRINTED_DECIMALS):  # 0.01 per cycle is 0.25 % of the slots
+        share = round(share, 1)
+    return Quantity(share, "%"), (rate,)
 
 
 def measured_stages(ledger: Ledger, unit_ids: Iterable[str]) -> tuple[Stage, ...]:
@@ -80,6 +106,28 @@ def _over_elapsed(ledger: Ledger, unit: HardwareUnit, busy: Evidence) -> Evidenc
     share = Quantity(busy.value * min(1.0, active.value / elapsed.value), "%")
     label = f"{unit.label.partition(' (')[0]} busy, of peak, over elapsed cycles"
     return ledger.derived(f"{busy.slug}_elapsed", share, label, busy, active, elapsed)
+
+
+_SAME_CLOCK = 0.9
+"""Of the GPCs' elapsed cycles, those of an SM at the least. Fewer: the sum is of other SMs than
+the count. Judgement; 0.97 and more were seen."""
+
+
+def sm_elapsed_cycles(ledger: Ledger) -> Evidence | None:
+    """Elapsed cycles to compare the active cycles of an SM with; None: not measured.
+
+    Printed pages have the sum over the SMs and not the active cycles of the longest SM. Other
+    shares of the SMs are of that sum, and the GPCs count a few per cent more.
+    """
+    elapsed = ledger.measured("elapsed_cycles")
+    total, sms = ledger.measured("sm_elapsed_cycles_total"), ledger.launch.device.sm_count
+    if elapsed is None or total is None or not sms or ledger.measured("sm_active_cycles_max"):
+        return elapsed
+    each = float(total.value) / sms
+    if not _SAME_CLOCK * elapsed.value <= each <= elapsed.value / _SAME_CLOCK:
+        return elapsed
+    label = "elapsed cycles of an SM"
+    return ledger.derived("sm_elapsed_cycles", Quantity(each, "cycle"), label, total)
 
 
 # --- the busiest stage of a unit

@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 from keet.analysis.ceilings import HOST_LINK
 from keet.analysis.parameters import parameter
+from keet.analysis.stages import sm_elapsed_cycles
 from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.profile import Workload
 
 HOT_LINE = "hot L2 slice"
-WHOLE_SM = "SM"
 DEVICE_WIDE = frozenset(("DRAM", "L2", "NVLink", HOST_LINK, HOT_LINE))
 """Units that all SMs share: spreading the work over more SMs does not relieve them."""
 
@@ -114,9 +114,6 @@ class TimeModel:
         Units within an SM as on the SM that is active longest.
         """
         shares = {ceiling.name: ceiling.share for ceiling in self.view.ceilings.ranked}
-        if "issue" not in shares:  # a small set tells the busiest part of the SM alone
-            whole = self.view.value("sm_throughput_pct")
-            shares |= {WHOLE_SM: whole / 100} if whole is not None else {}
         if self.hot_line is not None:
             shares[HOT_LINE] = self.hot_line.load
         return {name: self.load(name, share) for name, share in shares.items()}
@@ -197,10 +194,11 @@ def attainable(unit: str) -> float:
 
 
 def _balance(view: View) -> Balance:
-    elapsed, active = view.value("elapsed_cycles"), view.value("sm_active_cycles")
+    cycles, active = sm_elapsed_cycles(view.ledger), view.value("sm_active_cycles")
     longest = view.value("sm_active_cycles_max")
-    if not elapsed or active is None:
+    if cycles is None or not cycles.value or active is None:
         return Balance(1.0, None)
+    elapsed = float(cycles.value)
     share = min(1.0, max(0.0, active / elapsed))
     if not longest:
         return Balance(share, _longest_by_shape(view, share))

@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from keet.errors import UsageError, one_line
+
 _Row = TypeVar("_Row")
 _COMPILED = Path(__file__).with_name("compiled.json")
 
@@ -249,14 +251,27 @@ def _metric_ids() -> Mapping[str, str]:
 
 
 def metric_with_id(metric_id: str) -> MetricSpec:
-    """The entry of an id; an unknown id is a bug of the caller, hence the KeyError."""
+    """Raises UnknownMetric."""
     try:
         return metrics()[metric_id]
     except KeyError:
-        from difflib import get_close_matches
+        text = f"{metric_id!r} is not a metric of keet's catalog; {_metric_hint(metric_id)}"
+        raise UnknownMetric(one_line(text)) from None
 
-        close = ", ".join(get_close_matches(metric_id, metrics())) or "see docs/metrics.md"
-        raise KeyError(f"{metric_id!r} is no metric of the catalog; close: {close}") from None
+
+class UnknownMetric(UsageError, KeyError):
+    """A name that is not an id of the catalog. A `KeyError`, too: that is what tables raise."""
+
+    __str__ = Exception.__str__  # KeyError's puts the text in quotes
+
+
+def _metric_hint(name: str) -> str:
+    from difflib import get_close_matches
+
+    if known := metric_named(name):
+        return f"that is ncu's name of {known.id}"
+    close = get_close_matches(name, metrics())
+    return f"did you mean {' or '.join(close)}?" if close else "docs/metrics.md lists them"
 
 
 def metric_named(name: str) -> MetricSpec | None:

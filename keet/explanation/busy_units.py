@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keet.analysis.ceilings import TIE, Ceiling
+from keet.analysis.ceilings import TIE, WHOLE_SM, Ceiling
 from keet.analysis.diagnosis import Diagnosis
 from keet.analysis.parameters import parameter
-from keet.analysis.time_model import HOT_LINE, WHOLE_SM
+from keet.analysis.time_model import HOT_LINE
 
 
 def distinct_units(ranked: Sequence[Ceiling]) -> tuple[Ceiling, ...]:
@@ -21,13 +21,8 @@ def _is_lsu(ceiling: Ceiling) -> bool:
 
 
 def nearest_units(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
-    """The busiest units by share of their peak, ties included; the SMs as a whole where that is
-    all that a small set shows of them."""
-    view, model = diagnosis.view, diagnosis.model
-    whole = view.get("sm_throughput_pct")
-    if model.busiest == WHOLE_SM and whole is not None:
-        return (Ceiling("sm", WHOLE_SM, "compute", whole, f"report: {whole.metric}"),)
-    return distinct_units(view.ceilings.nearest)
+    """The busiest units by share of their peak, ties included."""
+    return distinct_units(diagnosis.view.ceilings.nearest)
 
 
 def leading_units(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
@@ -42,7 +37,7 @@ def leading_units(diagnosis: Diagnosis) -> tuple[Ceiling, ...]:
     if model.pressure < parameter("leads"):
         return ()
     if model.busiest == WHOLE_SM:
-        return nearest_units(diagnosis)
+        return tuple(each for each in units if each.name == WHOLE_SM)
     if model.busiest == HOT_LINE:
         return tuple(each for each in units if each.name == "L2")
     loads = {each.name: model.loads.get(each.name, 0.0) for each in units}

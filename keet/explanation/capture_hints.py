@@ -16,6 +16,19 @@ _ANY_COMMAND = "ncu --set full --import-source yes -o report ./your_program"
 _IN_FULL_SET = re.compile(r"(--section \S+|--import-source yes)\s*")
 
 
+_YOUR_PROGRAM = "./your_program"
+
+
+def caution_about(command: str | None) -> str | None:
+    """For agents, which run what they read; None: nothing in the command is from the report."""
+    if not command or command.endswith(_YOUR_PROGRAM):
+        return None
+    return (
+        "The program and its arguments in this command are as the report recorded them: check them "
+        "before you run it."
+    )
+
+
 class CaptureHints(NamedTuple):
     """How to get what a report lacks."""
 

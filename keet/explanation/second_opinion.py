@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from keet.analysis.parameters import parameter
 from keet.catalog import findings
 from keet.profile import Launch
 from keet.profile.rules import RuleResult, SpeedupScope
+from keet.texts import shortened
 
 _SYMPTOMS = frozenset(
     (
@@ -48,11 +50,46 @@ def second_opinion(
     first = max(launch.rules, key=_global_estimate, default=None)
     if first is None or _global_estimate(first) < _LEAST:
         return None
-    said = f"Of Nsight Compute's rules, {rule_name(first)} estimates the largest gain"
     judged = judge_rule(first, found, minor, unknown)
+    if judged is NOT_JUDGED and (words := _key_sentences(first.message)):
+        return _quoted(first, words)
+    said = f"Of Nsight Compute's rules, {rule_name(first)} estimates the largest gain"
     if judged.agrees:
         return f"{said}: it agrees with finding {judged.finding}."
     return f"{said}. {judged.text}"
+
+
+_REPORTS = "Nsight Compute's rule "
+_LONGEST_QUOTE = 320
+"""Characters of a rule's message: about two sentences."""
+
+
+def precedes_findings(opinion: str | None) -> bool:
+    """Whether it quotes a rule that keet can't judge: it may name the cause that keet has not."""
+    return opinion is not None and opinion.startswith(_REPORTS)
+
+
+def _quoted(rule: RuleResult, words: str) -> str:
+    gain = f"{_global_estimate(rule):.4g}%"
+    return (
+        f"{_REPORTS}{rule_name(rule)} estimates a gain of {gain} of the time and reports: "
+        f'"{words}" {NOT_JUDGED.text}'
+    )
+
+
+def _key_sentences(message: str) -> str:
+    """The sentences with what was measured: others explain terms. Empty where there is none.
+
+    Not those with an address (`@source:...@ at FILE`), which older rules have: paths can be secret.
+    """
+    sentences = re.split(r"(?<=[.!?]) (?=[A-Z])", message)
+    measured = [each for each in sentences if re.search(r"\d", each) and "@" not in each]
+    kept = ""
+    for each in measured:
+        if kept and len(kept) + len(each) >= _LONGEST_QUOTE:
+            break
+        kept = f"{kept} {each}".lstrip()
+    return shortened(kept, _LONGEST_QUOTE)
 
 
 def rule_name(rule: RuleResult) -> str:
@@ -70,6 +107,9 @@ class Judged(NamedTuple):
     """The finding is what the rule is about."""
 
 
+NOT_JUDGED = Judged("keet cannot judge it: much of the time is not attributable.")
+
+
 def judge_rule(
     rule: RuleResult, found: Sequence[Finding], minor: Sequence[Finding], unknown: float
 ) -> Judged:
@@ -82,7 +122,7 @@ def judge_rule(
     if rule.rule not in _checked_rules():
         return Judged("keet has no check of its own for it.")
     if unknown >= _MUCH and not _is_known(rule, minor):
-        return Judged("keet cannot judge it: much of the time is not attributable.")
+        return NOT_JUDGED
     return Judged("keet estimates that fixing it would gain less than 10%.")
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from keet.catalog import details_labels, metric_named, rule_texts, unit_of
 from keet.errors import DamagedReport
 from keet.ingest.printed_numbers import Notation, is_spoilt_number, notation_of, printed_value
+from keet.ingest.rule_counts import counts_in_rules
 from keet.ingest.session import device_from_metrics
 from keet.ingest.stored import StoredLaunch
 from keet.profile import (
@@ -142,6 +143,7 @@ def _launch(
             name = _kept_label(row, value, metrics)
             unnamed.add((row.section, row.label))
         metrics.setdefault(name, RawMetric(value, row.unit))
+    metrics = {**counts_in_rules(printed.rules), **metrics}
     return Launch(
         number=number,
         name=kernel_name(printed.name),

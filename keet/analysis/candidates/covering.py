@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from keet.analysis.candidates.candidate import HIDEABLE, Candidate, is_matrix_product, kept_waits
-from keet.analysis.ceilings import HOST_LINK, Ceiling
-from keet.analysis.findings import Place
+from keet.analysis.ceilings import HOST_LINK, WHOLE_SM, Ceiling
+from keet.analysis.findings import REGISTERS_AND_SHARED, Place
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
 from keet.analysis.view import View
@@ -45,31 +46,84 @@ def limiter_of(view: View) -> Limiter | None:
     return entry if value < warps else None
 
 
+def _a_unit_explains(view: View, model: TimeModel) -> bool:
+    """A unit sets the pace, and no warp states show that warps wait for anything else."""
+    return not view.stalls and model.pressure >= parameter("leads")
+
+
+class Room(NamedTuple):
+    """What the limits of an SM leave, if the smallest one is relieved."""
+
+    tied: tuple[Limiter, ...]
+    """Other limits that are as small: relieving one of them alone gains nothing."""
+    times: float
+    """Times as many blocks fit, up to the next limit, if the tied ones are relieved, too."""
+
+    @property
+    def variant(self) -> str:
+        """Registers win a tie with shared memory: see `limiter_of`."""
+        tied = [entry.finding for entry in self.tied]
+        return REGISTERS_AND_SHARED if tied == ["occupancy_limited_shared"] else ""
+
+
+_UNNAMED = ("block_limit_warps", "block_limit_barriers")
+"""Limits that no finding is about."""
+
+
+def room_beyond(view: View, limiter: Limiter) -> Room:
+    """Larger blocks need neither more barriers nor more of the driver's shared memory."""
+    few = 1 if limiter.finding == "occupancy_limited_block" else None
+    named, unnamed = _LIMITERS[:few], _UNNAMED[:few]
+    least = view.value(limiter.metric) or 1.0
+    limits = {entry: view.value(entry.metric) or math.inf for entry in named if entry != limiter}
+    tied = tuple(entry for entry, value in limits.items() if value <= least)
+    others = [*limits.values(), *(view.value(name) or math.inf for name in unnamed)]
+    following = min((value for value in others if value > least), default=math.inf)
+    return Room(tied, following / least)
+
+
+_TIED = 0.5
+"""Likelihood that two limits, as small as each other, are both relieved. Judgement: of the
+casebook's kernels with such a tie, none got faster by more occupancy."""
+
+
 def occupancy(view: View, model: TimeModel) -> Iterator[Candidate]:
     """Too few warps fit onto an SM to cover what each waits for."""
     limiter, possible = limiter_of(view), view.get("theoretical_occupancy_pct")
     if limiter is None or possible is None or not 0 < possible.value < 100:
+        return
+    if _a_unit_explains(view, model):
         return
     if is_matrix_product(view):  # its registers and tiles are what it reuses data from
         return
     waves = view.value("waves_per_sm") or parameter("most_occupancy")
     if waves <= 1:  # all blocks are on the SMs already
         return
-    held = float(possible.value)
+    held, room = float(possible.value), room_beyond(view, limiter)
+    most = min(100.0, held * room.times)
     if limiter.finding == "occupancy_limited_block":  # blocks so small also end before others start
         held = min(held, view.value("achieved_occupancy_pct") or held)
     # More room helps only if there are blocks for it.
-    times = min(100 / held, parameter("most_occupancy"), waves)
+    times = min(most / held, parameter("most_occupancy"), waves)
     issue = view.ceilings.reached("issue")
     used = f", and {issue:.0f} of the issue slots are used" if issue is not None else ""
     yield Candidate(
         limiter.finding,
-        f"Occupancy is limited to {possible:.0f} by {limiter.what}{used}.",
+        f"Occupancy is limited to {possible:.0f} by {_limited_by(limiter, room)}{used}.",
         Effect(waits=covered_waits(model, times)),
         tuple(e for e in (possible, issue) if e is not None),
         lambda: _limit_places(view, limiter),
         "assumed",
+        variant=room.variant,
+        likelihood=_TIED if room.tied else 1.0,
     )
+
+
+def _limited_by(limiter: Limiter, room: Room) -> str:
+    if not room.tied:
+        return limiter.what
+    every = " and ".join(entry.what for entry in (limiter, *room.tied))
+    return f"{every} equally (relieving only one of them gains nothing)"
 
 
 def short_blocks(view: View, model: TimeModel) -> Iterator[Candidate]:
@@ -120,7 +174,7 @@ def _limit_places(view: View, limiter: Limiter) -> tuple[Place, ...]:
 def latency(view: View, model: TimeModel) -> Iterator[Candidate]:
     """What no unit explains and other warps do not cover."""
     issue, top = view.ceilings.reached("issue"), next(iter(view.ceilings.ranked), None)
-    if top is None and not view.stalls:
+    if (top is None and not view.stalls) or _a_unit_explains(view, model):
         return
     # What queues for a slow link or one hot line is not covered by queueing more.
     queued = max(model.loads.get(HOST_LINK, 0.0), model.loads.get(HOT_LINE, 0.0))
@@ -153,6 +207,8 @@ def _how_busy(top: Ceiling | None, issue: Evidence | None) -> str:
         return "How busy the units were is not in the report"
     if top.name == "issue":
         return f"No unit is busier than the issue slots, of which {top.reached:.0f} are used"
+    if top.name == WHOLE_SM:
+        return f"No unit is busier than {top.spoken}, at {top.reached:.0f} of its peak"
     slots = f"; {issue:.0f} of the issue slots are used" if issue is not None else ""
     return f"The busiest unit is {top.spoken} at {top.reached:.0f} of its peak{slots}"
 
@@ -160,7 +216,7 @@ def _how_busy(top: Ceiling | None, issue: Evidence | None) -> str:
 def _waits_for(view: View, state: str) -> str:
     """The longest wait that other warps could cover: `a warp mostly waits for data from ...`."""
     if not view.stalls:
-        return "what warps wait for is not in the report"
+        return "what warps wait for was not measured per stall reason"
     real = [reason for reason in view.stalls if stalls()[reason].counts_as_stall]
     leads = max(real, key=lambda reason: view.stalls[reason], default=state) == state
     how = "mostly" if leads else "also"

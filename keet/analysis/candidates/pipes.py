@@ -8,9 +8,10 @@ from keet.analysis.candidates.candidate import (
     Candidate,
     kept_waits,
 )
+from keet.analysis.ceilings import WHOLE_SM
 from keet.analysis.findings import Place
 from keet.analysis.parameters import parameter
-from keet.analysis.time_model import DEVICE_WIDE, WHOLE_SM, Effect, TimeModel
+from keet.analysis.time_model import DEVICE_WIDE, Effect, TimeModel
 from keet.analysis.view import View
 from keet.evidence import Evidence
 

@@ -314,6 +314,7 @@ def test_keet_does_not_contradict_itself(report: str) -> None:
 
 
 @each_row("name", SAMPLES)
+@pytest.mark.slow
 def test_what_is_planted_is_not_contradicted(name: str) -> None:
     found, truth = diagnosis_of(f"{name}:slow"), SAMPLES[name].truth
     assert check_cause(truth.dominant, found.view, found.model, found.account) is None

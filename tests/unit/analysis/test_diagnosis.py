@@ -82,6 +82,7 @@ def test_the_planted_cause_is_found(sample: Sample) -> None:
 
 
 @each_row("sample", PLANTED, ids=lambda sample: sample.name)
+@pytest.mark.slow
 def test_less_is_left_to_gain_after_the_fix(sample: Sample) -> None:
     before, after = diagnosis_of(sample, "slow"), diagnosis_of(sample, "fast")
     planted = max({sample.truth.dominant, *sample.truth.accept}, key=lambda i: gain_of(before, i))

@@ -10,8 +10,18 @@ import pytest
 from keet.analysis.diagnosis import diagnose
 from keet.analysis.findings import Finding, Forecast
 from keet.explanation.confidence import why_low
-from keet.explanation.second_opinion import second_opinion
+from keet.explanation.second_opinion import precedes_findings, second_opinion
 from keet.ingest import read_profile
+from keet.ingest.details import rule_result
+from keet.ingest.stored import StoredLaunch
+from keet.profile import (
+    Device,
+    KernelName,
+    Launch,
+    SpeedupEstimate,
+    SpeedupScope,
+    Workload,
+)
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 
 SAMPLES = Path("kernels_samples")
@@ -66,6 +76,45 @@ def test_what_is_not_attributable_is_not_judged() -> None:
     known = second_opinion(FLIP, [], [finding("uncoalesced_global")], 60)
     assert known is not None
     assert known.endswith("would gain less than 10%.")
+
+
+def ruled(message: str, percent: float = 74.14) -> Launch:
+    gain = SpeedupEstimate(SpeedupScope.GLOBAL, percent)
+    rule = rule_result("Source", "OPT", message, rule="UncoalescedGlobalAccess", gain=gain)
+    data = StoredLaunch(Device(None, None, None), {}, stored_rules=(rule,))
+    name = KernelName("k", "k()", "")
+    return Launch(number=0, name=name, workload=Workload.KERNEL, grid=None, block=None, data=data)
+
+
+def test_a_rule_that_can_not_be_judged_is_quoted() -> None:
+    message = "A sector has bytes. This kernel has 75 excessive sectors. Check the table."
+    told = second_opinion(ruled(message), [finding("latency_bound")], [], 60)
+    assert told == (
+        "Nsight Compute's rule UncoalescedGlobalAccess estimates a gain of 74.14% of the time and "
+        'reports: "This kernel has 75 excessive sectors." keet cannot judge it: much of the time '
+        "is not attributable."
+    )
+    assert precedes_findings(told)
+    for known in (second_opinion(ruled(message), [finding("uncoalesced_global")], [], 60), None):
+        assert not precedes_findings(known)
+
+
+@pytest.mark.parametrize(
+    "message", ["Nothing is counted.", "got 8 sectors at PC @source:0:0x7f@ at /home/me/k.cu:3"]
+)
+def test_addresses_and_plain_advice_are_not_quoted(message: str) -> None:
+    told = second_opinion(ruled(message), [], [], 60)
+    assert told is not None
+    assert told.startswith("Of Nsight Compute's rules, UncoalescedGlobalAccess")
+    assert message not in told
+    assert not precedes_findings(told)
+
+
+def test_a_long_message_is_cut() -> None:
+    for message in ("It is 1 of 2. " * 200, "7" * 5000):
+        told = second_opinion(ruled(message.strip()), [], [], 60)
+        assert told is not None
+        assert len(told) < 600
 
 
 def test_no_rule_no_opinion() -> None:

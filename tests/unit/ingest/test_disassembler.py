@@ -118,6 +118,7 @@ def test_text_of_another_run_of_the_program(asked: list) -> None:
 
 
 @needs_reader
+@pytest.mark.slow
 def test_early(asked: list) -> None:
     profile = read_profile(TOUR)
     profile.prefetch_code(profile.launches)
@@ -225,6 +226,7 @@ def test_a_cache_that_can_not_be_written(
 
 
 @needs_reader
+@pytest.mark.slow
 def test_another_reader_is_asked_anew(asked: list, monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_text([read_profile(TOUR).launches[2].disassembly])
     monkeypatch.setattr("keet.ingest.disassembler.reader_identity", lambda: "2027.1")

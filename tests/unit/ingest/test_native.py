@@ -44,6 +44,7 @@ def test_every_way_to_die(code: str, says: str, child) -> None:
     assert answer.remedy
 
 
+@pytest.mark.slow
 def test_a_child_that_never_answers(child, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "SECONDS", 1.0)
     child("import time; time.sleep(600)")

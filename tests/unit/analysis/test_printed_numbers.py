@@ -1,0 +1,200 @@
+"""What the analyst makes of the few and rounded numbers of a printed page."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from keet.analysis.account import Account, account_of
+from keet.analysis.candidates import Candidate
+from keet.analysis.candidates.covering import latency, limiter_of, occupancy, room_beyond
+from keet.analysis.diagnosis import Diagnosis, diagnose
+from keet.analysis.time_model import TimeModel
+from keet.analysis.view import View
+from keet.explanation.headline import verdict_of
+from tests.conftest import CORPUS, needs_corpus
+from tests.unit.analysis.changed_launch import profile_of
+from tests.unit.analysis.made_up_launch import made_up
+
+SMS = 132
+
+
+def view_of(units: dict[str, float], **metrics: float) -> View:
+    return View(made_up(units, **metrics))
+
+
+def account(view: View) -> Account:
+    return account_of(view, TimeModel(view))
+
+
+@cache
+def export(start: str) -> Diagnosis:
+    launch = profile_of(next(CORPUS.glob(f"{start}*--export*"))).launches[0]
+    return diagnose(launch, reads_code=False)
+
+
+# --- issue slots
+
+
+def test_issue_slots_are_counted_where_counts_are_printed() -> None:
+    """0.03 instructions per cycle may be 0.025 or 0.035; counts are exact."""
+    few = {"ipc_executed_elapsed": 0.03, "inst_issued_total": 16_114_912}
+    view = view_of({}, **few, smsp_elapsed_cycles_total=1_966_292_704)
+    assert view.ceilings.share("issue") == pytest.approx(0.0081956, rel=1e-4)
+    assert f"{view.ceilings.reached('issue'):.1f}" == "0.8%"
+
+
+@pytest.mark.parametrize(("rate", "share"), [(0.03, 0.8), (3.02, 75.5), (2.2987, 57.4675)])
+def test_a_rounded_rate_has_as_many_digits_as_it_supports(rate: float, share: float) -> None:
+    found = view_of({}, ipc_executed_elapsed=rate).ceilings.reached("issue")
+    assert found is not None
+    assert found.value == pytest.approx(share, abs=1e-9)
+
+
+@needs_corpus
+@pytest.mark.parametrize(("start", "share"), [("brycelelbach", 0.82), ("jIab", 75.41)])
+def test_issue_slots_of_an_export_are_those_that_it_prints(start: str, share: float) -> None:
+    found = export(start).view.ceilings.reached("issue")
+    assert found is not None
+    assert round(found.value, 2) == share
+
+
+# --- elapsed cycles
+
+
+def idle(**metrics: float) -> float:
+    view = view_of({"issue_slots": 50.0}, elapsed_cycles=70_302, sm_active_cycles=61_465, **metrics)
+    part = account(view).part("idle")
+    return float(part.share.value) if part else 0.0
+
+
+def test_idle_sms_are_of_the_cycles_of_the_sms() -> None:
+    """The issue slots are of the SMs' cycles, too, so that the parts are of one base."""
+    assert idle(sm_elapsed_cycles_total=68_185 * SMS) == pytest.approx(9.86, abs=0.01)
+
+
+def test_idle_sms_are_of_the_launch_where_the_sum_is_of_other_sms() -> None:
+    of_launch = pytest.approx(12.57, abs=0.01)
+    assert idle() == of_launch
+    assert idle(sm_elapsed_cycles_total=68_185 * SMS // 7) == of_launch
+    assert idle(sm_elapsed_cycles_total=68_185 * SMS * 2) == of_launch
+
+
+# --- the SM as a whole
+
+
+def test_the_sm_is_ranked_with_the_other_units() -> None:
+    view = view_of({"dram": 33.0}, sm_throughput_pct=77.0)
+    assert [each.name for each in view.ceilings.ranked] == ["SM", "DRAM"]
+    assert TimeModel(view).busiest == "SM"
+
+
+@pytest.mark.parametrize("unit", ["issue_slots", "fma"])
+def test_the_sm_is_no_unit_beside_the_pipe_that_it_stands_for(unit: str) -> None:
+    view = view_of({unit: 77.0}, sm_throughput_pct=77.4)
+    assert len(view.ceilings.ranked) == 1
+
+
+def one(found: list[Candidate]) -> Candidate:
+    (each,) = found
+    return each
+
+
+def test_latency_and_headline_name_the_same_unit() -> None:
+    launch = made_up({"l1": 21.0}, sm_throughput_pct=24.0, duration=1e6)
+    found = diagnose(launch, reads_code=False)
+    assert "(the busiest pipe of the SMs)" in verdict_of(found).headline
+    told = one(list(latency(found.view, found.model))).text
+    assert told.startswith("No unit is busier than the busiest pipe of the SMs, at 24% of its peak")
+    assert told.endswith("what warps wait for was not measured per stall reason.")
+
+
+LIMITS = {
+    "block_limit_registers": 2.0,
+    "block_limit_shared_memory": 32.0,
+    "block_limit_sm": 32.0,
+    "block_limit_warps": 8.0,
+    "theoretical_occupancy_pct": 25.0,
+    "waves_per_sm": 100.0,
+}
+
+
+@pytest.mark.parametrize("busy", [{"sm_throughput_pct": 77.0}, {"dram_throughput_pct": 80.0}])
+def test_a_unit_that_explains_the_time_leaves_no_assumed_waits(busy: dict[str, float]) -> None:
+    view = view_of({}, **busy, **LIMITS)
+    assert not list(latency(view, TimeModel(view)))
+    assert not list(occupancy(view, TimeModel(view)))
+    idle_view = view_of({}, **dict.fromkeys(busy, 30.0), **LIMITS)
+    assert list(latency(idle_view, TimeModel(idle_view)))
+    assert list(occupancy(idle_view, TimeModel(idle_view)))
+
+
+@needs_corpus
+def test_no_latency_beside_a_busy_sm() -> None:
+    assert "latency_bound" not in [each.id for each in export("AlpriElse").findings]
+
+
+# --- limits of the occupancy
+
+
+@pytest.mark.parametrize(
+    ("limits", "times", "tied"),
+    [
+        ({}, 4.0, []),  # up to the warps
+        ({"block_limit_shared_memory": 3.0}, 1.5, []),
+        ({"block_limit_barriers": 5.0}, 2.5, []),
+        ({"block_limit_shared_memory": 2.0}, 4.0, ["shared memory"]),
+    ],
+)
+def test_room_ends_at_the_next_limit(
+    limits: dict[str, float], times: float, tied: list[str]
+) -> None:
+    view = view_of({}, **(LIMITS | limits))
+    limiter = limiter_of(view)
+    assert limiter is not None
+    assert limiter.what == "registers"
+    room = room_beyond(view, limiter)
+    assert room.times == times
+    assert [entry.what for entry in room.tied] == tied
+
+
+def test_larger_blocks_relieve_what_each_block_takes() -> None:
+    """A block without shared memory is charged for some, and has a barrier."""
+    small = {"block_limit_registers": 128.0, "block_limit_warps": 64.0}
+    view = view_of({}, **(LIMITS | small | {"block_limit_barriers": 32.0}))
+    limiter = limiter_of(view)
+    assert limiter is not None
+    assert limiter.finding == "occupancy_limited_block"
+    assert room_beyond(view, limiter) == ((), 2.0)
+
+
+def test_a_lower_next_limit_leaves_less_to_gain() -> None:
+    kept = []
+    for shared in (32.0, 6.0, 3.0):
+        view = view_of({"dram": 20.0}, **(LIMITS | {"block_limit_shared_memory": shared}))
+        effect = one(list(occupancy(view, TimeModel(view)))).effect
+        kept.append(effect.waits["long_scoreboard"])
+    assert kept == pytest.approx([1 / 4, 1 / 3, 1 / 1.5])
+
+
+def test_a_tie_is_named_and_expected_to_gain_less() -> None:
+    view = view_of({"dram": 20.0}, **(LIMITS | {"block_limit_shared_memory": 2.0}))
+    found = one(list(occupancy(view, TimeModel(view))))
+    assert "by registers and shared memory equally" in found.text
+    assert found.likelihood < 1
+
+
+@needs_corpus
+def test_two_limits_of_an_export_are_both_named() -> None:
+    found = {each.id: each for each in export("microsoft").findings}
+    tied = found["occupancy_limited_registers"]
+    assert tied.label == "occupancy limited by registers and shared memory"
+    assert tied.forecast.likely < 1.3
+
+
+@needs_corpus
+def test_sectors_of_a_rule_show_the_cause() -> None:
+    first = export("brycelelbach").findings[0]
+    assert first.id == "uncoalesced_global"
+    assert first.text.startswith("75% of the 33,554,432 sectors")
