@@ -21,7 +21,11 @@ def main(before: str, after: str, percent: str = "5") -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) not in (3, 4):
+        print("usage: python examples/ci_gate.py BEFORE AFTER [PERCENT]", file=sys.stderr)
+        sys.exit(2)
     try:
         sys.exit(main(*sys.argv[1:]))
-    except keet.NotComparable as problem:
-        sys.exit(f"not compared: {problem}")
+    except keet.KeetError as problem:  # 2, 4 or 6: not to be taken for a gate that failed
+        print(problem, file=sys.stderr)
+        sys.exit(problem.exit_code)

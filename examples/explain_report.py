@@ -21,7 +21,11 @@ def main(report: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        print("usage: python examples/explain_report.py REPORT", file=sys.stderr)
+        sys.exit(2)
     try:
-        main(*sys.argv[1:])
+        main(sys.argv[1])
     except keet.KeetError as problem:  # one line that says what is wrong and what to do
-        sys.exit(str(problem))
+        print(problem, file=sys.stderr)
+        sys.exit(problem.exit_code)

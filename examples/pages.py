@@ -10,8 +10,12 @@ import keet
 
 
 def main(folder: str, out: str) -> int:
+    reports = sorted(Path(folder).rglob("*.ncu-rep"))
+    if not reports:
+        print(f"{folder}: there is no report; name a folder that has some", file=sys.stderr)
+        return 2
     failed = 0
-    for report in sorted(Path(folder).rglob("*.ncu-rep")):
+    for report in reports:
         try:
             explanation = keet.explain(report)
         except keet.KeetError as problem:
@@ -26,4 +30,7 @@ def main(folder: str, out: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    if len(sys.argv) != 3:
+        print("usage: python examples/pages.py FOLDER OUT", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(main(sys.argv[1], sys.argv[2]))

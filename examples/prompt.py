@@ -21,4 +21,14 @@ def prompt(report: str, source: str, max_tokens: int = 1200) -> str:
 
 
 if __name__ == "__main__":
-    print(prompt(sys.argv[1], sys.argv[2]))
+    if len(sys.argv) != 3:
+        print("usage: python examples/prompt.py REPORT SOURCE", file=sys.stderr)
+        sys.exit(2)
+    try:
+        print(prompt(sys.argv[1], sys.argv[2]))
+    except keet.KeetError as problem:
+        print(problem, file=sys.stderr)
+        sys.exit(problem.exit_code)
+    except OSError as problem:  # the source can't be read
+        print(f"{problem.filename}: {problem.strerror}", file=sys.stderr)
+        sys.exit(2)

@@ -27,4 +27,11 @@ def main(store_path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if len(sys.argv) != 2:
+        print("usage: python examples/sweep_frame.py STORE", file=sys.stderr)
+        sys.exit(2)
+    try:
+        main(sys.argv[1])
+    except keet.KeetError as problem:
+        print(problem, file=sys.stderr)
+        sys.exit(problem.exit_code)

@@ -24,10 +24,11 @@ class Extra(NamedTuple):
 
 EXTRAS = {
     "model": Extra(
-        ("langchain", "langchain-openai"), "keet ask, and --model of explain and insights"
+        ("langchain", "langchain-openai"),
+        "keet ask, --model of explain and insights, keet eval ask",
     ),
     "batch": Extra(
-        ("duckdb", "pandas"), "keet batch, top, query, insights, Parquet, pandas frames"
+        ("duckdb", "numpy", "pandas"), "keet batch, top, query, insights, Parquet, pandas frames"
     ),
     "collect": Extra(("nsight-python",), "keet profile --function"),
     "mcp": Extra(("mcp",), "keet mcp"),

@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass
 from functools import cache
 
+from keet.errors import UsageError
+
 Number = int | float
 
 _PREFIXES = {"": 0, "n": -9, "u": -6, "m": -3, "K": 3, "M": 6, "G": 9, "T": 12}
@@ -57,7 +59,7 @@ _BASE = {"s": "ns", "hz": "hz", "byte": "byte", "bit": "bit", "flop": "flop", "o
 """The prefix that values are kept in: what the report itself uses."""
 
 
-class UnitMismatch(ValueError):
+class UnitMismatch(UsageError, ValueError):
     """Two units that do not measure the same kind of thing."""
 
     def __init__(self, have: str, want: str) -> None:

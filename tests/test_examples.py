@@ -40,8 +40,8 @@ def test_explain_report(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None
     assert out.startswith("#0 flip: L2 at 83% of peak: uncoalesced global access at slow.cu:7.")
     assert "Uncoalesced global access at slow.cu:7: 4.5x faster" in out
     assert "59.8% of the time: waiting for L2" in out
-    told = run(monkeypatch, "explain_report.py", ROOT / "README.md")
-    assert "this is a text file" in str(told)
+    assert run(monkeypatch, "explain_report.py", ROOT / "README.md") == 4
+    assert "this is a text file" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -51,7 +51,9 @@ def test_ci_gate(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
     assert run(monkeypatch, "ci_gate.py", FAST, SLOW, 10) == 1
     assert "gate of 10 % failed: 1 regression" in capsys.readouterr().out
     other = ROOT / "kernels_samples" / "column_physics" / "slow.ncu-rep"
-    assert str(run(monkeypatch, "ci_gate.py", SLOW, other)).startswith("not compared: ")
+    capsys.readouterr()
+    assert run(monkeypatch, "ci_gate.py", SLOW, other) == 6
+    assert "no kernel is on both sides" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -86,6 +88,42 @@ def test_sweep_frame(monkeypatch: pytest.MonkeyPatch, capsys: Output, tmp_path: 
     first, second = capsys.readouterr().out.splitlines()[1:]
     assert re.search(r"flip +matrix_flip/fast +145\.344 +1\.0+ +L2", first)
     assert re.search(r"flip +matrix_flip/slow +1020\.448 +7\.02\d+ +L2 +uncoalesced_global", second)
+
+
+FAIL = {
+    "explain_report.py": ["missing.ncu-rep"],
+    "ci_gate.py": ["missing.ncu-rep", "missing.ncu-rep"],
+    "pages.py": ["missing", "pages"],
+    "prompt.py": ["missing.ncu-rep", "missing.cu"],
+    "sweep_frame.py": ["missing"],
+}
+"""Arguments that name what is not there."""
+
+
+@pytest.mark.parametrize("name", FAIL)
+def test_a_problem_is_one_line(name: str, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    """And exits as the command does: 1 is for a gate that failed."""
+    code = run(monkeypatch, name, *FAIL[name])
+    out, err = capsys.readouterr()
+    assert code in (2, 4)
+    assert out == ""
+    assert err.startswith("missing")
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", FAIL)
+def test_wrong_arguments_get_the_usage(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    assert run(monkeypatch, name) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"usage: python examples/{name} ")
+    assert len(err.splitlines()) == 1
+
+
+def test_every_script_is_tried() -> None:
+    assert sorted(FAIL) == sorted(path.name for path in EXAMPLES.glob("*.py"))
 
 
 # --- the notebook

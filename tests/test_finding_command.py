@@ -42,6 +42,19 @@ def test_one_says_what_is_known_of_it(keet: Keet) -> None:
     assert "keet cases --finding local_memory_spill" in out
 
 
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_the_fix_comes_first_and_parameters_last(form: str, keet: Keet) -> None:
+    out = " ".join(keet("finding", "tail_effect", "--format", form).out.split())
+    parts = (
+        *("Tail effect", findings()["tail_effect"].meaning.split(".")[0], "How to fix it"),
+        *("Measured cases", "How it is judged", "Similar findings", "How the gain is computed"),
+        "keet/analysis/candidates",
+    )
+    places = [out.find(part) for part in parts]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
 @pytest.mark.slow
 def test_nothing_is_wider_than_the_terminal(keet: Keet) -> None:
     for finding in findings():

@@ -260,9 +260,18 @@ def _server(error: BaseException, asked: Asked) -> str:
     return f"{asked.whom} failed (HTTP {status_of(error)}: {_quote(error)}); try again later"
 
 
+def missing_extra(asked: Asked) -> Fault | None:
+    """None: the packages of keet's extra are there; that of the provider may still be missing."""
+    return fault_of(ModuleNotFoundError(), asked) if _lacking() else None
+
+
+def _lacking() -> str | None:
+    return next((name for name in _OF_EXTRA if not is_installed(name)), None)
+
+
 def _not_installed(error: BaseException, asked: Asked) -> str:
     """Of keet's extra, or of a provider that langchain has in a package of its own."""
-    if lacking := next((name for name in _OF_EXTRA if not is_installed(name)), None):
+    if lacking := _lacking():
         return missing(lacking, "model")
     found = _INSTALL.search(str(error)[:_READ])
     provider = (provider_of(asked.spec.name) or "openai").replace("_", "-")

@@ -20,6 +20,7 @@ from keet.agent.provider_faults import (
     Asked,
     fault_of,
     key_variable,
+    missing_extra,
     no_key_line,
     refuses_parameter,
     wait_of,
@@ -211,6 +212,8 @@ def open_chat(spec: ModelSpec, limit: TimeLimit | None = None) -> Chat:
         from keet.agent.scripted import open_script
 
         return open_script(spec.name.removeprefix("scripted:"))
+    if fault := missing_extra(Asked(spec)):  # told before any work begins
+        raise fault
     return ModelProcess(spec, limit)
 
 

@@ -75,12 +75,6 @@ def explain_with_model(
     """`against`: what it was before, for the model to see what changed."""
     every = [explanation] if against is None else [explanation, against]
     plan = _checked(plan, every, None)
-    chosen = _longest(explanation.launches, plan.launches)
-    if len(chosen) < len(explanation.launches):
-        progress(
-            f"the model explains the {len(chosen)} longest of {len(explanation.launches)} "
-            "launches; choose others with --launch or --kernel, more with --model-launches"
-        )
     redactor = Redactor(every, plan.redact)
     transcript = _transcript(plan, every)
     with closing(transcript):
@@ -88,9 +82,20 @@ def explain_with_model(
         if isinstance(session, Fault):
             told = explanation._replace(author=_author(plan, None, transcript, session))
         else:
-            told = _explained(every, chosen, session, plan)
+            told = _explained(every, _chosen(explanation, plan, progress), session, plan)
         _tell_problems(session, transcript, progress)
         return told
+
+
+def _chosen(explanation: Explanation, plan: Plan, progress: Progress) -> list[int]:
+    """Positions of the launches that the model is asked about."""
+    chosen = _longest(explanation.launches, plan.launches)
+    if len(chosen) < len(explanation.launches):
+        progress(
+            f"the model explains the {len(chosen)} longest of {len(explanation.launches)} "
+            "launches; choose others with --launch or --kernel, more with --model-launches"
+        )
+    return chosen
 
 
 def _explained(

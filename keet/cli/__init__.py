@@ -84,8 +84,8 @@ examples:
   keet help COMMAND         options and examples of one command
 
 Every command takes -q (--quiet): no notes and progress on stderr, only errors.
-A report named - is read from standard input. Names that begin with a dash go
-behind --.
+A report named - is read from standard input, except by batch. Names that begin
+with a dash go behind --.
 
 exit codes: 0 done; 1 a gate or check failed; 2 wrong usage; 3 something needed
 is not there; 4 a report can't be read; 5 some of many failed; 6 the two sides

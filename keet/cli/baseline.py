@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from keet.cli.arguments import reports_in
+from keet.cli.arguments import report_path, reports_in
 from keet.errors import UsageError, one_line
 
 EXAMPLES = """\
@@ -25,7 +25,11 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("action", choices=("save", "list", "show", "remove"))
     parser.add_argument("name", nargs="?", metavar="NAME", help="of the baseline")
     parser.add_argument(
-        "reports", nargs="*", type=Path, metavar="REPORT", help="runs to save, or a folder of them"
+        "reports",
+        nargs="*",
+        type=report_path,
+        metavar="REPORT",
+        help="runs to save, or a folder of them; -: standard input",
     )
     parser.add_argument(
         "--source", type=Path, metavar="DIR", help="where the sources are, if not in the report"

@@ -51,7 +51,7 @@ _TOP = 5
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "places", nargs="+", type=Path, metavar="DIR", help="folders, or reports by name"
+        "places", nargs="+", type=_place, metavar="DIR", help="folders, or reports by name"
     )
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="the store, a folder"
@@ -81,6 +81,16 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--prune", action="store_true", help="take out of the store what is gone from DIR"
     )
+
+
+def _place(name: str) -> Path:
+    """Not `-`: a store knows reports by path and content, to find them again in the next run."""
+    if name == "-":
+        raise UsageError(
+            "keet batch takes files and folders, not standard input; save the report to a file, "
+            "or use: keet explain -"
+        )
+    return Path(name)
 
 
 def _seconds(text: str) -> float:

@@ -209,11 +209,12 @@ def with_model(
 
 def _whose(explanation: Explanation) -> str:
     some = any(each.statement for each in explanation.launches)
-    return "the analyst's, with what the model said until then" if some else "the analyst's alone"
+    part = "with what the model said until then" if some else "without a model's part"
+    return f"the analyst's explanation, {part}"
 
 
 def code_of(explanation: Explanation) -> int:
-    """Explained it is; but who asked for a model and got none wants to know."""
+    """The analysis succeeded, but the model failed: exit 3 so that scripts notice."""
     lacking = explanation.author and not any(each.statement for each in explanation.launches)
     return EXIT_NOT_THERE if lacking else 0
 

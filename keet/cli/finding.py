@@ -1,5 +1,5 @@
-"""What a finding means, how keet judges it, how it differs from similar ones, how to fix it, and
-what the fix gained in measured cases.
+"""What a finding means, how to fix it, what the fix gained in measured cases, how keet judges it,
+and how it differs from similar ones.
 
 FINDING is an id (local_memory_spill) or the name that `keet explain` prints ("local memory").
 Without one: all findings, one line each."""

@@ -137,7 +137,9 @@ def _model() -> Check:
     except UsageError as problem:
         return Check("model", "broken", False, str(problem), "mend that, or unset it")
     if spec is None:
-        return Check("model", "missing", False, "none named: the analyst explains alone", HOW)
+        return Check(
+            "model", "missing", False, "none named; reports are explained without a model", HOW
+        )
     return _server(spec.name, spec.base_url) if spec.base_url else _key(spec.name)
 
 

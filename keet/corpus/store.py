@@ -18,6 +18,7 @@ from keet.corpus.versions import StoreVersion, read_version
 from keet.corpus.views import as_pattern, create_views, quoted, views_of
 from keet.errors import DamagedReport, NotAvailable, UsageError
 from keet.extras import require
+from keet.texts import visible
 
 if TYPE_CHECKING:
     import duckdb
@@ -72,6 +73,7 @@ class Store:
         self.version = version
         self.views = ("files",) if of_files_alone else views_of(version.number)
         self.part_count = len(parts)
+        self._is_closed = False
         self._parts = path / PARTS
         self._scratch = Path(tempfile.gettempdir()).absolute() / f"keet-{secrets.token_hex(8)}"
         """Made when an answer does not fit into memory, or is to become a file."""
@@ -81,8 +83,25 @@ class Store:
 
     def __repr__(self) -> str:
         """Asks the store nothing: a question would end an answer that is being read."""
+        return f"<Store {self.path.name}: {self._state}, views {', '.join(self.views)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks. Asks the store nothing, for the same reason."""
+        from html import escape
+
+        head = f"<p>Store <b>{escape(visible(self.path.name))}</b>: {escape(self._state)}</p>"
+        rows = "".join(
+            f'<tr><td>{view}</td><td><code>store.to_pandas("{view}")</code></td></tr>'
+            for view in self.views
+        )
+        table = f"<table><tr><th>view</th><th>as a frame</th></tr>{rows}</table>"
+        sql = '<p>SQL over them: <code>store.query("SELECT …").to_pandas()</code></p>'
+        return f"<div>{head}{table}{sql}</div>"
+
+    @property
+    def _state(self) -> str:
         parts = f"{self.part_count} part{'s' * (self.part_count != 1)}"
-        return f"<Store {self.path.name}: {parts}, views {', '.join(self.views)}>"
+        return f"{parts}, {self.version.words}{', closed' * self._is_closed}"
 
     def __enter__(self) -> Store:
         return self
@@ -91,6 +110,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
+        self._is_closed = True
         self.connection.close()
         self._clean_up()
 
@@ -181,6 +201,9 @@ class Store:
         """Say in one line what duckdb says in many."""
         import duckdb
 
+        if self._is_closed:
+            again = f"keet.open_store({str(self.path)!r})"
+            raise UsageError(f"the store is closed; open it again: {again}")
         try:
             return action()
         except (duckdb.IOException, duckdb.InvalidInputException) as problem:

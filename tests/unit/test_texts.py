@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from keet.texts import LONGEST, bounded_line, bounded_lines, code_lines
+from keet.texts import LONGEST, bounded_line, bounded_lines, code_lines, shortened
 
 
 def test_only_a_line_feed_ends_a_line() -> None:
@@ -19,6 +19,14 @@ def test_only_a_line_feed_ends_a_line() -> None:
 @given(st.lists(st.text("ab \f\u2028"), max_size=6))
 def test_lines_come_back(lines: list[str]) -> None:
     assert code_lines("".join(f"{line}\n" for line in lines)) == lines
+
+
+@given(st.text(max_size=90), st.integers(1, 60))
+def test_a_shortened_text_keeps_to_its_limit(text: str, limit: int) -> None:
+    """The mark with the length and the hash may be longer than the limit."""
+    short = shortened(text * 3, limit)
+    assert len(short) <= limit
+    assert short == text * 3 or len(text) * 3 > limit
 
 
 def test_a_long_name_of_control_characters_is_cut_before_it_is_escaped() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keet.errors import UsageError
 from keet.units import Quantity, UnitMismatch, base_unit, format_number, parse_unit
 from tests.rows import each_row
 
@@ -52,8 +53,10 @@ def test_conversion(quantity: Quantity, unit: str, value: float) -> None:
 
 @pytest.mark.parametrize(("have", "want"), [("byte", "sector"), ("ns", "cycle"), ("%", "")])
 def test_kinds_do_not_mix(have: str, want: str) -> None:
-    with pytest.raises(UnitMismatch, match="does not measure"):
+    with pytest.raises(UnitMismatch, match="does not measure") as caught:
         Quantity(1, have).to(want)
+    assert isinstance(caught.value, UsageError), "a program catches it with keet's other errors"
+    assert isinstance(caught.value, ValueError)
 
 
 @given(finite, st.sampled_from(SCALED), st.sampled_from(SCALED))

@@ -29,20 +29,20 @@ def details_that_fit(
     and one launch in brief is printed whether it fits or not.
     """
     counted = cache(lines)
-    for plan in _plans(launches):
+    plans = (plan for count in range(launches, 0, -1) for plan in plans_of(count))
+    for plan in plans:
         totals = accumulate(counted(place, detail) for place, detail in enumerate(plan))
         if all(total <= room for total in totals):  # counts no further than it has to
             return plan
     return ("brief",)
 
 
-def _plans(launches: int) -> Iterator[tuple[Detail, ...]]:
-    """The most that can be said first."""
+def plans_of(count: int) -> Iterator[tuple[Detail, ...]]:
+    """Details of so many launches, the most that can be said first."""
     full: Detail = "full"
     brief: Detail = "brief"
-    for count in range(launches, 0, -1):
-        others = [brief] * (count - 1)
-        yield tuple([full] * count)
-        yield (full, *others)
-        yield ("middle", *others)
-        yield (brief, *others)
+    others = [brief] * (count - 1)
+    yield tuple([full] * count)
+    yield (full, *others)
+    yield ("middle", *others)
+    yield (brief, *others)

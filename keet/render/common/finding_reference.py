@@ -46,12 +46,17 @@ def finding_reference(finding: str) -> FindingReference:
 
 
 def reported_text(reference: FindingReference) -> str:
-    """From when on it is a finding, and which code decides."""
+    """From when on it is a finding."""
     worth = f"{parameter('worth'):.1f}x"
     if reference.spec.family == "healthy":
         return f"It is reported only where no cause is expected to gain {worth} or more."
+    return f"It is reported where fixing it could gain {worth} or more."
+
+
+def code_text(reference: FindingReference) -> str:
+    """Which code computes its gain; empty where there is none to compute."""
     checks = ", ".join(reference.judging.checks)
-    return f"It is reported where fixing it could gain {worth} or more. Code: {CODE} ({checks})."
+    return f"Code: {CODE} ({checks})." if checks and reference.spec.family != "healthy" else ""
 
 
 def cases_text(reference: FindingReference) -> str:

@@ -53,17 +53,19 @@ def chance_error(share: float, total: int) -> float:
 
 
 def hotspots_notes(
-    launch: Launch, found: Hotspots, lines: Mapping[str, Sequence[str]]
+    launch: Launch, found: Hotspots, lines: Mapping[str, Sequence[str]], *, for_tool: bool = False
 ) -> list[str]:
-    """What to do about what is not there."""
+    """What to do about what is not there. `for_tool`: in words of a tool, which has no options."""
     if not launch.locations:
-        return ["no line information: build with nvcc -lineinfo, and see: keet show"]
+        see = "list_reports" if for_tool else "keet show"
+        return [f"no line information: build with nvcc -lineinfo, and see: {see}"]
     if found.by != "line" or lines:
         return []
     if launch.find_source is None:
-        return ["the source text is not in the report: --source DIR finds it"]
+        option = "source" if for_tool else "--source DIR"
+        return [f"the source text is not in the report: {option} finds it"]
     files = sorted({file_name(path) for path in launch.source_files})
-    return [f"not found under --source: {', '.join(files[:4])}"]
+    return [f"not found under {'' if for_tool else '--'}source: {', '.join(files[:4])}"]
 
 
 def stall_reasons(spot: Spot) -> list[str]:

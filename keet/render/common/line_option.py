@@ -13,8 +13,19 @@ _NEAREST = 4
 """Lines, or files, that an error names."""
 
 
+class NoSuchLine(UsageError):
+    """`--line` means no line, or several."""
+
+    def __init__(self, wanted: tuple[str, int], problem: str, *, is_empty: bool) -> None:
+        self.place = f"{one_line(wanted[0])}:{wanted[1]}"
+        self.problem = problem
+        self.is_empty = is_empty
+        """The file has code, but not at this line."""
+        super().__init__(f"--line {self.place}: {problem}")
+
+
 def place_of(launches: Iterable[Launch], wanted: tuple[str, int]) -> tuple[Location, list[Launch]]:
-    """Raises `UsageError` if the line has no code in any of the launches, or is not one line."""
+    """Raises `NoSuchLine` if the line has no code in any of the launches, or is not one line."""
     name, number = wanted
     lines = {launch: set(launch.locations.values()) for launch in launches}
     every = set().union(*lines.values())
@@ -23,7 +34,8 @@ def place_of(launches: Iterable[Launch], wanted: tuple[str, int]) -> tuple[Locat
     if len(found) == 1:
         (place,) = found
         return place, [launch for launch, own in lines.items() if place in own]
-    raise UsageError(f"--line {one_line(name)}:{number}: {_problem(every, in_file, found, number)}")
+    problem = _problem(every, in_file, found, number)
+    raise NoSuchLine(wanted, problem, is_empty=bool(in_file) and not found)
 
 
 def _is_file(path: str, name: str) -> bool:

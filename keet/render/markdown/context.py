@@ -13,6 +13,7 @@ from keet.explanation.busy_units import distinct_units
 from keet.explanation.confidence import why_low
 from keet.explanation.precedents import precedents_text
 from keet.explanation.run_texts import launches_text
+from keet.explanation.second_opinion import precedes_findings
 from keet.profile import Launch, Profile, Workload, shape_text
 from keet.render.common.device import describe_device
 from keet.render.common.finding import confidence_of, forecast_of
@@ -101,6 +102,8 @@ def _pieces(
     if each.replay:
         headline = one_line(f"Under replay: {each.verdict.headline}")
         yield Piece(_VERDICT, headline, group="0 headline", needs=_WHY)
+    if precedes_findings(each.second_opinion):
+        yield from _opinion(each)
     for finding in first:
         yield from _cause(start, finding, each)
     yield Piece(_VERDICT, _facts(each, of), group="1")
@@ -118,13 +121,20 @@ def _pieces(
     yield from _rings(source, [p for f in first for p in f.places] or source.hottest[:3], (1, 2, 4))
     yield from _evidence(each)
     yield from _lines(source.hottest[3:])
-    if each.second_opinion:
-        yield Piece(_CAUSES, one_line(each.second_opinion), group="second opinion")
+    if not precedes_findings(each.second_opinion):
+        yield from _opinion(each)
     yield from _gaps(explanation, each, source)
     yield from _rings(source, [p for f in each.findings for p in f.places], (2, 4, 8, 16))
 
 
 # --- what is told
+
+
+def _opinion(each: LaunchExplanation) -> Iterator[Piece]:
+    """Groups are printed in alphabetical order: above the causes, or below them."""
+    if each.second_opinion:
+        group = "above" if precedes_findings(each.second_opinion) else "second opinion"
+        yield Piece(_CAUSES, one_line(each.second_opinion), group=group)
 
 
 def _title(each: LaunchExplanation) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from keet.comparison.attribution import Attribution
 from keet.comparison.gate import Gate
@@ -43,15 +43,21 @@ _FOLDED = ("unit", "work")
 """Details that support the rest."""
 
 
-def diff_markdown(difference: Difference, gate: Gate | None, top: int) -> str:
+def diff_markdown(
+    difference: Difference,
+    gate: Gate | None,
+    top: int,
+    page: Sequence[PairDifference] | None = None,
+) -> str:
+    """`top`: kernels told in full. `page`: the kernels that are printed, of a tool with pages."""
     blocks = [_heading(difference, gate), _sides(difference)]
     about = (headline_parts(difference)[1], basis_text(difference), span_text(difference))
     blocks += [prose(each) for each in about if each]
     blocks += _gate(gate) if gate else []
     blocks += [f"> {prose(reason_text(r))}" for r in difference.all_reasons]
     if difference.rows > 1:
-        blocks.append(_table(difference))
-    for pair in pairs_in_full(difference.pairs, top):
+        blocks.append(_table(difference, page))
+    for pair in pairs_in_full(difference.pairs if page is None else page, top):
         blocks += _pair(pair, alone=is_alone(difference))
     blocks += _closing(difference)
     return "\n\n".join(blocks) + "\n"
@@ -81,13 +87,13 @@ def _gate(gate: Gate) -> Iterator[str]:
         yield "\n".join(rows)
 
 
-def _table(difference: Difference) -> str:
-    rows = [_row(pair) for pair in difference.pairs[:_ROWS]]
+def _table(difference: Difference, page: Sequence[PairDifference] | None) -> str:
+    rows = [_row(pair) for pair in (difference.pairs[:_ROWS] if page is None else page)]
     launches = ["launches"] if difference.basis == "run" else []
     if rest := difference.not_profiled:
         rows.append([NOT_PROFILED, "", str(rest.before), str(rest.after), "", ""])
     told = table(["kernel", *launches, *time_headings(difference), "change", "noise"], rows)
-    more = len(difference.pairs) - _ROWS
+    more = len(difference.pairs) - _ROWS if page is None else 0
     return f"{told}\n\nand {more} more kernels" if more > 0 else told
 
 

@@ -6,9 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keet.analysis.findings import Finding, Place
 from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.capture_hints import caution_about
 from keet.explanation.program import Program, program_of
+from keet.explanation.second_opinion import precedes_findings
 from keet.profile import shape_text
-from keet.render.common.detail import FINDINGS, MOST_LINES, NAMED, PLACES, Detail, details_that_fit
+from keet.render.common.detail import (
+    FINDINGS,
+    MOST_LINES,
+    NAMED,
+    PLACES,
+    Detail,
+    details_that_fit,
+    plans_of,
+)
 from keet.render.common.device import describe_device
 from keet.render.common.excerpt import around, indentation, language, runs
 from keet.render.common.finding import confidence_of, forecast_of, new_remarks
@@ -73,6 +83,31 @@ def explain_markdown(
     return "\n\n".join([*head, *blocks, *foot(len(details))]) + "\n"
 
 
+def page_markdown(
+    explanation: Explanation, shown: Sequence[LaunchExplanation], room: int, *, is_first: bool
+) -> str:
+    """Some launches of an explanation, of a tool with pages: all of them, in as much detail as fits
+    into `room` characters. The program stands before them on the first page."""
+    program = program_of(explanation)
+    if program and not is_first:
+        program = program._replace(across=())  # nothing of the program is above
+    head = [*_heading(explanation), *(program_markdown(program) if program and is_first else ())]
+    own = explanation._replace(launches=tuple(shown))
+    caution = caution_about(own.capture_hints.command)
+    foot = [*_not_judged(own), *([caution] if caution else ()), *_closing(explanation, program)]
+    text = ""
+    for details in plans_of(len(shown)):
+        blocks = [
+            block
+            for each, detail in zip(shown, details, strict=True)
+            for block in _launch(each, program, detail, verbose=False)
+        ]
+        text = "\n\n".join([*head, *blocks, *foot]) + "\n"
+        if len(text) <= room:
+            break
+    return text
+
+
 def _lines(*blocks: str) -> int:
     """With the blank line after each."""
     return sum(block.count("\n") + 2 for block in blocks)
@@ -104,12 +139,14 @@ def _launch(
         yield from _with_model(each, program, verbose=verbose)
     else:
         yield from _account(each, detail, verbose=verbose)
+        if precedes_findings(each.second_opinion) and detail != "brief":
+            yield prose(each.second_opinion or "")
         yield from _findings(each, program, detail, set())
     if detail != "full":
         return
     if each.healthy:
         yield "**Looks good:**\n\n" + "\n".join(f"- {prose(note.text)}" for note in each.healthy)
-    if each.second_opinion:
+    if each.second_opinion and (each.statement or not precedes_findings(each.second_opinion)):
         yield prose(each.second_opinion)
 
 

@@ -16,6 +16,7 @@ from keet.catalog.precedents import gain_of_cause
 from keet.render.common.finding_reference import (
     FindingReference,
     cases_text,
+    code_text,
     reported_text,
     rules_text,
 )
@@ -38,30 +39,36 @@ def finding_markdown(reference: FindingReference) -> str:
     parts = [
         f"# {prose(capitalized(spec.label))} ({code(spec.id)})",
         prose(spec.meaning),
+        "## How to fix it",
+        *_remedies(reference),
+        "## Measured cases",
+        *_measured(reference),
         "## How it is judged",
         prose(reference.judging.how),
         *map(prose, filter(None, (reported_text(reference), rules_text(spec)))),
-        *_parameters(reference),
         "## Similar findings",
         "\n".join(
             f"- {code(other.id)} ({prose(other.label)}): {prose(text)}"
             for other, text in reference.similar
         ),
-        "## How to fix it",
-        *_remedies(reference),
-        "## Measured cases",
-        *_measured(reference),
+        *_computed(reference),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _parameters(reference: FindingReference) -> Iterator[str]:
+def _computed(reference: FindingReference) -> Iterator[str]:
+    """For those who want to check or change keet: last."""
+    code_of = code_text(reference)
+    if code_of or reference.parameters:
+        yield "## How the gain is computed"
     if reference.parameters:
-        yield "Its gain depends on:"
+        yield "It depends on:"
         yield "\n".join(
             f"- {code(name)} = {each.value:g}: {prose(each.meaning)} ({each.source})"
             for name, each in reference.parameters
         )
+    if code_of:
+        yield prose(code_of)
 
 
 def _remedies(reference: FindingReference) -> Iterator[str]:

@@ -19,17 +19,29 @@ from keet.catalog.precedents import gain_of_cause
 from keet.units import Quantity
 
 
-def cases_view(entries: Sequence[CaseEntry], width: int) -> Group:
-    """Grouped by finding: an id stays on its line, to be copied."""
+def cases_view(
+    entries: Sequence[CaseEntry],
+    width: int,
+    *,
+    of: Sequence[CaseEntry] | None = None,
+    in_full: str = "keet cases CASE",
+) -> Group:
+    """Grouped by finding: an id stays on its line, to be copied.
+
+    `of`: all cases, of which the entries are a page. `in_full`: how to see one of them.
+    """
     columns = (
         "Each row: case, speed-up of the fix, time before it; (like) is a look-alike, (all 4.1x) "
         "is with other causes fixed too."
     )
-    parts: list[RenderableType] = [Text(heading(entries), style="bold"), Text(columns, style="dim")]
+    parts: list[RenderableType] = [
+        Text(heading(of or entries), style="bold"),
+        Text(columns, style="dim"),
+    ]
     for finding, group in groupby(entries, lambda entry: entry.finding):
         parts += [Text(""), Text(f"{findings()[finding].label} ({finding})", style="bold")]
         parts.append(_table(list(group), width))
-    return Group(*parts, Text(""), Text("One in full: keet cases CASE", style="dim"))
+    return Group(*parts, Text(""), Text(f"One in full: {in_full}", style="dim"))
 
 
 def heading(entries: Sequence[CaseEntry]) -> str:

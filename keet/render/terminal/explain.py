@@ -9,6 +9,7 @@ from rich.text import Text
 
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.program import Program, program_of
+from keet.explanation.second_opinion import precedes_findings
 from keet.profile import shape_text
 from keet.render.common.detail import FINDINGS, MOST_LINES, NAMED, PLACES, Detail, details_that_fit
 from keet.render.common.device import describe_device
@@ -143,6 +144,9 @@ def _launch(
         yield from account_line(each)
     elif account := list(account_view(each, width, verbose=verbose)):
         yield from ["", *account]
+    if precedes_findings(each.second_opinion) and detail != "brief":
+        yield ""
+        yield Text(each.second_opinion or "")
     told = FINDINGS[detail]
     said: set[str] = set()
     for number, finding in enumerate(each.findings[:told], 1):
@@ -197,13 +201,14 @@ def _title(each: LaunchExplanation, stands_for: str) -> Text:
 
 
 def _rest(each: LaunchExplanation) -> Iterator[RenderableType]:
-    if each.healthy or each.second_opinion:
+    opinion = None if precedes_findings(each.second_opinion) else each.second_opinion
+    if each.healthy or opinion:
         yield ""
     if each.healthy:
         healthy = "; ".join(note.text for note in each.healthy)
         yield Text.assemble(("Looks good: ", "green"), healthy)
-    if each.second_opinion:
-        yield Text(each.second_opinion, style="dim")
+    if opinion:
+        yield Text(opinion, style="dim")
 
 
 def _closing(

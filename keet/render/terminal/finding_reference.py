@@ -21,6 +21,7 @@ from keet.catalog.precedents import gain_of_cause
 from keet.render.common.finding_reference import (
     FindingReference,
     cases_text,
+    code_text,
     reported_text,
     rules_text,
 )
@@ -42,10 +43,11 @@ def finding_view(reference: FindingReference) -> Group:
     return Group(
         Text.assemble((capitalized(spec.label), "bold"), (f"  {spec.id}", "cyan")),
         Text(spec.meaning),
-        *_judged(reference),
-        *_similar(reference),
         *_remedies(reference),
         *_measured(reference),
+        *_judged(reference),
+        *_similar(reference),
+        *_computed(reference),
     )
 
 
@@ -57,9 +59,18 @@ def _judged(reference: FindingReference) -> Iterator[RenderableType]:
     yield from _heading("How it is judged")
     texts = (reference.judging.how, reported_text(reference), rules_text(reference.spec))
     yield from (_indented(Text(text)) for text in texts if text)
+
+
+def _computed(reference: FindingReference) -> Iterator[RenderableType]:
+    """For those who want to check or change keet: last."""
+    code = code_text(reference)
+    if code or reference.parameters:
+        yield from _heading("How the gain is computed")
     if reference.parameters:
-        yield _indented(Text("Its gain depends on:", style="dim"))
+        yield _indented(Text("It depends on:", style="dim"))
         yield _indented(_parameters(reference), 4)
+    if code:
+        yield _indented(Text(code))
 
 
 def _parameters(reference: FindingReference) -> Table:

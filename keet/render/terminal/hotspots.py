@@ -48,7 +48,10 @@ _EXPLAINED = 3
 """Rows whose first stall reason is put into words."""
 
 
-def hotspots_view(found: Iterable[Examined], width: int, top: int) -> Group:
+def hotspots_view(
+    found: Iterable[Examined], width: int, top: int, *, page_at: int | None = None
+) -> Group:
+    """`page_at`: of a tool with pages, the place of the first row that is printed."""
     parts: list[RenderableType] = []
     silent: dict[Absent, list[Launch]] = {}
     opaque: dict[Absent, list[Launch]] = {}
@@ -63,10 +66,10 @@ def hotspots_view(found: Iterable[Examined], width: int, top: int) -> Group:
             opaque.setdefault(missing, []).append(launch)
         if parts:
             parts.append("")
-        parts += _launch_view(each, spots, width, top)
+        parts += _launch_view(each, spots, width, top, page_at)
         leading = [
             reason
-            for spot in spots.spots[: min(top, _EXPLAINED)]
+            for spot in spots.spots[page_at or 0 :][: min(top, _EXPLAINED)]
             for reason in stall_reasons(spot)[:1]
         ]
         reasons.update(dict.fromkeys(leading))
@@ -90,7 +93,9 @@ def opaque_notes(opaque: Mapping[Absent, Sequence[Launch]]) -> list[Text]:
     ]
 
 
-def _launch_view(each: Examined, found: Hotspots, width: int, top: int) -> list[RenderableType]:
+def _launch_view(
+    each: Examined, found: Hotspots, width: int, top: int, page_at: int | None
+) -> list[RenderableType]:
     launch = each.launch
     parts: list[RenderableType] = [
         Text.assemble(
@@ -104,16 +109,18 @@ def _launch_view(each: Examined, found: Hotspots, width: int, top: int) -> list[
     code = each.code if isinstance(each.code, MachineCode) else None
     parts += mix_lines(code) if code else []
     lines = source_lines(launch)
-    shown = _rows(each, found, lines, top)
+    first = page_at or 0
+    shown = _rows(each, found, lines, slice(first, first + top))
     parts += _wide(shown, found, width) or _narrow(shown, width)
     left = len(found.spots) - len(shown)
-    if left > 0:
+    if left > 0 and page_at is None:
         rest = sum(spot.share or 0.0 for spot in found.spots[top:])
         noun = "line" if found.by == "line" else "instruction"
         more = f"{left} more {noun}{'' if left == 1 else 's'}: {rest:.1%}; --top {len(found.spots)}"
         parts.append(Text(more, style="dim"))
     parts += pointer_table(code, width) if code else []
-    parts += [Text(note, style="dim") for note in hotspots_notes(launch, found, lines)]
+    notes = hotspots_notes(launch, found, lines, for_tool=page_at is not None)
+    parts += [Text(note, style="dim") for note in notes]
     return parts
 
 
@@ -147,14 +154,14 @@ class _Row(NamedTuple):
 
 
 def _rows(
-    each: Examined, found: Hotspots, lines: Mapping[str, Sequence[str]], top: int
+    each: Examined, found: Hotspots, lines: Mapping[str, Sequence[str]], which: slice
 ) -> list[_Row]:
     texts = each.launch.disassembly if found.by == "instruction" else {}
     texts = {} if isinstance(texts, Absent) else texts
     by_row = code_by_row(each.code, found.by)
     entries = function_starts(each.launch)
     rows = []
-    for spot in found.spots[:top]:
+    for spot in found.spots[which]:
         own = by_row.get(row_key(spot), NO_CODE)
         text = source_line(spot, lines)
         if spot.address is not None:

@@ -49,8 +49,12 @@ def line_view(
     *,
     is_chosen: bool,
     has_sass: bool,
+    instructions: slice = slice(None),
 ) -> RenderableType:
-    """In full for the launches that were chosen, else for the one with most samples on the line."""
+    """In full for the launches that were chosen, else for the one with most samples on the line.
+
+    `instructions`: those that are listed.
+    """
     every = [Examined(launch, spots) for launch, spots in found]
     ranked = every if is_chosen else sorted(every, key=_rank)
     shown = ranked if is_chosen else ranked[:1]
@@ -60,7 +64,7 @@ def line_view(
         each = examined(plain.launch, plain.spots, has_sass=has_sass)
         if parts:
             parts.append("")
-        parts += _launch_view(each, place)
+        parts += _launch_view(each, place, instructions)
         if isinstance(each.code, Absent) and each.code != each.spots:
             opaque.setdefault(each.code, []).append(each.launch)
     parts += _others(ranked[len(shown) :])
@@ -87,7 +91,7 @@ def _others(rest: Sequence[Examined]) -> list[RenderableType]:
     return ["", Text(text, style="dim")]
 
 
-def _launch_view(each: Examined, place: Location) -> list[RenderableType]:
+def _launch_view(each: Examined, place: Location, instructions: slice) -> list[RenderableType]:
     launch, spots, code = each
     parts: list[RenderableType] = [
         Text.assemble(
@@ -105,7 +109,8 @@ def _launch_view(each: Examined, place: Location) -> list[RenderableType]:
         return parts
     offsets = offset_in_function(launch, code)
     parts += _awaited(facts, spots)
-    parts += ["", *_instructions(code, facts, offsets, function_starts(launch))]
+    listed = facts.instructions[instructions]
+    parts += ["", *_instructions(code, facts.line, listed, offsets, function_starts(launch))]
     parts += _sentences(code, facts, offsets)
     return parts
 
@@ -147,7 +152,11 @@ def _awaited(facts: LineFacts, found: Hotspots) -> list[RenderableType]:
 
 
 def _instructions(
-    code: MachineCode, facts: LineFacts, offsets: Offset, starts: Sequence[int]
+    code: MachineCode,
+    line: Location,
+    listed: Sequence[InstructionFacts],
+    offsets: Offset,
+    starts: Sequence[int],
 ) -> list[RenderableType]:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("offset", style="cyan", no_wrap=True)
@@ -155,13 +164,13 @@ def _instructions(
     table.add_column("executed", justify="right", no_wrap=True)
     table.add_column("samples", justify="right", no_wrap=True)
     table.add_column("instruction, and what its samples wait for", overflow="fold")
-    for each in facts.instructions:
+    for each in listed:
         table.add_row(
             offsets(each.position),
             each.purpose.value,
             f"{each.executed:,}",
             f"{each.samples:,}" if each.samples else "",
-            _instruction_text(code, facts.line, each, offsets, starts),
+            _instruction_text(code, line, each, offsets, starts),
         )
     return [table]
 

@@ -67,13 +67,13 @@ def _lines(tables: Sequence[LaunchRows]) -> list[_Line]:
     lines = [
         _Line(name, spec, *_cells(tables, name, spec, values))
         for name, spec, values in found.values()
-        if not name.startswith(_INTERNAL)
+        if not name.startswith(INTERNAL)
     ]
     order = list(dict.fromkeys(_section(line) for line in lines))
     return sorted(lines, key=lambda line: order.index(_section(line)))
 
 
-_INTERNAL = ("group:", "breakdown:", "regex:", "derived_tempMetric")
+INTERNAL = ("group:", "breakdown:", "regex:", "derived_tempMetric")
 """Lists and scratch values of ncu's section files: printed in CSV and JSON only."""
 
 

@@ -51,6 +51,7 @@ def fault(behaviour: Behaviour, timeout_s: float = 600.0) -> Fault:
     return caught.value
 
 
+@pytest.mark.slow
 def test_replies_that_are_too_large_or_unusable() -> None:
     wrong = []
     for name, kind in {

@@ -473,6 +473,7 @@ def test_an_endless_computation_meets_the_time_limit() -> None:
 
 
 @needs_nvcc
+@pytest.mark.slow
 def test_a_sample_compiles_with_the_registers_of_its_report() -> None:
     path = SAMPLES / "score_tiles" / "slow.cu"
     launch = read_profile(path.with_suffix(".ncu-rep")).launches[0]

@@ -71,7 +71,13 @@ WRONG_DIFFS: list[tuple[dict[str, Any], str]] = [
     ({"after": TOUR, "metrics": ["duration"]}, "metrics names what to gate"),
     ({"after": TOUR, "gate": -1}, "gate=-1: it must be a percentage from 0 to 1000"),
     ({"after": TOUR, "gate": float("nan")}, "gate=nan: it must be a percentage"),
-    ({"after": TOUR, "times": (0, 1)}, "times=(0, 1): both must be positive integers"),
+    ({"after": TOUR, "gate": "5"}, "gate='5': it must be a percentage"),
+    ({"after": TOUR, "times": (0, 1)}, "times=(0, 1): it must be two positive integers"),
+    ({"after": TOUR, "times": (1,)}, "times=(1,): it must be two positive integers"),
+    ({"after": TOUR, "times": (1.5, 2)}, "times=(1.5, 2): it must be two positive integers"),
+    ({"after": TOUR, "launches": (0,)}, "launches=(0,): it must be the numbers of two launches"),
+    ({"after": TOUR, "launches": (0, 0, 0)}, "launches=(0, 0, 0): it must be the numbers"),
+    ({"after": TOUR, "launches": "01"}, "launches='01': it must be the numbers of two launches"),
     ({"after": []}, "a side has no report"),
     ({"launches": (0, 9)}, "launch 9: the report has launches 0 to 2"),
     ({"after": [TOUR, TOUR], "run_table": "x.csv"}, "a run table is of one report"),
@@ -113,8 +119,11 @@ def test_sides_of_several_runs(tmp_path: Path) -> None:
 def test_what_can_not_be_compared() -> None:
     """Different kernels: nothing to compare, unless forced."""
     sample = REPORTS.parents[2] / "kernels_samples" / "column_physics" / "slow.ncu-rep"
-    with pytest.raises(NotComparable, match="to compare all the same: force=True"):
+    with pytest.raises(NotComparable) as refused:
         api.diff(TOUR, sample)
+    assert "with launches=(A, B)" in str(refused.value)
+    assert str(refused.value).endswith("; to compare all the same: force=True")
+    assert "--" not in str(refused.value)
     assert api.diff(TOUR, sample, force=True).notes
 
 

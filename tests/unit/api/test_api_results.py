@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import keet as api
+from keet.api.comparing import _side_names
 from keet.errors import DamagedReport, NotAvailable
 from tests.conftest import REPORTS, Keet
 from tests.many_launches import copied
@@ -156,6 +157,16 @@ def test_reprs_are_one_short_line(tour: api.ExplainResult) -> None:
     for each in [*shown, *tour.launches, roofline, *roofline.launches]:
         assert len(repr(each)) < 240, each
         assert "\n" not in repr(each)
+
+
+def test_sides_with_equal_names_are_told_apart() -> None:
+    assert _side_names("a/b/slow.ncu-rep", "a/c/slow.ncu-rep") == (
+        "b/slow.ncu-rep",
+        "c/slow.ncu-rep",
+    )
+    assert _side_names("a/slow.ncu-rep", "b/fast.ncu-rep") == ("slow.ncu-rep", "fast.ncu-rep")
+    assert _side_names("x/r", "x/r") == ("r", "r")
+    assert _side_names("r", "x/r") == ("r", "x/r")
 
 
 def test_reprs_never_raise(tour: api.ExplainResult) -> None:

@@ -15,6 +15,7 @@ from keet.catalog import (
     gpus,
     hardware_units,
     metric_named,
+    metric_with_id,
     metrics,
     sections,
     stalls,
@@ -22,7 +23,7 @@ from keet.catalog import (
     unit_of,
 )
 from keet.catalog.compiling import COMPILED, compiled_text
-from keet.errors import IngestError
+from keet.errors import IngestError, UsageError
 from keet.ingest import read_profile
 from keet.units import base_unit
 from tests.conftest import TESTS, corpus_files, needs_corpus
@@ -34,6 +35,22 @@ SPECS = list(metrics().values())
 
 def test_the_compiled_catalog_is_that_of_the_toml_files() -> None:
     assert COMPILED.read_text(encoding="utf-8") == compiled_text(), "run: make docs"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("dram_bytes_reads", "did you mean dram_bytes_read or "),
+        ("bogus", "docs/metrics.md lists them"),
+        ("lts__t_sectors.sum", "that is ncu's name of l2_sectors"),
+    ],
+)
+def test_a_name_that_is_no_metric(name: str, hint: str) -> None:
+    """Programs of users pass names, too: it is a `KeetError`, and a `KeyError` as for any table."""
+    with pytest.raises(KeyError) as caught:
+        metric_with_id(name)
+    assert isinstance(caught.value, UsageError)
+    assert str(caught.value).startswith(f"{name!r} is not a metric of keet's catalog; {hint}")
 
 
 def test_there_are_enough_metrics_that_matter() -> None:

@@ -410,6 +410,7 @@ def test_a_kernel_that_was_not_asked_for_is_no_reason_to_go_on_for_ever(bench: B
     assert len(bench.asked()) == 1
 
 
+@pytest.mark.slow
 def test_the_program_is_ended_whatever_it_is_called(bench: Bench) -> None:
     """Names that begin like parts of ncu, and a shell that would start the next program."""
     waits = bench.tools / "shallow_ncu"
@@ -449,6 +450,7 @@ def test_a_program_that_can_not_be_run(bench: Bench) -> None:
     assert "can't be run (exec format error); try it alone first" in done.err
 
 
+@pytest.mark.slow
 def test_sigterm_keeps_what_was_recorded(bench: Bench) -> None:
     """As `timeout` and batch systems send it, to keet alone; the program ends as well."""
     program = [str(bench.program), *STEPS, "delivered", "pause"]

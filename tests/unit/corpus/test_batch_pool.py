@@ -45,6 +45,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.slow
 def test_a_bad_file_costs_itself_alone(tmp_path: Path) -> None:
     """All kinds in one folder, each between files that nothing is wrong with."""
     contents = [content for order in ORDERS for content in ("fine", order)]
@@ -119,6 +120,7 @@ def test_a_worker_is_replaced_when_it_holds_too_much(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such parents")
+@pytest.mark.slow
 def test_a_worker_does_not_outlive_its_run(tmp_path: Path) -> None:
     """Not even over a file that never ends."""
     (task,) = tasks(tmp_path, "hang")

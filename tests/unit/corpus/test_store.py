@@ -462,9 +462,44 @@ def test_pandas(kept: Path) -> None:
         "a": [1],
         "b": ["x"],
     }
-    assert repr(store).endswith(": 1 part, views launches, findings, account, metrics, files>")
+    assert ": 1 part, version " in repr(store)
+    assert repr(store).endswith(", views launches, findings, account, metrics, files>")
     with pytest.raises(UsageError, match="no view 'nope'; views are launches, findings, account"):
         store.to_pandas("nope")
+
+
+def test_a_notebook_shows_what_a_store_is(small: Path) -> None:
+    folder = small.rename(small.with_name("<b>"))
+    with open_store(folder) as store:
+        reading = iter(store.stream("FROM launches"))
+        first = next(reading)
+        shown = store._repr_html_()
+        assert [first, *reading] == store.query("FROM launches").rows, "it asks the store nothing"
+    assert "&lt;b&gt;" in shown
+    assert "<b><b>" not in shown
+    for words in ("1 part", "version ", "<td>launches", "<td>findings", 'store.to_pandas("'):
+        assert words in shown, words
+
+
+def test_a_closed_store_says_so(kept: Path) -> None:
+    store = open_store(kept)
+    stream = store.stream("FROM launches")
+    store.close()
+    store.close()
+    for use in (
+        lambda: store.query("SELECT 1"),
+        store.to_pandas,
+        lambda: list(stream),
+        store.files,
+    ):
+        with pytest.raises(UsageError) as caught:
+            use()
+        assert (
+            str(caught.value)
+            == f"the store is closed; open it again: keet.open_store({str(kept)!r})"
+        )
+    assert "closed" in repr(store)
+    assert "closed" in store._repr_html_()
 
 
 @pytest.mark.slow
