@@ -435,6 +435,7 @@ def test_a_bug_in_the_agent_costs_no_answer(
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
 
 
+@pytest.mark.slow
 def test_no_key(keet: Keet) -> None:
     result = keet("explain", TILES, "--model", "openai:gpt-5")
     assert result.code == 3
@@ -510,6 +511,7 @@ def test_a_damaged_cache_is_told_once(
     assert result.err.count("the cache was damaged") == 1
 
 
+@pytest.mark.slow
 def test_runs_of_one_second_have_transcripts_of_their_own(
     keet: Keet, script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -922,6 +924,8 @@ def test_a_model_that_is_silent_is_not_asked_for_every_report(keet: Keet, script
     result = keet("explain", *reports, "--no-sass", "--model", model, "--model-launches", 1)
     assert result.code == 3
     assert "did not answer for 2 reports in a row" in result.err
-    assert result.err.count("what follows is the analyst's alone") == 2
+    assert (
+        result.err.count("what follows is the analyst's explanation, without a model's part") == 2
+    )
     for report in reports:
         assert report.name in result.out

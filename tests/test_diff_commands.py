@@ -24,7 +24,6 @@ def pair(name: str) -> tuple[Path, Path]:
 
 
 GOLDENS = {
-    "diff.matrix_flip.80.txt": ("diff", *pair("matrix_flip")),
     "diff.pipeline.80.txt": ("diff", BEFORE, AFTER),
     "diff.pipeline.md": ("diff", BEFORE, AFTER, "--format", "markdown"),
     "diff.pair_reduce.80.txt": ("diff", *pair("pair_reduce")),
@@ -32,11 +31,17 @@ GOLDENS = {
 }
 
 
+@pytest.fixture
+def with_sass() -> None:
+    """Asked for by tests of what an installed keet prints. The SASS of samples is cached."""
+
+
 @pytest.fixture(autouse=True)
-def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_sass(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where NVIDIA's reader is not installed: nothing here is said of SASS, and each report that
     is kept takes it two seconds."""
-    monkeypatch.setattr("keet.ingest.native.find_spec", lambda name: None)
+    if "with_sass" not in request.fixturenames:
+        monkeypatch.setattr("keet.ingest.native.find_spec", lambda name: None)
 
 
 @pytest.mark.parametrize("name", GOLDENS)
@@ -44,6 +49,18 @@ def test_output(name: str, keet: Keet, golden: Callable[[str, str], None]) -> No
     result = keet(*GOLDENS[name])
     assert (result.code, result.err) == (0, "")
     golden(name, result.out)
+
+
+README_SAMPLE = "diff.matrix_flip.80.txt"
+
+
+@pytest.mark.usefixtures("with_sass")
+def test_output_with_machine_code(keet: Keet, golden: Callable[[str, str], None]) -> None:
+    """The sample in the README: pip installs NVIDIA's reader with keet."""
+    result = keet("diff", *pair("matrix_flip"))
+    assert (result.code, result.err) == (0, "")
+    assert "every byte is read once" in " ".join(result.out.split())
+    golden(README_SAMPLE, result.out)
 
 
 def document(keet: Keet, *arguments: object) -> dict:
@@ -420,7 +437,7 @@ def test_reports_beside_the_pipeline_still_read() -> None:
 
 
 def test_the_readme_shows_what_is_printed() -> None:
-    printed = Path("tests/golden/diff.matrix_flip.80.txt").read_text(encoding="utf-8")
+    printed = Path("tests/golden", README_SAMPLE).read_text(encoding="utf-8")
     slow, fast = pair("matrix_flip")
     assert f"$ keet diff {slow} {fast}\n{printed}```" in Path("README.md").read_text(
         encoding="utf-8"

@@ -35,6 +35,7 @@ def faults(done: Run) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_a_few_behaviours() -> None:
     chosen = [each for each in BEHAVIOURS if each.name in QUICK]
     assert len(chosen) == len(QUICK)

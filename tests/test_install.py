@@ -64,7 +64,7 @@ def test_extras_are_those_of_the_project() -> None:
     assert PROJECT["name"] == DISTRIBUTION
     assert set(declared) == {*EXTRAS, "all"}
     for name, extra in EXTRAS.items():
-        assert set(extra.packages) <= set(names(declared[name])), name
+        assert {*extra.packages} == {*names(declared[name])} - {DISTRIBUTION}, name
     (everything,) = declared["all"]
     assert Requirement(everything).name == DISTRIBUTION
     assert Requirement(everything).extras == set(EXTRAS)
@@ -201,6 +201,16 @@ def test_a_model_names_the_extra() -> None:
         )
 
 
+@pytest.mark.usefixtures("core_only")
+@pytest.mark.parametrize("question", [(), ("Why?",)], ids=["explain", "ask"])
+def test_a_missing_extra_is_told_before_any_progress(question: tuple[str, ...], keet: Keet) -> None:
+    report = REPORTS / "tour_basic.ncu-rep"
+    command = "ask" if question else "explain"
+    done = keet(command, report, *question, "--model", "openai:gpt-5", "--no-sass")
+    check_names_extra(done.code, done.err, "model")
+    assert "tour_basic.ncu-rep" in done.out, "it is explained without the model"
+
+
 def test_doctor_lists_extras(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> None:
     installed = {"rich": "15", "pydantic": "2", "duckdb": "2", "mcp": "2.3", "keet": "0.0.3"}
 
@@ -215,7 +225,8 @@ def test_doctor_lists_extras(keet: Keet, monkeypatch: pytest.MonkeyPatch) -> Non
     assert done.code == 0
     assert "     ok  extra mcp      for keet mcp (mcp 2.3)" in done.out
     assert "missing  extra batch    for keet batch, top, query, insights" in done.out
-    assert "(pandas not installed)" in done.out
+    assert "(numpy, pandas not installed)" in done.out
+    assert "for keet ask, --model of explain and insights, keet eval ask (langchain" in done.out
     assert "pip install 'keet-ncu[batch]'" in done.out
     assert " broken  name           the distribution keet 0.0.3 is installed, too" in done.out
 

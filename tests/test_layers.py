@@ -13,8 +13,8 @@ from tests.rows import each_row
 ROOT = Path(__file__).parent.parent
 LAYERS = [
     {"texts"},
-    {"units", "errors", "files", "version"},
-    {"extras"},
+    {"errors", "files", "version"},
+    {"units", "extras"},
     {"catalog"},
     {"profile", "evidence"},
     {"ingest", "analysis", "prose"},

@@ -86,6 +86,30 @@ def test_one_side_of_a_comparison(keet: Keet, pipe: Any) -> None:
     assert keet("diff", "-", "--launch", "0:2", "--force").code == 0, "both sides are of one report"
 
 
+def test_a_baseline_is_saved_from_it(
+    keet: Keet, pipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pipe(BASIC)
+    saved = keet("baseline", "save", "main", "-")
+    assert saved.code == 0, saved.err
+    assert "saved main (1 run)" in saved.err
+    pipe(BASIC)
+    assert keet("diff", "baseline:main", "-").code == 0
+    assert keet("baseline", "save", "main", "-", "-").code == 2, "it is read once"
+
+
+def test_batch_takes_no_standard_input(keet: Keet, pipe: Any, tmp_path: Path) -> None:
+    pipe(BASIC)
+    refused = keet("batch", "-", "-o", tmp_path / "store")
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == (
+        "keet: keet batch takes files and folders, not standard input; save the report to a file, "
+        "or use: keet explain -\n"
+    )
+    assert not (tmp_path / "store").exists()
+
+
 def test_verify_takes_one_of_both(keet: Keet, pipe: Any, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("The kernel has 3 blocks.", encoding="utf-8")

@@ -53,5 +53,6 @@ def test_a_missing_browser_skips_unless_one_is_required(
             next(conftest.the_browser())
 
 
+@pytest.mark.slow
 def test_other_tests_of_the_worker_may_use_asyncio(browser: Browser) -> None:
     asyncio.run(asyncio.sleep(0))

@@ -31,6 +31,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return get
 
 
+@pytest.mark.slow
 def test_a_page_on_a_phone(browser: Browser, made: Callable[[str], Path]) -> None:
     """One page at one width: the quick part of what the slow tests look at."""
     page = made("one launch")

@@ -164,6 +164,7 @@ def test_it_stops_before_the_time_limit(
     assert not (out / "toy.json").exists()
 
 
+@pytest.mark.slow
 def test_a_program_that_hangs_is_ended_with_its_children_and_its_side_left_out(
     family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
