@@ -37,11 +37,13 @@ _COMMON = """\
 
 `-` in place of a report reads a report, export or snapshot from standard input. It is read into
 memory, with the same limits as files, and shown as `<stdin>`. A terminal is refused. `-` may be
-used once in a command.
+used once in a command. `keet batch` takes files and folders only, because a store finds its reports
+again by their paths; tables of the run (`--run-table`) are files, too.
 
 ```
 ssh gpu-host cat report.ncu-rep | keet explain -
 ncu --csv --page raw --import report.ncu-rep | keet show -
+cat old.ncu-rep | keet baseline save main -
 cat new.ncu-rep | keet diff baseline:main -
 keet query store - < query.sql
 ```
