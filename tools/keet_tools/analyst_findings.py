@@ -111,4 +111,5 @@ def _others(each: LaunchExplanation, say: Telling) -> Iterator[str]:
         reasons = "; ".join(f"{skip.check}: {skip.reason}" for skip in each.skipped)
         yield f"- not known: {quote_prose(reasons, 400)}"
     if each.second_opinion:
-        yield f"- {shorten(each.second_opinion, 200)}"
+        # Quoted: it may hold numbers of a rule, and it counts findings, which have ids here.
+        yield f"- {quote_prose(each.second_opinion, 300)}"
