@@ -12,8 +12,9 @@ from tests.rows import each_row
 
 ROOT = Path(__file__).parent.parent
 LAYERS = [
+    {"records", "patterns"},
     {"texts"},
-    {"errors", "files", "version"},
+    {"errors", "files", "version", "progress"},
     {"units", "extras"},
     {"catalog"},
     {"profile", "evidence"},
@@ -36,7 +37,7 @@ OWNERS = {
     "langchain_core": {"keet/agent/"},
     "langchain_openai": {"keet/agent/"},
     "openai": {"keet/agent/"},
-    "rich": {"keet/render/", "keet/cli/"},
+    "rich": {"keet/render/terminal/highlighted.py"},
     "duckdb": {"keet/corpus/"},
     "distributed": {"keet/corpus/"},
     "mcp": {"keet/serve/"},

@@ -1,0 +1,36 @@
+"""Expressions that are compiled late find what compiled ones find."""
+
+from __future__ import annotations
+
+import re
+from unittest.mock import patch
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.patterns import regex
+
+NUMBER = r"(?P<whole>\d+)(\.\d+)?"
+
+
+@given(st.text(alphabet="12.a B", max_size=12))
+def test_it_finds_what_a_compiled_one_finds(text: str) -> None:
+    late, early = regex(NUMBER, re.IGNORECASE), re.compile(NUMBER, re.IGNORECASE)
+    assert late.findall(text) == early.findall(text)
+    assert late.sub("x", text) == early.sub("x", text)
+    assert bool(late.fullmatch(text)) == bool(early.fullmatch(text))
+    assert (late.pattern, late.flags, late.groupindex) == (
+        early.pattern,
+        early.flags,
+        early.groupindex,
+    )
+
+
+def test_it_is_compiled_when_it_is_used_and_looked_up_once() -> None:
+    with patch("keet.patterns.re.compile", wraps=re.compile) as compiled:
+        late = regex(rb"a+")
+        assert not compiled.called
+        assert late.search(b"caat")
+        assert late.search(b"caat")
+        assert compiled.call_count == 1
+    assert repr(late) == "re.compile(b'a+')"
