@@ -44,10 +44,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with _open_special(path) as file:
             yield file
         return
-    import secrets  # with what it loads, 7 ms, which commands that write no file need not pay
 
     target = Path(os.path.realpath(path))
-    partial = target.parent / f".{secrets.token_hex(8)}.partial"
+    partial = target.parent / f".{os.urandom(8).hex()}.partial"
     try:
         with _create_like(target, partial) as file:
             yield file

@@ -8,20 +8,21 @@ through `keet.files.replacing_text`, and the console cleans what it lays out.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TextIO, cast
 
+from keet.patterns import regex
+
 LONGEST = 32_768
 """Characters of any single text from a report. The longest seen in a real one has 10,549."""
 LONGEST_LINE = 2_000
 """Characters of a source line that are analysed and printed. A judgement: no one reads more."""
 
-_CONTROLS = bytes({*range(0x20), 0x7F} - {0x09, 0x0A})
-_UNSAFE = re.compile(
+_SAFE_ASCII = bytes({*range(0x20, 0x7F), 0x09, 0x0A})
+_UNSAFE_CHARACTERS = (
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters but tab, newline and return
     "\\ud800-\\udfff"  # halves of a character
     "\u2028\u2029"  # ends of a line and of a paragraph
@@ -31,8 +32,10 @@ _UNSAFE = re.compile(
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
     "|\r(?!\n)"
 )
-
-_UNSAFE_IN_LINE = re.compile(f"{_UNSAFE.pattern}|[\r\n\t]")
+_UNSAFE = regex(_UNSAFE_CHARACTERS)
+_TAGS = b"\xf3\xa0"
+"""How the last unsafe characters begin (U+E0000 to U+E0FFF), some of which count as printable."""
+_UNSAFE_IN_LINE = regex(f"{_UNSAFE_CHARACTERS}|[\r\n\t]")
 
 
 def visible(text: str) -> str:
@@ -41,10 +44,10 @@ def visible(text: str) -> str:
     The escapes are those of JSON: in a JSON document such a character stands inside a string, so
     that the document still means the same.
     """
-    if text.isascii():
-        raw = text.encode()
-        if len(raw.translate(None, _CONTROLS)) == len(raw):
-            return text
+    # Most texts are ASCII but for a few signs: looking at those alone is quick.
+    others = text.encode("utf-8", "surrogatepass").translate(None, _SAFE_ASCII)
+    if _TAGS not in others and others.decode("utf-8", "surrogatepass").isprintable():
+        return text
     return _UNSAFE.sub(lambda found: _escaped(found[0]), text)
 
 

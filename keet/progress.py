@@ -1,0 +1,142 @@
+"""How far a long command is, as one line on stderr that changes.
+
+Loops that may take long, in any layer, wrap what they go through: `counted(launches, "reading
+launches")`. The line appears after a second, on a terminal only, and goes when the loop ends. It is
+shown in commands: as a library, keet prints nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sized
+from contextlib import contextmanager, suppress
+from typing import TextIO, TypeVar, cast
+
+from keet.texts import VisibleStream, terminal_stream, visible
+
+_FIRST, _NEXT = 1.0, 0.2
+"""Seconds until the line appears, and between two changes of it."""
+_LONGEST = 78
+_CLEAR = "\r\x1b[2K"
+T = TypeVar("T")
+
+
+class _Line:
+    """What stands on the terminal now. There is one for the process, as there is one stderr."""
+
+    def __init__(self) -> None:
+        self.is_shown = False
+        """Whether a command runs that shows its progress."""
+        self.stands = False
+
+    def write(self, text: str) -> None:
+        self._put(f"{_CLEAR}{visible(text)[: _room()]}")
+        self.stands = True
+
+    def clear(self) -> None:
+        if self.stands:
+            self.stands = False
+            self._put(_CLEAR)
+
+    def _put(self, text: str) -> None:
+        stream = terminal_stream(sys.stderr)
+        with suppress(OSError):  # the terminal was closed: nobody looks
+            stream.write(text)
+            stream.flush()
+
+
+def _room() -> int:
+    """Columns that the line may have: one that is longer than the terminal is wide stays there."""
+    try:
+        return min(_LONGEST, os.get_terminal_size(sys.stderr.fileno()).columns - 1)
+    except (OSError, ValueError):
+        return _LONGEST
+
+
+_line = _Line()
+
+
+class Stage:
+    """A part of the work with a known amount: `advance` tells what is done of it."""
+
+    def __init__(self, what: str, total: int, unit: str = "", scale: int = 1) -> None:
+        self._what, self._total, self._unit, self._scale = what, total, unit, scale
+        self._done = 0
+        self._start = time.monotonic()
+        self._next = self._start + _FIRST if has_progress() else float("inf")
+
+    def advance(self, amount: int = 1) -> None:
+        self._done += amount
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _NEXT
+            _line.write(self._text(now - self._start))
+
+    def _text(self, seconds: float) -> str:
+        done, total = (f"{each // self._scale:,}" for each in (self._done, self._total))
+        left = seconds * (self._total - self._done) / max(self._done, 1)
+        return f"keet: {self._what}: {done} of {total}{self._unit}, {_time_text(left)} left"
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _line.clear()
+
+
+def _time_text(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def has_progress() -> bool:
+    """Whether somebody sees progress: a command runs, without --quiet, on a terminal."""
+    return _line.is_shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def counted(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
+    """The items, counted on stderr while they are used. `what`: what is done, as in "reading
+    launches". `total`: how many there are, for items that have no length."""
+    known = total if total is not None else len(items) if isinstance(items, Sized) else None
+    return _counted(items, what, known) if has_progress() and known is not None else iter(items)
+
+
+def _counted(items: Iterable[T], what: str, total: int) -> Iterator[T]:
+    with Stage(what, total) as stage:
+        for item in items:
+            yield item
+            stage.advance()
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """Loops inside show how far they are, if stderr is a terminal then. What is printed meanwhile
+    does not run into the line: it is cleared first."""
+    _line.is_shown = True
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, VisibleStream) and stream.isatty():  # type: ignore[operator]
+            stream.stream = cast(TextIO, _Clearing(stream.stream))
+    try:
+        yield
+    finally:
+        _line.is_shown = False
+
+
+def hide() -> None:
+    """For a command that runs until it is stopped, and does many things at once: `keet mcp`."""
+    _line.is_shown = False
+
+
+class _Clearing:
+    """A terminal: the line of progress is cleared before something else is written."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        _line.clear()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
