@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,22 @@ from keet.files import STDIN
 from keet.ingest import container
 from keet.ingest.files import (
     HEAD,
-    MAX_SIZE,
     MAX_TEXT,
     InputFile,
+    open_descriptor,
     open_input,
     printable_path,
     sha256,
+)
+from keet.ingest.report_bytes import (
+    LARGE,
+    DiskBytes,
+    ForwardBytes,
+    HeldBytes,
+    WholeReport,
+    changed,
+    spooled,
+    unreadable,
 )
 from keet.ingest.wire import Malformed
 from keet.profile import Profile, Provenance, ReportFormat
@@ -33,7 +44,6 @@ READER = f"keet {__version__}"
 StrPath = str | os.PathLike[str]
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_GIANT = 64 << 20
 
 
 def read_profile(
@@ -79,16 +89,17 @@ def _read(path: Path) -> Profile:
 
 
 def _read_stdin() -> InputFile:
-    """Into memory, as every report: nothing is left behind, however keet ends. What keet does not
-    read is refused by its first bytes."""
+    """Into memory, or into a temporary file without a name: nothing is left behind, however keet
+    ends. What keet does not read is refused by its first bytes."""
     from keet.ingest.standard_input import read_once
 
-    def limit_for(head: bytes) -> int:
+    def limit_for(head: bytes) -> int | None:
         reader = _reader_for(InputFile(STDIN, len(head), head))
-        return MAX_TEXT if reader == _read_text else MAX_SIZE
+        return MAX_TEXT if reader == _read_text else None
 
     content = read_once(limit_for)
-    return InputFile(STDIN, len(content), content[:HEAD], content)
+    head, start = content.piece(0, min(HEAD, content.size))
+    return InputFile(STDIN, content.size, head[start : start + HEAD], content)
 
 
 def _reader_for(file: InputFile) -> Callable[[InputFile], Profile]:
@@ -129,57 +140,69 @@ def _refuse_known_strangers(file: InputFile) -> None:
 
 
 def _read_report(file: InputFile) -> Profile:
-    """Giants are walked first and read then: one of zeros is refused before it fills the memory."""
+    with _opened(file) as source:
+        blocks = container.read_blocks(source, file.path)
+    return _from_container(file, source, blocks, "ncu-rep", source.sha256())
+
+
+@contextmanager
+def _opened(file: InputFile) -> Iterator[WholeReport]:
+    """The bytes of a file: in memory if it is small. Raises if it is not what it was by the end."""
     if file.content is not None:
-        blocks = container.read_blocks(io.BytesIO(file.content), file.size, file.path)
-        return _from_container(file, file.content, blocks, "ncu-rep", sha256(file.content))
+        yield file.content
+        return
     try:
-        with file.open() as stream:
-            before = os.fstat(stream.fileno())
-            giant = file.size > _GIANT
-            data = b"" if giant else stream.read(file.size + 1)
-            walked = stream if giant else io.BytesIO(data)
-            blocks = container.read_blocks(walked, file.size, file.path)
-            if giant:
-                stream.seek(0)
-                data = stream.read(file.size + 1)
-            after = os.fstat(stream.fileno())
+        source = DiskBytes(open_descriptor(file.path), file.path)
+        if source.size != file.size:
+            raise changed(file.path)
+        small = source.size <= LARGE
+        yield HeldBytes(source.piece(0, source.size)[0]) if small else source
+        source.check()
+        if small:
+            source.close()
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
-        raise UnreadableFile(file.path, f"it can't be read ({reason})", "check the disk") from None
-    if len(data) != file.size or before.st_mtime_ns != after.st_mtime_ns:
-        raise _changed(file)
-    return _from_container(file, data, blocks, "ncu-rep", sha256(data))
-
-
-def _changed(file: InputFile) -> DamagedReport:
-    return DamagedReport(file.path, "the file changed while it was read", "try again")
+        raise unreadable(file.path, problem) from None
 
 
 def _read_compressed(file: InputFile) -> Profile:
     from keet.ingest import zstd
 
-    packed = file.read()
-    if len(packed) != file.size:
-        raise _changed(file)
-    size = zstd.unpacked_size(packed, file.path)
-    with zstd.unpacked(packed) as stream:
-        if not stream.read(HEAD).startswith(container.MAGIC):
-            return _read_packed_text(file, packed, size)
-    with zstd.unpacked(packed) as stream:
-        blocks = container.read_blocks(stream, size, file.path)
-    with zstd.unpacked(packed) as stream:
-        data = stream.read()
-    return _from_container(file, data, blocks, "ncu-repz", sha256(packed))
+    with _opened(file) as packed:
+        pass
+    chunks = zstd.unpacked_chunks(packed, file.path)
+    first = next(chunks, b"")
+    if not first.startswith(container.MAGIC):
+        return _read_packed_text(file, chain([first], chunks))
+    source = _unpacked(file, packed, chain([first], chunks))
+    blocks = container.read_blocks(source, file.path)
+    return _from_container(file, source, blocks, "ncu-repz", packed.sha256())
 
 
-def _read_packed_text(file: InputFile, packed: bytes, size: int) -> Profile:
+def _unpacked(file: InputFile, packed: WholeReport, chunks: Iterator[bytes]) -> WholeReport:
+    """What is large is unpacked and walked first, and written to disk then: a file of zeros is
+    refused before it fills the disk."""
+    from keet.ingest import zstd
+
+    held, total = [], 0
+    for chunk in chunks:
+        total += len(chunk)
+        held.append(chunk)
+        if total > LARGE:
+            break
+    else:
+        return HeldBytes(b"".join(held))
+    held.clear()
+    size = total + sum(map(len, chunks))
+    with zstd.unpacked(packed) as stream:
+        container.read_blocks(ForwardBytes(stream, size), file.path)
+    return spooled(zstd.unpacked_chunks(packed, file.path), file.path)
+
+
+def _read_packed_text(file: InputFile, chunks: Iterator[bytes]) -> Profile:
     """A packed snapshot (`.keet.json.zst`)."""
-    from keet.ingest import snapshot, zstd
+    from keet.ingest import snapshot
 
-    _refuse_giant_text(file, size)
-    with zstd.unpacked(packed) as stream:
-        content = stream.read()
+    content = b"".join(_bounded_text(file, chunks))
     if not _is_snapshot(content[:HEAD].decode("utf-8", errors="replace")):
         raise UnknownFormat(file.path, "it is compressed with zstd, and not a report", _ACCEPTED)
     try:
@@ -191,6 +214,15 @@ def _read_packed_text(file: InputFile, packed: bytes, size: int) -> Profile:
     return snapshot.read_snapshot(text, file.path)
 
 
+def _bounded_text(file: InputFile, chunks: Iterator[bytes]) -> list[bytes]:
+    held, total = [], 0
+    for chunk in chunks:
+        total += len(chunk)
+        _refuse_giant_text(file, total)
+        held.append(chunk)
+    return held
+
+
 def _is_snapshot(text: str) -> bool:
     from keet.ingest import snapshot
 
@@ -198,11 +230,15 @@ def _is_snapshot(text: str) -> bool:
 
 
 def _from_container(
-    file: InputFile, data: bytes, blocks: list[container.Block], form: ReportFormat, digest: str
+    file: InputFile,
+    source: WholeReport,
+    blocks: list[container.Block],
+    form: ReportFormat,
+    digest: str,
 ) -> Profile:
     from keet.ingest.ncu_rep import Report
 
-    report = Report(file.path, data, blocks)
+    report = Report(file.path, source, blocks)
     try:
         launches = report.launches()
         session, notes = report.session, report.notes
@@ -239,7 +275,7 @@ def _read_text(file: InputFile) -> Profile:
     _refuse_giant_text(file, file.size)
     data = file.read()
     if len(data) != file.size:
-        raise _changed(file)
+        raise changed(file.path)
     text = _decoded(file, data)
     if _is_snapshot(text):
         return snapshot.read_snapshot(text, file.path)

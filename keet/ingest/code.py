@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import NamedTuple
 
 from keet.ingest.elf import Elf
-from keet.ingest.lines import CodePlace, LineTable
+from keet.ingest.lines import CodePlace, LineTable, line_table
 from keet.ingest.wire import Malformed, Message
+from keet.records import NamedTuple
 
 _MAX_FUNCTION = 4 << 20
 """Bytes: a larger size is taken for damage. The largest function that was seen has 0.4 MB."""
@@ -43,7 +43,9 @@ class CodeObject:
     def lines(self) -> LineTable | None:
         """Damage in a cubin costs the line numbers, never the rest of the report."""
         try:
-            return LineTable(self.cubin, self.places) if self.cubin else None
+            if not self.cubin or not self.digest:
+                return None
+            return line_table(self.cubin, self.digest, self.places)
         except Malformed:
             return None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keet.ingest.container import SESSION, Block, EntryKind
+from keet.ingest.container import Block, EntryKind
 from keet.ingest.wire import Message
 from keet.profile import Profile
 
@@ -30,20 +30,21 @@ _FLAGS = frozenset(
 """Options of ncu that take no value, so that the word after them is not one."""
 
 
-def cut_notes(blocks: Sequence[Block], ncu_version: str | None) -> list[str]:
-    """What shows that launches may be missing at the end, as sentences."""
+def cut_notes(
+    blocks: Sequence[Block], session: Sequence[Message], ncu_version: str | None
+) -> list[str]:
+    """What shows that launches may be missing at the end, as sentences. `session`: its pieces."""
     kinds = [entry.kind for block in blocks for entry in block.entries]
     results = sum(kind is not EntryKind.SOURCE for kind in kinds)
     if results and kinds[-1] is EntryKind.SOURCE:
         return [f"the report ends with code of which it has no launch: {_CUT}"]
-    if results == 1 and (lacking := _missing_session(blocks, ncu_version)):
+    if results == 1 and (lacking := _missing_session(session, ncu_version)):
         return [f"the report ends before {lacking}, which follows the first launch: {_CUT}"]
     return []
 
 
-def _missing_session(blocks: Sequence[Block], ncu_version: str | None) -> str | None:
+def _missing_session(pieces: Sequence[Message], ncu_version: str | None) -> str | None:
     """The first part of the session that is missing; which parts there are depends on ncu."""
-    pieces = [piece for block in blocks for piece in block.header.messages(SESSION)]
     if not any(_has(piece, _DEVICE) for piece in pieces):
         return "the GPU"
     versions = sum(_has(piece, _VERSION) for piece in pieces)
@@ -70,10 +71,8 @@ def release_of(version: str | None) -> tuple[int, int] | None:
 
 def asked_launches(command_line: str | None) -> int | None:
     """The value of ncu's `--launch-count` in its recorded command; None: there was no limit."""
-    import shlex  # which only `show` needs
-
     try:
-        words = iter(shlex.split(command_line or "", posix=False)[1:])
+        words = iter(_words(command_line or "")[1:])
     except ValueError:  # a quote that is not closed
         return None
     for word in words:
@@ -85,6 +84,14 @@ def asked_launches(command_line: str | None) -> int | None:
         if name in ("-c", "--launch-count"):
             return int(value) if re.fullmatch(r"[0-9]{1,9}", value) else None
     return None
+
+
+def _words(line: str) -> list[str]:
+    if line.isprintable() and '"' not in line and "'" not in line:
+        return line.split()  # as below, and many times as fast
+    import shlex
+
+    return shlex.split(line, posix=False)
 
 
 def uncertain_count(profile: Profile) -> str | None:

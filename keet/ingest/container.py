@@ -9,14 +9,15 @@ blocks hold.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
 
 from keet.errors import DamagedReport, UnsupportedVersion
+from keet.ingest.report_bytes import HeldBytes, ReportBytes
 from keet.ingest.wire import Malformed, Message, u32
+from keet.progress import Stage
+from keet.records import NamedTuple
 
 SESSION, STRINGS, _PAYLOAD, PROCESS = 3, 4, 5, 6
 """Fields of a block's header, besides the counts of its entries."""
@@ -25,6 +26,9 @@ MAGIC = b"NVR\0"
 VERSION = 7
 _MAX_HEADER = 64 << 20
 """A block header holds names and a session: megabytes at the most. More is a damaged length."""
+
+_AHEAD = 4096
+"""Bytes that are read at once where fewer are asked for: a block's header and how it goes on."""
 
 COPY_AGAIN = "copy the file again, or profile again"
 _CUT_SHORT = f"{COPY_AGAIN}: it was cut short while it was written or copied"
@@ -54,18 +58,27 @@ class Entry(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A block header with the entries that follow it."""
+    """What a block's header says, and the entries that follow it. A report has a block per launch,
+    so that little is kept of each."""
 
-    header: Message
+    start: int
+    """Where its header's length stands in the file."""
+    process: bytes | None
+    sessions: tuple[bytes, ...]
+    strings: tuple[bytes, ...]
+    """Tables of names that are not empty."""
     entries: tuple[Entry, ...]
 
 
 class _Reader:
-    """Reads stretches of an open file and says which promise of the container was broken."""
+    """Reads stretches of a report and says which promise of the container was broken."""
 
-    def __init__(self, file: BinaryIO, size: int, path: Path) -> None:
-        self.file, self.size, self.path = file, size, path
+    def __init__(self, source: ReportBytes, path: Path) -> None:
+        self.source, self.size, self.path = source, source.size, path
         self.at = 0
+        self._window, self._base = b"", 0
+        """Bytes that were read ahead, and where they start in the report."""
+        self._known: dict[bytes, bytes] = {}
 
     def take(self, length: int, what: str) -> bytes:
         if length > self.size - self.at:
@@ -75,8 +88,12 @@ class _Reader:
                 f"the report is cut short: {what} at byte {self.at:,} needs {missing:,} bytes more",
                 _CUT_SHORT,
             )
-        self.file.seek(self.at)
-        data = self.file.read(length)
+        start = self.at - self._base
+        if start + length > len(self._window):
+            stop = min(self.at + max(length, _AHEAD), self.size)
+            self._window, start = self.source.piece(self.at, stop)
+            self._base = self.at - start
+        data = self._window[start : start + length]
         if len(data) != length:
             raise DamagedReport(
                 self.path, "the file shrank while it was read", "wait until it is written"
@@ -87,6 +104,10 @@ class _Reader:
     def length(self, what: str) -> int:
         return u32(self.take(4, what), 0)
 
+    def shared(self, raws: list[bytes]) -> bytes | None:
+        """The last one, and the same object for equal bytes: every block names the process."""
+        return self._known.setdefault(raws[-1], raws[-1]) if raws else None
+
     def damaged(self, problem: str) -> DamagedReport:
         return damaged(self.path, problem)
 
@@ -96,13 +117,16 @@ def damaged(path: Path, problem: str) -> DamagedReport:
     return DamagedReport(path, f"the report is damaged: {problem}", remedy)
 
 
-def read_blocks(file: BinaryIO, size: int, path: Path) -> list[Block]:
+def read_blocks(source: ReportBytes, path: Path) -> list[Block]:
     """Walk the whole container, entry by entry, without reading what the entries hold."""
-    reader = _Reader(file, size, path)
+    reader = _Reader(source, path)
     _check_file_header(reader)
     blocks: list[Block] = []
-    while reader.at < size:
-        blocks.append(_read_block(reader, len(blocks)))
+    with Stage("looking for launches", reader.size, " MB", 1_000_000) as stage:
+        while reader.at < reader.size:
+            before = reader.at
+            blocks.append(_read_block(reader, len(blocks)))
+            stage.advance(reader.at - before)
     if not blocks:
         raise DamagedReport(path, "the report is cut short after its file header", _CUT_SHORT)
     return blocks
@@ -136,25 +160,40 @@ def _read_block(reader: _Reader, index: int) -> Block:
     if length > _MAX_HEADER:
         raise reader.damaged(f"{what} at byte {start:,} claims a header of {length:,} bytes")
     try:
-        header = Message(reader.take(length, what))
-        payload = header.number(_PAYLOAD) or 0
-        if payload > reader.size - reader.at:
-            reader.take(payload, f"the payload of {what}")  # raises: it says how much is missing
-        kinds = list(_entry_kinds(header, payload))
+        header = _Header(reader.take(length, what))
+        if header.payload > reader.size - reader.at:
+            reader.take(header.payload, f"the payload of {what}")  # raises: says what is missing
+        kinds = header.entry_kinds()
     except Malformed as problem:
         raise reader.damaged(f"the header of {what} can't be read ({problem})") from None
-    if not kinds and not any(header.spans(number) for number in (SESSION, STRINGS)):
+    if not kinds and not any(header.raws(number) for number in (SESSION, STRINGS)):
         raise reader.damaged(f"{what} at byte {start:,} holds nothing")
-    return Block(header, tuple(_read_entries(reader, kinds, payload, what)))
+    return Block(
+        start=start,
+        process=reader.shared(header.raws(PROCESS)),
+        sessions=tuple(header.raws(SESSION)),
+        strings=tuple(filter(None, header.raws(STRINGS))),
+        entries=tuple(_read_entries(reader, kinds, header.payload, what)),
+    )
 
 
-def _entry_kinds(header: Message, payload: int) -> Iterator[EntryKind]:
-    for kind in _KINDS:
-        count = header.number(kind) or 0
-        if count * 4 > payload:
-            raise Malformed(f"{count:,} entries in {payload:,} bytes")
-        for _ in range(count):
-            yield kind
+class _Header:
+    """A block's header taken apart."""
+
+    def __init__(self, data: bytes) -> None:
+        message = Message(data)
+        self.payload = message.number(_PAYLOAD) or 0
+        self._number, self.raws = message.number, message.raws
+
+    def entry_kinds(self) -> list[EntryKind]:
+        """In the order in which entries of a block follow each other."""
+        kinds: list[EntryKind] = []
+        for kind in _KINDS:
+            if count := self._number(kind):
+                if count * 4 > self.payload:
+                    raise Malformed(f"{count:,} entries in {self.payload:,} bytes")
+                kinds += [kind] * count
+        return kinds
 
 
 def _read_entries(
@@ -174,4 +213,4 @@ def _read_entries(
 
 
 def blocks_of(data: bytes, path: Path) -> list[Block]:
-    return read_blocks(io.BytesIO(data), len(data), path)
+    return read_blocks(HeldBytes(data), path)

@@ -10,13 +10,13 @@ import csv
 import re
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
 
 from keet.errors import DamagedReport
 from keet.ingest.details import RAW_EXPORT, dim3, kernel_name
 from keet.ingest.printed_numbers import is_count, is_spoilt_number, printed_value, whole
 from keet.ingest.session import device_from_metrics
 from keet.ingest.stored import StoredLaunch
+from keet.patterns import regex
 from keet.profile import (
     Absent,
     Device,
@@ -24,11 +24,12 @@ from keet.profile import (
     RawMetric,
     Workload,
 )
+from keet.records import NamedTuple
 from keet.texts import bounded_line
 
-_HEADER = re.compile(r'^"?ID"?,', re.MULTILINE)
-_LINE = re.compile(r"[^\r\n]+")
-_QUOTED_NUMBER = re.compile(r'"\d+",', re.A)
+_HEADER = regex(r'^"?ID"?,', re.MULTILINE)
+_LINE = regex(r"[^\r\n]+")
+_QUOTED_NUMBER = regex(r'"\d+",', re.A)
 _IDENTITY = {"ID", "Context", "Stream", "Device", "CC"}
 """Columns that are no metrics; the others of that kind have a space in their name."""
 _WORKLOAD_NAMES = {"range": Workload.RANGE, "graph": Workload.GRAPH, "cmdlist": Workload.CMDLIST}

@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from keet.errors import DamagedReport
 from keet.ingest.details import (
@@ -25,10 +24,12 @@ from keet.ingest.details import (
     rule_result,
 )
 from keet.ingest.printed_numbers import is_count, whole
+from keet.patterns import regex
+from keet.records import NamedTuple
 from keet.texts import bounded_line
 
 DETAILS_EXPORT = "ncu --import REPORT --csv > FILE"
-_HEADER = re.compile(r'^"?(?:ID|Process ID)"?,.*$', re.MULTILINE)
+_HEADER = regex(r'^"?(?:ID|Process ID)"?,.*$', re.MULTILINE)
 _MOST_LINES = 50
 """Of one row: a rule's text may have line breaks, and a stray quote must not swallow the file."""
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Protocol
 
+from keet.ingest.excerpt import Excerpt, excerpt
 from keet.ingest.functions import Function
 from keet.ingest.native import NOT_INSTALLED, Disassembly, known_code, reader_identity
+from keet.ingest.report_file import CodeKey, ReportFile
 from keet.ingest.sass_cache import SassCache, open_cache
 from keet.profile import Absent
 
@@ -33,6 +36,9 @@ class CodeUser(Protocol):
     def code_key(self) -> Hashable: ...
 
     @property
+    def code_keys(self) -> Sequence[CodeKey]: ...
+
+    @property
     def functions(self) -> Sequence[Function]: ...
 
     def addresses(self) -> Sequence[int]: ...
@@ -41,13 +47,16 @@ class CodeUser(Protocol):
 class _Fetch:
     """One child, and the launches that it was asked about."""
 
-    def __init__(self, data: bytes, missing: Mapping[int, Sequence[Function]]) -> None:
+    def __init__(self, report: Excerpt, missing: Mapping[int, Sequence[Function]]) -> None:
         self._missing = missing
-        self._disassembly = Disassembly(data, {n: _addresses(m) for n, m in missing.items()})
+        self._numbers = report.numbers
+        questions = {report.numbers[n]: _addresses(m) for n, m in missing.items()}
+        self._disassembly = Disassembly(report.data, questions)
 
     def finish(self, cache: SassCache | None) -> Mapping[int, Code]:
         """Waits for the child."""
-        found = self._disassembly.texts()
+        told = self._disassembly.texts()
+        found = {number: told[self._numbers[number]] for number in self._missing}
         for number, functions in self._missing.items():
             texts = found[number]
             if cache is not None and not isinstance(texts, Absent):
@@ -61,18 +70,16 @@ def _addresses(functions: Iterable[Function]) -> list[int]:
 
 
 class Disassembler:
-    """Without a prefetch it asks for one launch at first, then for all others at once: a command
-    wants either one launch or every launch, and each child costs half a second.
+    """Without a prefetch it asks for one launch at first, then for others with it: a command wants
+    either one launch or every launch, and each child costs half a second.
     """
 
-    def __init__(self, data: bytes, launches: Sequence[CodeUser]) -> None:
-        """`launches` may still grow."""
-        self._data = data
-        self._launches = launches
+    def __init__(self, file: ReportFile) -> None:
+        self._file = file
         self._known: dict[Hashable, Code] = {}
         self._cached: dict[Hashable, dict[int, str]] = {}
         """The part of a launch's text that the cache had, while the rest is fetched."""
-        self._running: dict[Hashable, tuple[_Fetch, list[CodeUser]]] = {}
+        self._running: dict[Hashable, tuple[_Fetch, Mapping[Hashable, CodeUser]]] = {}
 
     @cached_property
     def _reader(self) -> str | None:
@@ -86,11 +93,11 @@ class Disassembler:
         """Start to fetch the text of launches in the background, and return at once."""
         self._begin(launches)
 
-    def code_of(self, launch: CodeUser) -> Code:
+    def code_of(self, launch: CodeUser, others: Iterable[CodeUser] = ()) -> Code:
+        """`others`: launches that may be asked about next."""
         key = launch.code_key
         if key not in self._known and key not in self._running:
-            others = self._launches if self._known else ()
-            self._begin([launch, *others])
+            self._begin(chain([launch], others if self._known else ()))
         if key in self._running:
             self._finish(*self._running[key])
         return self._known[key]
@@ -106,8 +113,9 @@ class Disassembler:
                 missing[launch.number] = functions
                 asked[key] = launch
         if asked:
-            fetch = _Fetch(self._data, missing)
-            self._running |= dict.fromkeys(asked, (fetch, list(asked.values())))
+            code = [key for launch in asked.values() for key in launch.code_keys]
+            fetch = _Fetch(excerpt(self._file, sorted(missing), code), missing)
+            self._running |= dict.fromkeys(asked, (fetch, asked))
 
     def _look_up(self, launch: CodeUser) -> list[Function]:
         """The functions whose text has to be fetched; none if all that can be known is known."""
@@ -132,13 +140,12 @@ class Disassembler:
             self._known[key] = _of_launch(launch, texts)
         return missing
 
-    def _finish(self, fetch: _Fetch, launches: Sequence[CodeUser]) -> None:
-        for launch in launches:
-            del self._running[launch.code_key]
+    def _finish(self, fetch: _Fetch, launches: Mapping[Hashable, CodeUser]) -> None:
+        for key in launches:
+            del self._running[key]
         found = fetch.finish(self._cache)
-        for launch in launches:
-            key, texts = launch.code_key, found[launch.number]
-            cached = self._cached.pop(key)
+        for key, launch in launches.items():
+            texts, cached = found[launch.number], self._cached.pop(key)
             self._known[key] = (
                 texts if isinstance(texts, Absent) else _of_launch(launch, cached | dict(texts))
             )

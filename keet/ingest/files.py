@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from keet.errors import UnreadableFile
+from keet.ingest.report_bytes import WholeReport
+from keet.records import NamedTuple
 
 HEAD = 4096
 """Bytes that are enough to tell every format from every other."""
-MAX_SIZE = 2 << 30
-"""No report near this size has been seen; what is larger is refused before it fills the memory."""
 MAX_TEXT = 256 << 20
-"""The same for exports and snapshots, which take several times their size when they are parsed."""
+"""Bytes of an export or a snapshot, which take several times their size when they are parsed."""
 
 _KINDS = (
     (stat.S_ISDIR, "a directory", "name a report in it: keet show DIR/REPORT"),
@@ -52,11 +51,11 @@ class InputFile(NamedTuple):
     path: Path
     size: int
     head: bytes
-    content: bytes | None = None
+    content: WholeReport | None = None
     """All of it, where it came through standard input."""
 
     def open(self) -> BinaryIO:
-        return open_regular(self.path) if self.content is None else io.BytesIO(self.content)
+        return open_regular(self.path) if self.content is None else self.content.open()
 
     def read(self) -> bytes:
         """All of it; one byte more than there should be shows that it has grown."""
@@ -76,12 +75,6 @@ def open_input(path: Path) -> InputFile:
     except (OSError, ValueError) as problem:
         raise UnreadableFile(path, _reason(problem), "check the path") from None
     _refuse_special(path, status.st_mode)
-    if status.st_size > MAX_SIZE:
-        raise UnreadableFile(
-            path,
-            f"{status.st_size / 1e9:.1f} GB is more than keet reads",
-            "profile fewer launches a report: ncu --launch-skip N --launch-count N",
-        )
     try:
         with open_regular(path) as file:
             return InputFile(path, status.st_size, file.read(HEAD))
@@ -96,6 +89,10 @@ def _refuse_special(path: Path, mode: int) -> None:
 
 
 def open_regular(path: Path) -> BinaryIO:
+    return os.fdopen(open_descriptor(path), "rb")
+
+
+def open_descriptor(path: Path) -> int:
     """Open without ever waiting: the file may have become a pipe since it was looked at."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _binary())
@@ -108,7 +105,7 @@ def open_regular(path: Path) -> BinaryIO:
     except BaseException:
         os.close(descriptor)
         raise
-    return os.fdopen(descriptor, "rb")
+    return descriptor
 
 
 def _binary() -> int:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import posixpath
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 from keet.ingest.elf import Elf
+from keet.ingest.kept import Kept
 from keet.ingest.wire import Malformed, decode_text
 from keet.profile import Location
+from keet.records import NamedTuple, dataclass, field
 
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _SET_COLUMN = 1, 2, 3, 4, 5
 _NEGATE, _BASIC_BLOCK, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 6, 7, 8, 9
@@ -26,6 +26,8 @@ _MAX_ROWS = 4_000_000
 _MAX_LINE = 1 << 31
 _MAX_PATHS = 16 << 20
 """Beyond these a line program is damaged or a trap, and costs its lines."""
+_MAX_KNOWN = 100_000
+"""Addresses of a cubin whose lines are kept, of about 100 bytes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -37,10 +39,6 @@ class Sequence:
     starts: list[int] = field(default_factory=list)
     locations: list[Location | None] = field(default_factory=list)
     """`None` marks the end: what follows belongs to no line."""
-
-    def at(self, address: int) -> Location | None:
-        index = bisect_right(self.starts, address) - 1
-        return self.locations[index] if index >= 0 else None
 
 
 class CodePlace(NamedTuple):
@@ -62,37 +60,69 @@ class _Function(NamedTuple):
 _NO_FUNCTION = _Function(0, 0, 0, Sequence(symbol=None))
 
 
-class LineTable:
-    """The lines of a cubin's functions, at the addresses where the driver put them."""
+class CubinLines:
+    """The lines of a cubin's functions, wherever the driver puts them."""
 
-    def __init__(self, cubin: bytes, places: Iterable[CodePlace]) -> None:
+    def __init__(self, cubin: bytes) -> None:
         elf = Elf(cubin)
         section = elf.section(".debug_line") or b""
         sequences = read_sequences(section, elf.relocations(".debug_line"))
         symbols = elf.symbols()
         named = [s for s in sequences if s.symbol is not None and s.symbol < len(symbols)]
-        by_name = {symbols[s.symbol or 0].name: s for s in named}
-        sizes = {symbol.name: symbol.size for symbol in symbols}
+        self.by_name = {symbols[s.symbol or 0].name: s for s in named}
+        self.sizes = {symbol.name: symbol.size for symbol in symbols if symbol.name in self.by_name}
+        self.absolute = [s for s in sequences if s.symbol is None]
+        self.rows = sum(len(sequence.starts) for sequence in sequences)
+
+
+_kept: Kept[CubinLines] = Kept(200_000)
+"""By rows of about 50 bytes: those of a hundred kernels."""
+
+
+def cubin_lines(cubin: bytes, digest: str) -> CubinLines:
+    """Of a cubin with this hash."""
+    known = _kept.get(digest)
+    if known is None:
+        known = CubinLines(cubin)
+        _kept.put(digest, known, known.rows)
+    return known
+
+
+class LineTable:
+    """The lines of a cubin's functions, at the addresses where the driver put them."""
+
+    def __init__(self, lines: CubinLines, places: Iterable[CodePlace]) -> None:
         placed = [
-            _Function(place.address, place.address + sizes.get(place.symbol, 0), place.address, s)
-            for place in places
-            if (s := by_name.get(place.symbol))
+            _Function(address, address + lines.sizes[symbol], address, lines.by_name[symbol])
+            for symbol, address in places
+            if symbol in lines.by_name
         ]
-        absolute = [
-            _Function(s.starts[0], s.starts[-1], 0, s) for s in sequences if s.symbol is None
-        ]
+        absolute = [_Function(s.starts[0], s.starts[-1], 0, s) for s in lines.absolute]
         self.functions = sorted([*absolute, *placed], key=lambda function: function.start)
         self._starts = [function.start for function in self.functions]
+        self._known: dict[int, Location] = {}
 
-    def locate(self, addresses: Iterable[int]) -> dict[int, Location]:
-        """The line of each address that has one."""
+    def locate(self, addresses: Collection[int]) -> dict[int, Location]:
+        """The line of each address that has one. Kept: launches of a kernel, and the numbers of
+        each, have the same addresses."""
+        known = self._known
+        unknown = [address for address in addresses if address not in known]
+        if unknown:
+            if len(known) > _MAX_KNOWN:
+                known.clear()
+                unknown = list(addresses)
+            known.update(self._looked_up(unknown))
+        return {address: known[address] for address in addresses if address in known}
+
+    def _looked_up(self, addresses: Iterable[int]) -> dict[int, Location]:
         found: dict[int, Location] = {}
         start = stop = base = 0
         for address in addresses:
             if not start <= address < stop:  # neighbours are of one function
                 start, stop, base, sequence = self._function_at(address)
-                line_at = sequence.at
-            where = line_at(address - base)
+                rows, lines = sequence.starts, sequence.locations
+            row = bisect_right(rows, address - base)
+            where = lines[row - 1] if row else None
             if where is not None:
                 found[address] = where
         return found
@@ -105,6 +135,20 @@ class LineTable:
             return _NO_FUNCTION
         following = self._starts[index] if index < len(self._starts) else stop
         return _Function(start, min(stop, following), base, sequence)
+
+
+_tables: Kept[LineTable] = Kept(200_000)
+"""By rows, as above."""
+
+
+def line_table(cubin: bytes, digest: str, places: Iterable[CodePlace]) -> LineTable:
+    """Of a cubin with this hash, where the driver put its functions."""
+    key = digest, tuple(places)
+    known = _tables.get(key)
+    if known is None:
+        lines = cubin_lines(cubin, digest)
+        known = _tables.put(key, LineTable(lines, key[1]), lines.rows)
+    return known
 
 
 def read_sequences(section: bytes, relocations: Mapping[int, tuple[int, int]]) -> list[Sequence]:

@@ -6,20 +6,21 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
+from keet.patterns import regex
 from keet.profile import Value
 
 LONGEST_NUMBER = 40
 """Characters: ncu prints 64-bit numbers with separators in less."""
 
-_GROUPING = re.compile(r"(?<=\d)[\u00a0\u202f'’ ](?=\d{3}(?!\d))")
+_GROUPING = regex(r"(?<=\d)[\u00a0\u202f'’ ](?=\d{3}(?!\d))")
 """Separators of thousands that can't be a decimal sign."""
-_POINT = re.compile(r"-?(?:\d+|\d{1,3}(?:,\d{3})+)\.\d{1,2}|-?\d{1,3}(?:,\d{3}){2,}", re.A)
-_COMMA = re.compile(r"-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}|-?\d{1,3}(?:\.\d{3}){2,}", re.A)
-_GROUPED_BY_COMMA = re.compile(r"-?\d{1,3},\d{3}", re.A)
-_GROUPED_BY_POINT = re.compile(r"-?\d{1,3}\.\d{3}", re.A)
-_NUMBER = re.compile(r"[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d+)?|\.\d+)(e[+-]?\d+)?", re.I | re.A)
-_WITH_PARTS = re.compile(r"(\S+) \(.*\)")
-_LIKE_A_NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*", re.A)
+_POINT = regex(r"-?(?:\d+|\d{1,3}(?:,\d{3})+)\.\d{1,2}|-?\d{1,3}(?:,\d{3}){2,}", re.A)
+_COMMA = regex(r"-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}|-?\d{1,3}(?:\.\d{3}){2,}", re.A)
+_GROUPED_BY_COMMA = regex(r"-?\d{1,3},\d{3}", re.A)
+_GROUPED_BY_POINT = regex(r"-?\d{1,3}\.\d{3}", re.A)
+_NUMBER = regex(r"[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d+)?|\.\d+)(e[+-]?\d+)?", re.I | re.A)
+_WITH_PARTS = regex(r"(\S+) \(.*\)")
+_LIKE_A_NUMBER = regex(r"[+-]?[\d.,]*\d[\d.,]*", re.A)
 _SWAPPED = str.maketrans(".,", ",.")
 
 

@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
+from keet.patterns import regex
 from keet.profile import RawMetric, RuleResult
 
 _RULE = "UncoalescedGlobalAccess"
-_MESSAGE = re.compile(
+_MESSAGE = regex(
     r"This (?:kernel|workload) has uncoalesced global accesses resulting in a total of "
     r"(\d{1,18}) excessive sectors \((\d{1,3})% of the total (\d{1,18}) sectors\)",
     re.ASCII,

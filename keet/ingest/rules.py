@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from keet.ingest.wire import Message
+from keet.ingest.wire import Message, spans_of
 from keet.profile import (
     FocusMetric,
     RuleKind,
@@ -15,6 +15,7 @@ from keet.profile import (
     SpeedupScope,
 )
 
+Span = tuple[int, int]
 _KINDS = (
     RuleKind.NONE,
     RuleKind.OK,
@@ -31,23 +32,47 @@ def read_rules(messages: Iterable[Message]) -> tuple[RuleResult, ...]:
     return tuple(result for message in messages for result in _results(message))
 
 
+def read_leading_rule(data: bytes, spans: Iterable[Span]) -> RuleResult | None:
+    """See `leading_rule`. `spans`: where the rules lie. Of the others, only estimates are read."""
+    most, found = 0.0, None
+    for rule in spans:
+        for item in _item_spans(data, rule):
+            for estimate in spans_of(10, data, *item)[-1:]:
+                speedup = _speedup(Message(data, *estimate))
+                if speedup and speedup.scope is SpeedupScope.GLOBAL and speedup.percent > most:
+                    most, found = speedup.percent, (rule, item)
+    return _result(*(Message(data, *span) for span in found)) if found else None
+
+
+def _item_spans(data: bytes, rule: Span) -> list[Span]:
+    """As `_items`."""
+    bodies = spans_of(3, data, *rule)
+    items = spans_of(1, data, *bodies[-1]) if bodies else ()
+    return [item for item in items if spans_of(1, data, *item)]
+
+
 def _results(rule: Message) -> Iterator[RuleResult]:
-    """One result for each message of the rule's body; charts and tables without one are skipped."""
+    return (_result(rule, item) for item in _items(rule))
+
+
+def _items(rule: Message) -> Iterator[Message]:
+    """One for each message of the rule's body; charts and tables without one are skipped."""
     body = rule.message(3)
-    for item in body.messages(1) if body else ():
-        message = item.message(1)
-        if message is None:
-            continue
-        yield RuleResult(
-            rule=rule.text(1) or "",
-            name=rule.text(2) or "",
-            section=rule.text(4) or "",
-            kind=_kind(message.number(2)),
-            title=message.text(4) or "",
-            message=message.text(1) or "",
-            speedup=_speedup(item.message(10)),
-            focus=tuple(_focus(metric) for metric in item.messages(8)),
-        )
+    return (item for item in body.messages(1) if item.span(1)) if body else iter(())
+
+
+def _result(rule: Message, item: Message) -> RuleResult:
+    message = item.message(1) or Message(b"")
+    return RuleResult(
+        rule=rule.text(1) or "",
+        name=rule.text(2) or "",
+        section=rule.text(4) or "",
+        kind=_kind(message.number(2)),
+        title=message.text(4) or "",
+        message=message.text(1) or "",
+        speedup=_speedup(item.message(10)),
+        focus=tuple(_focus(metric) for metric in item.messages(8)),
+    )
 
 
 def _kind(number: int | None) -> RuleKind:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from keet.errors import DamagedReport, UnknownFormat
+from keet.patterns import regex
 from keet.profile.launch import Dim3
 from keet.profile.run_table import KernelRun, RunTable
 from keet.texts import bounded_line
@@ -93,7 +94,7 @@ def _header(rows: Sequence[Sequence[str]]) -> tuple[int, _Columns] | None:
     return None
 
 
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+_THOUSANDS = regex(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 
 
 class _Row:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from keet.ingest.files import MAX_TEXT, open_input, printable_path
 from keet.ingest.stored import bounded
 from keet.profile import Profile
 from keet.profile.run_table import RunLaunch, RunTable
+from keet.records import replace
 from keet.texts import bounded_line
 
 if TYPE_CHECKING:

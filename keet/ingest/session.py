@@ -6,13 +6,14 @@ too; keet neither needs nor keeps them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
-from typing import NamedTuple
+from functools import lru_cache
 
-from keet.ingest.metrics import read_value
+from keet.ingest.instances import read_value
 from keet.ingest.wire import Message
 from keet.profile import Device, RawMetric, Value, is_measurement
+from keet.records import NamedTuple
 
 _ATTRIBUTE_PREFIX = "device__attribute_"
 _DEVICE_ATTRIBUTES = (
@@ -44,8 +45,7 @@ def read_session(pieces: Iterable[Message]) -> Session:
     for piece in pieces:
         created = piece.number(_CREATED) or created
         command_line = piece.text(_COMMAND_LINE) or command_line
-        for version in piece.messages(_VERSION):
-            versions[version.text(1) or ""] = version.text(2) or ""
+        versions.update(map(_version, piece.raws(_VERSION)))
     return Session(
         ncu_version=_without_build(_first(versions, "Nsight Compute Target", "Nsight Compute")),
         cuda_version=_first(versions, "CUDA Version", "CUDA"),
@@ -53,6 +53,13 @@ def read_session(pieces: Iterable[Message]) -> Session:
         command_line=command_line,
         created=_moment(created) if created else None,
     )
+
+
+@lru_cache(maxsize=64)  # reports of one machine were made with the same tools
+def _version(raw: bytes) -> tuple[str, str]:
+    """What has a version, and that."""
+    message = Message(raw)
+    return message.text(1) or "", message.text(2) or ""
 
 
 def read_devices(pieces: Iterable[Message]) -> tuple[Device, ...]:
@@ -72,9 +79,12 @@ def _first(versions: dict[str, str], *providers: str) -> str | None:
 def _moment(seconds: int) -> str | None:
     """Seconds since 1970 as ISO 8601; `None` for a number that is no time."""
     try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat()
+        at = time.gmtime(seconds)
     except (ValueError, OverflowError, OSError):
         return None
+    if not 0 < at.tm_year < 10_000:
+        return None
+    return f"{at.tm_year:04}-{time.strftime('%m-%dT%H:%M:%S', at)}+00:00"
 
 
 def _without_build(text: str | None) -> str | None:

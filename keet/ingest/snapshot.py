@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ from keet.profile import (
     Value,
     Workload,
 )
+from keet.profile.walking import walked
 from keet.texts import bounded_line
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def packed_snapshot(profile: Profile) -> bytes:
         MARK: VERSION,
         "provenance": profile.provenance._replace(snapshot=None)._asdict(),
         **_run_document(profile),
-        "launches": [_launch_document(launch) for launch in profile.launches],
+        "launches": [_launch_document(x) for x in walked(profile.launches, "packing launches")],
     }
     text = json.dumps(
         packed_document(document), ensure_ascii=False, allow_nan=False, separators=(",", ":")
@@ -86,7 +87,7 @@ def snapshot_text(profile: Profile) -> Iterator[str]:
     for name, document in _run_document(profile).items():
         yield f' "{name}": {_indented(document, 1)},\n'
     yield ' "launches": ['
-    for launch in profile.launches:
+    for launch in walked(profile.launches, "writing launches"):
         yield "," if launch.id else ""
         yield "\n  " + _object(_launch_document(launch), 2)
     yield "\n ]\n}\n"
@@ -114,7 +115,7 @@ def _launch_document(launch: Launch) -> dict[str, Any]:
         "process": launch.process,
         "stream": launch.stream,
         "context": launch.context,
-        "device": asdict(launch.device),
+        "device": _device_document(launch.device),
         "sections": list(launch.sections),
         "metrics": {name: _cell(metric.value) for name, metric in raw.items()},
         "units": {name: metric.unit for name, metric in raw.items() if metric.unit is not None},
@@ -135,6 +136,15 @@ def _launch_document(launch: Launch) -> dict[str, Any]:
             if isinstance(code, Absent)
             else {str(address): text for address, text in sorted(code.items())}
         ),
+    }
+
+
+def _device_document(device: Device) -> dict[str, Any]:
+    return {
+        "name": device.name,
+        "compute_capability": device.compute_capability,
+        "sm_count": device.sm_count,
+        "index": device.index,
     }
 
 

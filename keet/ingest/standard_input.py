@@ -1,26 +1,28 @@
-"""Bytes from standard input, held to the same limits as files."""
+"""Bytes from standard input, held to the same limits as files. Large ones go through a temporary
+file without a name."""
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Callable
+from itertools import chain
 from typing import BinaryIO
 
 from keet.errors import UnreadableFile
 from keet.files import STDIN
 from keet.ingest.files import HEAD
+from keet.ingest.report_bytes import WholeReport, spooled
 
 _CHUNK = 1 << 20
 _FEWER = "profile fewer launches: ncu --launch-skip N --launch-count N"
 _PIPE = "pipe one in: cat report.ncu-rep | keet explain -"
 
 
-_kept: dict[int, tuple[object, bytes]] = {}
+_kept: dict[int, tuple[object, WholeReport]] = {}
 """What was read, by the stream. `keet diff - --launch 0:3` reads the same report for both sides."""
 
 
-def read_once(limit_for: Callable[[bytes], int]) -> bytes:
+def read_once(limit_for: Callable[[bytes], int | None]) -> WholeReport:
     """All that comes. `limit_for` gets the first bytes, and says how many there may be, or raises
     for what keet does not read. Raises `UnreadableFile`."""
     stream = _stream()
@@ -29,20 +31,19 @@ def read_once(limit_for: Callable[[bytes], int]) -> bytes:
     return _kept[id(stream)][1]
 
 
-def _read_all(stream: BinaryIO, limit_for: Callable[[bytes], int]) -> bytes:
+def _read_all(stream: BinaryIO, limit_for: Callable[[bytes], int | None]) -> WholeReport:
     head = _read(stream, HEAD)
     if not head:
         raise UnreadableFile(STDIN, "nothing came through standard input", _PIPE)
     limit = limit_for(head)
-    content = io.BytesIO()
-    content.write(head)
-    while content.tell() <= limit and (chunk := _read(stream, _CHUNK)):
-        content.write(chunk)
-    if content.tell() > limit:
-        raise UnreadableFile(
-            STDIN, f"this is more than the {limit / 1e6:.0f} MB that keet reads", _FEWER
-        )
-    return content.getvalue()
+
+    def check(total: int) -> None:
+        if limit is not None and total > limit:
+            raise UnreadableFile(
+                STDIN, f"this is more than the {limit / 1e6:.0f} MB that keet reads", _FEWER
+            )
+
+    return spooled(chain([head], iter(lambda: _read(stream, _CHUNK), b"")), STDIN, check)
 
 
 def _stream() -> BinaryIO:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from keet.profile import (
@@ -16,6 +15,8 @@ from keet.profile import (
     RuleResult,
     SourceMarker,
 )
+from keet.profile.rules import leading_rule
+from keet.records import dataclass, field
 from keet.texts import bounded_line
 
 _Value = TypeVar("_Value")
@@ -65,6 +66,9 @@ class StoredLaunch:
 
     def rules(self) -> tuple[RuleResult, ...]:
         return self.stored_rules
+
+    def leading_rule(self) -> RuleResult | None:
+        return leading_rule(self.stored_rules)
 
     def markers(self) -> tuple[SourceMarker, ...]:
         return self.stored_markers

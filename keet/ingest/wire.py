@@ -8,7 +8,7 @@ so that no byte of a damaged file can do more than make keet say so.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from keet.texts import bounded_line
 
@@ -21,6 +21,11 @@ _WIDTHS = {FIXED64: 8, FIXED32: 4}
 _unpack_double = struct.Struct("<d").unpack_from
 _unpack_float = struct.Struct("<f").unpack_from
 _unpack_u32 = struct.Struct("<I").unpack_from
+
+Run = tuple[int, Callable[[bytes, int, int], int]]
+"""The number (below 16) of a field that stands in a message many times in a row, and what reads
+such a stretch: from its first key on, in bytes up to a place. It returns where the stretch ends;
+beyond that place where the last field runs over it."""
 
 
 class Malformed(Exception):
@@ -74,8 +79,10 @@ def fields(data: bytes, start: int = 0, stop: int | None = None) -> Iterator[tup
         raise Malformed("the last field runs over the end of its message")
 
 
-def _index(data: bytes, at: int, end: int) -> dict[int, list[tuple[int, int]]]:
-    """What `fields` yields, by field number.
+def _index(  # noqa: C901, PLR0912, PLR0915 - one loop, written out
+    data: bytes, at: int, end: int, run: Run | None = None
+) -> dict[int, list[tuple[int, int]]]:
+    """What `fields` yields, by field number. `run`: see `Message`.
 
     The loop of `fields` written out: a result message has thousands of fields, and this is the one
     place where their number is felt.
@@ -83,9 +90,13 @@ def _index(data: bytes, at: int, end: int) -> dict[int, list[tuple[int, int]]]:
     spans: dict[int, list[tuple[int, int]]] = {}
     room = _MAX_FIELDS
     before = -1
+    run_key, read_run = (-1, None) if run is None else (run[0] << 3 | BYTES, run[1])
     try:
         while at < end:
             key = data[at]
+            if key == run_key and read_run:
+                at = read_run(data, at, end)
+                continue
             if key == before and key & 7 == BYTES and key < 0x80:
                 at, room = _add_run(data, at, end, spans[key >> 3], room)
                 continue
@@ -103,7 +114,10 @@ def _index(data: bytes, at: int, end: int) -> dict[int, list[tuple[int, int]]]:
                 span = (at, stop)
                 at = stop
             elif kind == VARINT:
-                value, at = varint(data, at)
+                value = data[at]
+                at += 1
+                if value >= 0x80:
+                    value, at = varint(data, at - 1)
                 span = (value, -1)
             elif kind in _WIDTHS:
                 stop = at + _WIDTHS[kind]
@@ -111,7 +125,11 @@ def _index(data: bytes, at: int, end: int) -> dict[int, list[tuple[int, int]]]:
                 at = stop
             else:
                 raise Malformed(f"wire type {kind}")
-            spans.setdefault(key >> 3, []).append(span)
+            number = key >> 3
+            if number in spans:
+                spans[number].append(span)
+            else:
+                spans[number] = [span]
             room -= 1
             if room <= 0:
                 raise _too_many()
@@ -122,13 +140,31 @@ def _index(data: bytes, at: int, end: int) -> dict[int, list[tuple[int, int]]]:
     return spans
 
 
+def spans_of(wanted: int, data: bytes, at: int, end: int) -> list[tuple[int, int]]:
+    """The spans of a field of a number below 16, where the others are not needed."""
+    found = []
+    wanted_key = wanted << 3 | BYTES
+    while at < end:
+        key = data[at]
+        if key & 7 != BYTES or key >= 0x80:
+            _, _, stop = next(fields(data, at, end))
+            at = stop if stop != -1 else varint(data, varint(data, at)[1])[1]
+            continue
+        length, start = data[at + 1], at + 2
+        if length >= 0x80:
+            length, start = varint(data, at + 1)
+        at = start + length
+        if key == wanted_key:
+            found.append((start, at))
+    if at != end:
+        raise Malformed("a field runs over the end of its message")
+    return found
+
+
 def _add_run(
     data: bytes, at: int, end: int, spans: list[tuple[int, int]], room: int
 ) -> tuple[int, int]:
-    """Add a field that stands there many times in a row: where it ends, and the room left.
-
-    A launch's metrics are such a run, and nearly all of the message.
-    """
+    """Add a field that stands there many times in a row: where it ends, and the room left."""
     key = data[at]
     known = len(spans)
     add = spans.append
@@ -151,11 +187,14 @@ def _too_many() -> Malformed:
 class Message:
     """A message taken apart at once: field number to the spans of its values, in order."""
 
-    __slots__ = ("_data", "_spans")
+    __slots__ = ("_spans", "data")
 
-    def __init__(self, data: bytes, start: int = 0, stop: int | None = None) -> None:
-        self._data = data
-        self._spans = _index(data, start, len(data) if stop is None else stop)
+    def __init__(
+        self, data: bytes, start: int = 0, stop: int | None = None, run: Run | None = None
+    ) -> None:
+        """`run`: a field that is read by somebody else while the message is taken apart."""
+        self.data = data
+        self._spans = _index(data, start, len(data) if stop is None else stop, run)
 
     def _last(self, number: int) -> tuple[int, int] | None:
         spans = self._spans.get(number)
@@ -184,10 +223,10 @@ class Message:
 
     def raw(self, number: int) -> bytes | None:
         span = self.span(number)
-        return None if span is None else self._data[span[0] : span[1]]
+        return None if span is None else self.data[span[0] : span[1]]
 
     def raws(self, number: int) -> list[bytes]:
-        return [self._data[start:stop] for start, stop in self.spans(number)]
+        return [self.data[start:stop] for start, stop in self.spans(number)]
 
     def text(self, number: int) -> str | None:
         raw = self.raw(number)
@@ -199,7 +238,7 @@ class Message:
         return None if raw is None else _decoded(raw)
 
     def texts(self, number: int) -> list[str]:
-        data = self._data
+        data = self.data
         return [decode_text(data[start:stop]) for start, stop in self.spans(number)]
 
     def double(self, number: int) -> float | None:
@@ -208,15 +247,15 @@ class Message:
             return None
         if span[1] - span[0] != 8:
             raise Malformed(f"field {number} is no double")
-        return float(_unpack_double(self._data, span[0])[0])
+        return float(_unpack_double(self.data, span[0])[0])
 
     def message(self, number: int) -> Message | None:
         span = self.span(number)
-        return None if span is None else Message(self._data, *span)
+        return None if span is None else Message(self.data, *span)
 
     def messages(self, number: int) -> Iterator[Message]:
         for span in self.spans(number):
-            yield Message(self._data, *span)
+            yield Message(self.data, *span)
 
 
 def decode_text(raw: bytes) -> str:

@@ -7,8 +7,8 @@ format. It must never change; a better one gets a new id and a file of its own.
 
 from __future__ import annotations
 
-import io
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -16,6 +16,7 @@ from typing import BinaryIO, cast
 from keet.errors import DamagedReport
 from keet.ingest.container import COPY_AGAIN
 from keet.ingest.files import MAX_TEXT
+from keet.ingest.report_bytes import WholeReport
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -44,10 +45,11 @@ def _dictionary() -> zstd.ZstdDict:
     return zstd.ZstdDict(zstd.decompress(_DICTIONARY.read_bytes()))
 
 
-def _dictionary_of(data: bytes) -> zstd.ZstdDict | None:
+def _dictionary_of(packed: WholeReport) -> zstd.ZstdDict | None:
     """The dictionary that the data names; raises ZstdError where keet does not have it."""
+    head, start = packed.piece(0, min(packed.size, _HEADER))
     try:
-        wanted = zstd.get_frame_info(data[:_HEADER]).dictionary_id
+        wanted = zstd.get_frame_info(head[start : start + _HEADER]).dictionary_id
     except zstd.ZstdError:  # cut within its header: reading on says so better
         return None
     if not wanted:
@@ -61,26 +63,26 @@ _HEADER = 18
 """Bytes that a frame header has at most."""
 
 
-def unpacked(data: bytes) -> BinaryIO:
-    stream = zstd.open(io.BytesIO(data), "rb", zstd_dict=_dictionary_of(data))
+def unpacked(packed: WholeReport) -> BinaryIO:
+    stream = zstd.open(packed.open(), "rb", zstd_dict=_dictionary_of(packed))
     return cast("BinaryIO", stream)
 
 
-def _limit(data: bytes) -> int:
+def _limit(packed: WholeReport) -> int:
     """Bytes that it may unpack to. Equal launches of a packed snapshot take next to no room."""
     try:
-        packed_here = _dictionary_of(data) is not None
+        packed_here = _dictionary_of(packed) is not None
     except zstd.ZstdError:
         packed_here = False
-    return MAX_TEXT if packed_here else max(_MIN_LIMIT, len(data) * _MAX_RATIO)
+    return MAX_TEXT if packed_here else max(_MIN_LIMIT, packed.size * _MAX_RATIO)
 
 
-def unpacked_size(data: bytes, path: Path) -> int:
-    """How much it unpacks to, found without keeping it; raises where it can't or must not be."""
-    limit = _limit(data)
+def unpacked_chunks(packed: WholeReport, path: Path) -> Iterator[bytes]:
+    """What it unpacks to; raises where it can't or must not be unpacked."""
+    limit = _limit(packed)
     total = 0
     try:
-        with unpacked(data) as stream:
+        with unpacked(packed) as stream:
             while chunk := stream.read(_CHUNK):
                 total += len(chunk)
                 if total > limit:
@@ -89,10 +91,10 @@ def unpacked_size(data: bytes, path: Path) -> int:
                         f"it unpacks to more than {limit / 1e6:.0f} MB, which no report does",
                         "check where the file comes from",
                     )
+                yield chunk
     except EOFError:
         raise DamagedReport(path, "the compressed report is cut short", COPY_AGAIN) from None
     except zstd.ZstdError as problem:
         raise DamagedReport(
             path, f"the compressed report is damaged ({problem})", COPY_AGAIN
         ) from None
-    return total

@@ -19,7 +19,12 @@ def identical_launches(launches: Iterable[Launch]) -> list[list[Launch]]:
 
 def representative(group: Sequence[Launch]) -> Launch:
     """The one with the median duration; of two the longer one."""
-    return sorted(group, key=lambda launch: (launch.rank_time, -launch.id))[len(group) // 2]
+    return by_duration(group)[len(group) // 2]
+
+
+def by_duration(group: Sequence[Launch]) -> list[Launch]:
+    """The shortest first."""
+    return sorted(group, key=lambda launch: (launch.rank_time, -launch.id))
 
 
 def median(values: Iterable[float]) -> float:

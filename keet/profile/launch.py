@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
-from typing import NamedTuple, Protocol
+from functools import cached_property, lru_cache
+from typing import Protocol
 
 from keet.catalog import metric_named, metric_with_id, unit_of
 from keet.errors import KeetError, MetricNotCollected
 from keet.profile.metric import Instances, Metric, Value
 from keet.profile.names import KernelName
 from keet.profile.rules import RuleResult, SourceMarker
-from keet.units import Quantity
+from keet.records import NamedTuple, dataclass
+from keet.units import Number, Quantity
 
 Dim3 = tuple[int, int, int]
+Origin = tuple[int | None, int | None]
+"""Stream and context of a launch."""
 
 
 def shape_text(shape: Sequence[int] | None, unknown: str = "unknown") -> str:
@@ -101,6 +103,8 @@ class LaunchData(Protocol):
 
     def rules(self) -> tuple[RuleResult, ...]: ...
 
+    def leading_rule(self) -> RuleResult | None: ...
+
     def markers(self) -> tuple[SourceMarker, ...]: ...
 
     def nvtx(self) -> tuple[NvtxRange, ...]: ...
@@ -139,17 +143,18 @@ class Launch:
         process: str | None = None,
         stream: int | None = None,
         context: int | None = None,
+        find_origin: Callable[[], Origin] | None = None,
     ) -> None:
+        """`find_origin`: tells stream and context later, in place of giving them."""
         self.id = number
         self.name = name
         self.workload = workload
         self.grid = _shape(grid)
         self.block = _shape(block)
         self.process = process
-        self.stream = stream
-        self.context = context
+        self._origin = find_origin or (stream, context)
         self.data = data
-        self._found: dict[str, Metric | None] = {}
+        self._found: dict[str, tuple[Metric | None, Number | None]] = {}
         self.find_source: Callable[[str], str | None] | None = None
         """Where else to look for source files that the report names and does not embed."""
 
@@ -169,9 +174,22 @@ class Launch:
         """The short stable name, for tables and for grouping."""
         return self.name.short
 
+    @property
+    def stream(self) -> int | None:
+        return self._known_origin()[0]
+
+    @property
+    def context(self) -> int | None:
+        return self._known_origin()[1]
+
+    def _known_origin(self) -> Origin:
+        if callable(self._origin):
+            self._origin = self._origin()
+        return self._origin
+
     @cached_property
     def device(self) -> Device:
-        return self.data.device()
+        return _shared(self.data.device())
 
     @cached_property
     def cluster(self) -> Dim3 | None:
@@ -188,9 +206,10 @@ class Launch:
         raw = self.data.metric(name)
         if raw is None:
             return None
-        if raw.unit is None:
-            return Metric(name, raw.value, unit_of(name))
-        return _in_base_unit(name, raw.value, raw.unit)
+        value, unit = raw
+        if unit is None:
+            return tuple.__new__(Metric, (name, value, unit_of(name)))  # faster, and often called
+        return _in_base_unit(name, value, unit)
 
     def rounding(self, name: str) -> float:
         """By how much the number of a metric may be off because ncu printed it with two decimals,
@@ -207,26 +226,37 @@ class Launch:
 
     def find(self, metric_id: str) -> Metric | None:
         """The metric with a catalog id, under whichever of its names this report has a value."""
-        if metric_id not in self._found:
-            self._found[metric_id] = self._find(metric_id)
-        return self._found[metric_id]
+        return self.look_up(metric_id)[0]
 
-    def _find(self, metric_id: str) -> Metric | None:
+    def look_up(self, metric_id: str) -> tuple[Metric | None, Number | None]:
+        """The metric, and its number where it can be a measurement: asked for again and again."""
+        found = self._found.get(metric_id)
+        if found is None:
+            found = self._found[metric_id] = self._find(metric_id)
+        return found
+
+    def _find(self, metric_id: str) -> tuple[Metric | None, Number | None]:
         first: Metric | None = None
         for name in metric_with_id(metric_id).names:
             found = self.metric(name)
-            if found is None or found.value is None:
+            if found is None:
                 continue
-            if isinstance(found.value, str) or found.measured is not None:
-                return found
-            first = first or found
-        return first
+            number = found.number
+            if number is not None or isinstance(found.value, str):
+                return found, number
+            if found.value is not None:
+                first = first or found
+        return first, None
 
     def get(self, metric_id: str) -> Quantity | None:
         """The number behind a catalog id, or `None` where it was not measured: also where the
         report has a number that can't be a measurement."""
-        found = self.find(metric_id)
-        return found.measured if found else None
+        found, number = self.look_up(metric_id)
+        return None if found is None or number is None else Quantity(number, found.unit)
+
+    def number(self, metric_id: str) -> Number | None:
+        """As `get`, without the unit."""
+        return self.look_up(metric_id)[1]
 
     def reported(self, metric_id: str) -> Quantity | None:
         """The number as the report has it, NaN included: to be shown, not to compute with."""
@@ -252,7 +282,12 @@ class Launch:
     def rules(self) -> tuple[RuleResult, ...]:
         return self.data.rules()
 
-    @property
+    @cached_property
+    def leading_rule(self) -> RuleResult | None:
+        """The rule that estimates the largest gain for the whole launch: cheaper than `rules`."""
+        return self.data.leading_rule()
+
+    @cached_property
     def rank_time(self) -> float:
         """Nanoseconds, to sort by alone: a time that was not measured is 0, and never told."""
         duration = self.get("duration")
@@ -304,6 +339,45 @@ class Launch:
     def disassembly(self) -> Mapping[int, str] | Absent:
         """The SASS text of each instruction address."""
         return self.data.disassembly()
+
+    def keep_summary(self) -> None:
+        """Read what `release` leaves, so that a list of all launches does not decode them again."""
+        self.rank_time, self.device, self.nvtx  # noqa: B018 - read for the sake of being kept
+
+    def release(self) -> None:
+        """Let go of what was decoded: it is decoded again when it is asked for.
+
+        For loops over all launches, so that memory follows one of them. Its name, shape, device
+        and duration stay, and lists that are empty.
+        """
+        self._found = {each: self._found[each] for each in ("duration",) if each in self._found}
+        for name in _DECODED & self.__dict__.keys():
+            if self.__dict__[name] != ():
+                del self.__dict__[name]
+        if release := getattr(self.data, "release", None):  # data in memory has nothing to let go
+            release()
+
+
+_DECODED = frozenset(
+    (
+        "cluster",
+        "sections",
+        "rules",
+        "leading_rule",
+        "markers",
+        "nvtx",
+        "source_files",
+        "locations",
+        "disassembly",
+    )
+)
+"""What `release` lets go of."""
+
+
+@lru_cache(maxsize=64)
+def _shared(device: Device) -> Device:
+    """One object for all launches of a GPU."""
+    return device
 
 
 _HALF_A_HUNDREDTH = 0.005

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple, TypeGuard
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
+from typing import TypeGuard
 
+from keet.patterns import regex
+from keet.records import NamedTuple, dataclass
 from keet.units import Number, Quantity
 
 Value = Number | str | None
@@ -24,7 +24,7 @@ _EXACT = 2**53
 """Up to here every whole number is a double too. A larger one is kept as the nearest double: two
 numbers that differ still do so when they are converted."""
 
-_NEVER_ZERO = re.compile(
+_NEVER_ZERO = regex(
     r"gpu__time_duration.*"
     r"|.*cycles_elapsed.*"
     r"|(?:sm|smsp)__cycles_active\.(?:avg|max|sum)"
@@ -73,12 +73,21 @@ class Metric(NamedTuple):
     @property
     def measured(self) -> Quantity | None:
         """The number, where it can be a measurement of what it is."""
-        if not is_measurement(self.value) or (self.value == 0 and _is_never_zero(self.name)):
+        number = self.number
+        return None if number is None else Quantity(number, self.unit)
+
+    @property
+    def number(self) -> Number | None:
+        """The same without its unit."""
+        value = self.value  # as `is_measurement` and `_comparable` have it, a few times as fast
+        if value is None or isinstance(value, str):
             return None
-        return Quantity(_comparable(self.value), self.unit)
+        if not SMALLEST <= value <= LARGEST and (value != 0 or _is_never_zero(self.name)):
+            return None
+        return value if value <= _EXACT else float(value)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Instances:
     """The parts of an instanced metric: value by value, with what each belongs to."""
 
@@ -103,8 +112,13 @@ class Instances:
             return self.pairs()  # type: ignore[return-value]
         return [(part, _comparable(value)) for part, value in self.pairs() if is_measurement(value)]
 
-    def by_address(self) -> dict[int, Number]:
+    def by_address(self) -> Mapping[int, Number]:
         """Numbers by instruction address; empty where parts belong to something else."""
+        return self._by_address
+
+    @cached_property
+    def _by_address(self) -> Mapping[int, Number]:
+        """Kept: the launches of a kernel share columns that are equal."""
         if self.ids is None:
             return {}
         if self._are_counts() and {*map(type, self.ids)} == {int}:  # as in all new reports

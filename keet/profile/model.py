@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, ClassVar, Literal, overload
 
 from keet.errors import KeetError
 from keet.profile.identical import identical_launches, representative
 from keet.profile.launch import MOST_CODES, Device, Launch
 from keet.profile.run_table import RunPositions, RunTable
+from keet.records import NamedTuple, dataclass, field
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,8 +127,11 @@ class Profile:
     def with_code(self, launches: Iterable[Launch]) -> list[Launch]:
         """The launches whose machine code is analysed unless told otherwise: one of each group of
         identical launches, of those groups that take most time."""
-        groups = sorted(identical_launches(launches), key=self._time_of, reverse=True)
-        return [representative(group) for group in groups[:MOST_CODES]]
+        return [representative(group) for group in self.groups_by_time(launches)[:MOST_CODES]]
+
+    def groups_by_time(self, launches: Iterable[Launch]) -> list[list[Launch]]:
+        """Groups of identical launches, those that take most time first."""
+        return sorted(identical_launches(launches), key=self._time_of, reverse=True)
 
     def _time_of(self, group: Iterable[Launch]) -> tuple[float, float]:
         """In the run where that is known, then in the report; to sort by."""

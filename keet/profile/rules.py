@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+
+from keet.records import NamedTuple
 
 
 class RuleKind(StrEnum):
@@ -51,6 +53,18 @@ class RuleResult(NamedTuple):
     message: str
     speedup: SpeedupEstimate | None = None
     focus: tuple[FocusMetric, ...] = ()
+
+    @property
+    def global_estimate(self) -> float:
+        """Per cent of the time of the whole launch that the rule estimates to save, or 0."""
+        speedup = self.speedup
+        return speedup.percent if speedup and speedup.scope is SpeedupScope.GLOBAL else 0.0
+
+
+def leading_rule(rules: Iterable[RuleResult]) -> RuleResult | None:
+    """That which estimates the largest gain for the whole launch; None where none does."""
+    first = max(rules, key=lambda rule: rule.global_estimate, default=None)
+    return first if first and first.global_estimate > 0 else None
 
 
 class SourceMarker(NamedTuple):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.profile.launch import Dim3
 from keet.profile.names import short_name
+from keet.records import NamedTuple
 
 Recorder = Literal["cupti", "nsys", "ncu", "file"]
 """Who measured the times: CUPTI or Nsight Systems in a plain run, ncu one launch at a time without
@@ -100,8 +101,8 @@ class Migrations(NamedTuple):
     """Groups of page faults that kernels caused."""
 
 
-class RunTable(NamedTuple):
-    """A whole run of the program."""
+class _RunTable(NamedTuple):
+    """What a table holds."""
 
     kernels: tuple[KernelRun, ...]
     """In the order of their first launches, where that is known."""
@@ -134,22 +135,28 @@ class RunTable(NamedTuple):
     path: str | None = None
     """Where it was read from."""
 
-    @property
+
+class RunTable(_RunTable):
+    """A whole run of the program."""
+
+    # No `__slots__`: sums over thousands of kernels are asked for once per launch, and kept.
+
+    @cached_property
     def launch_count(self) -> int:
         return sum(kernel.launches for kernel in self.kernels)
 
-    @property
+    @cached_property
     def overlap_known(self) -> bool:
         """Whether it is known which kernels ran at the same time; if not, the busy time is not
         known either, and `busy_ns` is the sum of the durations."""
         return all(kernel.overlapped_ns is not None for kernel in self.kernels)
 
-    @property
+    @cached_property
     def busy_ns(self) -> float:
         """Time in which the GPU ran at least one kernel, over all GPUs; see `overlap_known`."""
         return sum(kernel.busy_ns for kernel in self.kernels)
 
-    @property
+    @cached_property
     def total_ns(self) -> float:
         """The sum of all launches' durations: more than `busy_ns` where kernels overlap."""
         return sum(kernel.total_ns for kernel in self.kernels)

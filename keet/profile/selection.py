@@ -45,10 +45,11 @@ def launches_with(
     count = len(profile.launches)
     if beyond := [number for number in sorted(numbers or ()) if not 0 <= number < count]:
         raise UsageError(f"{name} {beyond[0]}: the report has launches 0 to {count - 1}{see}")
+    wanted = None if numbers is None else frozenset(numbers)
     return tuple(
         launch
         for launch in profile.launches
-        if (numbers is None or launch.id in numbers)
+        if (wanted is None or launch.id in wanted)
         and (matches is None or any(map(matches, _forms(launch))))
     )
 

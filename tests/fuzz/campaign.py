@@ -133,10 +133,12 @@ def _run(command: Command, words: Sequence[str], report: Path, *, real_program: 
 def analysed_as_in_batch(report: Path) -> Outcome:
     """What a worker of `keet batch` does with one file, in this process."""
     from keet.cli.batch import analyse
-    from keet.corpus.worker import Failed, Task, perform
+    from keet.corpus.messages import Failed, Task
+    from keet.corpus.worker import perform
 
     start = time.perf_counter()
-    result = perform(Task(0, "analyse", str(report)), analyse).result
+    *_, last = perform(Task(0, "analyse", str(report)), analyse)
+    result = last.result
     reason = result.reason if isinstance(result, Failed) else ""
     fault = Fault("bug in batch", reason[:160]) if "a bug in keet" in reason else None
     return Outcome(5 if reason else 0, "", reason, time.perf_counter() - start, fault)

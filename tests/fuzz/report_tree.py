@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.ingest.container import MAGIC, STRINGS, EntryKind, read_blocks
-from keet.ingest.metrics import read_value
+from keet.ingest.container import MAGIC, EntryKind, blocks_of
+from keet.ingest.instances import read_value
 from keet.ingest.wire import Malformed, Message, varint
 from tests.encode import Scalar, chunk, scalar, sized
 from tests.encode import varint as varint_bytes
@@ -191,18 +190,13 @@ class ReportTree:
 
 
 def taken_apart(data: bytes) -> ReportTree:
-    blocks = read_blocks(io.BytesIO(data), len(data), Path("original"))
+    blocks = blocks_of(data, Path("original"))
     length = struct.unpack_from("<I", data, 4)[0]
-    names = [
-        name for b in blocks for raw in b.header.raws(STRINGS) for name in Message(raw).texts(1)
-    ]
-    at, found = 8 + length, []
+    names = [name for b in blocks for raw in b.strings for name in Message(raw).texts(1)]
+    found = []
     for block in blocks:
-        size = struct.unpack_from("<I", data, at)[0]
-        header = fields_of(data[at + 4 : at + 4 + size])
+        size = struct.unpack_from("<I", data, block.start)[0]
+        header = fields_of(data[block.start + 4 : block.start + 4 + size])
         entries = [Entry(e.kind, fields_of(data[e.start : e.stop]), names) for e in block.entries]
         found.append(Block(header, entries))
-        payload = next((f.payload for f in header if f.number == _PAYLOAD), 0)
-        assert isinstance(payload, int)
-        at += 4 + size + payload
     return ReportTree(data[8 : 8 + length], found)

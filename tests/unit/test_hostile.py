@@ -17,14 +17,14 @@ import pytest
 from keet.errors import DamagedReport, IngestError
 from keet.ingest import read_profile
 from keet.ingest.elf import Elf
-from keet.ingest.lines import CodePlace, LineTable, read_sequences
+from keet.ingest.lines import CodePlace, CubinLines, LineTable, read_sequences
 from keet.ingest.wire import Malformed
 from keet.ingest.zstd import zstd
 from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.encode import chunk, number
 from tests.unit.ingest.test_container import touch
-from tests.unit.ingest.test_lines import END, SET_ADDRESS_0, line_program
+from tests.unit.ingest.test_lines import END, SET_ADDRESS_0, line_at, line_program
 
 FILE_HEADER = b"NVR\0" + encode.sized(number(1, 7))
 
@@ -143,7 +143,7 @@ def test_a_line_program_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lines_that_are_none() -> None:
     """A line below one is no line."""
     (sequence,) = read_sequences(line_program(SET_ADDRESS_0 + bytes([3, 0x7D, 1, 2, 16]) + END), {})
-    assert sequence.at(0) is None
+    assert line_at(sequence, 0) is None
 
 
 def elf(*sections: tuple[bytes, int, bytes, int, int]) -> bytes:
@@ -209,7 +209,7 @@ def test_two_functions_at_one_address() -> None:
         (b".strtab", 3, b"\0a\0b\0", 0, 0),
         (b".rel.debug_line", 9, relocations, 2, 1),
     )
-    table = LineTable(cubin, [CodePlace("a", 0), CodePlace("b", 0)])
+    table = LineTable(CubinLines(cubin), [CodePlace("a", 0), CodePlace("b", 0)])
     assert table.locate([0])[0].line == 5
 
 

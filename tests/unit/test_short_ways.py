@@ -13,9 +13,10 @@ from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
 from keet.analysis.view import View
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
-from keet.ingest.metrics import _whole_numbers, read_value
+from keet.ingest.instances import _whole_numbers, read_value
 from keet.profile import Launch
 from keet.render.json.explain import explain_document, launch_json
+from keet.render.json.writing import json_line
 from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS
 from tests.rows import each_row
@@ -48,7 +49,7 @@ def name_of(path: Path) -> str:
 def test_a_launch_alone_is_written_as_in_the_document(path: Path) -> None:
     profile = read_profile(path)
     explanation = explain(profile, profile.launches, 5)
-    long = [launch.model_dump_json() for launch in explain_document(explanation).launches]
+    long = [json_line(launch) for launch in explain_document(explanation).launches]
     assert [launch_json(explanation, each) for each in explanation.launches] == long
 
 
@@ -89,7 +90,7 @@ def test_addresses_are_read_together_as_one_by_one() -> None:
     start = 0x7F3B_BD00_3F80
     ids = [whole(start + 16 * step, 7) for step in range(4000)]
     found = _whole_numbers(b"".join(ids), 8)
-    assert found == [read_value(raw) for raw in ids]
+    assert list(found) == [read_value(raw) for raw in ids]
     assert len(set(found)) == len(ids)
 
 
@@ -103,7 +104,7 @@ def test_addresses_are_read_together_as_one_by_one() -> None:
 )
 def test_what_is_of_another_form_is_left_to_be_read_alone(other: bytes) -> None:
     alike = [whole(number, 3) for number in range(1, 4)]
-    assert _whole_numbers(b"".join(alike), 4) == [1, 2, 3]
+    assert _whole_numbers(b"".join(alike), 4) == (1, 2, 3)
     assert not _whole_numbers(b"".join([*alike, other, *alike]), 4)
 
 

@@ -1,17 +1,21 @@
 """Reports that were cut between two blocks: what shows it, and what does not."""
 
 import json
+import shlex
 import shutil
-import struct
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from keet.errors import IngestError
 from keet.ingest import read_profile, zstd
-from keet.ingest.completeness import asked_launches
+from keet.ingest.completeness import _words, asked_launches
 from keet.ingest.container import EntryKind, blocks_of
+from keet.ingest.report_bytes import HeldBytes
 from tests.conftest import REPORTS, TESTS, Keet, corpus_files, needs_corpus
 
 RUNS = TESTS / "data" / "runs"
@@ -23,19 +27,16 @@ def unpacked(path: Path) -> bytes:
     data = path.read_bytes()
     if data.startswith(b"NVR"):
         return data
-    with zstd.unpacked(data) as stream:
+    with zstd.unpacked(HeldBytes(data)) as stream:
         return stream.read()
 
 
 def cuts(data: bytes) -> Iterator[tuple[int, str]]:
     """Each place between two blocks: where it is, and what the block before it holds."""
-    at = 8 + struct.unpack_from("<I", data, 4)[0]
-    blocks = blocks_of(data, Path("x"))
-    for block in blocks[:-1]:
-        at += 4 + struct.unpack_from("<I", data, at)[0] + (block.header.number(5) or 0)
+    for block, following in pairwise(blocks_of(data, Path("x"))):
         kinds = {entry.kind for entry in block.entries}
         code = EntryKind.SOURCE in kinds
-        yield at, "code" if code else "launch" if kinds else "session"
+        yield following.start, "code" if code else "launch" if kinds else "session"
 
 
 def seen_in(path: Path) -> str:
@@ -154,3 +155,14 @@ def test_how_many_ncu_was_asked_for() -> None:
         None: None,
     }
     assert {line: asked_launches(line) for line in asked} == asked
+
+
+@given(st.text(alphabet="ab-=\\#;\"'é \t\n\x0b\xa0\u3000", max_size=20))
+def test_a_command_line_is_taken_apart_as_a_shell_does(line: str) -> None:
+    try:
+        expected = shlex.split(line, posix=False)
+    except ValueError:  # a quote that is not closed
+        with pytest.raises(ValueError, match="quotation"):
+            _words(line)
+    else:
+        assert _words(line) == expected

@@ -92,7 +92,7 @@ def _definitions(launch: FileLaunch) -> set[tuple[str, str, str]]:
     metrics that take the place of one on some GPUs."""
     return {
         (section.text(2) or "", item.text(2) or "", name)
-        for section in launch._message.messages(launch._where.sections)
+        for section in launch.decoded.message.messages(launch.decoded.where.sections)
         for head in section.messages(4)
         for item, raw in zip(head.messages(2), head.raws(2), strict=True)
         for name in METRIC_NAME.findall(raw.decode("latin-1"))

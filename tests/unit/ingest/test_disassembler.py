@@ -111,7 +111,7 @@ def test_text_of_another_run_of_the_program(asked: list) -> None:
     profile = read_profile(REPORTS / "tour_lines.ncu-rep")
     found = code_of(profile)
     assert len(asked) == questions
-    data = profile.launches[0].data._report.data  # type: ignore[attr-defined]
+    data = profile.launches[0].data._report.file.source.data  # type: ignore[attr-defined]
     fresh = native.Disassembly(data, {n: list(code) for n, code in enumerate(found)}).texts()
     assert found == list(fresh.values())
     assert any("BRA 0x" in text for code in found for text in code.values())

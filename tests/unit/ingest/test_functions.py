@@ -15,7 +15,7 @@ from tests.rows import each_row
 
 def test_whole_functions(profile_of) -> None:
     """The kernel with a division routine behind it: all of it, and nothing of its neighbours."""
-    data = profile_of("tour_full.ncu-rep").launches[2].data
+    data = profile_of("tour_full.ncu-rep").launches[2].data.decoded
     (function,) = data.functions
     assert function.start == function.addresses[0] == data.addresses()[0]
     assert len(function.addresses) == 304
@@ -25,8 +25,8 @@ def test_whole_functions(profile_of) -> None:
 
 def test_the_same_code_has_the_same_identity(profile_of) -> None:
     """tour_lines and tour_full are of one program, profiled twice."""
-    full = [launch.data.functions for launch in profile_of("tour_full.ncu-rep").launches]
-    lines = [launch.data.functions for launch in profile_of("tour_lines.ncu-rep").launches]
+    full = [launch.data.decoded.functions for launch in profile_of("tour_full.ncu-rep").launches]
+    lines = [launch.data.decoded.functions for launch in profile_of("tour_lines.ncu-rep").launches]
     for ours, theirs in zip(full, lines):
         assert [f.identity for f in ours] == [f.identity for f in theirs]
         assert [f.start for f in ours] != [f.start for f in theirs]
@@ -42,7 +42,7 @@ def test_without_code() -> None:
 
 @pytest.fixture
 def code(profile_of) -> CodeObject:
-    (code,) = profile_of("tour_full.ncu-rep").launches[0].data._code
+    (code,) = profile_of("tour_full.ncu-rep").launches[0].data.decoded.code
     return code  # type: ignore[no-any-return]
 
 
@@ -85,7 +85,7 @@ def some_of_the_corpus() -> list[Path]:
 @pytest.mark.slow
 def test_no_instruction_is_lost(path: Path) -> None:
     for launch in read_profile(path).launches[:6]:
-        held = {pc for function in launch.data.functions for pc in function.addresses}  # type: ignore[attr-defined]
+        held = {pc for function in launch.data.decoded.functions for pc in function.addresses}  # type: ignore[attr-defined]
         assert set(launch.data.addresses()) <= held  # type: ignore[attr-defined]
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import pack
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from keet.ingest.metrics import MetricTable, NameTable
+from keet.ingest.metrics import MetricPlaces, MetricTable, NameTable
 from keet.ingest.wire import Malformed
 
 ADDRESS = 0x7F41_2BD3_0000
@@ -25,10 +28,18 @@ def whole(number: int) -> bytes:
     return b"\x28" + varint(number)
 
 
+def table_of(*metrics: bytes, names: Sequence[str] = ("m",)) -> MetricTable:
+    """Metrics as a launch has them: fields of one number, one behind the other."""
+    data = b"".join(b"\x6a" + varint(len(metric)) + metric for metric in metrics)
+    places = MetricPlaces()
+    assert not data or places.read(data, 0, len(data)) == len(data)
+    return MetricTable(data, places, NameTable(names))
+
+
 def instances(*parts: bytes) -> object:
     """Of a metric with a value, these parts, and what newer versions of ncu write behind them."""
     data = b"\x08\x00" + field(2, whole(5)) + b"".join(field(3, part) for part in parts) + b"\x20\0"
-    return MetricTable(data, [(0, len(data))], NameTable(["m"])).instances("m")
+    return table_of(data).instances("m")
 
 
 def part(identity: bytes, value: bytes) -> bytes:
@@ -63,3 +74,55 @@ def test_a_length_that_does_not_fit_is_damage() -> None:
     good = part(whole(ADDRESS), whole(1))
     with pytest.raises(Malformed):
         instances(good, good[:1] + bytes((good[1] + 9,)) + good[2:])
+
+
+def name(number: int, *rest: bytes) -> bytes:
+    return b"\x08" + varint(number) + b"".join(rest)
+
+
+def double(value: float) -> bytes:
+    return b"\x12\x09\x19" + pack("<d", value)
+
+
+NAMES = [f"metric_{number}" for number in range(3000)]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, len(NAMES) - 1),
+            st.one_of(st.none(), st.integers(0, 2**40), st.floats(allow_nan=False)),
+            st.booleans(),
+        ),
+        max_size=60,
+    )
+)
+def test_metrics_are_found_whatever_stands_beside_them(
+    metrics: list[tuple[int, int | float | None, bool]],
+) -> None:
+    """Runs of doubles, which are read at once, between metrics of other forms and without a value;
+    of a name that occurs twice the last counts."""
+    raw, expected = [], {}
+    for number, value, is_new in metrics:
+        kept = b"" if value is None else double(value) if isinstance(value, float) else b""
+        kept = field(2, whole(value)) if isinstance(value, int) else kept
+        raw.append(name(number, kept, b"\x20\0" if is_new else b""))
+        expected[NAMES[number]] = value
+    table = table_of(*raw, names=NAMES)
+    found = {each: table.get(each) for each in table.names()}
+    assert {each: metric.value for each, metric in found.items() if metric} == expected
+    assert table.get("another") is None
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"", b"\x08", b"\x10\x00", b"\x08\x85", name(7), name(1 << 14), b"\x08\xff\xff\x01"]
+)
+def test_a_metric_without_a_name_of_the_report(damaged: bytes) -> None:
+    with pytest.raises(Malformed):
+        table_of(name(0, double(1.0)), damaged, name(1, double(2.0)), names=["a", "b"])
+
+
+def test_columns_with_the_same_bytes_are_decoded_once() -> None:
+    column = [part(whole(ADDRESS + 16 * i), whole(i)) for i in range(20)]
+    assert instances(*column) is instances(*column)
+    assert instances(*column[:19]) != instances(*column)

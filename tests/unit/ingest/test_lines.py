@@ -7,8 +7,9 @@ import pytest
 from keet.analysis.hotspots import Hotspots, find_hotspots
 from keet.ingest import read_profile
 from keet.ingest.elf import Elf
-from keet.ingest.lines import read_sequences
+from keet.ingest.lines import CodePlace, CubinLines, LineTable, Sequence, read_sequences
 from keet.ingest.wire import Malformed
+from keet.profile import Location
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import each_row
 
@@ -75,7 +76,7 @@ def test_two_processes_keep_their_own_code(profile_of) -> None:
         "scale",
         "transpose_rows",
     ]
-    cubins = [launch.data._code[0].cubin for launch in launches]
+    cubins = [launch.data.decoded.code[0].cubin for launch in launches]
     assert cubins[0] is cubins[1]
     assert cubins[0] != cubins[3]
 
@@ -98,6 +99,30 @@ SET_ADDRESS_0 = bytes([0, 9, 2]) + bytes(8)
 END = bytes([0, 1, 1])
 
 
+def line_at(sequence: Sequence, address: int) -> Location | None:
+    """Of a function at address 0 that is as long as can be."""
+    lines = CubinLines.__new__(CubinLines)
+    lines.by_name, lines.sizes, lines.absolute = {"f": sequence}, {"f": 1 << 60}, []
+    return LineTable(lines, [CodePlace("f", 0)]).locate([address]).get(address)
+
+
+@pytest.mark.parametrize("most", [0, 100])
+def test_lines_do_not_depend_on_what_was_asked_before(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where few are kept; and they come in the order in which they were asked for."""
+    monkeypatch.setattr("keet.ingest.lines._MAX_KNOWN", most)
+    first, second = Location("a.cu", 11), Location("a.cu", 12)
+    lines = CubinLines.__new__(CubinLines)
+    sequence = Sequence(symbol=0, starts=[0, 16, 32], locations=[first, second, None])
+    lines.by_name, lines.sizes, lines.absolute = {"f": sequence}, {"f": 64}, []
+    table = LineTable(lines, [CodePlace("f", 1000)])
+    right = {1000: first, 1008: first, 1016: second, 1024: second}
+    for asked in ([1016], [1000, 1008, 1016, 1024, 1032, 2000], [1024, 1000], [1008, 999]):
+        expected = [(address, right[address]) for address in asked if address in right]
+        assert list(table.locate(asked).items()) == expected
+
+
 def test_a_program_by_hand() -> None:
     """Line 11 from 0, line 12 from 16; the second row at one address does not count."""
     body = SET_ADDRESS_0 + bytes([3, 10, 1, 2, 16, 3, 1, 1, 3, 5, 1, 2, 16]) + END
@@ -107,9 +132,9 @@ def test_a_program_by_hand() -> None:
         for at, where in zip(sequence.starts, sequence.locations)
     ]
     assert rows == [(0, ("/src/a.cu", 11)), (16, ("/src/a.cu", 12)), (32, None)]
-    assert sequence.at(15) == sequence.at(0)
-    assert sequence.at(32) is None
-    assert sequence.at(-1) is None
+    assert line_at(sequence, 15) == line_at(sequence, 0)
+    assert line_at(sequence, 32) is None
+    assert line_at(sequence, -1) is None
 
 
 @each_row("cut", range(1, 30))

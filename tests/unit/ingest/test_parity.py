@@ -97,7 +97,7 @@ def assert_equal(ours: Launch, theirs: Launch) -> int:
 
 def compare(path: Path, most: int, monkeypatch: pytest.MonkeyPatch) -> int:
     profile = read_profile(path)
-    data = profile.launches[0].data._report.data  # type: ignore[attr-defined]
+    data = profile.launches[0].data._report.file.source.data  # type: ignore[attr-defined]
     addresses = {launch.id: list(launch.data.addresses()) for launch in profile.launches[:most]}  # type: ignore[attr-defined]
     questions = [{"want": "count"}] + [
         {"want": "everything", "launch": number, "addresses": pcs}

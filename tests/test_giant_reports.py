@@ -1,0 +1,105 @@
+"""Commands over reports with many launches: each launch is read a few times, and then let go."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from keet.ingest import ncu_rep, read_profile
+from keet.ingest.decoded_launch import DecodedLaunch
+from keet.profile import walking
+from tests.conftest import Keet
+from tests.giant_reports import write_giant
+
+LAUNCHES = 600
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """More launches than are kept: 14 kB each."""
+    path = tmp_path_factory.mktemp("giant") / "many.ncu-rep"
+    assert write_giant(path, launches=LAUNCHES, kernels=12) == LAUNCHES > walking.MOST_KEPT
+    return path
+
+
+def test_what_is_made_is_a_report(many: Path) -> None:
+    profile = read_profile(many)
+    assert profile.provenance.notes == ()
+    assert len({(launch.kernel, launch.grid) for launch in profile}) == 12
+    assert len({launch.rank_time for launch in profile}) > LAUNCHES / 2
+
+
+def test_a_report_of_so_many_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "large.ncu-rep"
+    count = write_giant(path, size=3_000_000, kernels=3, kind="full")
+    assert 3_000_000 <= path.stat().st_size < 3_500_000
+    assert len(read_profile(path)) == count
+
+
+class Counter:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.decoded = 0
+        make = DecodedLaunch.__init__
+
+        def counting(launch: DecodedLaunch, *arguments: object) -> None:
+            self.decoded += 1
+            make(launch, *arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(DecodedLaunch, "__init__", counting)
+
+
+@pytest.mark.parametrize(
+    ("command", "times"),
+    [
+        ("show", 1),
+        ("show --format json", 2),
+        ("metrics --format csv", 1),
+        ("metrics --format json", 1),
+        ("hotspots --no-sass", 1),
+        ("hotspots --no-sass --format csv", 1),
+        ("snapshot -o -", 1),
+    ],
+)
+@pytest.mark.slow
+def test_how_often_a_launch_is_read(
+    command: str, times: int, many: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the cost is linear in launches, and stays what it is."""
+    monkeypatch.setattr(ncu_rep, "_KEPT_BYTES", 100_000)
+    counter = Counter(monkeypatch)
+    name, *options = command.split()
+    assert keet(name, many, *options).code == 0
+    shown = 40
+    assert counter.decoded <= times * LAUNCHES + 2 * shown
+
+
+@pytest.mark.slow
+def test_a_launch_that_nobody_asked_for_takes_a_kilobyte(many: Path) -> None:
+    """Of reports on disk: what is in memory has its bytes, too."""
+    read_profile(many)  # what is loaded once is loaded
+    gc.collect()
+    tracemalloc.start()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("keet.ingest.LARGE", 1000)
+            profile = read_profile(many)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    fixed = 100_000  # names of metrics, the session
+    assert held - fixed < 1024 * len(profile)
+
+
+@pytest.mark.slow
+def test_a_walk_keeps_nothing(many: Path) -> None:
+    profile = read_profile(many)
+    for launch in walking.walked(profile.launches, "reading"):
+        assert launch.get("duration")
+        assert launch.metric_names()
+    data = profile.launches[0].data
+    assert isinstance(data, ncu_rep.FileLaunch)
+    assert data._report.kept == {}

@@ -1,0 +1,308 @@
+"""Reports that stay on disk: what is read of them is what is read of those in memory."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.errors import DamagedReport, IngestError, UnreadableFile
+from keet.files import STDIN
+from keet.ingest import container, native, ncu_rep, read_profile, report_bytes
+from keet.ingest.excerpt import excerpt
+from keet.ingest.ncu_rep import FileLaunch
+from keet.ingest.report_bytes import DiskBytes, ForwardBytes, HeldBytes
+from keet.ingest.report_file import ReportFile
+from keet.ingest.snapshot import snapshot_text
+from keet.ingest.zstd import zstd
+from keet.profile import Absent, Profile
+from tests import encode
+from tests.conftest import REPORTS
+from tests.giant_reports import write_giant
+from tests.many_launches import DURATION
+
+NAMES = ["tour_basic.ncu-rep", "graph.ncu-rep", "range.ncu-rep", "nvtx.ncu-rep", "zoo.ncu-repz"]
+needs_reader = pytest.mark.skipif(native.installed_version() is None, reason="no ncu-report here")
+
+
+@pytest.fixture
+def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("keet.ingest", "keet.ingest.report_bytes"):
+        monkeypatch.setattr(f"{module}.LARGE", 100)
+
+
+def source_of(profile: Profile) -> object:
+    data = profile.launches[0].data
+    assert isinstance(data, FileLaunch)
+    return data._report.file.source
+
+
+def text_of(profile: Profile) -> str:
+    return "".join(snapshot_text(profile))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
+def test_nothing_differs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = REPORTS / name
+    in_memory = read_profile(path)
+    assert isinstance(source_of(in_memory), HeldBytes)
+    for module in ("keet.ingest", "keet.ingest.report_bytes"):
+        monkeypatch.setattr(f"{module}.LARGE", 100)
+    on_disk = read_profile(path)
+    assert isinstance(source_of(on_disk), DiskBytes)
+    assert text_of(on_disk) == text_of(in_memory)
+
+
+@pytest.mark.parametrize("name", ["tour_basic.ncu-rep", "zoo.ncu-repz"])
+def test_standard_input(name: str, all_are_large: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = read_profile(REPORTS / name)
+    content = io.TextIOWrapper(io.BytesIO((REPORTS / name).read_bytes()))
+    monkeypatch.setattr(sys, "stdin", content)
+    piped = read_profile(STDIN)
+    assert isinstance(source_of(piped), DiskBytes)
+    assert piped.provenance.sha256 == named.provenance.sha256
+    assert [x.rank_time for x in piped] == [x.rank_time for x in named]
+
+
+def test_a_temporary_file_has_no_name(
+    all_are_large: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    profile = read_profile(REPORTS / "zoo.ncu-repz")
+    assert list(tmp_path.iterdir()) == []
+    assert profile.launches[0].metric_names()
+
+
+def test_a_full_disk_is_told(
+    all_are_large: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.raises(UnreadableFile, match=r"can't be kept on disk.*TMPDIR"):
+        read_profile(REPORTS / "zoo.ncu-repz")
+
+
+@pytest.fixture
+def copied(tmp_path: Path, all_are_large: None) -> Path:
+    path = tmp_path / "report.ncu-rep"
+    path.write_bytes((REPORTS / "tour_basic.ncu-rep").read_bytes())
+    return path
+
+
+def test_a_file_that_shrinks_later(copied: Path) -> None:
+    """With a mapping of the file, this would end the process."""
+    profile = read_profile(copied)
+    os.truncate(copied, 1000)
+    with pytest.raises(DamagedReport, match="changed while it was read"):
+        profile.launches[3].metric_names()
+
+
+def test_a_file_that_is_written_later(copied: Path) -> None:
+    profile = read_profile(copied)
+    with copied.open("r+b") as file:
+        file.seek(200_000)
+        file.write(b"x")
+    os.utime(copied, ns=(1, 1))
+    with pytest.raises(DamagedReport, match="changed while it was read"):
+        profile.launches[3].metric_names()
+
+
+def test_a_file_that_is_replaced_stays_what_it_was(copied: Path) -> None:
+    profile = read_profile(copied)
+    other = copied.with_name("other")
+    other.write_bytes(b"another report")
+    other.replace(copied)
+    assert profile.launches[3].rank_time > 0
+
+
+def test_a_disk_that_fails_later(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = read_profile(copied)
+
+    def fail(*_: int) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(report_bytes, "_read_at", fail)
+    with pytest.raises(UnreadableFile, match="input/output error"):
+        profile.launches[3].metric_names()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts descriptors in /proc")
+def test_the_descriptor_goes_with_the_profile(copied: Path) -> None:
+    def count() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = count()
+    profile = read_profile(copied)
+    assert count() == before + 1
+    del profile
+    assert count() == before
+
+
+def test_a_short_read_is_continued(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = read_profile(copied)
+    monkeypatch.setattr(
+        report_bytes, "_read_at", lambda fd, count, at: os.pread(fd, min(count, 700), at)
+    )
+    assert text_of(read_profile(copied)) == text_of(whole)
+
+
+def test_without_pread(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows."""
+    whole = read_profile(copied)
+    monkeypatch.setattr(report_bytes, "_read_at", report_bytes._seek_and_read)
+    assert [x.rank_time for x in read_profile(copied)] == [x.rank_time for x in whole]
+
+
+# --- what is kept of launches
+
+
+def kept_of(profile: Profile) -> dict[int, Any]:
+    data = profile.launches[0].data
+    assert isinstance(data, FileLaunch)
+    return data._report.kept
+
+
+def test_nothing_is_decoded_by_opening() -> None:
+    profile = read_profile(REPORTS / "tour_basic.ncu-rep")
+    assert profile.launches[0].kernel == "transpose_rows"
+    assert profile.launches[0].grid == (64, 256, 1)
+    assert kept_of(profile) == {}
+
+
+def test_a_launch_is_let_go_and_comes_back() -> None:
+    profile = read_profile(REPORTS / "tour_basic.ncu-rep")
+    launch = profile.launches[1]
+    before = launch.data.metric(DURATION), launch.rules, launch.stream
+    assert list(kept_of(profile)) == [1]
+    launch.release()
+    assert kept_of(profile) == {}
+    assert (launch.data.metric(DURATION), launch.rules, launch.stream) == before
+
+
+def test_the_last_launches_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In bytes: 100 kB are one launch of 54 kB."""
+    monkeypatch.setattr(ncu_rep, "_KEPT_BYTES", 120_000)
+    profile = read_profile(REPORTS / "tour_basic.ncu-rep")
+    assert all(launch.metric_names() for launch in profile)
+    assert list(kept_of(profile)) == [2, 3]
+
+
+def test_a_launch_larger_than_the_limit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ncu_rep, "_KEPT_BYTES", 10)
+    profile = read_profile(REPORTS / "tour_basic.ncu-rep")
+    assert all(launch.metric_names() for launch in profile)
+    assert list(kept_of(profile)) == [3]
+
+
+# --- parts of a large report
+
+
+def file_of(path: Path) -> ReportFile:
+    source = DiskBytes(os.open(path, os.O_RDONLY), path)
+    return ReportFile(path, source, container.read_blocks(source, path))
+
+
+def test_an_excerpt_has_the_launches_that_were_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "many.ncu-rep"
+    write_giant(path, launches=300, kernels=8)
+    part = excerpt(file_of(path), [150, 299], [])
+    assert len(part.data) < path.stat().st_size / 20
+    small = tmp_path / "part.ncu-rep"
+    small.write_bytes(part.data)
+    whole, some = read_profile(path), read_profile(small)
+    for number, place in part.numbers.items():
+        assert some.launches[place].rank_time == whole.launches[number].rank_time
+        assert some.launches[place].name == whole.launches[number].name
+
+
+@needs_reader
+@pytest.mark.slow
+def test_code_of_a_large_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_are_large: None
+) -> None:
+    """The child gets a part of the file, and what it says is what it says of all of it."""
+    sizes: list[int] = []
+    start = native._start
+
+    def counting(data: bytes, question: dict[str, Any]) -> Any:
+        sizes.append(len(data))
+        return start(data, question)
+
+    monkeypatch.setattr(native, "_start", counting)
+    monkeypatch.setenv("KEET_CODE_CACHE", "0")
+    path = tmp_path / "many.ncu-rep"
+    write_giant(path, launches=60, kernels=6, kind="full")
+    large = read_profile(path)
+    large.prefetch_code([large.launches[33]])
+    found = large.launches[33].disassembly
+    assert len(sizes) == 1
+    assert sizes[0] < path.stat().st_size / 10
+    assert found
+    assert not isinstance(found, Absent)
+    assert found == native.Disassembly(path.read_bytes(), {33: list(found)}).texts()[33]
+
+
+# --- bounds
+
+
+def test_launches_that_are_too_small_to_be_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would take more memory than it has bytes."""
+    path = tmp_path / "tiny.ncu-rep"
+    path.write_bytes(encode.report([encode.Kernel()] * 50))
+    assert len(read_profile(path)) == 50
+    monkeypatch.setattr("keet.ingest.report_file._MANY", 40)
+    with pytest.raises(DamagedReport, match="50 launches in"):
+        read_profile(path)
+
+
+def test_a_name_behind_the_metrics_is_found(tmp_path: Path) -> None:
+    """ncu writes it first; the format allows any order."""
+    entry = encode.chunk(13, b"") + encode.chunk(5, "_Zlate") + encode.chunk(7, "late(int)")
+    path = tmp_path / "late.ncu-rep"
+    session = encode.chunk(3, encode.number(2, 1_700_000_000))
+    path.write_bytes(
+        b"NVR\0" + encode.sized(encode.number(1, 7)) + encode.block({2: [entry]}, session)
+    )
+    assert read_profile(path).launches[0].name.demangled == "late(int)"
+
+
+def test_a_long_name_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "long.ncu-rep"
+    path.write_bytes(encode.report([encode.Kernel(name="k" * 9000)]))
+    assert len(read_profile(path).launches[0].name.mangled) > 4000
+
+
+@given(st.data())
+def test_a_stream_that_goes_forward(data: st.DataObject) -> None:
+    content = data.draw(st.binary(max_size=300))
+    source = ForwardBytes(io.BytesIO(content), len(content))
+    start = 0
+    while start < len(content):
+        start = data.draw(st.integers(start, len(content)))
+        stop = data.draw(st.integers(start, len(content)))
+        piece, at = source.piece(start, stop)
+        assert piece[at : at + stop - start] == content[start:stop]
+        start += data.draw(st.integers(1, 40))
+
+
+def test_zeros_are_refused_before_they_fill_the_disk(
+    tmp_path: Path, all_are_large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "zeros.ncu-repz"
+    start = (REPORTS / "range.ncu-rep").read_bytes()
+    path.write_bytes(zstd.compress(start + bytes(1_000_000)))
+
+    def refuse(*_: object) -> object:
+        raise AssertionError("nothing is written to disk")
+
+    monkeypatch.setattr(report_bytes, "_on_disk", refuse)
+    with pytest.raises(IngestError, match="there is no block"):
+        read_profile(path)
