@@ -7,13 +7,14 @@ from functools import cached_property
 from numbers import Real
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeGuard
 
 from keet.api.inputs import Kernel, StrPath
 from keet.api.result import WIDTH, Result, data_frame
 from keet.api.sides import Reports, profiles_of, side_of
 from keet.errors import UsageError
 from keet.profile import Launch
+from keet.records import NamedTuple
 from keet.texts import visible
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ class DiffPair:
         return tuple(self.document.remaining)
 
     def to_dict(self) -> dict[str, Any]:
-        return self.document.model_dump(mode="json")
+        return self.document.to_dict()
 
     def row(self) -> tuple[object, ...]:
         """Of the frame of pairs: see `PAIR_COLUMNS`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from keet.api.account import AccountTable, account_of
 from keet.api.findings import FindingTable, LaunchFinding
@@ -19,6 +19,7 @@ from keet.api.inputs import (
     positive,
 )
 from keet.api.result import WIDTH, Result, data_frame
+from keet.records import NamedTuple
 from keet.texts import visible
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class ExplainedLaunch:
 
     def to_dict(self) -> dict[str, Any]:
         """Its object in the JSON of `keet explain`."""
-        return self.document.model_dump(mode="json")
+        return self.document.to_dict()
 
     def row(self) -> tuple[object, ...]:
         """Of the frame of launches: see `COLUMNS`."""

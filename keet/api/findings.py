@@ -104,7 +104,7 @@ class LaunchFinding:
         return tuple(known[each] for each in self.document.evidence)
 
     def to_dict(self) -> dict[str, Any]:
-        return self.document.model_dump(mode="json")
+        return self.document.to_dict()
 
     def row(self) -> tuple[object, ...]:
         """Of the data frame: see `COLUMNS`."""

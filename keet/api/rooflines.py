@@ -107,7 +107,7 @@ class LaunchRoofline:
         return {each.id: each for each in self.roofline.ledger}
 
     def to_dict(self) -> dict[str, Any]:
-        return self.document.model_dump(mode="json")
+        return self.document.to_dict()
 
     def rows(self) -> Iterator[tuple[object, ...]]:
         """Of the data frame: see `COLUMNS`."""

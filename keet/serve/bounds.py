@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from keet.errors import UsageError
+from keet.records import NamedTuple
 from keet.texts import shortened, visible
 
 MAX_RESULT = 24_000

@@ -96,8 +96,8 @@ def _reply(difference: Difference, before: str, after: str, offset: int) -> Repl
 
 
 def _pair(document: DiffDocument, at: int) -> dict[str, Any]:
-    whole = document.pairs[at].model_dump(mode="json")
-    return {name: whole[name] for name in PairResult.model_fields}
+    whole = document.pairs[at].to_dict()
+    return {name: whole[name] for name in PairResult.declared}
 
 
 def _cited(document: DiffDocument, offset: int, count: int) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _verified(reports: Sequence[OpenReport], asked: Verify, work: Work) -> Reply
 def _check(check: NumberCheck | RelationDocument, of: CheckedSentence) -> dict[str, Any]:
     """With as much of its sentence as the text has."""
     sentence = _cropped(of, {check.start}).sentence.text
-    return {**check.model_dump(mode="json"), "sentence": sentence}
+    return {**check.to_dict(), "sentence": sentence}
 
 
 def _cropped(checked: CheckedSentence, starts: set[int]) -> CheckedSentence:

@@ -65,7 +65,7 @@ def _reply(name: str, asked: Explain, explanation: Explanation) -> Reply:
         return page_markdown(explanation, here, _ROOM, is_first=not asked.offset)
 
     page, text, end = with_text(page, "launch", text_of, "launches")
-    hidden = _hidden(len(explanation.launches) - len(shown))
+    hidden = _hidden(len(explanation.asked) - len(shown))
     checked = Grounded(explanation, program)
     result = ExplainResult(
         report=name,
@@ -104,11 +104,10 @@ def _hidden(rest: int) -> list[str]:
 
 def _program(program: Program) -> ProgramSummary:
     document = program_document(program)
-    rows = (row.model_dump(include=set(ProgramLine.model_fields)) for row in document.rows[:_ROWS])
     return ProgramSummary(
         us_total=document.us_total,
         gain=document.gain,
-        rows=[ProgramLine(**row) for row in rows],
+        rows=[ProgramLine.made_of(row) for row in document.rows[:_ROWS]],
         texts=document.texts,
     )
 
@@ -132,7 +131,7 @@ def _launch(explanation: Explanation, each: LaunchExplanation) -> dict[str, Any]
         not_checked=[NotChecked(check=s["check"], reason=s["reason"]) for s in whole["skipped"]],
         evidence={id_: evidence[id_] for id_ in dict.fromkeys(cited) if id_ in evidence},
     )
-    return launch.model_dump(mode="json")
+    return launch.to_dict()
 
 
 def _time(each: LaunchExplanation) -> Iterator[TimeRow]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from keet.errors import UsageError
 from keet.profile import Absent, Launch, Location
-from keet.render.json.documents import Document
+from keet.render.json.fields import Document
 from keet.render.json.hotspots import HotspotsLaunch, hotspots_document
 from keet.serve.arguments import Line
 from keet.serve.bounds import page_of
@@ -47,7 +47,7 @@ def _hottest(report: OpenReport, asked: Line, launch: Launch, of: int, work: Wor
     work.begin(f"analysing {launch.kernel}")
     each = examined(launch, find_hotspots(launch, None), has_sass=True)
     document = hotspots_document(report.profile, [each], asked.offset + _LINES).launches[0]
-    rows = (row.model_dump(mode="json") for row in document.rows[asked.offset :])
+    rows = (row.to_dict() for row in document.rows[asked.offset :])
     page = page_of(rows, document.rows_total, asked.offset, _LINES)
     notes = [f"The longest of {of} launches: name another with launch."] if of > 1 else []
 
@@ -78,9 +78,7 @@ def _one(report: OpenReport, asked: Line, launches: Sequence[Launch], work: Work
     document = hotspots_document(report.profile, [each], None, place).launches[0]
     instructions = document.line.instructions if document.line else []
     starts = function_starts(launch)
-    rows = (
-        _with_offsets(row.model_dump(mode="json"), starts) for row in instructions[asked.offset :]
-    )
+    rows = (_with_offsets(row.to_dict(), starts) for row in instructions[asked.offset :])
     page = page_of(rows, len(instructions), asked.offset, _INSTRUCTIONS)
     others = _others(ranked[1:])
 
@@ -184,7 +182,7 @@ def _summary(document: HotspotsLaunch, place: Location, starts: Sequence[int]) -
     own, rows = document.line, document.rows
 
     def dumped(parts: Iterable[Document]) -> Any:
-        return [_with_offsets(part.model_dump(mode="json"), starts) for part in parts]
+        return [_with_offsets(part.to_dict(), starts) for part in parts]
 
     return LineSummary(
         file=place.file,

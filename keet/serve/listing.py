@@ -7,13 +7,14 @@ import stat
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from keet.corpus.discovery import is_report_name, looks_like_report
 from keet.errors import UsageError
 from keet.explanation.capture_hints import caution_about
 from keet.ingest.files import printable_path
 from keet.profile import Launch, Profile, shape_text
+from keet.records import NamedTuple
 from keet.render.json.show import ShowLaunch, show_document
 from keet.serve.arguments import ListReports
 from keet.serve.bounds import page_of
@@ -202,7 +203,7 @@ def _by_time(profile: Profile, launches: tuple[Launch, ...]) -> list[Launch]:
 
 def _entry(show: ShowLaunch) -> dict[str, Any]:
     """`ShowLaunch` writes all its fields, whichever are asked for."""
-    whole = show.model_dump(mode="json")
+    whole = show.to_dict()
     own = {name: whole[name] for name in _FIELDS if name in whole}
     return {
         **own,

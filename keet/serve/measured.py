@@ -31,8 +31,8 @@ def metrics(shelf: Shelf, asked: Metrics, work: Work) -> Reply:
         here = rows[asked.offset : asked.offset + _PER_PAGE]
         (document,) = metrics_document(report.profile, [(launch, here)]).launches
         explain = len(rows) <= _EXPLAINED
-        left_out = None if explain else {"meaning"}
-        documents = (each.model_dump(mode="json", exclude=left_out) for each in document.metrics)
+        left_out = {} if explain else {"meaning": None}
+        documents = (each.to_dict() | left_out for each in document.metrics)
         page = page_of(documents, len(rows), asked.offset, _PER_PAGE)
         notes = [] if len(launches) == 1 else [f"The longest of {len(launches)} launches."]
         notes += [] if explain else [_SHORTER]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
+from keet.records import NamedTuple
 from keet.serve.bounds import Page, text_fits
 from keet.serve.results import Result
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
-
 from keet.render.json.cases import CaseDocument
 from keet.render.json.diff import (
     AttributionDocument,
@@ -17,18 +15,14 @@ from keet.render.json.diff import (
     ComparabilityDocument,
     NextDocument,
 )
-from keet.render.json.documents import (
-    EVIDENCE_IDS,
-    DeviceDocument,
-    Dimensions,
-    Document,
-    QuantityDocument,
-)
-from keet.render.json.explain import GroundingDocument, NumberDocument, UnitDocument
+from keet.render.json.documents import EVIDENCE_IDS, DeviceDocument, Dimensions, QuantityDocument
+from keet.render.json.explain import GroundingDocument, UnitDocument
+from keet.render.json.fields import Document, field
 from keet.render.json.finding import FindingDocument
 from keet.render.json.hotspots import PointerDocument, SpotDocument
 from keet.render.json.hotspots_line import AwaitedDocument, PurposeShare
 from keet.render.json.metrics import MetricDocument
+from keet.render.json.numbers import NumberDocument
 from keet.render.json.program import ProgramGainDocument
 from keet.render.json.verify import NumberCheck, RelationDocument, VerifySummary
 
@@ -37,31 +31,31 @@ class Result(Document):
     paged: ClassVar[str | None] = None
     """The field that has the entries of a page."""
 
-    notes: list[str] = Field(
+    notes: list[str] = field(
         default=[], description="what to know about this result, and what was cut"
     )
 
 
 class PagedResult(Result):
-    total: int = Field(description="entries on all pages")
-    offset: int = Field(description="of the first entry here")
-    more: int = Field(description="entries after this page")
-    next_offset: int | None = Field(description="`offset` of the next page; null: this is the last")
+    total: int = field(description="entries on all pages")
+    offset: int = field(description="of the first entry here")
+    more: int = field(description="entries after this page")
+    next_offset: int | None = field(description="`offset` of the next page; null: this is the last")
 
 
 class ReportEntry(Document):
-    path: str = Field(description="the name that all tools take")
-    size: int = Field(description="bytes")
-    modified: str = Field(description="ISO 8601, UTC")
+    path: str = field(description="the name that all tools take")
+    size: int = field(description="bytes")
+    modified: str = field(description="ISO 8601, UTC")
 
 
 class LaunchEntry(Document):
-    id: int = Field(description="what `launch` of other tools means")
+    id: int = field(description="what `launch` of other tools means")
     kernel: str
     grid: Dimensions | None
     block: Dimensions | None
-    values: dict[str, QuantityDocument] = Field(description="by catalog id; absent: not measured")
-    run_share_pct: float | None = Field(
+    values: dict[str, QuantityDocument] = field(description="by catalog id; absent: not measured")
+    run_share_pct: float | None = field(
         default=None,
         description="per cent of the run's GPU time that it stands for; null: not known",
     )
@@ -73,28 +67,28 @@ class ReportSummary(Document):
     launch_count: int
     devices: list[DeviceDocument]
     ncu_version: str | None
-    created: str | None = Field(description="ISO 8601, UTC")
+    created: str | None = field(description="ISO 8601, UTC")
     holds: list[str]
-    missing: list[str] = Field(description="what was not collected")
-    capture: str | None = Field(description="the ncu command that would collect it")
-    build: str | None = Field(description="what to compile with first")
+    missing: list[str] = field(description="what was not collected")
+    capture: str | None = field(description="the ncu command that would collect it")
+    build: str | None = field(description="what to compile with first")
 
 
 class ListReportsResult(PagedResult):
     paged: ClassVar[str | None] = "entries"
 
-    folders: list[str] = Field(description="that the server was given")
-    report: ReportSummary | None = Field(description="null: no report was named")
-    entries: list[ReportEntry | LaunchEntry] = Field(
+    folders: list[str] = field(description="that the server was given")
+    report: ReportSummary | None = field(description="null: no report was named")
+    entries: list[ReportEntry | LaunchEntry] = field(
         description="reports; launches of the report that was named, the longest first"
     )
 
 
 class TimeRow(Document):
     part: str
-    share: float = Field(description="of the launch's time, 0 to 1")
-    us: float | None = Field(description="the same as microseconds")
-    depth: int = Field(description="0: these add up to the launch's time. 1: within the one before")
+    share: float = field(description="of the launch's time, 0 to 1")
+    us: float | None = field(description="the same as microseconds")
+    depth: int = field(description="0: these add up to the launch's time. 1: within the one before")
 
 
 class NotChecked(Document):
@@ -113,22 +107,22 @@ class ExplainedLaunch(Document):
     kernel: str
     grid: Dimensions | None
     block: Dimensions | None
-    duration: QuantityDocument | None = Field(description="microseconds; null: not measured")
-    headline: str = Field(description="what limits it, in one sentence")
-    limiter: str | None = Field(
+    duration: QuantityDocument | None = field(description="microseconds; null: not measured")
+    headline: str = field(description="what limits it, in one sentence")
+    limiter: str | None = field(
         description="the unit nearest to its peak; `latency`: none is near; null: not known"
     )
-    reached_pct: float | None = Field(description="of its peak, by that unit")
-    units: list[UnitDocument] = Field(description="the busiest first")
-    time: list[TimeRow] = Field(description="where the time goes")
-    findings: list[FindingDocument] = Field(description="causes, the largest gain first")
-    code: list[CodeLine] = Field(description="text of the lines that the findings name")
+    reached_pct: float | None = field(description="of its peak, by that unit")
+    units: list[UnitDocument] = field(description="the busiest first")
+    time: list[TimeRow] = field(description="where the time goes")
+    findings: list[FindingDocument] = field(description="causes, the largest gain first")
+    code: list[CodeLine] = field(description="text of the lines that the findings name")
     looks_good: list[str]
-    remarks: list[str] = Field(
+    remarks: list[str] = field(
         description="about the account, Nsight Compute's rules, the run and the replay"
     )
     not_checked: list[NotChecked]
-    evidence: dict[str, NumberDocument] = Field(
+    evidence: dict[str, NumberDocument] = field(
         description=f"of the findings and units, {EVIDENCE_IDS}"
     )
 
@@ -137,23 +131,23 @@ class ProgramLine(Document):
     """Launches that are alike."""
 
     kernel: str
-    representative: int | None = Field(description="a launch that stands for them; null: none")
-    count: int = Field(description="launches; of the run, where it is known")
-    us_total: float = Field(description="microseconds")
+    representative: int | None = field(description="a launch that stands for them; null: none")
+    count: int = field(description="launches; of the run, where it is known")
+    us_total: float = field(description="microseconds")
     us_median: float | None
-    share: float = Field(description="of the program's `us_total`, 0 to 1")
+    share: float = field(description="of the program's `us_total`, 0 to 1")
     first_finding: str | None
     headline: str | None
-    gain: ProgramGainDocument | None = Field(description="times faster; null: not known")
+    gain: ProgramGainDocument | None = field(description="times faster; null: not known")
     library: str | None
 
 
 class ProgramSummary(Document):
     """The launches together, or the whole run where its table lies beside the report."""
 
-    us_total: float = Field(description="microseconds of all kernels")
+    us_total: float = field(description="microseconds of all kernels")
     gain: ProgramGainDocument | None
-    rows: list[ProgramLine] = Field(description="kernels, the largest share first")
+    rows: list[ProgramLine] = field(description="kernels, the largest share first")
     texts: list[str]
 
 
@@ -162,11 +156,11 @@ class ExplainResult(PagedResult):
 
     report: str
     device: DeviceDocument
-    program: ProgramSummary | None = Field(
+    program: ProgramSummary | None = field(
         description="null: one launch and no table of the run, or a later page"
     )
     launches: list[ExplainedLaunch]
-    grounding: GroundingDocument = Field(description="numbers of the texts that were checked")
+    grounding: GroundingDocument = field(description="numbers of the texts that were checked")
 
 
 class LineSummary(Document):
@@ -175,12 +169,12 @@ class LineSummary(Document):
     file: str
     line: int
     source: str | None
-    executed: int | None = Field(description="warp-level instructions")
-    executed_share: float | None = Field(description="of the launch, 0 to 1")
+    executed: int | None = field(description="warp-level instructions")
+    executed_share: float | None = field(description="of the launch, 0 to 1")
     purposes: list[PurposeShare]
-    waited_for_by: list[AwaitedDocument] = Field(description="samples at other lines")
+    waited_for_by: list[AwaitedDocument] = field(description="samples at other lines")
     accesses: list[dict[str, Any]]
-    loops: list[dict[str, Any]] = Field(description="around the line, outermost first")
+    loops: list[dict[str, Any]] = field(description="around the line, outermost first")
 
 
 class LineResult(PagedResult):
@@ -189,13 +183,13 @@ class LineResult(PagedResult):
     report: str
     launch: int
     kernel: str
-    samples: int | None = Field(description="of the launch; null: the report has none")
-    line: LineSummary | None = Field(description="null: no line was named, see `entries`")
-    row: SpotDocument | None = Field(description="samples, stalls and traffic of that line")
-    entries: list[dict[str, Any]] = Field(
+    samples: int | None = field(description="of the launch; null: the report has none")
+    line: LineSummary | None = field(description="null: no line was named, see `entries`")
+    row: SpotDocument | None = field(description="samples, stalls and traffic of that line")
+    entries: list[dict[str, Any]] = field(
         description="hottest lines; instructions of the line that was named, by their offset"
     )
-    pointers: list[PointerDocument] = Field(description="bytes read through each pointer")
+    pointers: list[PointerDocument] = field(description="bytes read through each pointer")
     not_checked: list[NotChecked]
 
 
@@ -209,13 +203,13 @@ class MetricsResult(PagedResult):
 
 
 class PairResult(Document):
-    before: list[int] = Field(description="launches of the report before; empty: it is new")
+    before: list[int] = field(description="launches of the report before; empty: it is new")
     after: list[int]
     kernel: str
     verdict: ChangeVerdictDocument
-    limiter: list[str] | None = Field(description="before and after; null: not looked into")
-    attribution: list[AttributionDocument] = Field(description="what accounts for it, causes first")
-    fixed: list[str] = Field(description="ids of findings")
+    limiter: list[str] | None = field(description="before and after; null: not looked into")
+    attribution: list[AttributionDocument] = field(description="what accounts for it, causes first")
+    fixed: list[str] = field(description="ids of findings")
     new: list[str]
     remaining: list[str]
     unknown: list[str]
@@ -228,8 +222,8 @@ class DiffResult(PagedResult):
     after: str
     verdict: ChangeVerdictDocument
     comparability: ComparabilityDocument
-    pairs: list[PairResult] = Field(description="kernels, the largest change first")
-    next: NextDocument | None = Field(description="the costliest thing that is left")
+    pairs: list[PairResult] = field(description="kernels, the largest change first")
+    next: NextDocument | None = field(description="the costliest thing that is left")
     evidence: dict[str, NumberDocument]
     grounding: GroundingDocument
 
@@ -238,7 +232,7 @@ class ContextResult(Result):
     report: str
     launch: int
     kernel: str
-    chosen_from: int = Field(description="launches that matched; the longest was taken")
+    chosen_from: int = field(description="launches that matched; the longest was taken")
     context: str
 
 
@@ -248,19 +242,19 @@ class VerifyResult(PagedResult):
     report: str
     before: str | None
     summary: VerifySummary
-    wrong: bool = Field(description="whether a number or a comparison is contradicted")
-    checks: list[NumberCheck | RelationDocument] = Field(
+    wrong: bool = field(description="whether a number or a comparison is contradicted")
+    checks: list[NumberCheck | RelationDocument] = field(
         description="numbers and comparisons, those of sentences with something wrong first"
     )
 
 
 class CaseRow(Document):
-    id: str = Field(description="what `case` takes")
+    id: str = field(description="what `case` takes")
     finding: str
-    lookalike: bool = Field(description="the symptom is there, removing it gains less than 10 %")
+    lookalike: bool = field(description="the symptom is there, removing it gains less than 10 %")
     archetype: str
-    speedup: float = Field(description="measured, by the fix")
-    hidden: bool = Field(description="the kernel's source does not show the cause")
+    speedup: float = field(description="measured, by the fix")
+    hidden: bool = field(description="the kernel's source does not show the cause")
     language: Literal["cuda", "triton"]
     title: str
     fix: str
@@ -270,4 +264,4 @@ class CasesResult(PagedResult):
     paged: ClassVar[str | None] = "cases"
 
     cases: list[CaseRow]
-    case: CaseDocument | None = Field(description="null: none was named")
+    case: CaseDocument | None = field(description="null: none was named")

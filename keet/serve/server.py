@@ -124,7 +124,7 @@ def _result(reply: Reply) -> CallToolResult:
     result = reply.result
     return CallToolResult(
         content=[TextContent(text=bounded_text(reply.text, reply.end))],
-        structured_content=bounded(result.model_dump(mode="json"), result.paged),
+        structured_content=bounded(result.to_dict(), result.paged),
     )
 
 

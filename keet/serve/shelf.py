@@ -8,12 +8,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from keet.errors import IngestError, UsageError
 from keet.ingest import read_profile
 from keet.ingest.run_table import table_path
 from keet.profile import Launch, Profile
+from keet.records import NamedTuple
 from keet.serve.roots import Roots, quoted
 from keet.serve.work import Work
 
@@ -81,9 +82,13 @@ class OpenReport:
 
     def _explain(self, launches: Sequence[Launch], top: int, work: Work) -> Explanation:
         from keet.explanation.analyst import explain
+        from keet.profile.walking import MOST_KEPT
 
         work.begin(f"explaining {len(launches)} launch{'es' * (len(launches) > 1)}")
-        return explain(self.profile, launches, top, on_launch=work.steps("explaining launch"))
+        # A view of the whole report; launches that are named are all explained.
+        most = MOST_KEPT if len(launches) == len(self.profile.launches) else None
+        steps = work.steps("explaining launch")
+        return explain(self.profile, launches, top, on_launch=steps, most=most)
 
 
 def _named(profile: Profile, name: str) -> Profile:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from typing import Any
 
+from keet.records import NamedTuple
+from keet.render.json.models import schema_of
 from keet.serve import arguments, results
 from keet.serve.casebook import cases
 from keet.serve.comparing import diff, verify
@@ -40,8 +42,7 @@ class Tool(NamedTuple):
 
     @property
     def output_schema(self) -> dict[str, Any]:
-        schema = self.result.model_json_schema(mode="serialization")
-        return _shallow(_untitled(schema))
+        return _shallow(_untitled(schema_of(self.result)))
 
 
 def _untitled(schema: dict[str, Any]) -> dict[str, Any]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
-
 from keet.evidence import Evidence
 from keet.explanation.statement import Answered
 from keet.render.common.answer import origin_of
 from keet.render.common.statement import unchecked_line
-from keet.render.json.documents import Document, Producer, ReportDocument
-from keet.render.json.explain import GroundingDocument, NumberDocument, number
+from keet.render.json.documents import Producer, ReportDocument
+from keet.render.json.explain import GroundingDocument
+from keet.render.json.fields import Document, field
+from keet.render.json.numbers import NumberDocument, number
 from keet.render.json.report import report_document
 from keet.render.json.statement import (
     UncheckedDocument,
@@ -24,8 +24,8 @@ from keet.render.json.statement import (
 
 
 class CitedNumberDocument(NumberDocument):
-    report: int | None = Field(description="index into `reports`; null: of several launches")
-    launch: int | None = Field(description="id of the launch in that report")
+    report: int | None = field(description="index into `reports`; null: of several launches")
+    launch: int | None = field(description="id of the launch in that report")
     kernel: str | None
 
 
@@ -34,22 +34,22 @@ class AskDocument(Document):
 
     schema_version: Literal[2] = 2
     producer: Producer = Producer()
-    author: str = Field(description="`model:PROVIDER:NAME`")
+    author: str = field(description="`model:PROVIDER:NAME`")
     question: str
     reports: list[ReportDocument]
-    answer: str = Field(
+    answer: str = field(
         description="paragraphs, with numbers as keet prints them; `[unchecked]` stands before "
         "sentences whose numbers keet could not resolve; empty: see `problem`"
     )
-    evidence: dict[str, CitedNumberDocument] = Field(
+    evidence: dict[str, CitedNumberDocument] = field(
         description="the numbers that the answer refers to, in that order"
     )
     grounding: GroundingDocument
-    unchecked: list[UncheckedDocument] = Field(description="sentences marked `[unchecked]`")
-    followups: list[str] = Field(description="commands to go on with")
+    unchecked: list[UncheckedDocument] = field(description="sentences marked `[unchecked]`")
+    followups: list[str] = field(description="commands to go on with")
     usage: UsageDocument
-    problem: str | None = Field(description="why the answer is missing or incomplete")
-    transcript: str | None = Field(description="where the run with the model is recorded")
+    problem: str | None = field(description="why the answer is missing or incomplete")
+    transcript: str | None = field(description="where the run with the model is recorded")
 
 
 def ask_document(answered: Answered) -> AskDocument:

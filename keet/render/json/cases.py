@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Literal
 
-from pydantic import Field
-
 from keet.catalog.cases import CaseEntry
-from keet.render.json.documents import Document, Producer
+from keet.render.json.documents import Producer
+from keet.render.json.fields import Document, field
 
 
 class CaseStepDocument(Document):
@@ -23,7 +22,7 @@ class CaseStepDocument(Document):
 class MovedDocument(Document):
     """The counter that shows that the side after the fix lacks the cause."""
 
-    metric: str = Field(description="ncu's name; `A / B` is a ratio of two")
+    metric: str = field(description="ncu's name; `A / B` is a ratio of two")
     before: float | None
     after: float | None
 
@@ -31,25 +30,25 @@ class MovedDocument(Document):
 class CaseDocument(Document):
     id: str
     family: str
-    split: Literal["work", "locked"] = Field(
+    split: Literal["work", "locked"] = field(
         description="rules and forecasts are never fitted on locked families"
     )
-    finding: str = Field(description="the dominant cause; of a look-alike, what it resembles")
-    lookalike: bool = Field(description="the symptom is there, removing it gains less than 10 %")
-    also: list[str] = Field(description="other causes in the code before the fix")
-    accept: list[str] = Field(description="ids that name the same cause from another side")
+    finding: str = field(description="the dominant cause; of a look-alike, what it resembles")
+    lookalike: bool = field(description="the symptom is there, removing it gains less than 10 %")
+    also: list[str] = field(description="other causes in the code before the fix")
+    accept: list[str] = field(description="ids that name the same cause from another side")
     archetype: str
-    severity: Literal["lookalike", "slight", "mild", "severe"] = Field(
+    severity: Literal["lookalike", "slight", "mild", "severe"] = field(
         description="by speed-up: below 1.1, below 1.15, up to 1.5, above"
     )
-    speedup: float = Field(description="median before over median after")
-    before_us: float = Field(description="median of the launches, cold L2")
+    speedup: float = field(description="median before over median after")
+    before_us: float = field(description="median of the launches, cold L2")
     after_us: float
-    spread_pct: float = Field(
+    spread_pct: float = field(
         description="10th to 90th percentile over the median, of the side where it is larger"
     )
-    hidden: bool = Field(description="the kernel's source does not show the cause")
-    start_share_of_roofline: float = Field(
+    hidden: bool = field(description="the kernel's source does not show the cause")
+    start_share_of_roofline: float = field(
         description="least time for the needed work at the GPU's peaks, over before_us"
     )
     gpu: str
@@ -57,26 +56,27 @@ class CaseDocument(Document):
     cuda: str
     ncu: str
     date: str
-    launches: int = Field(description="timed per side, sides in turns")
-    seeds: list[int] = Field(description="for which the results were checked")
+    launches: int = field(description="timed per side, sides in turns")
+    seeds: list[int] = field(description="for which the results were checked")
     language: Literal["cuda", "triton"]
     title: str
     problem: str
     why: str
     fix: str
-    kernel: str = Field(description="the judged kernel of the side before the fix")
-    kernel_after: str = Field(description="the judged kernel of the side after the fix")
+    kernel: str = field(description="the judged kernel of the side before the fix")
+    kernel_after: str = field(description="the judged kernel of the side after the fix")
     file: str
-    lines: list[int] = Field(description="of the cause")
+    lines: list[int] = field(description="of the cause")
     moved: MovedDocument
-    steps: list[CaseStepDocument] | None = Field(
-        None, description="each of several causes fixed alone; absent where there is one cause"
+    steps: list[CaseStepDocument] | None = field(
+        default=None,
+        description="each of several causes fixed alone; absent where there is one cause",
     )
-    counters: dict[str, tuple[float | None, float | None]] = Field(
+    counters: dict[str, tuple[float | None, float | None]] = field(
         description="by catalog id: before and after, of the judged launches"
     )
-    profiles: tuple[str, str] = Field(description="in keet's repository: before, after")
-    diff: str = Field(description="unified diff of the two variants' code")
+    profiles: tuple[str, str] = field(description="in keet's repository: before, after")
+    diff: str = field(description="unified diff of the two variants' code")
 
 
 class CasesDocument(Document):
@@ -91,13 +91,13 @@ def case_document(entry: CaseEntry) -> CaseDocument:
     fields = entry._asdict()
     fields["steps"] = [step._asdict() for step in entry.steps] or None
     fields["moved"] = entry.moved._asdict()
-    return CaseDocument.model_validate(fields)
+    return CaseDocument(**fields)
 
 
 def cases_json(entries: list[CaseEntry]) -> str:
     """`steps` is left out of cases that have none, so that its presence tells the kind."""
     document = CasesDocument(cases=[case_document(entry) for entry in entries])
-    content = document.model_dump(mode="json")
+    content = document.to_dict()
     for case in content["cases"]:
         if case["steps"] is None:
             del case["steps"]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal
-
-from pydantic import Field
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 from keet.comparison.attribution import Attribution, Kind
 from keet.comparison.both_sides import Change
@@ -24,20 +22,16 @@ from keet.render.json.diff_account import PartChangeDocument, part_change_docume
 from keet.render.json.documents import (
     EVIDENCE_IDS,
     DeviceDocument,
-    Document,
     Producer,
     QuantityDocument,
     ReportDocument,
 )
-from keet.render.json.explain import (
-    ExplainDocument,
-    GroundingDocument,
-    NumberDocument,
-    explain_document,
-    number,
-)
+from keet.render.json.explain import ExplainDocument, GroundingDocument, explain_fields
+from keet.render.json.fields import Document, field
 from keet.render.json.finding import ForecastDocument
+from keet.render.json.numbers import NumberDocument, number
 from keet.render.json.report import device_document, quantity_document, report_document
+from keet.render.json.writing import Streamed
 from keet.units import Quantity
 
 
@@ -46,39 +40,39 @@ class SideDocument(ReportDocument):
 
     devices: list[DeviceDocument]
     further_runs: list[ReportDocument]
-    times: int = Field(description="how many launches of the program one in the report stands for")
+    times: int = field(description="how many launches of the program one in the report stands for")
 
 
 class ReasonDocument(Document):
-    id: str = Field(description="`device`, `problem_size`, `cache_control`")
+    id: str = field(description="`device`, `problem_size`, `cache_control`")
     severity: Severity
     text: str
 
 
 class ComparabilityDocument(Document):
-    ok: bool = Field(description="false: only with --force")
+    ok: bool = field(description="false: only with --force")
     notes: list[ReasonDocument]
 
 
 class ChangeVerdictDocument(Document):
     word: Word
-    speedup: float | None = Field(
+    speedup: float | None = field(
         description="time before over time after; null: not measured, or the times do not tell "
         "which way it changed because kernels overlap"
     )
-    noise: float = Field(description="what chance may change the speed-up by: 0.05 is 5 %")
+    noise: float = field(description="what chance may change the speed-up by: 0.05 is 5 %")
     headline: str
-    basis: Basis = Field(
+    basis: Basis = field(
         description="what the times are of: `run`, whole runs without a profiler (see `measure`); "
         "`reports`, all launches of the reports together; `per_launch`, one launch, because how "
         "often each kernel is launched is not known (then there is no total)"
     )
-    measure: Literal["busy", "durations"] | None = Field(
+    measure: Literal["busy", "durations"] | None = field(
         description="of whole runs: `busy`, time in which the GPU ran kernels; `durations`, sums "
         "of the launches' durations, because a table does not tell which kernels ran at the same "
         "time; null: `basis` is not `run`"
     )
-    before: QuantityDocument | None = Field(
+    before: QuantityDocument | None = field(
         description="microseconds, of all launches together unless `basis` is `per_launch`"
     )
     after: QuantityDocument | None
@@ -92,15 +86,15 @@ class PlaceDocument(Document):
 class AttributionDocument(Document):
     kind: Kind
     what: str
-    unit: str | None = Field(description="the hardware unit, where one is meant")
-    share: float | None = Field(
+    unit: str | None = field(description="the hardware unit, where one is meant")
+    share: float | None = field(
         description="of the time saved or lost, 0 to 1; negative: it worked against; for causes "
         "an estimate; null: time did not change"
     )
-    finding: str | None = Field(description="id of the catalog, of a cause")
-    before: PlaceDocument | None = Field(description="the source line before; null: none, or new")
+    finding: str | None = field(description="id of the catalog, of a cause")
+    before: PlaceDocument | None = field(description="the source line before; null: none, or new")
     after: PlaceDocument | None
-    code: str | None = Field(description="the line's text")
+    code: str | None = field(description="the line's text")
     evidence: list[str]
 
 
@@ -109,56 +103,56 @@ class LaunchCountsDocument(Document):
     reports, as often as `times` says. A fraction where several profiled launches stand for launches
     that the table of the run does not tell apart."""
 
-    before: int | float | None = Field(description="null: the table of the run has no such kernel")
+    before: int | float | None = field(description="null: the table of the run has no such kernel")
     after: int | float | None
 
 
 class TimesDocument(Document):
-    before: QuantityDocument = Field(description="microseconds")
+    before: QuantityDocument = field(description="microseconds")
     after: QuantityDocument
 
 
 class PairDocument(Document):
-    before: list[int] = Field(description="launches of the report before; empty: it is new")
+    before: list[int] = field(description="launches of the report before; empty: it is new")
     after: list[int]
     kernel: str
-    how: How = Field(description="how the two were found to be one kernel")
+    how: How = field(description="how the two were found to be one kernel")
     verdict: ChangeVerdictDocument
     speedup: float | None
     launches: LaunchCountsDocument
-    limiter: list[str] | None = Field(description="before and after; null: not looked into")
-    attribution: list[AttributionDocument] = Field(description="causes first")
-    account: list[PartChangeDocument] = Field(
+    limiter: list[str] | None = field(description="before and after; null: not looked into")
+    attribution: list[AttributionDocument] = field(description="causes first")
+    account: list[PartChangeDocument] = field(
         description="where the time went, the largest change first; empty: not known, or the "
         "replays do not show it (see the notes of `comparability`)"
     )
-    fixed: list[str] = Field(description="ids of findings")
+    fixed: list[str] = field(description="ids of findings")
     new: list[str]
     remaining: list[str]
-    unknown: list[str] = Field(description="on one side; the other report does not say")
+    unknown: list[str] = field(description="on one side; the other report does not say")
 
 
 class NextDocument(Document):
     launch: int
     kernel: str
-    finding: str | None = Field(
+    finding: str | None = field(
         description="null: the replay is not what happened in the run, see `reason`"
     )
-    reason: str | None = Field(
+    reason: str | None = field(
         description="likely reason why the replay took longer or shorter than the run, as in "
         "`keet explain`; null: a finding is next"
     )
     text: str
     action: str
-    forecast: ForecastDocument | None = Field(description="of the finding")
+    forecast: ForecastDocument | None = field(description="of the finding")
 
 
 class RegressionDocument(Document):
-    kernel: str | None = Field(description="null: all kernels together")
+    kernel: str | None = field(description="null: all kernels together")
     metric: str
     before: QuantityDocument
     after: QuantityDocument
-    worse: float | None = Field(description="0.12: 12 % worse; null: from nothing")
+    worse: float | None = field(description="0.12: 12 % worse; null: from nothing")
     noise: float
     text: str
 
@@ -167,10 +161,10 @@ class GateDocument(Document):
     percent: float
     failed: bool
     regressions: list[RegressionDocument]
-    blurred: list[str] = Field(description="kernels whose noise is wider than the gate")
+    blurred: list[str] = field(description="kernels whose noise is wider than the gate")
     missing: list[str]
-    total_gated: bool = Field(description="false: there is no total, or only one kernel")
-    not_gated: list[str] = Field(description="what was not judged and why, in sentences")
+    total_gated: bool = field(description="false: there is no total, or only one kernel")
+    not_gated: list[str] = field(description="what was not judged and why, in sentences")
 
 
 class DiffDocument(Document):
@@ -183,20 +177,20 @@ class DiffDocument(Document):
     comparability: ComparabilityDocument
     verdict: ChangeVerdictDocument
     pairs: list[PairDocument]
-    not_profiled: TimesDocument | None = Field(
+    not_profiled: TimesDocument | None = field(
         description="kernels of the runs that no launch of either report stands for: with the "
         "pairs they add up to the total; null: `basis` is not `run`, or there are none, or only "
         "some launches were chosen"
     )
-    span: TimesDocument | None = Field(
+    span: TimesDocument | None = field(
         description="from the start of the first kernel of a run to the end of its last one, where "
         "the GPU ran no kernel for a fifth of it or more on a side; null: it did, or it is not "
         "known"
     )
-    next: NextDocument | None = Field(description="the costliest thing that is left")
-    gate: GateDocument | None = Field(description="null: no gate was asked for")
+    next: NextDocument | None = field(description="the costliest thing that is left")
+    gate: GateDocument | None = field(description="null: no gate was asked for")
     grounding: GroundingDocument
-    evidence: dict[str, NumberDocument] = Field(
+    evidence: dict[str, NumberDocument] = field(
         description=f"{EVIDENCE_IDS}, `#before.3`: of a launch of one side, `#diff`: of both sides"
     )
 
@@ -204,16 +198,20 @@ class DiffDocument(Document):
 class ExplainAgainstDocument(ExplainDocument):
     """`keet explain REPORT --against BEFORE --format json`"""
 
-    against: DiffDocument | None = Field(description="null: the two can't be compared")
+    against: DiffDocument | None = field(description="null: the two can't be compared")
 
 
-def explain_against_document(
+def explain_against_stream(
     explanation: Explanation, difference: Difference | None
-) -> ExplainAgainstDocument:
-    told = explain_document(explanation)
-    against = diff_document(difference, None) if difference else None
-    given = {name: getattr(told, name) for name in told.model_fields_set}
-    return ExplainAgainstDocument(**given, against=against)
+) -> Streamed[ExplainAgainstDocument]:
+    return Streamed(ExplainAgainstDocument, _explain_against_fields(explanation, difference))
+
+
+def _explain_against_fields(
+    explanation: Explanation, difference: Difference | None
+) -> Iterator[tuple[str, Any]]:
+    yield from explain_fields(explanation)
+    yield "against", diff_document(difference, None) if difference else None
 
 
 def diff_document(difference: Difference, gate: Gate | None) -> DiffDocument:
@@ -243,7 +241,7 @@ def diff_document(difference: Difference, gate: Gate | None) -> DiffDocument:
 def _side(side: Side) -> SideDocument:
     first, *others = (report_document(run.profile) for run in side.runs)
     return SideDocument(
-        **dict(first),
+        **vars(first),
         devices=[device_document(device) for device in side.first.profile.devices],
         further_runs=others,
         times=side.scale,

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from keet.comparison.account import PartChange
-from keet.render.json.documents import Document
+from keet.render.json.fields import Document, field
 
 
 class PartChangeDocument(Document):
     """A part of the time of a pair, before and after. The outermost parts add up to the time of
     the pair, and children to their part."""
 
-    id: str = Field(
+    id: str = field(
         description="as in `keet explain`: `waiting.busy.dram`; `rest`: what is neither issuing "
         "nor told apart on both sides"
     )
-    part: str = Field(description="in words")
+    part: str = field(description="in words")
     before_us: float
     after_us: float
-    change_us: float = Field(description="after less before")
-    share: float | None = Field(
+    change_us: float = field(description="after less before")
+    share: float | None = field(
         description="of the time saved or lost, 0 to 1; negative: it worked against; null: time "
         "did not change"
     )
-    not_split: str | None = Field(
+    not_split: str | None = field(
         description="why it has no children although the account of a side has them; null: it is "
         "as detailed as the accounts are"
     )
-    evidence: list[str] = Field(description="ids of the two times and of the share")
+    evidence: list[str] = field(description="ids of the two times and of the share")
     children: list[PartChangeDocument]
 
 

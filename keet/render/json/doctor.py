@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
-
-from keet.render.json.documents import Document, Producer
+from keet.render.json.documents import Producer
+from keet.render.json.fields import Document, field
 
 
 class CheckDocument(Document):
     name: str
     status: Literal["ok", "missing", "broken"]
-    needed: bool = Field(description="false: only a part of keet does without it")
+    needed: bool = field(description="false: only a part of keet does without it")
     found: str
     remedy: str | None = None
 

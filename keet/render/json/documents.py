@@ -1,5 +1,4 @@
-"""Types that several JSON documents share. Pydantic checks what is written against them, and
-`keet schema` publishes them.
+"""Types that several JSON documents share; `keet schema` publishes them.
 
 Every document has a `schema_version` of its own. Fields are only ever added; a change that breaks
 readers of a document raises its version. `schema` lists the documents by command.
@@ -7,33 +6,15 @@ readers of a document raises its version. `schema` lists the documents by comman
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_serializer
-
+from keet.render.json.fields import Document, field
 from keet.units import Number
 from keet.version import __version__
 
 Dimensions = tuple[int, int, int]
 NonFinite = Literal["nan", "inf", "-inf"]
 """Numbers that ncu reports and JSON does not have: their value is null."""
-
-
-class Document(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class PartlyFilled(Document):
-    """Has fields that are left out where nothing was set: a report without a model or a table of
-    its run is printed as it was before there were such things."""
-
-    optional: ClassVar[frozenset[str]] = frozenset()
-
-    @model_serializer(mode="plain")
-    def _serialize(self):  # type: ignore[no-untyped-def]
-        # Not annotated on purpose: pydantic would publish the return type as the schema.
-        unset = self.optional - self.model_fields_set
-        return {name: value for name, value in self if name not in unset}
 
 
 class Producer(Document):
@@ -43,29 +24,33 @@ class Producer(Document):
 
 class ReportDocument(Document):
     path: str
-    sha256: str = Field(description="of the report's bytes, as they were read")
+    sha256: str = field(description="of the report's bytes, as they were read")
     format: Literal["ncu-rep", "ncu-repz", "ncu-csv", "ncu-text"]
-    size: int = Field(description="bytes")
-    reader: str = Field(description="the code that turned the bytes into numbers")
+    size: int = field(description="bytes")
+    reader: str = field(description="the code that turned the bytes into numbers")
     ncu_version: str | None
     cuda_version: str | None
     driver_version: str | None
-    command_line: str | None = Field(description="ncu's own, recorded since 2022.2")
-    created: str | None = Field(description="ISO 8601, UTC")
+    command_line: str | None = field(description="ncu's own, recorded since 2022.2")
+    created: str | None = field(description="ISO 8601, UTC")
     launch_count: int
-    snapshot: str | None = Field(None, description="the .keet.json that was read in its place")
-    notes: list[str] = []
+    snapshot: str | None = field(
+        default=None, description="the .keet.json that was read in its place"
+    )
+    notes: list[str] = field(default=[])
 
 
 class DeviceDocument(Document):
     name: str | None
     compute_capability: str | None
     sm_count: int | None
-    index: int | None = Field(None, description="which of the machine's GPUs, where recorded")
+    index: int | None = field(
+        default=None, description="which of the machine's GPUs, where recorded"
+    )
 
 
 class QuantityDocument(Document):
-    value: Number | None = Field(description="null: see `nonfinite`")
+    value: Number | None = field(description="null: see `nonfinite`")
     unit: str
     nonfinite: NonFinite | None = None
 
@@ -77,28 +62,30 @@ EVIDENCE_IDS = (
 
 
 class EvidenceDocument(Document):
-    metric: str = Field(description="ncu's name, or one of keet's own for what is computed")
+    metric: str = field(description="ncu's name, or one of keet's own for what is computed")
     label: str
     value: Number
     unit: str
     line: str | None = None
-    derived_from: list[str] | None = Field(None, description="ids of what it was computed from")
+    derived_from: list[str] | None = field(
+        default=None, description="ids of what it was computed from"
+    )
 
 
 class RunKernelDocument(Document):
     """One kernel in all its launch shapes."""
 
-    kernel: str = Field(description="short stable name")
-    kernel_full: str = Field(description="demangled, as far as the table knows it")
-    share_pct: float = Field(description="per cent of the run's GPU time")
+    kernel: str = field(description="short stable name")
+    kernel_full: str = field(description="demangled, as far as the table knows it")
+    share_pct: float = field(description="per cent of the run's GPU time")
     launches: int
-    busy: QuantityDocument = Field(
+    busy: QuantityDocument = field(
         description="microseconds; its part of the GPU time: overlapping kernels share it"
     )
-    shortest: QuantityDocument | None = Field(description="launch; null: only totals are known")
+    shortest: QuantityDocument | None = field(description="launch; null: only totals are known")
     longest: QuantityDocument | None
-    profiled: list[int] = Field(description="launches of the report that stand for it, by id")
-    evidence: list[str] = Field(description="ids in the run's `evidence`")
+    profiled: list[int] = field(description="launches of the report that stand for it, by id")
+    evidence: list[str] = field(description="ids in the run's `evidence`")
 
 
 class SkippedKernelDocument(Document):
@@ -114,50 +101,46 @@ class MigrationsDocument(Document):
 
     to_gpu_bytes: int
     to_host_bytes: int
-    fault_groups: int = Field(description="groups of page faults that kernels caused")
+    fault_groups: int = field(description="groups of page faults that kernels caused")
 
 
 class RunDocument(Document):
     """A run of the whole program without a profiler."""
 
     recorder: Literal["cupti", "nsys", "ncu", "file"]
-    recorded: str = Field(description="how the times were measured, in words")
-    created: str | None = Field(description="ISO 8601, UTC")
-    path: str | None = Field(description="the table that was read; null: it is in the snapshot")
+    recorded: str = field(description="how the times were measured, in words")
+    created: str | None = field(description="ISO 8601, UTC")
+    path: str | None = field(description="the table that was read; null: it is in the snapshot")
     launches: int
-    busy: QuantityDocument = Field(
+    busy: QuantityDocument = field(
         description="microseconds in which the GPU ran at least one kernel, over all GPUs; the "
         "sum of all durations where `overlap_known` is false"
     )
-    total: QuantityDocument = Field(
+    total: QuantityDocument = field(
         description="sum of all durations; more than `busy` where kernels overlap"
     )
-    span: QuantityDocument | None = Field(
+    span: QuantityDocument | None = field(
         description="from the start of the first kernel to the end of the last one"
     )
-    wall_seconds: float | None = Field(description="of the whole program in that run")
-    overlap_known: bool = Field(
+    wall_seconds: float | None = field(description="of the whole program in that run")
+    overlap_known: bool = field(
         description="whether the table tells which kernels ran at the same time"
     )
-    gpus: int | None = Field(description="that ran kernels; null: not known")
-    covered_pct: float | None = Field(
+    gpus: int | None = field(description="that ran kernels; null: not known")
+    covered_pct: float | None = field(
         description="per cent of the GPU time that the launches of the report stand for; null: "
         "the report holds ranges or graphs, and the table does not tell what is in them"
     )
-    kernels: list[RunKernelDocument] = Field(description="the largest share first")
-    managed_bytes: int | None = Field(description="managed memory that the program allocated")
+    kernels: list[RunKernelDocument] = field(description="the largest share first")
+    managed_bytes: int | None = field(description="managed memory that the program allocated")
     migrations: MigrationsDocument | None
     skipped: list[SkippedKernelDocument]
     notes: list[str]
-    text: list[str] = Field(description="sentences about the run")
-    evidence: dict[str, EvidenceDocument] = Field(description=EVIDENCE_IDS)
+    text: list[str] = field(description="sentences about the run")
+    evidence: dict[str, EvidenceDocument] = field(description=EVIDENCE_IDS)
 
 
 class SkippedDocument(Document):
     check: str
     reason: str
     remedy: str
-
-
-def json_text(document: Document) -> str:
-    return document.model_dump_json(indent=1) + "\n"

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any, ClassVar, Literal
-
-from pydantic import Field
-from pydantic_core import to_json
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from keet.analysis.account import Part
 from keet.analysis.findings import Finding
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.notes import Note
-from keet.explanation.program import Program, program_of
+from keet.explanation.program import OnePass
 from keet.profile import Launch
 from keet.render.common.statement import BY_MODEL, statements
 from keet.render.json.documents import (
     EVIDENCE_IDS,
     DeviceDocument,
     Dimensions,
-    Document,
-    NonFinite,
-    PartlyFilled,
     Producer,
     QuantityDocument,
     ReportDocument,
     RunDocument,
     SkippedDocument,
 )
+from keet.render.json.fields import Document, PartlyFilled, field
 from keet.render.json.finding import FindingDocument, finding_fields
+from keet.render.json.numbers import NumberDocument, numbers_by_id
 from keet.render.json.program import ProgramDocument, program_document
 from keet.render.json.report import device_document, finite, report_document
 from keet.render.json.statement import (
@@ -53,29 +49,33 @@ from keet.render.json.whole_run import (
     replay_document,
     run_document,
 )
-from keet.units import Number
-from keet.verification.own_texts import Grounded
+from keet.render.json.writing import Streamed
+from keet.verification.own_texts import Tally, check_launch, check_program, check_run
+
+if TYPE_CHECKING:
+    from keet.explanation.statement import Authorship
 
 
 class VerdictDocument(PartlyFilled):
     optional: ClassVar[frozenset[str]] = frozenset({"by", "analyst_headline"})
 
-    limiter: str | None = Field(
+    limiter: str | None = field(
         description="the unit nearest to its peak, ties joined by `+`; `latency`: none is near; "
         "null: the report does not say how busy any unit was"
     )
-    reached_pct: float | None = Field(description="of its peak, by the unit that came nearest")
+    reached_pct: float | None = field(description="of its peak, by the unit that came nearest")
     headline: str
-    by: Literal["keet", "model, computed by keet"] = Field(
-        "keet", description="who found the cause that the headline names; left out without a model"
+    by: Literal["keet", "model, computed by keet"] = field(
+        default="keet",
+        description="who found the cause that the headline names; left out without a model",
     )
-    analyst_headline: str = Field(
-        "", description="what keet says alone; left out where the headline is keet's"
+    analyst_headline: str = field(
+        default="", description="what keet says alone; left out where the headline is keet's"
     )
 
 
 class HealthyDocument(Document):
-    id: str = Field(description="the finding that is not there")
+    id: str = field(description="the finding that is not there")
     text: str
     evidence: list[str]
 
@@ -89,30 +89,18 @@ class NoteDocument(Document):
 class PartDocument(Document):
     """A part of the launch's time. The parts of a launch, and the children of each, add up."""
 
-    id: str = Field(description="stable name, from the outermost part: `waiting.busy.dram`")
-    part: str = Field(description="in words")
-    share: float = Field(description="of the launch's time, 0 to 1")
-    us: float | None = Field(description="the same as microseconds")
-    evidence: list[str] = Field(description="ids of the share and of what it was computed from")
+    id: str = field(description="stable name, from the outermost part: `waiting.busy.dram`")
+    part: str = field(description="in words")
+    share: float = field(description="of the launch's time, 0 to 1")
+    us: float | None = field(description="the same as microseconds")
+    evidence: list[str] = field(description="ids of the share and of what it was computed from")
     children: list[PartDocument]
 
 
 class UnitDocument(Document):
-    unit: str = Field(description="`DRAM`, `L2`, `FMA`")
-    reached_pct: float | None = Field(description="of its peak, over the elapsed cycles")
+    unit: str = field(description="`DRAM`, `L2`, `FMA`")
+    reached_pct: float | None = field(description="of its peak, over the elapsed cycles")
     evidence: str
-
-
-class NumberDocument(Document):
-    """One number that a text may cite."""
-
-    metric: str = Field(description="ncu's name, or one of keet's own for what is computed")
-    value: Number | None = Field(description="null: see `nonfinite`")
-    unit: str
-    line: str | None = Field(description="`file.cu:31`, where it is of one source line")
-    derived_from: list[str] | None = Field(description="ids of what it was computed from")
-    label: str
-    nonfinite: NonFinite | None = None
 
 
 class ExplainLaunch(PartlyFilled):
@@ -121,44 +109,44 @@ class ExplainLaunch(PartlyFilled):
     id: int
     kernel: str
     kernel_full: str
-    device: int = Field(description="index into `devices`")
+    device: int = field(description="index into `devices`")
     grid: Dimensions | None
     block: Dimensions | None
-    duration: QuantityDocument | None = Field(description="microseconds; null: not measured")
+    duration: QuantityDocument | None = field(description="microseconds; null: not measured")
     verdict: VerdictDocument
-    ceilings: list[UnitDocument] = Field(description="the busiest unit first")
+    ceilings: list[UnitDocument] = field(description="the busiest unit first")
     findings: list[FindingDocument]
     account: list[PartDocument]
-    notes: list[NoteDocument] = Field(description="what the account shows beyond its parts")
+    notes: list[NoteDocument] = field(description="what the account shows beyond its parts")
     healthy: list[HealthyDocument]
     skipped: list[SkippedDocument]
-    machine_code: Literal["analysed", "not_needed", "absent", "off"] = Field(
-        "off",
+    machine_code: Literal["analysed", "not_needed", "absent", "off"] = field(
+        default="off",
         description="analysed; not_needed: no check asked for it; absent: why is in `skipped`; "
         "off: switched off, or not one of the longest launches",
     )
-    second_opinion: str | None = Field(description="what Nsight Compute's own rules put first")
-    evidence: dict[str, NumberDocument] = Field(description=EVIDENCE_IDS)
-    hypotheses: list[HypothesisDocument] = Field(
-        [], description="by a model, from the source alone, before it saw a number"
+    second_opinion: str | None = field(description="what Nsight Compute's own rules put first")
+    evidence: dict[str, NumberDocument] = field(description=EVIDENCE_IDS)
+    hypotheses: list[HypothesisDocument] = field(
+        default=[], description="by a model, from the source alone, before it saw a number"
     )
-    model: ModelDocument | None = Field(
-        None, description="what a model adds; null: nothing of this launch"
+    model: ModelDocument | None = field(
+        default=None, description="what a model adds; null: nothing of this launch"
     )
-    in_run: InRunDocument | None = Field(
-        None, description="null: the run is not known, or has no such kernel"
+    in_run: InRunDocument | None = field(
+        default=None, description="null: the run is not known, or has no such kernel"
     )
-    replay: ReplayDocument | None = Field(
-        None, description="null: the replay took about as long as the launch in the run"
+    replay: ReplayDocument | None = field(
+        default=None, description="null: the replay took about as long as the launch in the run"
     )
 
 
 class GroundingDocument(Document):
-    numbers: int = Field(description="in all texts, with those of a model's checked sentences")
-    verified: int = Field(
+    numbers: int = field(description="in all texts, with those of a model's checked sentences")
+    verified: int = field(
         description="found in the report, or printed by keet from it in a model's text"
     )
-    unchecked: list[str] = Field(
+    unchecked: list[str] = field(
         description="numbers of the analyst that no evidence supports, and sentences of a model "
         "with numbers or comparisons that keet could not check; each with the reason"
     )
@@ -171,60 +159,80 @@ class ExplainDocument(PartlyFilled):
 
     schema_version: Literal[3] = 3
     producer: Producer = Producer()
-    author: str = Field(
+    author: str = field(
         default="analyst", description="`analyst`, or `model:PROVIDER:NAME` where one had a part"
     )
     report: ReportDocument
-    device: DeviceDocument = Field(description="of the first launch here")
-    devices: list[DeviceDocument] = Field(description="every GPU of the report")
+    device: DeviceDocument = field(description="of the first launch here")
+    devices: list[DeviceDocument] = field(description="every GPU of the report")
     launches: list[ExplainLaunch]
     grounding: GroundingDocument
-    usage: UsageDocument | None = Field(None, description="null: no model was asked")
-    problem: str | None = Field(
-        None, description="why a model's part is missing or incomplete; null: it is whole"
+    usage: UsageDocument | None = field(default=None, description="null: no model was asked")
+    problem: str | None = field(
+        default=None, description="why a model's part is missing or incomplete; null: it is whole"
     )
-    transcript: str | None = Field(None, description="where the run with the model is recorded")
-    run: RunDocument | None = Field(
-        None, description="the whole program; null: nobody recorded a run of it"
+    transcript: str | None = field(
+        default=None, description="where the run with the model is recorded"
     )
-    program: ProgramDocument | None = Field(
-        None, description="the launches together; left out where there is one, and no run"
+    run: RunDocument | None = field(
+        default=None, description="the whole program; null: nobody recorded a run of it"
+    )
+    program: ProgramDocument | None = field(
+        default=None, description="the launches together; left out where there is one, and no run"
     )
 
 
 Fields = dict[str, Any]
-"""What a document is made of, before pydantic has checked it."""
+"""What a document is made of, of the types that it declares: they are written as they are."""
 
 
 def explain_document(explanation: Explanation) -> ExplainDocument:
+    return explain_stream(explanation).document()
+
+
+def explain_stream(explanation: Explanation) -> Streamed[ExplainDocument]:
+    """The document, one launch after the other."""
+    return Streamed(ExplainDocument, explain_fields(explanation))
+
+
+def explain_fields(explanation: Explanation) -> Iterator[tuple[str, Any]]:
+    """What is behind the launches is computed when they were written."""
     explanation = encodable_explanation(explanation)
     profile = explanation.profile
-    program = program_of(explanation)
-    return ExplainDocument(
-        report=report_document(profile),
-        device=device_document(explanation.launches[0].launch.device),
-        devices=[device_document(device) for device in profile.devices],
-        launches=[
-            ExplainLaunch(**_launch_fields(explanation, each)) for each in explanation.launches
-        ],
-        grounding=_grounding(explanation, program),
-        **_authorship(explanation),
-        **_run(explanation),
-        **_program(program),
-    )
+    if explanation.author:
+        some = statements(explanation)
+        yield "author", author_name(explanation.author) if some else "analyst"
+    yield "report", report_document(profile)
+    yield "device", device_document(explanation.asked[0].device)
+    yield "devices", [device_document(device) for device in profile.devices]
+    passed, own = OnePass(explanation), Tally()
+    own.add(check_run(explanation))
+    yield "launches", _launches(explanation, passed, own)
+    program = passed.program()
+    own.add(check_program(program))
+    yield "grounding", _grounding(explanation, own)
+    if explanation.author:
+        yield from _authorship(explanation.author)
+    if explanation.whole_run:
+        yield "run", run_document(explanation.whole_run)
+    if program:
+        yield "program", program_document(program)
 
 
-def _run(explanation: Explanation) -> Fields:
-    return {"run": run_document(explanation.whole_run)} if explanation.whole_run else {}
+def _launches(explanation: Explanation, passed: OnePass, own: Tally) -> Iterator[Fields]:
+    """Launches may be explained while they are written: each is gone through once."""
+    for each in passed:
+        yield _launch_fields(explanation, each)
+        own.add(check_launch(each))
 
 
-def _program(program: Program | None) -> Fields:
-    return {"program": program_document(program)} if program else {}
-
-
-def _grounding(explanation: Explanation, program: Program | None) -> GroundingDocument:
+def _grounding(explanation: Explanation, own: Tally) -> GroundingDocument:
     """A model's numbers are printed by keet; sentences with others are unchecked."""
-    own, model = Grounded(explanation, program), model_numbers(explanation)
+    if explanation.author is None:
+        return GroundingDocument(
+            numbers=own.numbers, verified=own.verified, unchecked=own.unchecked
+        )
+    model = model_numbers(explanation)
     return GroundingDocument(
         numbers=own.numbers + model,
         verified=own.verified + model,
@@ -232,25 +240,23 @@ def _grounding(explanation: Explanation, program: Program | None) -> GroundingDo
     )
 
 
-def _authorship(explanation: Explanation) -> Fields:
+def _authorship(author: Authorship) -> Iterator[tuple[str, Any]]:
     """Nothing, rather than nulls, where no model was asked."""
-    author = explanation.author
-    if author is None:
-        return {}
-    return {
-        "author": author_name(author) if statements(explanation) else "analyst",
-        "usage": usage_document(author.usage),
-        "problem": author.problem,
-        "transcript": author.transcript,
-    }
+    yield "usage", usage_document(author.usage)
+    yield "problem", author.problem
+    yield "transcript", author.transcript
 
 
 def launch_json(explanation: Explanation, each: LaunchExplanation) -> str:
-    """The text of one of the document's `launches`.
+    """The text of one of the document's `launches`, in one line.
 
-    A batch makes many: it writes the fields as they are, which pydantic would only find in order.
+    For a batch, which makes many: the compiled writer takes a fifth of the time of `json_line`, but
+    longer to import than to write the launches of most reports.
     """
-    return to_json(_launch_fields(explanation, each)).decode()
+    from pydantic_core import to_json
+
+    fields = _launch_fields(explanation, each)
+    return to_json(fields, inf_nan_mode="null", fallback=vars).decode()
 
 
 def _launch_fields(explanation: Explanation, each: LaunchExplanation) -> Fields:
@@ -279,7 +285,7 @@ def _launch_fields(explanation: Explanation, each: LaunchExplanation) -> Fields:
         "skipped": [skipped._asdict() for skipped in each.skipped],
         "machine_code": each.view.code_state,
         "second_opinion": each.second_opinion,
-        "evidence": {e.id: number(e) for e in each.evidence},
+        "evidence": numbers_by_id(each.evidence),
         **_by_model(explanation, each),
         **_in_run(explanation, each),
     }
@@ -294,7 +300,7 @@ def _part(part: Part) -> Fields:
         "id": part.id,
         "part": part.label,
         "share": round(float(part.share.value) / 100, 6),
-        "us": part.us.value if part.us else None,
+        "us": float(part.us.value) if part.us else None,
         "evidence": _ids((part.share, *part.evidence)),
         "children": [_part(child) for child in part.children],
     }
@@ -354,17 +360,3 @@ def _percent(reached: Evidence | None) -> float | None:
 
 def _ids(evidence: Iterable[Evidence]) -> list[str]:
     return [entry.id for entry in evidence]
-
-
-def number(evidence: Evidence) -> Fields:
-    """The fields of a `NumberDocument`."""
-    value, nonfinite = finite(evidence.value)
-    return {
-        "metric": evidence.metric,
-        "value": value,
-        "unit": evidence.unit,
-        "line": evidence.line,
-        "derived_from": None if evidence.derived_from is None else list(evidence.derived_from),
-        "label": evidence.label,
-        "nonfinite": nonfinite,
-    }

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
-
-from keet.analysis.findings import Confidence, Finding, Forecast
+from keet.analysis.findings import Confidence, Finding, Forecast, Place
 from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.confidence import why_low
 from keet.explanation.precedents import precedents_of
-from keet.render.json.documents import Document, PartlyFilled
+from keet.render.json.fields import Document, PartlyFilled, field
 
 
 class ForecastDocument(Document):
@@ -29,39 +27,39 @@ class PrecedentsDocument(Document):
     low: float
     median: float
     high: float
-    lookalikes: int = Field(
+    lookalikes: int = field(
         description="cases that look like it, where the same fix gained less than 10 %; not in "
         "`cases`"
     )
 
 
 class LocationDocument(Document):
-    file: str = Field(description="the path that the compiler recorded")
+    file: str = field(description="the path that the compiler recorded")
     line: int
-    share: float = Field(description="0 to 1, of the whole effect, with or without a source line")
-    of: str = Field(description="what the share is of: `excess sectors`, `samples`")
-    unplaced: float = Field(description="0 to 1: how much of that effect has no source line")
+    share: float = field(description="0 to 1, of the whole effect, with or without a source line")
+    of: str = field(description="what the share is of: `excess sectors`, `samples`")
+    unplaced: float = field(description="0 to 1: how much of that effect has no source line")
 
 
 class FindingDocument(PartlyFilled):
     optional: ClassVar[frozenset[str]] = frozenset({"why", "origin"})
 
-    id: str = Field(description="of the closed list in keet's catalog")
-    rank: int = Field(description="from 1, the largest gain first")
+    id: str = field(description="of the closed list in keet's catalog")
+    rank: int = field(description="from 1, the largest gain first")
     confidence: Confidence
-    confidence_reason: str | None = Field(description="why it is low; null: it is not")
+    confidence_reason: str | None = field(description="why it is low; null: it is not")
     title: str
     text: str
     action: str
-    forecast: ForecastDocument | None = Field(description="null: it can't be computed")
-    precedents: PrecedentsDocument | None = Field(description="null: no case was measured")
+    forecast: ForecastDocument | None = field(description="null: it can't be computed")
+    precedents: PrecedentsDocument | None = field(description="null: no case was measured")
     locations: list[LocationDocument]
-    evidence: list[str] = Field(description="ids in the launch's `evidence`")
-    why: str | None = Field(
-        None, description="by a model: why the code behaves so; null: it says nothing of it"
+    evidence: list[str] = field(description="ids in the launch's `evidence`")
+    why: str | None = field(
+        default=None, description="by a model: why the code behaves so; null: it says nothing of it"
     )
-    origin: Literal["keet", "model"] = Field(
-        "keet", description="`model`: a model claimed it, and keet computed its forecast"
+    origin: Literal["keet", "model"] = field(
+        default="keet", description="`model`: a model claimed it, and keet computed its forecast"
     )
 
 
@@ -78,11 +76,16 @@ def finding_fields(rank: int, finding: Finding, each: LaunchExplanation) -> dict
         "action": finding.action,
         "forecast": forecast_fields(finding.forecast),
         "precedents": precedents._asdict() if precedents else None,
-        "locations": [place._asdict() for place in finding.places],
+        "locations": [_location(place) for place in finding.places],
         "evidence": [entry.id for entry in finding.evidence],
     }
 
 
 def forecast_fields(forecast: Forecast) -> dict[str, Any] | None:
     known = all(math.isfinite(bound) for bound in forecast)
-    return forecast._asdict() if known else None
+    return {name: float(bound) for name, bound in forecast._asdict().items()} if known else None
+
+
+def _location(place: Place) -> dict[str, Any]:
+    shares = {"share": float(place.share), "unplaced": float(place.unplaced)}
+    return place._asdict() | shares

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from pydantic import Field
-
 from keet.analysis.parameters import Source
 from keet.catalog.cases import CaseEntry
 from keet.catalog.findings_page import condition, remedy_text
 from keet.catalog.precedents import gain_of_cause
 from keet.render.common.finding_reference import FindingReference
-from keet.render.json.documents import Document, Producer
+from keet.render.json.documents import Producer
+from keet.render.json.fields import Document, field
 from keet.render.json.finding import PrecedentsDocument
 
 
@@ -22,7 +21,7 @@ class ParameterDocument(Document):
     name: str
     value: float
     meaning: str
-    source: Source = Field(
+    source: Source = field(
         description="`fit`: on measured cases; `documentation`: a published figure; `judgement`"
     )
 
@@ -30,16 +29,16 @@ class ParameterDocument(Document):
 class SimilarDocument(Document):
     id: str
     label: str
-    difference: str = Field(description="how the two are told apart")
+    difference: str = field(description="how the two are told apart")
 
 
 class RemedyDocument(Document):
     name: str
-    condition: str = Field(
+    condition: str = field(
         description="when it is given, in words; `otherwise`: in all other cases"
     )
-    needs: list[str] = Field(description="ids of facts that have to hold")
-    excludes: list[str] = Field(description="ids of facts that must not hold")
+    needs: list[str] = field(description="ids of facts that have to hold")
+    excludes: list[str] = field(description="ids of facts that must not hold")
     text: str
 
 
@@ -47,8 +46,8 @@ class CaseReferenceDocument(Document):
     """A measured case: `keet cases ID` shows it in full."""
 
     id: str
-    fix: str = Field(description="what was changed")
-    speedup: float = Field(description="of this cause alone")
+    fix: str = field(description="what was changed")
+    speedup: float = field(description="of this cause alone")
 
 
 class FindingReferenceDocument(Document):
@@ -56,17 +55,17 @@ class FindingReferenceDocument(Document):
     label: str
     family: Literal["memory", "parallelism", "instructions", "healthy"]
     meaning: str
-    judged: str = Field(description="what is measured, and what a fix is assumed to leave")
-    checks: list[str] = Field(description="functions in keet/analysis/candidates that raise it")
-    rules: list[str] = Field(description="rules of Nsight Compute that look at the same thing")
+    judged: str = field(description="what is measured, and what a fix is assumed to leave")
+    checks: list[str] = field(description="functions in keet/analysis/candidates that raise it")
+    rules: list[str] = field(description="rules of Nsight Compute that look at the same thing")
     parameters: list[ParameterDocument]
     similar: list[SimilarDocument]
-    remedies: list[RemedyDocument] = Field(
+    remedies: list[RemedyDocument] = field(
         description="in order: the first whose condition holds is given"
     )
-    precedents: PrecedentsDocument | None = Field(description="null: no case was measured")
-    best_cases: list[CaseReferenceDocument] = Field(description="the largest gains, at most 3")
-    lookalike_cases: list[CaseReferenceDocument] = Field(
+    precedents: PrecedentsDocument | None = field(description="null: no case was measured")
+    best_cases: list[CaseReferenceDocument] = field(description="the largest gains, at most 3")
+    lookalike_cases: list[CaseReferenceDocument] = field(
         description="symptoms whose fix gains less than 10 %, at most 3"
     )
 
@@ -85,7 +84,7 @@ def findings_document(references: Iterable[FindingReference]) -> FindingsDocumen
 
 def _document(reference: FindingReference) -> FindingReferenceDocument:
     spec, judged, measured = reference.spec, reference.judging, reference.measured
-    return FindingReferenceDocument.model_validate(
+    return FindingReferenceDocument.made_of(
         {
             "id": spec.id,
             "label": spec.label,

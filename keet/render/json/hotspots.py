@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from pydantic import Field
-
 from keet.analysis.hotspots import Hotspots, Spot
 from keet.analysis.sass import MachineCode
 from keet.profile import Absent, Launch, Location, Profile
@@ -19,7 +17,8 @@ from keet.render.common.hotspot_rows import (
     row_key,
 )
 from keet.render.common.source_text import source_line, source_lines
-from keet.render.json.documents import Document, Producer, ReportDocument, SkippedDocument
+from keet.render.json.documents import Producer, ReportDocument, SkippedDocument
+from keet.render.json.fields import Document, field
 from keet.render.json.hotspots_line import (
     LineDocument,
     PurposeShare,
@@ -30,6 +29,7 @@ from keet.render.json.hotspots_line import (
     purpose_shares,
 )
 from keet.render.json.report import report_document
+from keet.render.json.writing import Streamed
 
 
 class StallDocument(Document):
@@ -40,24 +40,24 @@ class StallDocument(Document):
 class SpotDocument(Document):
     file: str | None
     line: int | None
-    source: str | None = Field(description="the line's text, where it is at hand")
-    address: int | None = Field(description="set where the row is one instruction")
+    source: str | None = field(description="the line's text, where it is at hand")
+    address: int | None = field(description="set where the row is one instruction")
     sass: str | None
-    instructions: int = Field(description="machine instructions that the row sums up")
-    share: float | None = Field(description="of what the rows are ranked by, 0 to 1")
+    instructions: int = field(description="machine instructions that the row sums up")
+    share: float | None = field(description="of what the rows are ranked by, 0 to 1")
     samples: int | None
     stalls: list[StallDocument]
-    executed: int | None = Field(description="warp-level instructions executed")
+    executed: int | None = field(description="warp-level instructions executed")
     threads_executed: int | None
-    sectors_global: int | None = Field(description="32-byte sectors asked of L2 if nothing hit L1")
-    sectors_global_excess: int | None = Field(description="more than packed addresses would need")
+    sectors_global: int | None = field(description="32-byte sectors asked of L2 if nothing hit L1")
+    sectors_global_excess: int | None = field(description="more than packed addresses would need")
     sectors_local: int | None
     wavefronts_shared: int | None
-    wavefronts_shared_excess: int | None = Field(description="more than without bank conflicts")
-    purposes: list[PurposeShare] = Field(
+    wavefronts_shared_excess: int | None = field(description="more than without bank conflicts")
+    purposes: list[PurposeShare] = field(
         description="shares of the row's executed warp instructions; empty without an analysis"
     )
-    waits: list[WaitDocument] = Field(
+    waits: list[WaitDocument] = field(
         description="both ends of the row's waits; empty without an analysis"
     )
 
@@ -65,24 +65,24 @@ class SpotDocument(Document):
 class PointerDocument(Document):
     """What is read through one pointer argument."""
 
-    pointer: str = Field(
+    pointer: str = field(
         description="its name in the source where known, else `param+0x10`; `loaded` for pointers "
         "that were loaded from memory, `several` where the path taken decides"
     )
-    parameter: str | None = Field(description="offset among the kernel's parameters")
-    requested_bytes: int | None = Field(description="by all threads; null: threads not counted")
-    distinct_bytes_at_most: int | None = Field(description="null: unknown")
-    basis: Literal["bound", "estimate"] | None = Field(
+    parameter: str | None = field(description="offset among the kernel's parameters")
+    requested_bytes: int | None = field(description="by all threads; null: threads not counted")
+    distinct_bytes_at_most: int | None = field(description="null: unknown")
+    basis: Literal["bound", "estimate"] | None = field(
         description="`estimate`: rests on average trip counts, clamps or choices between paths"
     )
-    times: float | None = Field(description="requested bytes per distinct byte, at least")
-    l1_bytes: int | None = Field(description="32-byte sectors that its loads asked of L1, in bytes")
-    l2_bytes: int | None = Field(description="what of that L1 read from L2")
-    l2_basis: Literal["measured", "apportioned"] | None = Field(
+    times: float | None = field(description="requested bytes per distinct byte, at least")
+    l1_bytes: int | None = field(description="32-byte sectors that its loads asked of L1, in bytes")
+    l2_bytes: int | None = field(description="what of that L1 read from L2")
+    l2_basis: Literal["measured", "apportioned"] | None = field(
         description="`apportioned`: the launch's bytes from L2, divided by sectors per pointer"
     )
-    lines: list[SourcePlace] = Field(description="lines of its loads, most bytes first")
-    why_unknown: str | None = Field(description="why distinct_bytes_at_most is null")
+    lines: list[SourcePlace] = field(description="lines of its loads, most bytes first")
+    why_unknown: str | None = field(description="why distinct_bytes_at_most is null")
 
 
 class HotspotsLaunch(Document):
@@ -90,20 +90,20 @@ class HotspotsLaunch(Document):
     kernel: str
     by: Literal["line", "instruction"] | None
     ranked_by: Literal["samples", "executed"] | None
-    total: int | None = Field(description="what the shares are of, over the whole launch")
-    sampled_share: float | None = Field(
+    total: int | None = field(description="what the shares are of, over the whole launch")
+    sampled_share: float | None = field(
         default=None, description="share of the launch that the samples cover, where not all"
     )
-    rows_total: int = Field(description="rows before --top cut them")
+    rows_total: int = field(description="rows before --top cut them")
     rows: list[SpotDocument]
-    instruction_mix: list[PurposeShare] | None = Field(
+    instruction_mix: list[PurposeShare] | None = field(
         description="what the launch's executed warp instructions are for; sums to 1; "
         "null: see `skipped`"
     )
-    reuse: list[PointerDocument] | None = Field(
+    reuse: list[PointerDocument] | None = field(
         description="one row per pointer that is read, most bytes first; null: see `skipped`"
     )
-    line: LineDocument | None = Field(default=None, description="with --line: all about that line")
+    line: LineDocument | None = field(default=None, description="with --line: all about that line")
     skipped: list[SkippedDocument]
 
 
@@ -122,10 +122,16 @@ _SWITCHED_OFF = Absent("switched off with --no-sass", "leave out --no-sass")
 def hotspots_document(
     profile: Profile, found: Iterable[Examined], top: int | None, place: Location | None = None
 ) -> HotspotsDocument:
-    return HotspotsDocument(
-        report=report_document(profile),
-        launches=[_launch_document(each, top, place) for each in found],
-    )
+    return hotspots_stream(profile, found, top, place).document()
+
+
+def hotspots_stream(
+    profile: Profile, found: Iterable[Examined], top: int | None, place: Location | None = None
+) -> Streamed[HotspotsDocument]:
+    """The document, one launch after the other."""
+    launches = (_launch_document(each, top, place) for each in found)
+    fields = (("report", report_document(profile)), ("launches", launches))
+    return Streamed(HotspotsDocument, fields)
 
 
 def _launch_document(each: Examined, top: int | None, place: Location | None) -> HotspotsLaunch:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from pydantic import Field
-
 from keet.analysis.sass import MachineCode
 from keet.analysis.sass.blame import Wait
 from keet.analysis.sass.flow import Loop
@@ -25,7 +23,7 @@ from keet.render.common.line_facts import (
     line_facts,
 )
 from keet.render.common.machine_code import FormWords, offset_in_function
-from keet.render.json.documents import Document
+from keet.render.json.fields import Document, field
 
 PurposeName = Literal[
     "value", "memory", "address", "control", "conversion", "move", "sync", "unknown"
@@ -35,7 +33,7 @@ LinkName = Literal["result", "register reuse", "completion", "itself", "unknown"
 
 class PurposeShare(Document):
     purpose: PurposeName
-    share: float = Field(description="of executed warp instructions, 0 to 1")
+    share: float = field(description="of executed warp instructions, 0 to 1")
 
 
 class SourcePlace(Document):
@@ -48,11 +46,11 @@ class WaitDocument(Document):
 
     reason: str
     samples: int
-    producer: SourcePlace | None = Field(
+    producer: SourcePlace | None = field(
         description="line of the instruction that is waited for; null: its own unit, not known, "
         "or an instruction without a line"
     )
-    link: LinkName = Field(
+    link: LinkName = field(
         description="`result`: the producer makes an operand; `register reuse`: it still uses a "
         "register that is overwritten; `completion`: it has to be complete; `itself`: the "
         "instruction's own queue, pipe or fetch is busy"
@@ -84,20 +82,20 @@ class AccessDocument(Document):
     address: int
     kind: Literal["load", "store", "atomic", "copy"]
     pointer: str
-    form: str = Field(description="offset from the pointer in bytes, a sum of products")
-    width: int = Field(description="bytes per thread")
-    lane_stride: int | None = Field(description="bytes between neighbouring threads; null: unknown")
+    form: str = field(description="offset from the pointer in bytes, a sum of products")
+    width: int = field(description="bytes per thread")
+    lane_stride: int | None = field(description="bytes between neighbouring threads; null: unknown")
     requested_bytes: int | None
-    distinct_bytes_at_most: int | None = Field(description="null: unknown")
+    distinct_bytes_at_most: int | None = field(description="null: unknown")
     basis: Literal["bound", "estimate"] | None
-    depends_on_data: bool = Field(description="a gather: the address depends on loaded data")
+    depends_on_data: bool = field(description="a gather: the address depends on loaded data")
 
 
 class MergeDocument(Document):
-    addresses: list[int] = Field(description="accesses of one thread to consecutive bytes")
-    width: int = Field(description="bytes of each access")
-    merged_width: int = Field(description="bytes of the accesses that could replace them")
-    is_aligned: bool | None = Field(description="for an aligned pointer; null: unknown")
+    addresses: list[int] = field(description="accesses of one thread to consecutive bytes")
+    width: int = field(description="bytes of each access")
+    merged_width: int = field(description="bytes of the accesses that could replace them")
+    is_aligned: bool | None = field(description="for an aligned pointer; null: unknown")
 
 
 class AtomicDocument(Document):
@@ -109,18 +107,18 @@ class AtomicDocument(Document):
 
 
 class LoopDocument(Document):
-    name: str = Field(description="as in address forms")
-    address: int = Field(description="of its first instruction")
+    name: str = field(description="as in address forms")
+    address: int = field(description="of its first instruction")
     file: str | None
     line: int | None
-    trips: float | None = Field(description="iterations per entry, average over all warps")
+    trips: float | None = field(description="iterations per entry, average over all warps")
     depth: int
-    instructions: int | None = Field(description="of one iteration; null: ran once per entry")
-    share: float | None = Field(description="of the launch's executed warp instructions")
-    loads: int | None = Field(description="global and local loads of one iteration")
-    load_depth: int | None = Field(description="loads of one iteration that wait for each other")
-    independent_loads: float | None = Field(description="loads that can be in flight together")
-    recurrence: list[int] | None = Field(
+    instructions: int | None = field(description="of one iteration; null: ran once per entry")
+    share: float | None = field(description="of the launch's executed warp instructions")
+    loads: int | None = field(description="global and local loads of one iteration")
+    load_depth: int | None = field(description="loads of one iteration that wait for each other")
+    independent_loads: float | None = field(description="loads that can be in flight together")
+    recurrence: list[int] | None = field(
         description="addresses of the longest chain from one iteration to the next; null: none"
     )
     recurrence_loads: int | None
@@ -128,8 +126,8 @@ class LoopDocument(Document):
 
 class InvariantDocument(Document):
     loop: str
-    addresses: list[int] = Field(description="same result in every iteration")
-    share: float = Field(description="of executed warp instructions that would be saved")
+    addresses: list[int] = field(description="same result in every iteration")
+    share: float = field(description="of executed warp instructions that would be saved")
     loads: int
 
 
@@ -147,23 +145,23 @@ class LineDocument(Document):
     executed: int
     executed_share: float
     purposes: list[PurposeShare]
-    instructions: list[LineInstruction] = Field(
+    instructions: list[LineInstruction] = field(
         description="that were executed or sampled, in the order of the code; samples of warps "
         "that have ended (`drain`) are counted at the instruction behind EXIT"
     )
-    waited_for_by: list[AwaitedDocument] = Field(
+    waited_for_by: list[AwaitedDocument] = field(
         description="samples at other lines that wait for this one"
     )
     accesses: list[AccessDocument]
     merges: list[MergeDocument]
     atomics: list[AtomicDocument]
-    loops: list[LoopDocument] = Field(description="around the line, outermost first")
+    loops: list[LoopDocument] = field(description="around the line, outermost first")
     invariants: list[InvariantDocument]
-    calls: list[RoutineDocument] = Field(
+    calls: list[RoutineDocument] = field(
         description="routines that only this line calls; their instructions are not among those "
         "above but at the line given here"
     )
-    callers: list[RoutineDocument] = Field(
+    callers: list[RoutineDocument] = field(
         description="lines that alone call routines which are among the instructions above"
     )
 

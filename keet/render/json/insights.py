@@ -2,48 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
-
-from keet.render.json.documents import Document, Producer
+from keet.render.json.documents import Producer
+from keet.render.json.fields import Document, field
 
 
 class FactDocument(Document):
     """A number that a text says."""
 
-    column: str = Field(
+    column: str = field(
         description="of the store's view `launches`; `knob`: a value that a name or launch holds; "
         "`computed`: from others, or over many rows; `explanation.ceilings.UNIT`: in that JSON"
     )
     label: str
     value: float
     unit: str
-    path: str | None = Field(description="the report; null: it is not of one report")
+    path: str | None = field(description="the report; null: it is not of one report")
     launch: int | None
-    derived_from: list[str] = Field(description="ids of what it was computed from")
+    derived_from: list[str] = field(description="ids of what it was computed from")
 
 
 class CurvePointDocument(Document):
-    value: float | str = Field(description="of the knob")
+    value: float | str = field(description="of the knob")
     shown: str
     path: str
     launch: int
-    files: int = Field(description="with this value; the one with the median time is shown")
+    files: int = field(description="with this value; the one with the median time is shown")
     time_us: float
-    cost: float | None = Field(description="us per `work_unit`; null: the work is the same")
-    limiter: str | None = Field(description="as in the view `launches`; null: not known")
+    cost: float | None = field(description="us per `work_unit`; null: the work is the same")
+    limiter: str | None = field(description="as in the view `launches`; null: not known")
     reached_pct: float | None
-    units: dict[str, float] = Field(
+    units: dict[str, float] = field(
         description="share of peak over the elapsed cycles in per cent, as `ceilings` of "
         "`keet explain` have it; a unit that was not measured is absent"
     )
-    tied: bool = Field(description="no slower than the best beyond noise")
+    tied: bool = field(description="no slower than the best beyond noise")
 
 
 class LimiterChangeDocument(Document):
-    after: str = Field(description="the last value of the knob before the change")
-    until: str = Field(description="the first value after it")
+    after: str = field(description="the last value of the knob before the change")
+    until: str = field(description="the first value after it")
     was: str
     becomes: str
 
@@ -52,7 +51,7 @@ class LeftOutDocument(Document):
     value: float
     shown: str
     path: str
-    why: str = Field(description="what else differs there")
+    why: str = field(description="what else differs there")
 
 
 class SweepDocument(Document):
@@ -61,30 +60,30 @@ class SweepDocument(Document):
     kernel: str
     device: str
     knob: str
-    source: str = Field(description="where the knob was seen: `file name`, `command line`, ...")
+    source: str = field(description="where the knob was seen: `file name`, `command line`, ...")
     kind: Literal["parameter", "size", "gpu", "version"]
-    fixed: list[str] = Field(description="what was chosen and stays the same")
-    moves_with: list[str] = Field(description="what changes with the knob")
+    fixed: list[str] = field(description="what was chosen and stays the same")
+    moves_with: list[str] = field(description="what changes with the knob")
     work: Literal["same", "varies", "unknown"]
     work_unit: str | None
     points: list[CurvePointDocument]
-    best: int | None = Field(description="position in `points`; null: none is named")
+    best: int | None = field(description="position in `points`; null: none is named")
     only_noise: bool
     changes: list[LimiterChangeDocument]
-    left_out: list[LeftOutDocument] = Field(
+    left_out: list[LeftOutDocument] = field(
         description="files with the knob in their name that are no points"
     )
 
 
 class ClusterKernelDocument(Document):
     kernel: str
-    path: str = Field(description="the file in which it takes longest: its times are given here")
-    shown_path: str = Field(description="as much of the path as tells it from other rows")
-    versions: int = Field(description="files of that folder in which it has the finding")
+    path: str = field(description="the file in which it takes longest: its times are given here")
+    shown_path: str = field(description="as much of the path as tells it from other rows")
+    versions: int = field(description="files of that folder in which it has the finding")
     launches: int
     files: int
     time_us: float
-    share_pct: float = Field(description="of the GPU's time in the store")
+    share_pct: float = field(description="of the GPU's time in the store")
     saved_low_us: float
     saved_likely_us: float
     saved_high_us: float
@@ -93,35 +92,35 @@ class ClusterKernelDocument(Document):
 class ClusterDocument(Document):
     """Kernels of one GPU with the same finding."""
 
-    finding: str = Field(description="an id of keet's catalog")
+    finding: str = field(description="an id of keet's catalog")
     label: str
     device: str
-    kernels: list[ClusterKernelDocument] = Field(description="the largest savings first; not all")
+    kernels: list[ClusterKernelDocument] = field(description="the largest savings first; not all")
     kernel_count: int
-    row_count: int = Field(description="a kernel has a row in each folder")
-    launches: int = Field(description="all that have the finding")
+    row_count: int = field(description="a kernel has a row in each folder")
+    launches: int = field(description="all that have the finding")
     files: int
-    versions: int = Field(
+    versions: int = field(
         description="captures of other versions than the slowest of a folder: not in the times"
     )
     time_us: float
-    total_us: float = Field(
+    total_us: float = field(
         description="all launches of this GPU in the store; of basis `run` also kernels that were "
         "not profiled"
     )
     share_pct: float
-    saved_low_us: float = Field(description="if all were fixed, by the forecast of each launch")
+    saved_low_us: float = field(description="if all were fixed, by the forecast of each launch")
     saved_likely_us: float
     saved_high_us: float
     remedy: str
-    basis: Literal["run", "reports"] = Field(
+    basis: Literal["run", "reports"] = field(
         description="what times are of: `run`, whole runs, where those of all files on this GPU "
         "are known; `reports`, the profiled launches"
     )
 
 
 class MovedDocument(Document):
-    metric: str = Field(description="id in keet's catalog")
+    metric: str = field(description="id in keet's catalog")
     label: str
     unit: str
     usual: float
@@ -132,7 +131,7 @@ class OutlierDocument(Document):
     path: str
     launch: int
     time_us: float
-    times: float = Field(description="as long as the median of its peers")
+    times: float = field(description="as long as the median of its peers")
     moved: list[MovedDocument]
 
 
@@ -145,15 +144,15 @@ class OutliersDocument(Document):
     block: str | None
     peers: int
     median_us: float
-    spread_pct: float = Field(description="a standard deviation of the peers, robustly")
-    launches: list[OutlierDocument] = Field(description="the longest; not all")
+    spread_pct: float = field(description="a standard deviation of the peers, robustly")
+    launches: list[OutlierDocument] = field(description="the longest; not all")
     found: int
 
 
 class DatedDocument(Document):
     path: str
     launch: int
-    created: str = Field(description="UTC")
+    created: str = field(description="UTC")
     time_us: float
 
 
@@ -165,7 +164,7 @@ class ChangeDocument(Document):
     grid: str | None
     block: str | None
     history: list[DatedDocument]
-    last_before: int = Field(description="position in `history`: the change follows it")
+    last_before: int = field(description="position in `history`: the change follows it")
     before_us: float
     after_us: float
     change_pct: float
@@ -173,7 +172,7 @@ class ChangeDocument(Document):
     limiter_before: str | None
     limiter_after: str | None
     moved: list[MovedDocument]
-    versions: list[str] = Field(description="what of driver, CUDA and ncu changed there too")
+    versions: list[str] = field(description="what of driver, CUDA and ncu changed there too")
 
 
 class UncheckedSentenceDocument(Document):
@@ -184,8 +183,8 @@ class UncheckedSentenceDocument(Document):
 class WrittenDocument(Document):
     """What a model wrote; keet printed the numbers in it from the facts of this insight."""
 
-    text: str = Field(description="unchecked sentences are marked with `[unchecked]`")
-    unchecked: list[UncheckedSentenceDocument] = Field(
+    text: str = field(description="unchecked sentences are marked with `[unchecked]`")
+    unchecked: list[UncheckedSentenceDocument] = field(
         description="sentences with a number that is no reference to a fact"
     )
 
@@ -195,7 +194,7 @@ class InsightDocument(Document):
     kind: Literal["sweep", "cluster", "outliers", "change"]
     title: str
     text: list[str]
-    adds: str = Field(
+    adds: str = field(
         description="what the set adds over the best single profile; empty: one file shows it all"
     )
     facts: dict[str, FactDocument]
@@ -203,11 +202,11 @@ class InsightDocument(Document):
     cluster: ClusterDocument | None
     outliers: OutliersDocument | None
     change: ChangeDocument | None
-    written: WrittenDocument | None = Field(description="null: no model wrote of it")
+    written: WrittenDocument | None = field(description="null: no model wrote of it")
 
 
 class InsightsGroundingDocument(Document):
-    numbers: int = Field(description="in all texts of the analyst")
+    numbers: int = field(description="in all texts of the analyst")
     verified: int
     stray: list[str]
 
@@ -217,7 +216,7 @@ class InsightsUsageDocument(Document):
     cached: int
     input_tokens: int
     output_tokens: int
-    cost: float | None = Field(description="US$; null: the price is not known")
+    cost: float | None = field(description="US$; null: the price is not known")
     seconds: float
     estimated: bool
 
@@ -228,21 +227,23 @@ class InsightsDocument(Document):
     schema_version: Literal[1] = 1
     producer: Producer = Producer()
     store: str
-    author: str = Field("analyst", description="`analyst`, or `model:PROVIDER:NAME`")
+    author: str = field(default="analyst", description="`analyst`, or `model:PROVIDER:NAME`")
     files: int
     launches: int
     devices: list[str]
     insights: list[InsightDocument]
-    notes: list[str] = Field(description="what could not be judged")
+    notes: list[str] = field(description="what could not be judged")
     grounding: InsightsGroundingDocument
-    usage: InsightsUsageDocument | None = Field(None, description="null: no model was asked")
-    problem: str | None = Field(None, description="why a model's part is missing or incomplete")
+    usage: InsightsUsageDocument | None = field(
+        default=None, description="null: no model was asked"
+    )
+    problem: str | None = field(
+        default=None, description="why a model's part is missing or incomplete"
+    )
 
 
-def insights_document(insights: object, store: str, **authorship: object) -> InsightsDocument:
+def insights_document(insights: object, store: str, **authorship: Any) -> InsightsDocument:
     """Of the records of keet.corpus, by their attributes: the two do not know each other."""
     fields = ("files", "launches", "devices", "insights", "notes", "grounding")
     given = {name: getattr(insights, name) for name in fields}
-    return InsightsDocument.model_validate(
-        {"store": store, **given, **authorship}, from_attributes=True
-    )
+    return InsightsDocument(store=store, **given, **authorship)

@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from pydantic import Field
-
 from keet.catalog import MetricSpec
 from keet.profile import Launch, Metric, Profile, Value
-from keet.render.json.documents import Document, NonFinite, Producer, ReportDocument
+from keet.render.json.documents import NonFinite, Producer, ReportDocument
+from keet.render.json.fields import Document, field
 from keet.render.json.report import finite, report_document
+from keet.render.json.writing import Streamed
 from keet.units import Number
 
 
 class PointDocument(Document):
-    at: int | str = Field(description="what the point belongs to: registers, bytes, an opcode")
+    at: int | str = field(description="what the point belongs to: registers, bytes, an opcode")
     value: Number | str | None
 
 
 class MetricDocument(Document):
-    name: str = Field(description="ncu's name")
-    id: str | None = Field(description="the catalog's id")
+    name: str = field(description="ncu's name")
+    id: str | None = field(description="the catalog's id")
     label: str | None
-    value: Number | str | None = Field(description="null: no value, or see `nonfinite`")
+    value: Number | str | None = field(description="null: no value, or see `nonfinite`")
     nonfinite: NonFinite | None = None
     unit: str
     section: str | None = None
     meaning: str | None = None
-    instances: int = Field(default=0, description="how many parts the value has")
-    points: list[PointDocument] | None = Field(
+    instances: int = field(default=0, description="how many parts the value has")
+    points: list[PointDocument] | None = field(
         default=None, description="the parts, where they are the value: what-if curves"
     )
 
@@ -49,19 +49,29 @@ class MetricsDocument(Document):
     launches: list[MetricsLaunch]
 
 
+Row = tuple[Metric, MetricSpec | None]
+
+
 def metrics_document(
-    profile: Profile, tables: Iterable[tuple[Launch, Sequence[tuple[Metric, MetricSpec | None]]]]
+    profile: Profile, tables: Iterable[tuple[Launch, Sequence[Row]]]
 ) -> MetricsDocument:
-    return MetricsDocument(
-        report=report_document(profile),
-        launches=[
-            MetricsLaunch(
-                id=launch.id,
-                kernel=launch.kernel,
-                metrics=[_metric_document(launch, metric, spec) for metric, spec in rows],
-            )
-            for launch, rows in tables
-        ],
+    return metrics_stream(profile, tables).document()
+
+
+def metrics_stream(
+    profile: Profile, tables: Iterable[tuple[Launch, Sequence[Row]]]
+) -> Streamed[MetricsDocument]:
+    """The document, one launch after the other."""
+    launches = (_launch_document(launch, rows) for launch, rows in tables)
+    fields = (("report", report_document(profile)), ("launches", launches))
+    return Streamed(MetricsDocument, fields)
+
+
+def _launch_document(launch: Launch, rows: Sequence[Row]) -> MetricsLaunch:
+    return MetricsLaunch(
+        id=launch.id,
+        kernel=launch.kernel,
+        metrics=[_metric_document(launch, metric, spec) for metric, spec in rows],
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from keet.analysis.across_launches import CrossLaunch, Kind
 from keet.analysis.findings import Confidence, Forecast
 from keet.evidence import Evidence
 from keet.explanation.program import Program, ProgramRow
-from keet.render.json.documents import EVIDENCE_IDS, Dimensions, Document, EvidenceDocument
+from keet.render.json.documents import EVIDENCE_IDS, Dimensions, EvidenceDocument
+from keet.render.json.fields import Document, field
 from keet.render.json.whole_run import evidence_document
 from keet.units import Quantity
 
@@ -25,58 +24,58 @@ class ProgramRowDocument(Document):
     """Identical launches; where the run is known, a kernel of the run in all its shapes."""
 
     kernel: str
-    launches: list[int] = Field(description="ids of the report's launches; empty: not profiled")
-    representative: int | None = Field(
+    launches: list[int] = field(description="ids of the report's launches; empty: not profiled")
+    representative: int | None = field(
         description="the launch that stands for the row: of identical ones that with the median "
         "duration; null: not profiled"
     )
-    count: int = Field(description="launches; of the run, where it is known")
-    grid: Dimensions | None = Field(description="null: several, or not known")
+    count: int = field(description="launches; of the run, where it is known")
+    grid: Dimensions | None = field(description="null: several, or not known")
     block: Dimensions | None
-    us_total: float = Field(description="microseconds; of the run's GPU time, where it is known")
-    us_min: float | None = Field(description="microseconds of the shortest launch")
+    us_total: float = field(description="microseconds; of the run's GPU time, where it is known")
+    us_min: float | None = field(description="microseconds of the shortest launch")
     us_median: float | None
     us_max: float | None
-    share: float = Field(description="0 to 1, of the program's `us_total`")
-    first_finding: str | None = Field(description="id, of the launch that stands for the row")
+    share: float = field(description="0 to 1, of the program's `us_total`")
+    first_finding: str | None = field(description="id, of the launch that stands for the row")
     headline: str | None
-    gain: ProgramGainDocument | None = Field(
+    gain: ProgramGainDocument | None = field(
         description="of the row's time; null: no gain is known"
     )
-    library: str | None = Field(description="`cuBLAS`: the kernel is not the user's own code")
+    library: str | None = field(description="`cuBLAS`: the kernel is not the user's own code")
 
 
 class CrossLaunchDocument(Document):
     """What several launches show together."""
 
-    kind: Kind = Field(
+    kind: Kind = field(
         description="hand_over: one kernel writes as much as a later one reads; repeated_passes: "
         "equal launches at DRAM's bandwidth; same_input: kernels that read the same amount; "
         "tiny_launches; sweep: one kernel at several sizes"
     )
     confidence: Confidence
     text: str
-    launches: list[int] = Field(description="ids")
-    us_saved: float | None = Field(
+    launches: list[int] = field(description="ids")
+    us_saved: float | None = field(
         description="microseconds of the report's launches, if the suspicion is true; null: not "
         "known"
     )
-    evidence: list[str] = Field(description="ids in the program's `evidence`")
+    evidence: list[str] = field(description="ids in the program's `evidence`")
 
 
 class ProgramDocument(Document):
     """Several launches, or a whole run, before the launches one by one."""
 
-    rows: list[ProgramRowDocument] = Field(description="the largest share first")
-    us_total: float = Field(description="microseconds of all rows")
-    gain: ProgramGainDocument | None = Field(
+    rows: list[ProgramRowDocument] = field(description="the largest share first")
+    us_total: float = field(description="microseconds of all rows")
+    gain: ProgramGainDocument | None = field(
         description="of `us_total`, if the first finding of each row's launch were fixed: the sum "
         "of what they save. Short launches count as merged into one per row. null: no gain is known"
     )
     texts: list[str]
-    shown: list[int] = Field(description="ids of the launches that matter")
-    cross_launch: list[CrossLaunchDocument] = Field(description="the largest saving first")
-    evidence: dict[str, EvidenceDocument] = Field(description=EVIDENCE_IDS)
+    shown: list[int] = field(description="ids of the launches that matter")
+    cross_launch: list[CrossLaunchDocument] = field(description="the largest saving first")
+    evidence: dict[str, EvidenceDocument] = field(description=EVIDENCE_IDS)
 
 
 def program_document(program: Program) -> ProgramDocument:

@@ -9,16 +9,15 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
-from pydantic import Field
-
-from keet.render.json.documents import Document, Producer
+from keet.render.json.documents import Producer
+from keet.render.json.fields import Document, field
 
 Row = Sequence[Any]
 
 
 class QueryColumn(Document):
     name: str
-    type: str = Field(description="in duckdb's words")
+    type: str = field(description="in duckdb's words")
 
 
 class QueryDocument(Document):
@@ -27,16 +26,16 @@ class QueryDocument(Document):
     schema_version: Literal[1] = 1
     producer: Producer = Producer()
     columns: list[QueryColumn]
-    rows: list[list[Any]] = Field(
+    rows: list[list[Any]] = field(
         description="in the order of `columns`; null: NULL, or a number that JSON does not have"
     )
 
 
 def query_json(columns: Sequence[str], types: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     """A `QueryDocument` in pieces, one row per line: it may be larger than memory."""
-    described = [QueryColumn(name=n, type=t).model_dump() for n, t in zip(columns, types)]
-    version = QueryDocument.model_fields["schema_version"].default
-    head = {"schema_version": version, "producer": Producer().model_dump()}
+    described = [QueryColumn(name=n, type=t).to_dict() for n, t in zip(columns, types)]
+    version = QueryDocument.schema_version
+    head = {"schema_version": version, "producer": Producer().to_dict()}
     yield json.dumps({**head, "columns": described})[:-1] + ', "rows": ['
     separator = "\n"
     for row in rows:

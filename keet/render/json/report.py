@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 
 from keet.analysis.coverage import profile_notes
 from keet.profile import Device, Profile
@@ -18,7 +17,7 @@ def report_document(profile: Profile) -> ReportDocument:
 
 
 def device_document(device: Device) -> DeviceDocument:
-    return DeviceDocument(**asdict(device))
+    return DeviceDocument.made_of(device)
 
 
 def quantity_document(quantity: Quantity) -> QuantityDocument:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from pydantic import Field
-
 from keet.analysis.ceilings import Ceiling
 from keet.analysis.roofline import Intensity, Roofline, stage_name
 from keet.analysis.stages import Stage
@@ -14,14 +12,15 @@ from keet.evidence import Evidence
 from keet.profile import Profile
 from keet.render.json.documents import (
     EVIDENCE_IDS,
-    Document,
     EvidenceDocument,
     Producer,
     QuantityDocument,
     ReportDocument,
     SkippedDocument,
 )
+from keet.render.json.fields import Document, field
 from keet.render.json.report import quantity_document, report_document
+from keet.render.json.writing import Streamed
 from keet.units import Quantity
 
 
@@ -32,26 +31,26 @@ class BusiestDocument(Document):
 
 
 class CeilingDocument(Document):
-    id: str = Field(description="`fp32`, `tensor_bf16`, `dram`")
+    id: str = field(description="`fp32`, `tensor_bf16`, `dram`")
     label: str
     kind: Literal["compute", "memory"]
-    reached_pct: float = Field(description="of the peak")
-    achieved: QuantityDocument | None = Field(description="null: only the share was measured")
+    reached_pct: float = field(description="of the peak")
+    achieved: QuantityDocument | None = field(description="null: only the share was measured")
     peak: QuantityDocument | None
-    source: str = Field(description="where the peak comes from: the report or keet's catalog")
-    busiest: BusiestDocument | None = Field(
+    source: str = field(description="where the peak comes from: the report or keet's catalog")
+    busiest: BusiestDocument | None = field(
         description="a stage or pipe that is busier than bytes or operations tell"
     )
     evidence: list[str]
 
 
 class IntensityDocument(Document):
-    arithmetic: str = Field(description="id of the compute ceiling")
-    level: str = Field(description="id of the memory ceiling")
-    value: float = Field(description="operations a byte")
-    ridge: float = Field(description="operations a byte from which on arithmetic is the limit")
-    attainable: QuantityDocument = Field(description="the lower of both ceilings, there")
-    attained_pct: float = Field(description="what was achieved, of what is attainable there")
+    arithmetic: str = field(description="id of the compute ceiling")
+    level: str = field(description="id of the memory ceiling")
+    value: float = field(description="operations a byte")
+    ridge: float = field(description="operations a byte from which on arithmetic is the limit")
+    attainable: QuantityDocument = field(description="the lower of both ceilings, there")
+    attained_pct: float = field(description="what was achieved, of what is attainable there")
     evidence: list[str]
 
 
@@ -60,17 +59,17 @@ class RooflineLaunch(Document):
     kernel: str
     duration: QuantityDocument | None
     sm_clock: QuantityDocument | None
-    nearest: list[str] = Field(description="ids of the nearest ceilings; several: they tie")
-    lead: str | None = Field(description="id of the compute ceiling that is nearest")
+    nearest: list[str] = field(description="ids of the nearest ceilings; several: they tie")
+    lead: str | None = field(description="id of the compute ceiling that is nearest")
     ceilings: list[CeilingDocument]
     intensities: list[IntensityDocument]
-    uncounted: BusiestDocument | None = Field(
+    uncounted: BusiestDocument | None = field(
         description="the busiest unit whose work is neither operations nor bytes"
     )
     reading: str
     notes: list[str]
     skipped: list[SkippedDocument]
-    evidence: dict[str, EvidenceDocument] = Field(description=EVIDENCE_IDS)
+    evidence: dict[str, EvidenceDocument] = field(description=EVIDENCE_IDS)
 
 
 class RooflineDocument(Document):
@@ -83,9 +82,14 @@ class RooflineDocument(Document):
 
 
 def roofline_document(profile: Profile, rooflines: Iterable[Roofline]) -> RooflineDocument:
-    return RooflineDocument(
-        report=report_document(profile), launches=[_launch(roofline) for roofline in rooflines]
-    )
+    return roofline_stream(profile, rooflines).document()
+
+
+def roofline_stream(profile: Profile, rooflines: Iterable[Roofline]) -> Streamed[RooflineDocument]:
+    """The document, one launch after the other."""
+    launches = (_launch(roofline) for roofline in rooflines)
+    fields = (("report", report_document(profile)), ("launches", launches))
+    return Streamed(RooflineDocument, fields)
 
 
 def _launch(roofline: Roofline) -> RooflineLaunch:

@@ -5,63 +5,65 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
-
 from keet.analysis.coverage import Coverage
 from keet.profile import Launch, Profile
 from keet.render.json.documents import (
     DeviceDocument,
     Dimensions,
-    Document,
-    PartlyFilled,
     Producer,
     QuantityDocument,
     ReportDocument,
     RunDocument,
 )
+from keet.render.json.fields import Document, PartlyFilled, field
 from keet.render.json.report import device_document, quantity_document, report_document
+from keet.render.json.writing import Streamed
 
 
 class GapDocument(Document):
     id: str
     label: str
-    gives: str = Field(description="what it would tell")
-    launches: list[int] = Field(description="which launches lack it")
-    unavailable: bool = Field(False, description="ncu has none of it for this GPU or workload")
-    section: str | None = Field(None, description="the ncu section that captures it")
+    gives: str = field(description="what it would tell")
+    launches: list[int] = field(description="which launches lack it")
+    unavailable: bool = field(
+        default=False, description="ncu has none of it for this GPU or workload"
+    )
+    section: str | None = field(default=None, description="the ncu section that captures it")
     ncu_flag: str | None = None
-    compile_flag: str | None = Field(None, description="what the program must be built with")
+    compile_flag: str | None = field(
+        default=None, description="what the program must be built with"
+    )
 
 
 class ShowLaunch(PartlyFilled):
     optional: ClassVar[frozenset[str]] = frozenset({"run_share_pct", "run_launches"})
 
     id: int
-    kernel: str = Field(description="short stable name")
+    kernel: str = field(description="short stable name")
     kernel_full: str
     kernel_function: str
     kernel_mangled: str
     workload: Literal["kernel", "range", "cmdlist", "graph"]
-    device: int = Field(description="index into `devices`")
+    device: int = field(description="index into `devices`")
     grid: Dimensions | None
     block: Dimensions | None
     cluster: Dimensions | None
     process: str | None
     stream: int | None
     context: int | None
-    nvtx: list[str] = Field(description="open NVTX ranges as DOMAIN/RANGE, outermost first")
+    nvtx: list[str] = field(description="open NVTX ranges as DOMAIN/RANGE, outermost first")
     metric_count: int
     rule_results: int
     sections: list[str]
-    values: dict[str, QuantityDocument] = Field(
+    values: dict[str, QuantityDocument] = field(
         description="by catalog id; what the report does not hold is left out"
     )
-    run_share_pct: float | None = Field(
+    run_share_pct: float | None = field(
         default=None,
         description="per cent of the run's GPU time, by the launches that this one stands for; "
         "null: the run has no such kernel",
     )
-    run_launches: float | None = Field(
+    run_launches: float | None = field(
         default=None, description="of the run that this one stands for"
     )
 
@@ -78,10 +80,10 @@ class ShowDocument(PartlyFilled):
     launches: list[ShowLaunch]
     holds: list[str]
     missing: list[GapDocument]
-    capture: str | None = Field(description="the ncu command that would capture what is missing")
-    build: str | None = Field(description="what to compile with first")
-    obstacle: str | None = Field(default=None, description="why nothing more can be captured")
-    run: RunDocument | None = Field(
+    capture: str | None = field(description="the ncu command that would capture what is missing")
+    build: str | None = field(description="what to compile with first")
+    obstacle: str | None = field(default=None, description="why nothing more can be captured")
+    run: RunDocument | None = field(
         default=None, description="the whole program; null: nobody recorded a run of it"
     )
 
@@ -104,26 +106,29 @@ SHOWN_VALUES = (
 _NOTHING: dict[str, Any] = {}
 
 
-def show_document(
+def show_document(profile: Profile, coverage: Coverage, launches: Iterable[Launch]) -> ShowDocument:
+    return show_stream(profile, coverage, launches).document()
+
+
+def show_stream(
     profile: Profile,
     coverage: Coverage,
     launches: Iterable[Launch],
     run: RunDocument | None = None,
-) -> ShowDocument:
-    return ShowDocument(
-        report=report_document(profile),
-        devices=[device_document(device) for device in profile.devices],
-        launches=[_show_launch(profile, launch) for launch in launches],
-        holds=list(coverage.present),
-        missing=[
-            GapDocument(**{**gap._asdict(), "launches": list(gap.launches)})
-            for gap in coverage.gaps
-        ],
-        capture=coverage.command,
-        build=coverage.build_hint,
-        obstacle=coverage.obstacle,
+) -> Streamed[ShowDocument]:
+    """The document, one launch after the other."""
+    fields = {
+        "report": report_document(profile),
+        "devices": [device_document(device) for device in profile.devices],
+        "launches": (_show_launch(profile, launch) for launch in launches),
+        "holds": list(coverage.present),
+        "missing": [GapDocument.made_of(gap) for gap in coverage.gaps],
+        "capture": coverage.command,
+        "build": coverage.build_hint,
+        "obstacle": coverage.obstacle,
         **({"run": run} if run else _NOTHING),
-    )
+    }
+    return Streamed(ShowDocument, fields.items())
 
 
 def _show_launch(profile: Profile, launch: Launch) -> ShowLaunch:

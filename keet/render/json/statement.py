@@ -10,28 +10,26 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
-
-from keet.evidence import Evidence
-from keet.explanation.analyst import Explanation, LaunchExplanation
-from keet.explanation.statement import (
-    Authorship,
-    Cause,
-    Edit,
-    Hypothesis,
-    Judgement,
-    Statement,
-    Unchecked,
-    Usage,
-)
-from keet.prose.text import Prose
 from keet.render.common.statement import causes_of, statements, unchecked_lines
-from keet.render.json.documents import Document, QuantityDocument
+from keet.render.json.documents import QuantityDocument
+from keet.render.json.fields import Document, field
 from keet.render.json.finding import ForecastDocument, forecast_fields
 from keet.render.json.report import finite
 
 if TYPE_CHECKING:
     from keet.analysis.claims import Evaluated
+    from keet.evidence import Evidence
+    from keet.explanation.analyst import Explanation, LaunchExplanation
+    from keet.explanation.statement import (
+        Authorship,
+        Cause,
+        Edit,
+        Hypothesis,
+        Statement,
+        Unchecked,
+        Usage,
+    )
+    from keet.prose.text import Prose
 
 _IDS = "ids in the launch's `evidence` that it refers to"
 
@@ -40,32 +38,32 @@ class HypothesisDocument(Document):
     """Stated from the source before a number was seen; judged by the numbers afterwards."""
 
     text: str
-    finding: str | None = Field(description="an id of keet's catalog, where it is one")
-    verdict: Judgement
+    finding: str | None = field(description="an id of keet's catalog, where it is one")
+    verdict: Literal["confirmed", "refuted", "inconclusive"]
     reason: str
-    evidence: list[str] = Field(description=_IDS)
+    evidence: list[str] = field(description=_IDS)
 
 
 class ClaimDocument(Document):
     """What keet computed from the amount of work that a model says is needed."""
 
-    supported: bool = Field(description="false: the report contradicts it, or shows nothing of it")
-    reason: str = Field(description="why it is not supported, or what it says in amounts")
-    gain: float | None = Field(description="times faster if the claim is true; null: not computed")
-    forecast: ForecastDocument | None = Field(description="with doubt; null: not supported")
-    next_limiter: str | None = Field(description="what sets the pace afterwards")
-    floor: QuantityDocument | None = Field(description="the least time that the work needs")
+    supported: bool = field(description="false: the report contradicts it, or shows nothing of it")
+    reason: str = field(description="why it is not supported, or what it says in amounts")
+    gain: float | None = field(description="times faster if the claim is true; null: not computed")
+    forecast: ForecastDocument | None = field(description="with doubt; null: not supported")
+    next_limiter: str | None = field(description="what sets the pace afterwards")
+    floor: QuantityDocument | None = field(description="the least time that the work needs")
 
 
 class CauseDocument(Document):
-    finding: str = Field(description="an id of keet's catalog")
+    finding: str = field(description="an id of keet's catalog")
     text: str
-    where: str | None = Field(description="`slow.cu:31`")
-    because: list[str] = Field(description="measured facts and comparisons that hold")
-    evidence: list[str] = Field(description=_IDS)
-    problem: str | None = Field(description="what the report shows against it")
-    claim: ClaimDocument | None = Field(description="null: it claims no amount")
-    raised_by_analyst: bool = Field(
+    where: str | None = field(description="`slow.cu:31`")
+    because: list[str] = field(description="measured facts and comparisons that hold")
+    evidence: list[str] = field(description=_IDS)
+    problem: str | None = field(description="what the report shows against it")
+    claim: ClaimDocument | None = field(description="null: it claims no amount")
+    raised_by_analyst: bool = field(
         description="false: it is not in the launch's `findings`, and has no forecast there"
     )
 
@@ -75,27 +73,27 @@ class EditDocument(Document):
 
     finding: str | None
     what: str
-    diff: str = Field(description="unified diff that applies to the source; empty: see `problem`")
-    places: list[str] = Field(description="`slow.cu:31-34`, where it changes the source")
+    diff: str = field(description="unified diff that applies to the source; empty: see `problem`")
+    places: list[str] = field(description="`slow.cu:31-34`, where it changes the source")
     applies: bool
     build: Literal["compiles", "fails", "not checked"]
-    build_text: str = Field(
+    build_text: str = field(
         description="resources before and after, the first error, or why it was not compiled"
     )
-    problem: str | None = Field(description="why there is no diff")
-    sketch: str = Field(description="what the model wrote, where no diff could be made of it")
+    problem: str | None = field(description="why there is no diff")
+    sketch: str = field(description="what the model wrote, where no diff could be made of it")
     risk: str
-    check: str = Field(description="how to see that it worked")
-    instead_of: int | None = Field(
-        None, description="number of the edit that it is an alternative to, from 1"
+    check: str = field(description="how to see that it worked")
+    instead_of: int | None = field(
+        default=None, description="number of the edit that it is an alternative to, from 1"
     )
-    evidence: list[str] = Field(description=_IDS)
+    evidence: list[str] = field(description=_IDS)
 
 
 class UncheckedDocument(Document):
     """A sentence whose numbers keet could not resolve: printed with a mark."""
 
-    where: str = Field(
+    where: str = field(
         description="`causes[0].text`: where it stands in `model`, or in the launch's `hypotheses`"
     )
     text: str
@@ -106,19 +104,21 @@ class ModelDocument(Document):
     """What a model says about a launch; texts are empty where it said nothing."""
 
     summary: str
-    purpose: str = Field(description="what the code does")
-    mapping: str = Field(description="how work is laid out over threads, warps and blocks")
-    evidence: list[str] = Field(description="ids that `summary`, `purpose` and `mapping` refer to")
-    leads: bool = Field(description="its cause is the headline, computed by keet: see `verdict`")
+    purpose: str = field(description="what the code does")
+    mapping: str = field(description="how work is laid out over threads, warps and blocks")
+    evidence: list[str] = field(description="ids that `summary`, `purpose` and `mapping` refer to")
+    leads: bool = field(description="its cause is the headline, computed by keet: see `verdict`")
     causes: list[CauseDocument]
-    objections: list[CauseDocument] = Field(
-        [], description="what it holds against the analyst's findings, places or remedies"
+    objections: list[CauseDocument] = field(
+        default=[], description="what it holds against the analyst's findings, places or remedies"
     )
     edits: list[EditDocument]
-    unchecked: list[UncheckedDocument] = Field([], description="sentences marked `[unchecked]`")
-    numbers: int = Field(0, description="in its checked sentences: all are printed by keet")
-    sent_back: int = Field(
-        0, description="sentences, facts and edits that were returned for correction"
+    unchecked: list[UncheckedDocument] = field(
+        default=[], description="sentences marked `[unchecked]`"
+    )
+    numbers: int = field(default=0, description="in its checked sentences: all are printed by keet")
+    sent_back: int = field(
+        default=0, description="sentences, facts and edits that were returned for correction"
     )
 
 
@@ -126,12 +126,14 @@ class UsageDocument(Document):
     """What a model was asked; the analyst asks none."""
 
     calls: int
-    cached: int = Field(0, description="replies from the cache: neither calls nor cost")
+    cached: int = field(default=0, description="replies from the cache: neither calls nor cost")
     input_tokens: int
     output_tokens: int
-    cost: float | Literal["unknown"] = Field(description="US dollars")
+    cost: float | Literal["unknown"] = field(description="US dollars")
     seconds: float = 0.0
-    estimated: bool = Field(False, description="keet counted the tokens, as the server did not")
+    estimated: bool = field(
+        default=False, description="keet counted the tokens, as the server did not"
+    )
 
 
 def encodable(record: Any) -> Any:
@@ -146,6 +148,8 @@ def encodable(record: Any) -> Any:
 
 def encodable_explanation(explanation: Explanation) -> Explanation:
     """The model's part alone: the reader of a report has seen to the rest."""
+    if explanation.author is None:
+        return explanation
     launches = tuple(
         each._replace(statement=encodable(each.statement)) for each in explanation.launches
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
-
-from keet.render.json.documents import Document, Producer
+from keet.render.json.documents import Producer
+from keet.render.json.fields import Document, field
 
 Basis = Literal["run", "reports"]
 BASIS = (
@@ -29,55 +28,55 @@ class GainDocument(Document):
 
 
 class OpportunityDocument(Document):
-    rank: int = Field(
+    rank: int = field(
         description="from 1; groups of basis `run` first, then by `saved_us` plus `unknown_us`, as "
         "a share of `total_us` of its GPU and basis"
     )
-    kernel: str = Field(description="short name; by finding or file: that of the longest time")
-    kernels: int = Field(description="different ones in the group")
-    grid: str | None = Field(description="blocks, `128x128x1`; null: by finding or file")
-    block: str | None = Field(description="threads a block")
-    device: str | None = Field(description="null: the reports do not say")
+    kernel: str = field(description="short name; by finding or file: that of the longest time")
+    kernels: int = field(description="different ones in the group")
+    grid: str | None = field(description="blocks, `128x128x1`; null: by finding or file")
+    block: str | None = field(description="threads a block")
+    device: str | None = field(description="null: the reports do not say")
     compute_capability: str | None
     sm_count: int | None
-    launches: int = Field(description="profiled ones")
-    untimed: int = Field(description="launches without a measured duration, in no time here")
-    time_us: float | None = Field(description="of all its launches; null: none was measured")
-    share: float | None = Field(
+    launches: int = field(description="profiled ones")
+    untimed: int = field(description="launches without a measured duration, in no time here")
+    time_us: float | None = field(description="of all its launches; null: none was measured")
+    share: float | None = field(
         description="of `total_us` of its GPU and basis, 0 to 1: the time of all launches there, "
         "or of the whole runs, with kernels that were not profiled"
     )
-    limiter: str | None = Field(description="of most of the time of the launches with the finding")
-    finding: str | None = Field(
+    limiter: str | None = field(description="of most of the time of the launches with the finding")
+    finding: str | None = field(
         description="id of the finding that would save the most; null: none was found"
     )
-    finding_launches: int = Field(description="launches whose first finding it is")
-    forecast: GainDocument | None = Field(
+    finding_launches: int = field(description="launches whose first finding it is")
+    forecast: GainDocument | None = field(
         description="of the launches that `saved_of_us` is the time of; null: not computed"
     )
-    saved_us: float | None = Field(
+    saved_us: float | None = field(
         description="part of `saved_of_us`, by the likely forecast; null: not known"
     )
-    saved_share: float | None = Field(description="the same, of what `share` is of, 0 to 1")
-    not_judged: int = Field(
+    saved_share: float | None = field(description="the same, of what `share` is of, 0 to 1")
+    not_judged: int = field(
         description="launches of which nothing was measured that says where the time goes"
     )
-    path: str = Field(description="the report that holds the launch with the most time of those")
-    launch: int = Field(description="its number there")
-    gone: bool = Field(description="that report is no longer at its path")
-    basis: Basis = Field(description=BASIS)
-    run_launches: float | None = Field(description=RUN_LAUNCHES)
-    replay_gaps: int = Field(description=REPLAY_GAPS)
-    saved_of_us: float | None = Field(
+    path: str = field(description="the report that holds the launch with the most time of those")
+    launch: int = field(description="its number there")
+    gone: bool = field(description="that report is no longer at its path")
+    basis: Basis = field(description=BASIS)
+    run_launches: float | None = field(description=RUN_LAUNCHES)
+    replay_gaps: int = field(description=REPLAY_GAPS)
+    saved_of_us: float | None = field(
         description="time that the forecast holds for: of the launches with the finding, without "
         "those with a replay gap; of basis `run`, of launches that took between half and twice as "
         "long as the profiled one, where the table of the run tells; null: no forecast"
     )
-    unknown_us: float | None = Field(
+    unknown_us: float | None = field(
         description="part of `time_us` for which it is not known what a fix would save; null: "
         "basis `reports`"
     )
-    unlike_us: float | None = Field(
+    unlike_us: float | None = field(
         description="part of `unknown_us` in launches of the run that took less than half or more "
         "than twice as long as the profiled one; null: basis `reports`, or all have a replay gap"
     )
@@ -87,34 +86,34 @@ class GapExampleDocument(Document):
     """Of the launches with a replay gap, the one that stands for the most time."""
 
     path: str
-    launch: int = Field(description="its number in that report")
+    launch: int = field(description="its number in that report")
 
 
 class GpuDocument(Document):
     """The chosen launches on one GPU, of one basis."""
 
-    device: str | None = Field(description="null: the reports do not say")
+    device: str | None = field(description="null: the reports do not say")
     compute_capability: str | None
     sm_count: int | None
-    launches: int = Field(description="profiled ones")
+    launches: int = field(description="profiled ones")
     untimed: int
     time_us: float | None
-    total_us: float | None = Field(
+    total_us: float | None = field(
         description="of all its kernels, in runs also of those that were not profiled: what shares "
         "are of"
     )
-    basis: Basis = Field(description=BASIS)
-    runs: int = Field(description="reports whose whole run is known, of all kernels")
-    run_launches: float | None = Field(description=RUN_LAUNCHES)
-    not_profiled_us: float | None = Field(
+    basis: Basis = field(description=BASIS)
+    runs: int = field(description="reports whose whole run is known, of all kernels")
+    run_launches: float | None = field(description=RUN_LAUNCHES)
+    not_profiled_us: float | None = field(
         description="part of `total_us` in kernels that were not profiled; null: basis `reports`"
     )
-    replay_gaps: int = Field(description=REPLAY_GAPS)
-    replay_gap_us: float | None = Field(
+    replay_gaps: int = field(description=REPLAY_GAPS)
+    replay_gap_us: float | None = field(
         description="their time in the runs, for which no saving is claimed; null: there are none"
     )
     gap_example: GapExampleDocument | None
-    summed_runs: int = Field(
+    summed_runs: int = field(
         description="of `runs`, those whose tables do not tell which kernels ran at the same time: "
         "their times are sums of durations, not GPU time"
     )
@@ -127,24 +126,24 @@ class TopDocument(Document):
     producer: Producer = Producer()
     store: str
     by: Literal["kernel", "finding", "file"]
-    device: str | None = Field(description="--device; null: all")
-    kernel: str | None = Field(description="--kernel; null: all")
-    reports: int = Field(description="that the launches are of; equal files are one")
-    failed: int = Field(description="files of the whole store that could not be read")
-    launches: int = Field(description="chosen ones")
+    device: str | None = field(description="--device; null: all")
+    kernel: str | None = field(description="--kernel; null: all")
+    reports: int = field(description="that the launches are of; equal files are one")
+    failed: int = field(description="files of the whole store that could not be read")
+    launches: int = field(description="chosen ones")
     untimed: int
-    time_us: float | None = Field(description="null also where `gpus` has several entries")
-    gpus: list[GpuDocument] = Field(
+    time_us: float | None = field(description="null also where `gpus` has several entries")
+    gpus: list[GpuDocument] = field(
         description="whole runs first, then those with most launches; one twice where the run is "
         "known for some of its reports"
     )
-    groups: int = Field(description="before --limit cut them")
+    groups: int = field(description="before --limit cut them")
     opportunities: list[OpportunityDocument]
-    runs: int = Field(
+    runs: int = field(
         description="reports with launches whose time in the whole run is known; the others count "
         "as profiled"
     )
-    known_runs: int = Field(
+    known_runs: int = field(
         description="reports whose whole run is known: `runs`, and those whose launches have no "
         "time in it, as a report of a range"
     )

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from pydantic import Field
-
 from keet.profile import Profile
-from keet.render.json.documents import Document, Producer, QuantityDocument, ReportDocument
+from keet.render.json.documents import Producer, QuantityDocument, ReportDocument
+from keet.render.json.fields import Document, field
 from keet.render.json.report import quantity_document, report_document
 from keet.verification.checked import Check, CheckedSentence, Verdict
 
@@ -20,7 +19,7 @@ _Verdict = Literal["confirmed", "contradicted", "not_found"]
 class RelationSummary(Document):
     confirmed: int
     contradicted: int
-    not_found: int = Field(description="keet does not know what is compared, or does not have it")
+    not_found: int = field(description="keet does not know what is compared, or does not have it")
 
 
 class VerifySummary(Document):
@@ -32,19 +31,19 @@ class VerifySummary(Document):
 
 
 class NumberCheck(Document):
-    text: str = Field(description="the number as it stands in the text, with its unit")
-    start: int = Field(description="where in the text, in characters")
+    text: str = field(description="the number as it stands in the text, with its unit")
+    start: int = field(description="where in the text, in characters")
     end: int
-    value: float | None = Field(description="in `unit`; null for a shape such as 64x256")
-    unit: str = Field(description="in keet's spelling; empty where the text has none")
+    value: float | None = field(description="in `unit`; null for a shape such as 64x256")
+    unit: str = field(description="in keet's spelling; empty where the text has none")
     sentence: str
     verdict: _Verdict
     reason: str
-    label: str | None = Field(description="what it was held against")
-    metric: str | None = Field(description="ncu's name of that; null for what keet computed")
+    label: str | None = field(description="what it was held against")
+    metric: str | None = field(description="ncu's name of that; null for what keet computed")
     measured: QuantityDocument | None
     launch: int | None
-    line: str | None = Field(description="file.cu:31, where it is of a source line")
+    line: str | None = field(description="file.cu:31, where it is of a source line")
 
 
 class RelationDocument(Document):
@@ -52,7 +51,7 @@ class RelationDocument(Document):
     launch (`is DRAM bound`)."""
 
     text: str
-    start: int = Field(description="where in the text, in characters")
+    start: int = field(description="where in the text, in characters")
     end: int
     sentence: str
     verdict: _Verdict
@@ -65,10 +64,10 @@ class VerifyDocument(Document):
     schema_version: Literal[1] = 1
     producer: Producer = Producer()
     report: ReportDocument
-    before: ReportDocument | None = Field(
+    before: ReportDocument | None = field(
         default=None, description="the report before, for a text that compares two"
     )
-    text: str = Field(description="the file that was checked; -: standard input")
+    text: str = field(description="the file that was checked; -: standard input")
     summary: VerifySummary
     checks: list[NumberCheck]
     relations: list[RelationDocument]

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
-
-from keet.analysis.replay_reasons import ReasonId, Status
-from keet.evidence import Evidence
-from keet.explanation.in_run import InRun, ReplayDiffers
-from keet.explanation.whole_run import KernelRow, WholeRun
 from keet.profile.run_table import RECORDER_NAMES
 from keet.render.json.documents import (
-    Document,
     EvidenceDocument,
     MigrationsDocument,
     QuantityDocument,
@@ -20,62 +13,70 @@ from keet.render.json.documents import (
     RunKernelDocument,
     SkippedKernelDocument,
 )
+from keet.render.json.fields import Document, field
 from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.evidence import Evidence
+    from keet.explanation.in_run import InRun, ReplayDiffers
+    from keet.explanation.whole_run import KernelRow, WholeRun
 
 
 class InRunDocument(Document):
     """What a launch of the report stands for in the run."""
 
-    launches: float = Field(
+    launches: float = field(
         description="of the run; a fraction where profiled launches share some that the table "
         "does not tell apart"
     )
-    share_pct: float = Field(
+    share_pct: float = field(
         description="per cent of the run's GPU time (of all durations: see `run.overlap_known`)"
     )
-    busy: QuantityDocument = Field(description="microseconds: GPU time of these launches")
-    plain_duration: QuantityDocument | None = Field(
+    busy: QuantityDocument = field(description="microseconds: GPU time of these launches")
+    plain_duration: QuantityDocument | None = field(
         description="microseconds that this launch took in the run"
     )
-    known_by: Literal["launch", "shape", "kernel"] | None = Field(
+    known_by: Literal["launch", "shape", "kernel"] | None = field(
         description="`plain_duration` is of the launch with this number, kernel and shape, or the "
         "median (else the average) of launches with this kernel and shape, or of all launches of "
         "the kernel"
     )
-    launches_of_shape: int | None = Field(
+    launches_of_shape: int | None = field(
         description="of the run, with the shape of this launch; null: all of `launches`, or it "
         "is not known"
     )
-    alike_pct: float | None = Field(
+    alike_pct: float | None = field(
         description="per cent of `busy` in launches that took half to twice as long as this one; "
         "null: not known"
     )
-    warning: str | None = Field(
+    warning: str | None = field(
         description="set where `alike_pct` is below 50: findings may not hold for the others"
     )
-    evidence: list[str] = Field(description="ids in the launch's `evidence`")
+    evidence: list[str] = field(description="ids in the launch's `evidence`")
 
 
 class ReplayReasonDocument(Document):
-    id: ReasonId
-    status: Status = Field(description="`likely` has evidence for it, `ruled_out` against it")
+    id: Literal["managed_or_host_memory", "cold_caches", "clocks", "concurrency", "not_typical"]
+    status: Literal["likely", "possible", "ruled_out"] = field(
+        description="`likely` has evidence for it, `ruled_out` against it"
+    )
     text: str
     how_to_tell: str
-    evidence: list[str] = Field(description="ids in the launch's `evidence`")
+    evidence: list[str] = field(description="ids in the launch's `evidence`")
 
 
 class ReplayDocument(Document):
     """The replay of a launch took much longer or shorter than the launch in the run: what is said
     of the launch explains the replay."""
 
-    ratio: float = Field(description="time in the run over time under replay")
-    replay_duration: QuantityDocument = Field(description="microseconds")
-    plain_duration: QuantityDocument = Field(description="microseconds")
+    ratio: float = field(description="time in the run over time under replay")
+    replay_duration: QuantityDocument = field(description="microseconds")
+    plain_duration: QuantityDocument = field(description="microseconds")
     text: str
-    reasons: list[ReplayReasonDocument] = Field(
+    reasons: list[ReplayReasonDocument] = field(
         description="all of a closed list, likely ones first, those that are ruled out last"
     )
-    evidence: list[str] = Field(description="ids in the launch's `evidence`")
+    evidence: list[str] = field(description="ids in the launch's `evidence`")
 
 
 def run_document(run: WholeRun) -> RunDocument:

@@ -1,0 +1,24 @@
+"""Evidence as JSON: all of a launch in one go, and one by one."""
+
+from __future__ import annotations
+
+import math
+
+from keet.evidence import Evidence
+from keet.render.json.numbers import NumberDocument, number, numbers_by_id
+from keet.render.json.writing import json_line
+
+
+def test_all_in_one_go_are_the_same_as_each_alone() -> None:
+    values = [1, 2.5, 0.0, math.nan, math.inf, -math.inf, 1 << 60]
+    evidence = [
+        Evidence(f"m_{at}#0", f"m_{at}", value, "%", f"label {at}", None, (f"m_{at - 1}#0",))
+        for at, value in enumerate(values)
+    ]
+    evidence.append(Evidence("last@k.cu:3#0", "last", 3.0, "", "last", "k.cu:3"))
+    alone = {each.id: number(each) for each in evidence}
+    together = numbers_by_id(evidence)
+    assert json_line(together) == json_line(alone)
+    assert [NumberDocument(**each) for each in together.values()] == [
+        NumberDocument(**each) for each in alone.values()
+    ]
