@@ -1,1 +1,1 @@
-"""Text for a terminal, made with rich. `console` decides width and colour."""
+"""Text for a terminal, laid out by `layout`. `console` decides width and colour."""

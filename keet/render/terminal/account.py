@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from keet.explanation.account_rows import AccountRow, account_rows, leading_text, time_text
 from keet.explanation.analyst import LaunchExplanation
 from keet.render.common.account import (
@@ -18,6 +13,7 @@ from keet.render.common.account import (
     shown_notes,
     with_depth,
 )
+from keet.render.terminal.layout import Indented, Renderable, Table, Text
 
 _ROWS, _ROWS_WITH_NOTES = 7, 6
 """So that the first finding is on the first screen of 24 lines."""
@@ -28,7 +24,7 @@ _NARROW, _WIDE = 12, 24
 
 def account_view(
     each: LaunchExplanation, width: int, *, verbose: bool = False
-) -> Iterator[RenderableType]:
+) -> Iterator[Renderable]:
     """The account, what it shows beyond its parts, and the busiest units."""
     if each.verdict.not_judged:
         return
@@ -42,7 +38,7 @@ def account_view(
     yield from map(_indented, [*units_line(each, width), *notes])
 
 
-def account_line(each: LaunchExplanation) -> Iterator[RenderableType]:
+def account_line(each: LaunchExplanation) -> Iterator[Renderable]:
     """The largest parts in one line."""
     text = leading_text(each.view, each.account)
     if text and not each.verdict.not_judged:
@@ -50,7 +46,7 @@ def account_line(each: LaunchExplanation) -> Iterator[RenderableType]:
 
 
 def _table(rows: Sequence[AccountRow], width: int) -> Table:
-    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid = Table.grid(padding=(0, 1))
     for justify in ("right", "left", "right"):
         grid.add_column(justify=justify, no_wrap=True)
     grid.add_column(overflow="fold")
@@ -70,7 +66,7 @@ def _bar(share: float, room: int, style: str) -> Text:
 
 def _tree(each: LaunchExplanation) -> Table:
     """Every part, with the ids of its share and of what that was computed from."""
-    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid = Table.grid(padding=(0, 1))
     for _ in range(2):
         grid.add_column(justify="right", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -94,5 +90,5 @@ def units_line(each: LaunchExplanation, width: int) -> Iterator[Text]:
         yield line
 
 
-def _indented(content: RenderableType) -> Padding:
-    return Padding(content, (0, 0, 0, 2), expand=False)
+def _indented(content: Renderable) -> Indented:
+    return Indented(content, 2)

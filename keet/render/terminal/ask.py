@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from keet.evidence import Evidence
 from keet.explanation.statement import Answered
 from keet.render.common.answer import Block, Line, blocks_of, origin_of, paths_of
@@ -16,6 +12,7 @@ from keet.render.common.device import describe_device
 from keet.render.common.statement import flat, unchecked_line
 from keet.render.terminal.code_block import code_block
 from keet.render.terminal.finding import indented
+from keet.render.terminal.layout import Group, Renderable, Table, Text
 from keet.render.terminal.statement import author_view, own_words_view, reasons_view, words
 
 _WIDEST_MARK = 5
@@ -32,7 +29,7 @@ def ask_view(answered: Answered, *, verbose: bool = False) -> Group:
     )
 
 
-def _heading(answered: Answered) -> Iterator[RenderableType]:
+def _heading(answered: Answered) -> Iterator[Renderable]:
     several = len(answered.explanations) > 1
     for number, told in enumerate(answered.explanations):
         devices = ", ".join(describe_device(device) for device in told.profile.devices)
@@ -42,7 +39,7 @@ def _heading(answered: Answered) -> Iterator[RenderableType]:
     yield Text(flat(answered.question), "bold cyan")
 
 
-def _answer(answered: Answered, *, verbose: bool) -> Iterator[RenderableType]:
+def _answer(answered: Answered, *, verbose: bool) -> Iterator[Renderable]:
     """Without `verbose`, how numbers were computed is printed below the paragraph or list."""
     said: set[str] = set()
     for block in blocks_of(answered.text):
@@ -56,12 +53,12 @@ def _answer(answered: Answered, *, verbose: bool) -> Iterator[RenderableType]:
             yield from _computations(block, said)
 
 
-def _computations(block: Block, said: set[str]) -> Iterator[RenderableType]:
+def _computations(block: Block, said: set[str]) -> Iterator[Renderable]:
     for line in block.lines:
         yield from (Text(told, "dim") for told in computation_lines(line.text, said))
 
 
-def _line(line: Line) -> RenderableType:
+def _line(line: Line) -> Renderable:
     """An item of a list hangs below its mark."""
     if not line.mark:
         return words(line.text)
@@ -72,7 +69,7 @@ def _line(line: Line) -> RenderableType:
     return grid
 
 
-def _numbers(answered: Answered) -> Iterator[RenderableType]:
+def _numbers(answered: Answered) -> Iterator[Renderable]:
     if not answered.evidence:
         return
     yield ""
@@ -82,7 +79,7 @@ def _numbers(answered: Answered) -> Iterator[RenderableType]:
 def _table(answered: Answered) -> Table:
     """Without the column of source lines where no number is of one."""
     has_lines = any(entry.line for entry in answered.evidence)
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table = Table(padding=(0, 2), heading_style="dim")
     table.add_column("number", overflow="fold")
     table.add_column("value", justify="right", no_wrap=True)
     if has_lines:
@@ -107,7 +104,7 @@ def _launch_of(answered: Answered, entry: Evidence) -> str:
     return f"#{launch.id} {launch.kernel}{report}"
 
 
-def _closing(answered: Answered, *, verbose: bool) -> Iterator[RenderableType]:
+def _closing(answered: Answered, *, verbose: bool) -> Iterator[Renderable]:
     if answered.text:
         yield from own_words_view(len(answered.unchecked))
     if verbose:

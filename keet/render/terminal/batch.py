@@ -6,10 +6,7 @@ import sys
 import time
 from typing import Protocol, TextIO
 
-from rich.cells import set_cell_size
-
 from keet.render.common.store import count, known_runs_text
-from keet.render.terminal.console import console_width
 from keet.texts import terminal_stream
 
 _PLAIN_SECONDS = 10.0
@@ -62,8 +59,7 @@ class ProgressLine:
             return
         self._next = now + (_TERMINAL_SECONDS if self._terminal else _PLAIN_SECONDS)
         if self._terminal:
-            width = console_width(self._stream) - 1
-            self._write(f"\r{set_cell_size(progress_text(tally), width)}")
+            self._write(f"\r{_fitted(progress_text(tally), self._stream)}")
         else:
             self._write(f"keet: {progress_text(tally)}\n")
 
@@ -74,6 +70,14 @@ class ProgressLine:
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
+
+
+def _fitted(text: str, terminal: TextIO) -> str:
+    """As wide as the terminal, so that nothing of the line before is left."""
+    from keet.render.terminal.console import console_width
+    from keet.render.terminal.layout.cells import set_cell_len
+
+    return set_cell_len(text, console_width(terminal) - 1)
 
 
 def progress_text(tally: Tally) -> str:

@@ -6,16 +6,11 @@ from collections.abc import Sequence
 from itertools import groupby
 from statistics import median
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.syntax import Syntax
-from rich.table import Table
-from rich.text import Text
-
 from keet.catalog import findings, metric_with_id
 from keet.catalog.cases import CaseEntry
 from keet.catalog.precedents import gain_of_cause
+from keet.render.terminal.highlighted import Diff
+from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 from keet.units import Quantity
 
 
@@ -34,7 +29,7 @@ def cases_view(
         "Each row: case, speed-up of the fix, time before it; (like) is a look-alike, (all 4.1x) "
         "is with other causes fixed too."
     )
-    parts: list[RenderableType] = [
+    parts: list[Renderable] = [
         Text(heading(of or entries), style="bold"),
         Text(columns, style="dim"),
     ]
@@ -69,7 +64,7 @@ def _count(number: int, noun: str) -> str:
 
 def _table(entries: Sequence[CaseEntry], width: int) -> Table:
     wide = width >= 110
-    grid = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    grid = Table(has_heading=False, padding=(0, 2))
     grid.add_column("case", no_wrap=True, min_width=min(54, width - 26))
     grid.add_column("speed-up", justify="right", no_wrap=True)
     grid.add_column("before", justify="right", no_wrap=True)
@@ -98,7 +93,7 @@ def _us(microseconds: float) -> str:
 
 
 def case_view(entry: CaseEntry, _: int) -> Group:
-    parts: list[RenderableType] = [
+    parts: list[Renderable] = [
         Text(_verdict(entry), style="bold"),
         Text(f"{entry.id}: {entry.title}, problem {entry.problem}, kernel {entry.kernel}"),
         Text(""),
@@ -120,9 +115,8 @@ def case_view(entry: CaseEntry, _: int) -> Group:
     return Group(*parts)
 
 
-def _diff(entry: CaseEntry) -> Padding:
-    text = Syntax(entry.diff, "diff", background_color="default", word_wrap=True)
-    return Padding(text, (0, 0, 0, 2))
+def _diff(entry: CaseEntry) -> Indented:
+    return Indented(Diff(entry.diff), 2, is_filled=True)
 
 
 def _verdict(entry: CaseEntry) -> str:
@@ -176,7 +170,7 @@ def _judged(entry: CaseEntry) -> str:
 
 
 def _counters(entry: CaseEntry) -> Table:
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    grid = Table(is_ruled=True)
     grid.add_column("counter", overflow="fold")
     for name in ("before", "after"):
         grid.add_column(name, justify="right", no_wrap=True)

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from keet.errors import one_line
+from keet.render.terminal.layout import Indented, Renderable, Table, Text
 
 _COLOURS = {"+": "green", "-": "red", "@": "dim"}
 
@@ -21,13 +17,13 @@ def code_block(
     is_diff: bool = False,
     most: int | None = None,
     numbers: Sequence[str] = (),
-) -> RenderableType:
+) -> Renderable:
     """Behind a bar: keet says where it begins and ends, whatever the code holds.
 
     `most`: lines that are printed; each is cut at the right edge then, instead of folded.
     `numbers`: of the lines, before the bar.
     """
-    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid = Table.grid(padding=(0, 1))
     if any(numbers):
         grid.add_column(justify="right", no_wrap=True, style="dim")
     grid.add_column(width=1)
@@ -37,7 +33,9 @@ def code_block(
     shown = lines if most is None or len(lines) <= most + 1 else lines[:most]
     for place, line in enumerate(shown):
         code = Text(one_line(line), colours.get(line[:1], ""))
-        if most is not None:  # of the text, not the column: rich would take the bar's room too
+        if (
+            most is not None
+        ):  # of the text, not the column: the layout would take the bar's room too
             code.no_wrap, code.overflow = True, "ellipsis"
         number = [Text(numbers[place])] if any(numbers) else []
         grid.add_row(*number, Text("│", "dim"), code)
@@ -45,4 +43,4 @@ def code_block(
         where = "--patch FILE or --format markdown" if is_diff else "--format markdown"
         rest = f"... {len(lines) - len(shown)} more lines: {where}"
         grid.add_row(*([""] if any(numbers) else []), Text("│", "dim"), Text(rest, "dim"))
-    return Padding(grid, (0, 0, 0, indent), expand=False)
+    return Indented(grid, indent)

@@ -1,26 +1,26 @@
-"""Makes rich consoles: the one place that decides width and colour."""
+"""Prints views: the one place that decides width and colour."""
 
 from __future__ import annotations
 
-import io
 import os
-import re
-from collections.abc import Iterable
-from typing import Any, TextIO
+from collections.abc import Iterator
+from typing import TextIO
 
-from rich.console import Console, RenderableType
-from rich.segment import Segment
-
+from keet.render.terminal.layout import Line, Renderable, Setting
+from keet.render.terminal.layout.lines import lines_of, text_of
+from keet.render.terminal.layout.styles import escapes
 from keet.texts import one_line, terminal_stream
 
 _PIPED_WIDTH = 120
 """Wide enough that nothing is folded away from `grep`, narrow enough for a pager."""
+_DUMB_WIDTH = 80
+"""Of a terminal that can't say how wide it is."""
 
 
 def console_width(file: TextIO) -> int:
     """COLUMNS where it is set, else the terminal's width, else room for a pipe."""
     columns = os.environ.get("COLUMNS", "")
-    if re.fullmatch(r"[1-9][0-9]{0,3}", columns):
+    if columns.isascii() and columns.isdigit() and columns[0] != "0" and len(columns) <= 4:
         return int(columns)
     if not file.isatty():
         return _PIPED_WIDTH
@@ -29,47 +29,65 @@ def console_width(file: TextIO) -> int:
     return shutil.get_terminal_size().columns
 
 
-class _Console(Console):
-    """A console that prints escapes of its own and none from the text that it is given, and leaves
-    a broken pipe to `main`, which knows what it means."""
+class Console:
+    """A stream that may be a terminal. It prints escapes of its own, and none from the text that it
+    is given."""
 
-    def __init__(self, file: TextIO, width: int, **options: Any) -> None:
-        # rich would read these too, and stumble over what is no number.
-        sizes = ("COLUMNS", "LINES")
-        surroundings = {name: value for name, value in os.environ.items() if name not in sizes}
-        super().__init__(
-            file=terminal_stream(file),
-            width=width,
-            highlight=False,
-            markup=False,
-            emoji=False,
-            _environ=surroundings,
-            **options,
+    def __init__(self, file: TextIO) -> None:
+        self._stream = terminal_stream(file)
+        self.is_terminal = _is_terminal(self._stream)
+        is_dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
+        self.width = _DUMB_WIDTH if self.is_terminal and is_dumb else console_width(file)
+        self._setting = Setting(
+            styled=self.is_terminal and not is_dumb, ascii_only=not _is_unicode(self._stream)
         )
+        self._has_colours = not os.environ.get("NO_COLOR")
 
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
+    def print(self, view: Renderable) -> None:
+        lines = lines_of(view, self.width, self._setting)
+        self._stream.writelines(f"{self._printed(line)}\n" for line in lines)
+        self._stream.flush()
 
-    def _render_buffer(self, buffer: Iterable[Segment]) -> str:
-        """Every text passes here on its way out, laid out and not yet coloured."""
-        return super()._render_buffer(map(_harmless, buffer))
-
-
-def _harmless(segment: Segment) -> Segment:
-    if segment.control or segment.text.isprintable():
-        return segment
-    lines = "\n".join(one_line(line) for line in segment.text.split("\n"))
-    return Segment(lines, segment.style)
-
-
-def make_console(file: TextIO) -> Console:
-    """Colour only on a terminal and not under NO_COLOR, as rich decides; names are never markup."""
-    return _Console(file, console_width(file))
+    def _printed(self, line: Line) -> str:
+        if not self._setting.styled:
+            return _plain(line)
+        printed = []
+        for piece in line:
+            before, after = ("", "")
+            if not isinstance(piece, str) and piece[0]:
+                before, after = escapes(piece[1], colours=self._has_colours)
+            printed.append(f"{before}{one_line(text_of(piece))}{after}")
+        return "".join(printed)
 
 
-def to_text(renderable: RenderableType, width: int) -> str:
-    """What a console of that width would show, without colour: for files and for tests."""
-    out = io.StringIO()
-    console = _Console(out, width, color_system=None, legacy_windows=False)
-    console.print(renderable, crop=False)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+def _is_terminal(stream: TextIO) -> bool:
+    """As its environment says (force-color.org), else as the stream does."""
+    compatible = os.environ.get("TTY_COMPATIBLE")
+    if compatible in ("0", "1"):
+        return compatible == "1"
+    forced = os.environ.get("FORCE_COLOR")
+    return stream.isatty() if forced is None else forced != ""
+
+
+def _is_unicode(stream: TextIO) -> bool:
+    return (getattr(stream, "encoding", None) or "utf-8").lower().startswith("utf")
+
+
+def _plain(line: Line) -> str:
+    return one_line("".join(map(text_of, line)))
+
+
+def plain_lines(view: Renderable, width: int) -> Iterator[str]:
+    """What a console of that width would show, without colour and without blanks at the end of a
+    line; at least one line."""
+    is_empty = True
+    for line in lines_of(view, width, Setting()):
+        is_empty = False
+        yield f"{_plain(line).rstrip()}\n"
+    if is_empty:
+        yield "\n"
+
+
+def to_text(view: Renderable, width: int) -> str:
+    """The lines of `plain_lines`: for files and for tests."""
+    return "".join(plain_lines(view, width))

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from keet.comparison.attribution import Attribution
 from keet.comparison.gate import Gate
 from keet.comparison.reasons import Reason
@@ -42,6 +36,7 @@ from keet.render.common.diff import (
     sources,
     time_headings,
 )
+from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 
 _STYLE = {
     "faster": "bold green",
@@ -68,7 +63,7 @@ _ROWS = 20
 
 def diff_view(difference: Difference, gate: Gate | None, top: int, width: int) -> Group:
     said = Text(headline(difference), style=_STYLE[difference.timing.word])
-    parts: list[RenderableType] = [said, _heading(difference)]
+    parts: list[Renderable] = [said, _heading(difference)]
     parts += [Text(each) for each in (basis_text(difference), span_text(difference)) if each]
     parts += _reasons(difference.all_reasons)
     if difference.rows > 1:
@@ -89,7 +84,7 @@ def _heading(difference: Difference) -> Text:
     )  # fmt: skip
 
 
-def _reasons(reasons: Sequence[Reason]) -> Iterator[RenderableType]:
+def _reasons(reasons: Sequence[Reason]) -> Iterator[Renderable]:
     for reason in reasons:
         style = {"forbids": "bold red", "weakens": "yellow", "note": "dim"}[reason.severity]
         yield Text(reason_text(reason), style=style)
@@ -97,7 +92,7 @@ def _reasons(reasons: Sequence[Reason]) -> Iterator[RenderableType]:
 
 def _table(difference: Difference, width: int) -> Table:
     pairs = difference.pairs
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    table = Table(is_ruled=True)
     before, after = (each.capitalize() for each in time_headings(difference))
     launches = ["Launches"] if difference.basis == "run" else []
     right = {before, after, "Change", "Launches"}
@@ -115,7 +110,7 @@ def _table(difference: Difference, width: int) -> Table:
     return table
 
 
-def _row(pair: PairDifference) -> list[RenderableType]:
+def _row(pair: PairDifference) -> list[Renderable]:
     before, after = shown_times(pair)
     limits = " → ".join(dict.fromkeys(pair.limiters or ()))
     word = pair.timing.word if pair.on_both else "unchanged"
@@ -131,12 +126,12 @@ def _row(pair: PairDifference) -> list[RenderableType]:
     ]
 
 
-def _pair(pair: PairDifference, *, alone: bool) -> Iterator[RenderableType]:
+def _pair(pair: PairDifference, *, alone: bool) -> Iterator[Renderable]:
     """Of a single kernel, the times were said already."""
     said = limits(pair) or "" if alone else pair_headline(pair)
     yield Text.assemble((pair.kernel, "bold"), f": {said}" if said else "")
     if how := how_paired(pair):
-        yield Padding(Text(how, style="dim"), (0, 0, 0, 2), expand=False)
+        yield Indented(Text(how, style="dim"), 2)
     last = ""
     for each in pair.attribution:
         heading = _HEADINGS[each.kind]
@@ -156,7 +151,7 @@ def _attribution(heading: str, each: Attribution) -> Table:
     return line
 
 
-def _findings(pair: PairDifference) -> Iterator[RenderableType]:
+def _findings(pair: PairDifference) -> Iterator[Renderable]:
     styles = {"fixed": "green", "new": "red"}
     told = [
         Text.assemble((f"{word}: ", styles.get(word, "dim")), ids)
@@ -170,14 +165,14 @@ def _findings(pair: PairDifference) -> Iterator[RenderableType]:
         yield line
 
 
-def _closing(difference: Difference, told: Sequence[PairDifference]) -> Iterator[RenderableType]:
+def _closing(difference: Difference, told: Sequence[PairDifference]) -> Iterator[Renderable]:
     if share := unprofiled_text(difference):
         yield Text(f"{share}.")
     step = difference.next_step
     if step:
         yield Text.assemble(("Next: ", "bold"), step.text)
         action = Text.assemble(("→ ", "bold"), step.action)
-        yield Padding(action, (0, 0, 0, 2), expand=False)
+        yield Indented(action, 2)
     else:
         yield Text.assemble(("Next: ", "bold"), nothing_next(difference))
     checked = grounded(difference)
@@ -186,7 +181,7 @@ def _closing(difference: Difference, told: Sequence[PairDifference]) -> Iterator
     yield Text(f"{verified}{sources(difference)}.{shares}", style="dim")
 
 
-def _gate(gate: Gate) -> Iterator[RenderableType]:
+def _gate(gate: Gate) -> Iterator[Renderable]:
     verdict = gate_verdict(gate)
     yield Text(verdict[:1].upper() + verdict[1:], style="bold red" if gate.failed else "bold green")
     for regression in gate.regressions:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from rich.console import Group, RenderableType
-from rich.text import Text
+from keet.render.terminal.layout import Group, Renderable, Text
 
 _MARKS = {"ok": ("ok", "green"), "missing": ("missing", "yellow"), "broken": ("broken", "red")}
 
@@ -28,7 +27,7 @@ class Check(Protocol):
 
 def doctor_view(checks: Sequence[Check]) -> Group:
     width = max(len(check.name) for check in checks)
-    parts: list[RenderableType] = []
+    parts: list[Renderable] = []
     for check in checks:
         word, colour = _MARKS[check.status]
         if check.status != "ok" and check.needed:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.program import Program, program_of
 from keet.explanation.second_opinion import precedes_findings
@@ -33,6 +30,7 @@ from keet.render.terminal.finding import (
     places_view,
     remarks_view,
 )
+from keet.render.terminal.layout import Group, Renderable, Text
 from keet.render.terminal.line_count import line_count
 from keet.render.terminal.program import program_view
 from keet.render.terminal.show import command_view
@@ -61,7 +59,7 @@ def explain_view(
     missing = _model_closing(explanation)
     foot = ["", *_closing(explanation, program, shown, width), *missing]
 
-    def block(place: int, detail: Detail) -> list[RenderableType]:
+    def block(place: int, detail: Detail) -> list[Renderable]:
         return ["", *_launch(shown[place], width, program, detail, verbose=verbose)]
 
     details: Sequence[Detail] = ["full"] * len(shown)
@@ -93,7 +91,7 @@ def _with_model(
     room = _SEVERAL
     if program is None:  # one launch, and no table before it
         room = _SCREEN - line_count([*head, "", *foot, *by_model], max(width, _COLUMNS))
-    blocks: list[RenderableType] = []
+    blocks: list[Renderable] = []
     for each in shown:
         blocks.append("")
         if each.statement and not verbose:
@@ -108,7 +106,7 @@ def _with_model(
 
 def _screen(
     each: LaunchExplanation, program: Program | None, lines: int, width: int
-) -> list[RenderableType]:
+) -> list[Renderable]:
     from keet.render.terminal.statement_screen import first_screen
 
     title = list(_heading_of(each, program))
@@ -116,7 +114,7 @@ def _screen(
     return [*title, *first_screen(each, program, lines, width, _COLUMNS)]
 
 
-def _head(explanation: Explanation, program: Program | None, width: int) -> list[RenderableType]:
+def _head(explanation: Explanation, program: Program | None, width: int) -> list[Renderable]:
     heading = _heading(explanation, width)
     return [*heading, *(["", *program_view(program, width)] if program else [])]
 
@@ -126,7 +124,7 @@ def _stands_for(each: LaunchExplanation, program: Program | None) -> str:
     return in_run or stands_for_text(program, each)
 
 
-def _heading(explanation: Explanation, width: int) -> list[RenderableType]:
+def _heading(explanation: Explanation, width: int) -> list[Renderable]:
     """A path that does not fit stays whole, so that it can be copied."""
     profile = explanation.profile
     devices = ", ".join(describe_device(device) for device in profile.devices)
@@ -137,7 +135,7 @@ def _heading(explanation: Explanation, width: int) -> list[RenderableType]:
 
 def _launch(
     each: LaunchExplanation, width: int, program: Program | None, detail: Detail, *, verbose: bool
-) -> Iterator[RenderableType]:
+) -> Iterator[Renderable]:
     yield from _heading_of(each, program)
     yield from _verdict(each)
     if detail == "brief":
@@ -171,14 +169,14 @@ def _launch(
         yield from _rest(each)
 
 
-def _heading_of(each: LaunchExplanation, program: Program | None) -> Iterator[RenderableType]:
+def _heading_of(each: LaunchExplanation, program: Program | None) -> Iterator[Renderable]:
     yield _title(each, _stands_for(each, program))
     yield from unlike_view(each.in_run)
     if each.replay:
         yield from replay_view(each.replay)
 
 
-def _verdict(each: LaunchExplanation) -> Iterator[RenderableType]:
+def _verdict(each: LaunchExplanation) -> Iterator[Renderable]:
     if each.statement is None:
         yield indented(Text(each.verdict.headline, style="bold"), 2)
         return
@@ -200,7 +198,7 @@ def _title(each: LaunchExplanation, stands_for: str) -> Text:
     return Text.assemble((f"#{launch.id} ", "dim"), (launch.kernel, "bold"), f"{told}{stands_for}")
 
 
-def _rest(each: LaunchExplanation) -> Iterator[RenderableType]:
+def _rest(each: LaunchExplanation) -> Iterator[Renderable]:
     opinion = None if precedes_findings(each.second_opinion) else each.second_opinion
     if each.healthy or opinion:
         yield ""
@@ -216,9 +214,9 @@ def _closing(
     program: Program | None,
     shown: Sequence[LaunchExplanation],
     width: int,
-) -> list[RenderableType]:
+) -> list[Renderable]:
     hidden = hidden_text(explanation, shown)
-    lines: list[RenderableType] = [Text(f"{hidden}.")] if hidden else []
+    lines: list[Renderable] = [Text(f"{hidden}.")] if hidden else []
     lines += _verified(explanation, program, shown)
     lines += _not_checked(explanation, width)
     return [*lines, *_without_code(explanation, shown)]
@@ -226,7 +224,7 @@ def _closing(
 
 def _model_closing(
     explanation: Explanation, unchecked: int = 0, *, verbose: bool = False
-) -> list[RenderableType]:
+) -> list[Renderable]:
     """`unchecked`: sentences of a model that are printed with that mark."""
     if explanation.author is None:
         return []
@@ -235,7 +233,7 @@ def _model_closing(
     return list(model_closing(explanation, explanation.author, unchecked, verbose=verbose))
 
 
-def _not_checked(explanation: Explanation, width: int) -> Iterator[RenderableType]:
+def _not_checked(explanation: Explanation, width: int) -> Iterator[Renderable]:
     hints = explanation.capture_hints
     if hints.lacking:
         text = f"Not checked, because the report does not have it: {', '.join(hints.lacking)}."
@@ -246,16 +244,14 @@ def _not_checked(explanation: Explanation, width: int) -> Iterator[RenderableTyp
     yield from (Text(sentence, style="yellow") for sentence in hints.sentences)
 
 
-def _without_code(
-    explanation: Explanation, shown: Sequence[LaunchExplanation]
-) -> list[RenderableType]:
+def _without_code(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> list[Renderable]:
     text = without_code_text(explanation, shown)
     return [Text(text, style="dim")] if text else []
 
 
 def _verified(
     explanation: Explanation, program: Program | None, shown: Sequence[LaunchExplanation]
-) -> Iterator[RenderableType]:
+) -> Iterator[Renderable]:
     own = Grounded(explanation, program)
     cases = "" if any(each.statement for each in shown) else cases_text(shown)
     yield Text(f"{verified_text(explanation, own)} {cases}".rstrip(), style="dim")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.text import Text
-
 from keet.analysis.findings import Finding, Place
 from keet.explanation.analyst import LaunchExplanation
 from keet.render.common.finding import confidence_of, forecast_of, is_disputed, new_remarks
 from keet.render.common.places import place_shares, unplaced_shares
 from keet.render.common.source_text import source_lines
+from keet.render.terminal.layout import Indented, Renderable, Text
 
 INDENT = 3
 _LEAST_CODE = 12
@@ -34,7 +31,7 @@ def _objection(finding: Finding, each: LaunchExplanation) -> str:
 
 def places_view(
     finding: Finding, each: LaunchExplanation, most: int, width: int
-) -> Iterator[RenderableType]:
+) -> Iterator[Renderable]:
     """The first source lines, and how much of the effect has none."""
     lines = source_lines(each.launch)
     places = finding.places[:most]
@@ -44,19 +41,17 @@ def places_view(
         yield indented(Text.assemble((f"{share}  ", "dim"), "no source line"))
 
 
-def action_view(finding: Finding) -> RenderableType:
+def action_view(finding: Finding) -> Renderable:
     return indented(Text.assemble(("→ ", "bold"), finding.action))
 
 
-def remarks_view(
-    finding: Finding, each: LaunchExplanation, said: set[str]
-) -> Iterator[RenderableType]:
+def remarks_view(finding: Finding, each: LaunchExplanation, said: set[str]) -> Iterator[Renderable]:
     """`said`: of the same launch; nothing is said twice."""
     yield from (indented(Text(text, style="dim")) for text in new_remarks(finding, each, said))
 
 
-def indented(content: RenderableType, indent: int = INDENT) -> Padding:
-    return Padding(content, (0, 0, 0, indent), expand=False)
+def indented(content: Renderable, indent: int = INDENT) -> Indented:
+    return Indented(content, indent)
 
 
 def _place(place: Place, share: str, lines: Mapping[str, Sequence[str]], width: int) -> Text:

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from keet.catalog.cases import CaseEntry
 from keet.catalog.findings_page import (
     FAMILIES,
@@ -25,11 +20,12 @@ from keet.render.common.finding_reference import (
     reported_text,
     rules_text,
 )
+from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 
 
 def findings_view() -> Group:
     """One line each."""
-    parts: list[RenderableType] = []
+    parts: list[Renderable] = []
     for family, title in FAMILIES.items():
         parts.append(Text(title, style="bold"))
         for spec in findings_of(family):
@@ -51,17 +47,17 @@ def finding_view(reference: FindingReference) -> Group:
     )
 
 
-def _heading(text: str) -> list[RenderableType]:
+def _heading(text: str) -> list[Renderable]:
     return ["", Text(text, style="bold")]
 
 
-def _judged(reference: FindingReference) -> Iterator[RenderableType]:
+def _judged(reference: FindingReference) -> Iterator[Renderable]:
     yield from _heading("How it is judged")
     texts = (reference.judging.how, reported_text(reference), rules_text(reference.spec))
     yield from (_indented(Text(text)) for text in texts if text)
 
 
-def _computed(reference: FindingReference) -> Iterator[RenderableType]:
+def _computed(reference: FindingReference) -> Iterator[Renderable]:
     """For those who want to check or change keet: last."""
     code = code_text(reference)
     if code or reference.parameters:
@@ -74,7 +70,7 @@ def _computed(reference: FindingReference) -> Iterator[RenderableType]:
 
 
 def _parameters(reference: FindingReference) -> Table:
-    grid = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    grid = Table(has_heading=False, padding=(0, 2))
     grid.add_column("name", no_wrap=True)
     grid.add_column("value", justify="right", no_wrap=True)
     grid.add_column("meaning")
@@ -83,14 +79,14 @@ def _parameters(reference: FindingReference) -> Table:
     return grid
 
 
-def _similar(reference: FindingReference) -> Iterator[RenderableType]:
+def _similar(reference: FindingReference) -> Iterator[Renderable]:
     yield from _heading("Similar findings, and how they are told apart")
     for other, text in reference.similar:
         yield _indented(Text.assemble((other.id, "cyan"), f"  {other.label}"))
         yield _indented(Text(text), 4)
 
 
-def _remedies(reference: FindingReference) -> Iterator[RenderableType]:
+def _remedies(reference: FindingReference) -> Iterator[Renderable]:
     *special, general = reference.spec.remedies
     yield from _heading("How to fix it")
     yield _indented(Text(f"→ {remedy_text(general)}", style="green"))
@@ -102,7 +98,7 @@ def _remedies(reference: FindingReference) -> Iterator[RenderableType]:
         yield _indented(Text(f"→ {remedy_text(each)}"), 6)
 
 
-def _measured(reference: FindingReference) -> Iterator[RenderableType]:
+def _measured(reference: FindingReference) -> Iterator[Renderable]:
     yield from _heading("Measured cases")
     yield _indented(Text(cases_text(reference)))
     yield from _cases(reference.best, "The largest gains:")
@@ -112,7 +108,7 @@ def _measured(reference: FindingReference) -> Iterator[RenderableType]:
         yield _indented(Text(every, style="dim"))
 
 
-def _cases(cases: Sequence[CaseEntry], title: str) -> Iterator[RenderableType]:
+def _cases(cases: Sequence[CaseEntry], title: str) -> Iterator[Renderable]:
     if cases:
         yield _indented(Text(title, style="dim"))
     for case in cases:
@@ -120,5 +116,5 @@ def _cases(cases: Sequence[CaseEntry], title: str) -> Iterator[RenderableType]:
         yield _indented(Text(case.fix, style="dim"), 12)
 
 
-def _indented(content: RenderableType, indent: int = 2) -> Padding:
-    return Padding(content, (0, 0, 0, indent), expand=False)
+def _indented(content: Renderable, indent: int = 2) -> Indented:
+    return Indented(content, indent)

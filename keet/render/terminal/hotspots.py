@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
-
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from typing import Literal
 
 from keet.analysis.hotspots import Hotspots, Spot
 from keet.analysis.sass import MachineCode
@@ -16,6 +11,7 @@ from keet.analysis.sass.instruction import parse
 from keet.catalog import stalls
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name
+from keet.records import NamedTuple
 from keet.render.common.hotspot_rows import (
     NO_CODE,
     Examined,
@@ -40,6 +36,7 @@ from keet.render.common.machine_code import (
 )
 from keet.render.common.source_text import source_line, source_lines
 from keet.render.terminal.hotspots_code import mix_lines, pointer_table
+from keet.render.terminal.layout import Group, Renderable, Table, Text
 from keet.units import format_number
 
 _CODE_WIDTH = 24
@@ -52,7 +49,7 @@ def hotspots_view(
     found: Iterable[Examined], width: int, top: int, *, page_at: int | None = None
 ) -> Group:
     """`page_at`: of a tool with pages, the place of the first row that is printed."""
-    parts: list[RenderableType] = []
+    parts: list[Renderable] = []
     silent: dict[Absent, list[Launch]] = {}
     opaque: dict[Absent, list[Launch]] = {}
     reasons: dict[str, None] = {}
@@ -95,9 +92,9 @@ def opaque_notes(opaque: Mapping[Absent, Sequence[Launch]]) -> list[Text]:
 
 def _launch_view(
     each: Examined, found: Hotspots, width: int, top: int, page_at: int | None
-) -> list[RenderableType]:
+) -> list[Renderable]:
     launch = each.launch
-    parts: list[RenderableType] = [
+    parts: list[Renderable] = [
         Text.assemble(
             (f"#{launch.id} ", "dim"),
             (launch.kernel, "bold"),
@@ -124,10 +121,10 @@ def _launch_view(
     return parts
 
 
-def _legend(reasons: Iterable[str]) -> list[RenderableType]:
+def _legend(reasons: Iterable[str]) -> list[Renderable]:
     """What the leading stall reasons stand for, in words."""
     known = stalls()
-    lines: list[RenderableType] = [
+    lines: list[Renderable] = [
         Text.assemble(
             (known[reason].label, "dim bold"), (f": waits for {known[reason].waits_for}", "dim")
         )
@@ -287,7 +284,7 @@ def _under(row: _Row, room: int, *, is_leading: bool) -> Iterator[Text]:
         yield Text(row.excess[:room], style="yellow")
 
 
-def _wide(rows: Sequence[_Row], found: Hotspots, width: int) -> list[RenderableType]:
+def _wide(rows: Sequence[_Row], found: Hotspots, width: int) -> list[Renderable]:
     """One line per spot, where the numbers leave room for the code; else nothing."""
     longest = max(len(row.code) for row in rows)
     traffic = {
@@ -327,10 +324,10 @@ def _table(
     traffic: Mapping[str, Sequence[str]],
     for_code: int,
 ) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(is_ruled=True, has_edge=True, padding=(0, 1))
     for heading in columns:
         is_number = heading in ("Share", "Samples", "Count")
-        style = "cyan" if heading == "Where" else None
+        style = "cyan" if heading == "Where" else ""
         justify: Literal["left", "right"] = "right" if is_number else "left"
         table.add_column(heading, justify=justify, style=style, no_wrap=True)
         if heading == "Where" and for_code:
@@ -338,7 +335,7 @@ def _table(
     for heading in traffic:
         table.add_column(heading.strip(), justify="right", no_wrap=True)
     for index, row in enumerate(rows):
-        cells: list[RenderableType] = [column[index] for column in columns.values()]
+        cells: list[Renderable] = [column[index] for column in columns.values()]
         if for_code:
             cells.insert(3, Text(row.code, style="bold", overflow="ellipsis"))
         table.add_row(*cells, *(column[index] for column in traffic.values()))

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from keet.analysis.sass import MachineCode
 from keet.profile import Location
 from keet.profile.names import file_name
 from keet.render.common.hotspot_rows import PointerRow, pointer_rows
 from keet.render.common.machine_code import distinct_text, mix_text, size_text
+from keet.render.terminal.layout import Renderable, Table, Text
 
 _POINTERS = 3
 """Pointers per launch: the rest has fewer bytes, and is in the JSON."""
@@ -20,7 +17,7 @@ _WIDE = 100
 """Columns from which on there is room for the bytes that L2 delivered."""
 
 
-def mix_lines(code: MachineCode) -> list[RenderableType]:
+def mix_lines(code: MachineCode) -> list[Renderable]:
     return [
         Text.assemble(
             ("What the executed instructions are for: ", "dim"),
@@ -29,14 +26,14 @@ def mix_lines(code: MachineCode) -> list[RenderableType]:
     ]
 
 
-def pointer_table(code: MachineCode, width: int) -> list[RenderableType]:
+def pointer_table(code: MachineCode, width: int) -> list[Renderable]:
     """One row per pointer that is read, most requested bytes first; nothing if none is."""
     rows = pointer_rows(code)
     if not rows:
         return []
     shown = rows[:_POINTERS]
     has_l2 = width >= _WIDE and any(row.reuse.l2_basis == "measured" for row in shown)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table(padding=(0, 2), heading_style="dim")
     table.add_column("Read by pointer", no_wrap=True, overflow="ellipsis", max_width=24)
     table.add_column("requested", justify="right", no_wrap=True)
     table.add_column("distinct (times read)", overflow="fold")

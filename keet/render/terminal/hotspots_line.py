@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from keet.analysis.hotspots import Hotspots
 from keet.analysis.sass import MachineCode
 from keet.analysis.sass.blame import Wait
@@ -38,6 +34,7 @@ from keet.render.common.machine_code import (
 )
 from keet.render.common.source_text import source_line, source_lines
 from keet.render.terminal.hotspots import opaque_notes
+from keet.render.terminal.layout import Group, Renderable, Table, Text
 
 _AWAITED = 5
 """Waiting lines that are listed."""
@@ -50,7 +47,7 @@ def line_view(
     is_chosen: bool,
     has_sass: bool,
     instructions: slice = slice(None),
-) -> RenderableType:
+) -> Renderable:
     """In full for the launches that were chosen, else for the one with most samples on the line.
 
     `instructions`: those that are listed.
@@ -58,7 +55,7 @@ def line_view(
     every = [Examined(launch, spots) for launch, spots in found]
     ranked = every if is_chosen else sorted(every, key=_rank)
     shown = ranked if is_chosen else ranked[:1]
-    parts: list[RenderableType] = []
+    parts: list[Renderable] = []
     opaque: dict[Absent, list[Launch]] = {}
     for plain in shown:
         each = examined(plain.launch, plain.spots, has_sass=has_sass)
@@ -82,7 +79,7 @@ def _samples(each: Examined) -> int:
     return sum(spot.samples or 0 for spot in each.spots.spots)
 
 
-def _others(rest: Sequence[Examined]) -> list[RenderableType]:
+def _others(rest: Sequence[Examined]) -> list[Renderable]:
     if not rest:
         return []
     names = ", ".join(f"#{e.launch.id} {e.launch.kernel} ({_samples(e):,})" for e in rest[:6])
@@ -91,9 +88,9 @@ def _others(rest: Sequence[Examined]) -> list[RenderableType]:
     return ["", Text(text, style="dim")]
 
 
-def _launch_view(each: Examined, place: Location, instructions: slice) -> list[RenderableType]:
+def _launch_view(each: Examined, place: Location, instructions: slice) -> list[Renderable]:
     launch, spots, code = each
-    parts: list[RenderableType] = [
+    parts: list[Renderable] = [
         Text.assemble(
             (f"#{launch.id} ", "dim"), (launch.kernel, "bold"), (f" {line_text(place)}", "cyan")
         )
@@ -115,7 +112,7 @@ def _launch_view(each: Examined, place: Location, instructions: slice) -> list[R
     return parts
 
 
-def _summary(found: Hotspots, facts: LineFacts | None) -> list[RenderableType]:
+def _summary(found: Hotspots, facts: LineFacts | None) -> list[Renderable]:
     if not found.spots:
         return [Text("No warp executed this line.")]
     samples = sum(spot.samples or 0 for spot in found.spots)
@@ -135,7 +132,7 @@ def _summary(found: Hotspots, facts: LineFacts | None) -> list[RenderableType]:
     return list(parts)
 
 
-def _awaited(facts: LineFacts, found: Hotspots) -> list[RenderableType]:
+def _awaited(facts: LineFacts, found: Hotspots) -> list[Renderable]:
     if not facts.awaited:
         return []
     known = stalls()
@@ -157,8 +154,8 @@ def _instructions(
     listed: Sequence[InstructionFacts],
     offsets: Offset,
     starts: Sequence[int],
-) -> list[RenderableType]:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+) -> list[Renderable]:
+    table = Table(padding=(0, 2), heading_style="dim")
     table.add_column("offset", style="cyan", no_wrap=True)
     table.add_column("purpose", no_wrap=True)
     table.add_column("executed", justify="right", no_wrap=True)
@@ -202,7 +199,7 @@ def _wait_text(code: MachineCode, line: Location, wait: Wait, offsets: Offset) -
     return f"{text} for {held}the {noun(code.program.code[first])} at {offsets(first)}{named}{more}"
 
 
-def _sentences(code: MachineCode, facts: LineFacts, offset: Offset) -> list[RenderableType]:
+def _sentences(code: MachineCode, facts: LineFacts, offset: Offset) -> list[Renderable]:
     words = FormWords(code, offset)
     sections: dict[str, list[Item]] = {
         "Memory accesses": access_items(code, facts, words, offset),
@@ -214,11 +211,11 @@ def _sentences(code: MachineCode, facts: LineFacts, offset: Offset) -> list[Rend
         "The same in every iteration": [invariant_item(each, offset) for each in facts.invariants],
         "Words in addresses (bytes)": words.legend,
     }
-    parts: list[RenderableType] = []
+    parts: list[Renderable] = []
     for heading, items in sections.items():
         if not items:
             continue
-        table = Table.grid(padding=(0, 2, 0, 0))
+        table = Table.grid(padding=(0, 2))
         table.add_column(style="cyan", no_wrap=True)
         table.add_column(overflow="fold")
         for label, text in items:

@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from keet.render.common.insights import (
     ADDS,
     HEADINGS,
@@ -30,6 +25,7 @@ from keet.render.json.insights import (
     OutliersDocument,
     SweepDocument,
 )
+from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 from keet.units import format_number
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -39,7 +35,7 @@ _WIDE_ENOUGH = 110
 
 
 def insights_view(document: InsightsDocument, width: int) -> Group:
-    parts: list[RenderableType] = [Text(summary_line(document), style="dim")]
+    parts: list[Renderable] = [Text(summary_line(document), style="dim")]
     if not document.insights:
         parts += ["", Text(NOTHING)]
     for kind, heading in HEADINGS.items():
@@ -52,20 +48,22 @@ def insights_view(document: InsightsDocument, width: int) -> Group:
     return Group(*parts)
 
 
-def _insight(insight: InsightDocument, width: int) -> list[RenderableType]:
-    parts: list[RenderableType] = [Text(f"{insight.id}  {insight.title}", style="bold")]
-    parts += [Padding(part, (0, 0, 0, 2)) for part in _figure(insight, width - 2)]
-    parts += [Padding(Text(text), (0, 0, 0, 2)) for text in insight.text]
+def _insight(insight: InsightDocument, width: int) -> list[Renderable]:
+    parts: list[Renderable] = [Text(f"{insight.id}  {insight.title}", style="bold")]
+    parts += [Indented(part, 2, is_filled=True) for part in _figure(insight, width - 2)]
+    parts += [Indented(Text(text), 2, is_filled=True) for text in insight.text]
     if insight.adds:
-        parts.append(Padding(Text.assemble((f"{ADDS}: ", "bold"), insight.adds), (0, 0, 0, 2)))
-    parts += [Padding(part, (0, 0, 0, 2)) for part in _written(insight)]
+        parts.append(
+            Indented(Text.assemble((f"{ADDS}: ", "bold"), insight.adds), 2, is_filled=True)
+        )
+    parts += [Indented(part, 2, is_filled=True) for part in _written(insight)]
     return parts
 
 
-def _written(insight: InsightDocument) -> list[RenderableType]:
+def _written(insight: InsightDocument) -> list[Renderable]:
     if insight.written is None:
         return []
-    parts: list[RenderableType] = []
+    parts: list[Renderable] = []
     if insight.written.text:
         parts.append(Text.assemble(("Model: ", "bold"), insight.written.text))
     for entry in insight.written.unchecked:
@@ -73,7 +71,7 @@ def _written(insight: InsightDocument) -> list[RenderableType]:
     return parts
 
 
-def _figure(insight: InsightDocument, width: int) -> list[RenderableType]:
+def _figure(insight: InsightDocument, width: int) -> list[Renderable]:
     if insight.sweep:
         return [_curve(insight.sweep, width)]
     if insight.cluster:
@@ -95,7 +93,7 @@ def _curve(sweep: SweepDocument, width: int) -> Table:
     taken = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     room = width - sum(taken) - 2 * len(taken)
     bar = max(6, min(_MOST_BAR, room))
-    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    table = Table(padding=(0, 2), heading_style="dim", pads_edge=True)
     bar_at = header.index("", 1)
     for i, name in enumerate(header):
         left = i in (0, bar_at, len(header) - 1)
@@ -166,7 +164,7 @@ _WIDE = ("moved", "file")
 
 
 def _table(first: str, *others: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    table = Table(padding=(0, 2), heading_style="dim", pads_edge=True)
     table.add_column(first, overflow="fold")
     for name in others:
         wide = name in _WIDE

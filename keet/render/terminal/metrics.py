@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-from rich.console import Group, RenderableType
-from rich.text import Text
 
 from keet.catalog import MetricSpec, sections
 from keet.profile import Launch, Metric
+from keet.records import dataclass
 from keet.render.common.metrics import LaunchRows
+from keet.render.terminal.layout import Group, Renderable, Text
 from keet.units import Quantity, format_number, symbol
 
 _LABEL_WIDTH = 34
@@ -34,20 +32,21 @@ class _Line:
 
 
 def metrics_view(
-    tables: Sequence[LaunchRows], width: int, *, explain: bool | None, names: bool
+    tables: Sequence[LaunchRows], width: int, *, explain: bool | None, names: bool, more: int = 0
 ) -> Group:
-    """One table for all launches: what differs between them stands side by side."""
+    """One table for all launches: what differs between them stands side by side. `more`: launches
+    that are not among the tables."""
     launches = [launch for launch, _ in tables]
     lines = _lines(tables)
     if explain is None:
         explain = len(lines) <= _EXPLAIN_UP_TO
     shown = _launches_that_fit(lines, len(launches), width)
-    parts: list[RenderableType] = [
+    parts: list[Renderable] = [
         Text.assemble((f"#{launch.id} ", "dim"), (launch.kernel, "bold"))
         for launch in launches[:shown]
     ]
     parts += _table(lines, launches[:shown], width, explain=explain, names=names)
-    left = len(launches) - shown
+    left = len(launches) - shown + more
     if left:
         noun = "launch does" if left == 1 else "launches do"
         parts.append(Text(f"{left} more {noun} not fit: --launch N, --format csv", style="dim"))

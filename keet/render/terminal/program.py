@@ -6,11 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from rich import box
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from keet.explanation.program import Program, ProgramRow
 from keet.render.common.program import (
     HEADINGS,
@@ -25,6 +20,7 @@ from keet.render.common.program import (
     listed_rows,
 )
 from keet.render.common.whole_run import skipped_texts
+from keet.render.terminal.layout import Renderable, Table, Text
 
 _GAIN, _GAP = 5, 2
 """Characters for `12.3x`, and between columns."""
@@ -32,7 +28,7 @@ _NAME, _LEAST_FINDING = 30, 20
 """Characters that a name has before findings are folded, and the least of a finding."""
 
 
-def program_view(program: Program, width: int) -> Iterator[RenderableType]:
+def program_view(program: Program, width: int) -> Iterator[Renderable]:
     yield from _sentences(program)
     yield ""
     yield _table(program, width)
@@ -46,7 +42,7 @@ def program_view(program: Program, width: int) -> Iterator[RenderableType]:
 
 def _bullets(texts: Sequence[str]) -> Table:
     """Texts with a hanging indent."""
-    listed = Table.grid(padding=(0, 1, 0, 0))
+    listed = Table.grid(padding=(0, 1))
     for text in texts:
         listed.add_row("•", Text(text))
     return listed
@@ -66,7 +62,7 @@ def _table(program: Program, width: int) -> Table:
     repeated = Counter(row.kernel for row in rows)
     numbers = [figures(row, program) for row in rows]
     room, finding = _widths(rows, numbers, width)
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    shown = Table(is_ruled=True, padding=(0, 1))
     for heading in HEADINGS[:3]:
         shown.add_column(heading, justify="right", no_wrap=True)
     shown.add_column(HEADINGS[3], overflow="fold", max_width=room)

@@ -8,10 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from keet.errors import one_line
+from keet.render.terminal.layout import Group, Renderable, Text
 
 _NARROWEST = 12
 """Characters of a name that are worth showing."""
@@ -27,7 +25,7 @@ def query_view(columns: Sequence[str], rows: Sequence[Row], width: int, *, more:
     """A table where it fits, else a list of each row's cells."""
     cells = [[_cell(value) for value in row] for row in rows]
     sizes = _fitted(columns, cells, width)
-    parts: list[RenderableType] = []
+    parts: list[Renderable] = []
     if sizes:
         numeric = [_is_numeric(rows, at) for at in range(len(columns))]
         parts = [*_table(columns, cells, sizes, numeric)]

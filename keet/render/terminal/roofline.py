@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from keet.analysis.ceilings import Ceiling
 from keet.analysis.roofline import SEEN, Roofline
 from keet.evidence import Evidence
 from keet.render.common.device import describe_device
 from keet.render.common.roofline import absences
+from keet.render.terminal.layout import Group, Renderable, Table, Text
 from keet.units import Quantity, format_number
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -20,7 +17,7 @@ _MAX_BAR = 40
 
 
 def roofline_view(rooflines: Sequence[Roofline], width: int) -> Group:
-    parts: list[RenderableType] = []
+    parts: list[Renderable] = []
     for roofline in rooflines:
         if parts:
             parts.append("")
@@ -37,7 +34,7 @@ def _legend(rooflines: Iterable[Roofline]) -> str:
     return words
 
 
-def _launch_view(roofline: Roofline, width: int) -> list[RenderableType]:
+def _launch_view(roofline: Roofline, width: int) -> list[Renderable]:
     launch = roofline.launch
     heading = Text.assemble((f"#{launch.id} {launch.kernel}", "bold"))
     facts = [
@@ -45,7 +42,7 @@ def _launch_view(roofline: Roofline, width: int) -> list[RenderableType]:
         str(roofline.duration) if roofline.duration else None,
         f"SM clock {roofline.sm_clock}" if roofline.sm_clock else None,
     ]
-    parts: list[RenderableType] = [heading]
+    parts: list[Renderable] = [heading]
     parts.append(Text(", ".join(fact for fact in facts if fact), style="dim"))
     if roofline.ceilings:
         parts.append(_table(roofline, width))
@@ -64,7 +61,7 @@ def _shown(roofline: Roofline) -> tuple[Ceiling, ...]:
 
 
 def _table(roofline: Roofline, width: int) -> Table:
-    table = Table.grid(padding=(0, 1, 0, 0), expand=False)
+    table = Table.grid(padding=(0, 1))
     for justify in ("left", "left", "left", "right", "right", "left", "right"):
         table.add_column(justify=justify, no_wrap=True)
     rows = [_row(roofline, ceiling) for ceiling in _shown(roofline)]

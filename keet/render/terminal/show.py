@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from keet.analysis.coverage import Coverage, Gap, made_with, profile_notes
 from keet.analysis.ncu_options import ncu_arguments
 from keet.explanation.run_texts import whole_time
 from keet.ingest.completeness import uncertain_count
+from keet.patterns import regex
 from keet.profile import Launch, Profile, RunPositions, Workload, shape_text
 from keet.render.common.device import describe_device
+from keet.render.terminal.layout import Group, Renderable, Table, Text
 from keet.units import Quantity, format_number
 
 WIDE = 120
@@ -38,7 +35,7 @@ def show_view(
     """The report, and a table of those launches in the order given; `cut` more were too many."""
     known = profile.in_run if profile.run and profile.run.busy_ns else None
     table = _launch_table(launches, width, known)
-    parts: list[RenderableType] = [_heading(profile), *_run(profile), table]
+    parts: list[Renderable] = [_heading(profile), *_run(profile), table]
     parts += [Text(line, style="dim") for line in _footnotes(profile, cut, width)]
     parts += ["", *_coverage(coverage, width)]
     return Group(*parts)
@@ -75,7 +72,7 @@ def _command(profile: Profile) -> str | None:
     return f"ncu {arguments}" if arguments else None
 
 
-def _run(profile: Profile) -> Iterator[RenderableType]:
+def _run(profile: Profile) -> Iterator[Renderable]:
     from keet.explanation.whole_run import whole_run
     from keet.render.terminal.whole_run import run_view
 
@@ -89,7 +86,7 @@ def _launch_table(
     launches: Iterable[Launch], width: int, positions: RunPositions | None = None
 ) -> Table:
     wide = width >= WIDE
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
+    table = Table(is_ruled=True, has_edge=True, padding=(0, 1))
     table.add_column("#", justify="right", style="dim", no_wrap=True)
     table.add_column("Kernel", overflow="fold", min_width=12)
     if wide:
@@ -113,9 +110,9 @@ def _run_share(launch: Launch, positions: RunPositions) -> str:
     return f"{100 * position.busy_ns / whole:.1f}" if position and whole else "-"
 
 
-def _launch_row(launch: Launch, *, wide: bool) -> list[RenderableType]:
+def _launch_row(launch: Launch, *, wide: bool) -> list[Renderable]:
     kernel = Text(launch.kernel, style="bold")
-    shape: list[RenderableType] = []
+    shape: list[Renderable] = []
     if wide:
         shape = [
             shape_text(launch.grid, "-"),
@@ -200,8 +197,8 @@ def _totals(profile: Profile) -> list[str]:
     return [f"{whole} in all, of which #{launch.id} takes {share}"]
 
 
-def _coverage(coverage: Coverage, width: int) -> list[RenderableType]:
-    grid = Table.grid(padding=(0, 2, 0, 0))
+def _coverage(coverage: Coverage, width: int) -> list[Renderable]:
+    grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column()
     if coverage.present:
@@ -214,7 +211,7 @@ def _coverage(coverage: Coverage, width: int) -> list[RenderableType]:
     if coverage.command is None:
         obstacle = [Text(coverage.obstacle, style="yellow")] if coverage.obstacle else []
         return [grid, *obstacle]
-    parts: list[RenderableType] = [grid, ""]
+    parts: list[Renderable] = [grid, ""]
     if coverage.build_hint:
         parts.append(Text(f"To capture what is missing, build with {coverage.build_hint} and run:"))
     else:
@@ -222,7 +219,7 @@ def _coverage(coverage: Coverage, width: int) -> list[RenderableType]:
     return [*parts, *command_view(coverage.command, width)]
 
 
-def command_view(command: str, width: int) -> list[RenderableType]:
+def command_view(command: str, width: int) -> list[Renderable]:
     """A command on lines of its own, to be copied."""
     # A word longer than the terminal stays whole: the terminal folds it, and it can be copied.
     return [
@@ -243,7 +240,7 @@ def _shell_lines(command: str, width: int) -> list[str]:
     return [*lines, line]
 
 
-_WORD = re.compile(
+_WORD = regex(
     r"""--(?:section|set|import-source)\ \S+ | (?: "[^"]*" | '[^']*' | [^\s"'] )+ | \S+""",
     re.VERBOSE,
 )

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.statement import Authorship, Edit
 from keet.prose.text import UNCHECKED, Prose, Sentence
@@ -22,6 +19,7 @@ from keet.render.common.statement import (
     usage_text,
 )
 from keet.render.terminal.finding import indented
+from keet.render.terminal.layout import Renderable, Text
 
 BY = "bold magenta"
 """Marks what is a model's."""
@@ -38,13 +36,13 @@ def _marked(sentence: Sentence) -> Text:
     return Text.assemble((UNCHECKED, "yellow"), f" {text}") if sentence.problem else Text(text)
 
 
-def headline_view(each: LaunchExplanation) -> RenderableType:
+def headline_view(each: LaunchExplanation) -> Renderable:
     leads = bool(each.statement and each.statement.leads)
     mark = Text(f" ({BY_MODEL})", BY) if leads else Text()
     return indented(Text.assemble((each.verdict.headline, "bold"), mark), 2)
 
 
-def summary_view(summary: Prose) -> RenderableType:
+def summary_view(summary: Prose) -> Renderable:
     return indented(Text.assemble(("Model: ", BY), words(summary)), 2)
 
 
@@ -56,7 +54,7 @@ def edit_head(number: int, edit: Edit, each: LaunchExplanation) -> Text:
     return Text.assemble((f"Edit {number} (model)", BY), at, f" {aim}" if aim else "", other)
 
 
-def edit_status_view(edit: Edit) -> Iterator[RenderableType]:
+def edit_status_view(edit: Edit) -> Iterator[Renderable]:
     good = bool(edit.diff) and edit.build != "fails"
     if edit.diff or edit.problem:
         yield indented(Text(edit_status(edit), "green" if good else "yellow"), EDIT_INDENT)
@@ -67,7 +65,7 @@ def edit_status_view(edit: Edit) -> Iterator[RenderableType]:
 
 def model_closing(
     explanation: Explanation, author: Authorship, unchecked: int, *, verbose: bool
-) -> Iterator[RenderableType]:
+) -> Iterator[Renderable]:
     """What keet vouches for, and what it took. `unchecked`: sentences with that mark above."""
     told = any(each.statement for each in explanation.launches)
     if told:
@@ -79,20 +77,18 @@ def model_closing(
     yield from author_view(author, answered=told)
 
 
-def own_words_view(unchecked: int) -> Iterator[RenderableType]:
+def own_words_view(unchecked: int) -> Iterator[Renderable]:
     yield Text(OWN_WORDS, "dim")
     if unchecked:
         yield Text(unchecked_text(unchecked), "yellow")
 
 
-def reasons_view(lines: Sequence[str]) -> Iterator[RenderableType]:
+def reasons_view(lines: Sequence[str]) -> Iterator[Renderable]:
     for line in lines:
         yield indented(Text(line), 2)
 
 
-def author_view(
-    author: Authorship, *, answered: bool, part: str = "part"
-) -> Iterator[RenderableType]:
+def author_view(author: Authorship, *, answered: bool, part: str = "part") -> Iterator[Renderable]:
     usage = author.usage
     if answered or usage.calls or usage.cached:
         yield Text(usage_text(author), "dim")

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import NamedTuple
-
-from rich.console import RenderableType
-from rich.text import Text
 
 from keet.analysis.findings import Finding
 from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.program import Program
 from keet.explanation.statement import Cause, Edit
 from keet.prose.text import Prose
+from keet.records import NamedTuple
 from keet.render.common.computations import computation_lines, in_short
 from keet.render.common.program import finding_text
 from keet.render.common.short_diff import short_diff
@@ -39,6 +36,7 @@ from keet.render.common.statement import (
 from keet.render.terminal.account import account_line
 from keet.render.terminal.code_block import code_block
 from keet.render.terminal.finding import INDENT, action_view, finding_name, indented, places_view
+from keet.render.terminal.layout import Renderable, Text
 from keet.render.terminal.line_count import line_count
 from keet.render.terminal.statement import (
     BY,
@@ -92,11 +90,11 @@ def first_screen(
     lines: int,
     width: int,
     columns: int,
-) -> list[RenderableType]:
+) -> list[Renderable]:
     """As much as `lines` on a terminal of so many columns have room for; a narrower one gets the
     same words on more lines."""
 
-    def screen(steps: Sequence[_Step]) -> list[RenderableType]:
+    def screen(steps: Sequence[_Step]) -> list[Renderable]:
         return list(_Screen(each, program, reduce(_less, steps, _Room()), width).parts())
 
     def fits(steps: Sequence[_Step]) -> bool:
@@ -131,7 +129,7 @@ class _Screen:
         self._computed: set[str] = set()
         """Computations that are printed already."""
 
-    def parts(self) -> Iterator[RenderableType]:
+    def parts(self) -> Iterator[Renderable]:
         each, room = self._each, self._room
         yield headline_view(each)
         if each.statement and each.statement.summary:
@@ -147,7 +145,7 @@ class _Screen:
 
     def _text(
         self, head: Text, text: Prose, most: int, indent: int, notes: str = ""
-    ) -> Iterator[RenderableType]:
+    ) -> Iterator[Renderable]:
         """The first sentences, and below them how their numbers were computed."""
         shown = first_sentences(text, most)
         known = (f" ({notes})" if notes else "", "yellow")
@@ -157,7 +155,7 @@ class _Screen:
         for line in computation_lines(shown, self._computed):
             yield indented(Text(line, "dim"), indent)
 
-    def _leading(self) -> Iterator[RenderableType]:
+    def _leading(self) -> Iterator[Renderable]:
         each, room = self._each, self._room
         for finding in each.findings[:1]:
             yield finding_name(1, finding, each)
@@ -184,7 +182,7 @@ class _Screen:
         at = f" at {flat(cause.where)}" if cause.where and cause.where not in named else ""
         return Text.assemble((name, BY), (at, "cyan"), (": ", BY))
 
-    def _edit(self, edit: Edit) -> Iterator[RenderableType]:
+    def _edit(self, edit: Edit) -> Iterator[Renderable]:
         room = self._room
         head = Text.assemble(edit_head(1, edit, self._each), ": ")
         yield from self._text(head, edit.what, room.what, INDENT)
@@ -195,7 +193,7 @@ class _Screen:
             if text and most:
                 yield from self._text(Text(name, "bold"), text, most, EDIT_INDENT)
 
-    def _code(self, edit: Edit) -> Iterator[RenderableType]:
+    def _code(self, edit: Edit) -> Iterator[Renderable]:
         most = self._room.code
         if edit.diff:
             rows = short_diff(edit.diff, most)
@@ -208,7 +206,7 @@ class _Screen:
             lines = code_lines(edit.sketch)
             yield code_block(lines, EDIT_INDENT, is_diff=is_diff(edit.sketch), most=most)
 
-    def _others(self) -> Iterator[RenderableType]:
+    def _others(self) -> Iterator[Renderable]:
         """How many more there are: what they say is printed with --verbose."""
         each, most = self._each, self._room.others
         told = leading_causes(each)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.statement import Cause, Edit, Hypothesis, Statement
@@ -31,12 +27,13 @@ from keet.render.common.statement import (
 )
 from keet.render.terminal.code_block import code_block
 from keet.render.terminal.finding import indented
+from keet.render.terminal.layout import Renderable, Table, Text
 from keet.render.terminal.statement import BY, EDIT_INDENT, edit_head, edit_status_view, words
 
 _STYLES = {"confirmed": "green", "refuted": "red", "inconclusive": "yellow"}
 
 
-def why_view(each: LaunchExplanation, finding: str) -> Iterator[RenderableType]:
+def why_view(each: LaunchExplanation, finding: str) -> Iterator[Renderable]:
     """What a model says about a finding, right below it."""
     for cause in causes_of(each, finding):
         notes = _notes(cause, standing(cause, each))
@@ -46,7 +43,7 @@ def why_view(each: LaunchExplanation, finding: str) -> Iterator[RenderableType]:
         yield indented(Text.assemble(("The model objects: ", BY), words(objection.text), notes))
 
 
-def statement_view(each: LaunchExplanation) -> Iterator[RenderableType]:
+def statement_view(each: LaunchExplanation) -> Iterator[Renderable]:
     """What is not said with the findings."""
     if each.statement is None:
         return
@@ -69,7 +66,7 @@ def _notes(cause: Cause, known: str) -> Text:
     return Text.assemble((told[0], "yellow"), (told[1], "dim"))
 
 
-def _edits(each: LaunchExplanation) -> Iterator[RenderableType]:
+def _edits(each: LaunchExplanation) -> Iterator[Renderable]:
     first = leading_edit(each)
     for number, edit in enumerate((*([first] if first else []), *other_edits(each)), 1):
         yield ""
@@ -81,7 +78,7 @@ def _edits(each: LaunchExplanation) -> Iterator[RenderableType]:
                 yield indented(Text.assemble((name, "bold"), words(text)), EDIT_INDENT)
 
 
-def _code(edit: Edit) -> Iterator[RenderableType]:
+def _code(edit: Edit) -> Iterator[Renderable]:
     if edit.diff:
         yield code_block(patch_lines(edit), EDIT_INDENT, is_diff=True)
     elif edit.sketch.strip():
@@ -89,7 +86,7 @@ def _code(edit: Edit) -> Iterator[RenderableType]:
         yield code_block(lines, EDIT_INDENT, is_diff=is_diff(edit.sketch))
 
 
-def _causes_of(title: str, causes: Sequence[tuple[Cause, str]]) -> Iterator[RenderableType]:
+def _causes_of(title: str, causes: Sequence[tuple[Cause, str]]) -> Iterator[Renderable]:
     """`causes`: with what keet knows of each."""
     if causes:
         yield from _section(title)
@@ -99,7 +96,7 @@ def _causes_of(title: str, causes: Sequence[tuple[Cause, str]]) -> Iterator[Rend
         yield indented(Text.assemble(head, words(cause.text), _notes(cause, known)), 2)
 
 
-def _about(statement: Statement) -> Iterator[RenderableType]:
+def _about(statement: Statement) -> Iterator[Renderable]:
     about = (("code", statement.purpose), ("threads", statement.mapping))
     rows = [(Text(name, "dim"), words(text)) for name, text in about if text]
     if rows:
@@ -107,7 +104,7 @@ def _about(statement: Statement) -> Iterator[RenderableType]:
         yield indented(_grid(7, rows), 2)
 
 
-def _hypotheses(hypotheses: Sequence[Hypothesis]) -> Iterator[RenderableType]:
+def _hypotheses(hypotheses: Sequence[Hypothesis]) -> Iterator[Renderable]:
     if not hypotheses:
         return
     yield from _section("Expected from the source, before any number was seen:")
@@ -122,20 +119,20 @@ def _hypothesis(guess: Hypothesis) -> tuple[Text, Text]:
     return verdict, Text.assemble(expected, reason)
 
 
-def _analyst(statement: Statement) -> Iterator[RenderableType]:
+def _analyst(statement: Statement) -> Iterator[Renderable]:
     if statement.leads and statement.analyst_headline:
         yield from _section("Without the model, keet's headline is:")
         yield indented(Text(flat(statement.analyst_headline)), 2)
 
 
-def _numbers(evidence: Sequence[Evidence]) -> Iterator[RenderableType]:
+def _numbers(evidence: Sequence[Evidence]) -> Iterator[Renderable]:
     if evidence:
         yield from _section("The numbers that it refers to:")
         yield indented(numbers_table(evidence), 2)
 
 
 def numbers_table(evidence: Sequence[Evidence]) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid = Table.grid(padding=(0, 2))
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(overflow="fold")
     grid.add_column(style="dim", overflow="fold")
@@ -145,14 +142,14 @@ def numbers_table(evidence: Sequence[Evidence]) -> Table:
     return grid
 
 
-def _section(title: str) -> Iterator[RenderableType]:
+def _section(title: str) -> Iterator[Renderable]:
     yield ""
     yield indented(Text(title, "italic"), 2)
 
 
 def _grid(width: int, rows: Iterable[tuple[Text, Text]]) -> Table:
     """A narrow column of names, and text beside it."""
-    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid = Table.grid(padding=(0, 1))
     grid.add_column(width=width, no_wrap=True)
     grid.add_column(overflow="fold")
     for row in rows:

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from keet.errors import one_line
 from keet.explanation.gain_texts import range_text
 from keet.render.common.top import (
@@ -38,6 +32,7 @@ from keet.render.common.top_times import (
     sections,
 )
 from keet.render.json.top import OpportunityDocument, TopDocument
+from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 
 _WIDE = 140
 """Columns from which limiter, finding and GPU have columns of their own."""
@@ -65,9 +60,9 @@ def _unbroken(text: str, style: str = "") -> Text:
     return Text(text, style=style, no_wrap=True, overflow="ignore")
 
 
-def _wide(top: TopDocument) -> list[RenderableType]:
+def _wide(top: TopDocument) -> list[Renderable]:
     """One row each, and under them all how to see more of each."""
-    grids: list[RenderableType] = []
+    grids: list[Renderable] = []
     for title, some in sections(top):
         grids += [*_title(title), _grid(top, some), Text("")]
     commands = [_unbroken(f"{each.rank:>2}  {_marked(each)}", "dim") for each in top.opportunities]
@@ -79,7 +74,7 @@ def _title(title: str | None) -> list[Text]:
 
 
 def _grid(top: TopDocument, some: Sequence[OpportunityDocument]) -> Table:
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    grid = Table(is_ruled=True)
     for name in ("", "could save", "share", "time", "launches"):
         grid.add_column(name, justify="right", no_wrap=True)
     for name in ("file" if top.by == "file" else "kernel", "GPU", "limiter", "finding"):
@@ -99,9 +94,9 @@ def _grid(top: TopDocument, some: Sequence[OpportunityDocument]) -> Table:
     return grid
 
 
-def _blocks(top: TopDocument) -> list[RenderableType]:
+def _blocks(top: TopDocument) -> list[Renderable]:
     """A few lines each, for eighty columns."""
-    parts: list[RenderableType] = []
+    parts: list[Renderable] = []
     for title, some in sections(top):
         parts += _title(title)
         for each, device in zip(some, device_names(some, top.gpus)):
@@ -109,7 +104,7 @@ def _blocks(top: TopDocument) -> list[RenderableType]:
     return parts
 
 
-def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[RenderableType]:
+def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[Renderable]:
     saves = f"could save {saving_text(top, each)}" if each.saved_us else no_saving_text(each)
     gain = each.forecast
     told = f": {range_text(each.finding, gain.low, gain.likely, gain.high)}" if gain else ""
@@ -128,7 +123,7 @@ def _block(top: TopDocument, each: OpportunityDocument, device: str) -> list[Ren
     if by_finding:
         rest[:2] = rest[1::-1]
     command = _unbroken(f"    {_marked(each)}", "dim")
-    return [first, *(Padding(line, (0, 0, 0, 4)) for line in rest), command, Text("")]
+    return [first, *(Indented(line, 4, is_filled=True) for line in rest), command, Text("")]
 
 
 def _aside(top: TopDocument, each: OpportunityDocument) -> str:

@@ -6,12 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from keet.profile import Profile
+from keet.render.terminal.layout import Group, Indented, Renderable, Table, Text
 from keet.verification.checked import Check, CheckedSentence, RelationCheck, Verdict
 
 _MARKS = {
@@ -41,7 +37,7 @@ def verify_view(
     `shown`: those of a page; the counts are of all. `advice`: by what was found.
     """
     told = found if shown is None else shown
-    parts: list[RenderableType] = [_sentence(checked) for checked in told if checked.verdicts]
+    parts: list[Renderable] = [_sentence(checked) for checked in told if checked.verdicts]
     if parts:
         parts.append("")
     counts = Counter(check.verdict for checked in found for check in checked.checks)
@@ -61,12 +57,12 @@ def _sentence(checked: CheckedSentence) -> Table:
     mark, style = _MARKS[next(verdict for verdict in _WORST if verdict in checked.verdicts)]
     if mark == "ok" and checked.checks:
         mark = "numbers ok"  # what else the sentence says was not checked
-    table = Table.grid(padding=(0, 1, 0, 0))
+    table = Table.grid(padding=(0, 1))
     table.add_column(width=10, no_wrap=True)
     table.add_column(overflow="fold")
     table.add_row(Text(mark, style=style), _marked(checked))
     for note in _notes(checked):
-        table.add_row("", Padding(note, (0, 0, 0, 2)))
+        table.add_row("", Indented(note, 2, is_filled=True))
     return table
 
 

@@ -6,12 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from keet.errors import one_line
 from keet.explanation.run_texts import share_text
 from keet.render.common.whole_run import (
@@ -22,13 +16,14 @@ from keet.render.common.whole_run import (
     skipped_texts,
     spread_text,
 )
+from keet.render.terminal.layout import Indented, Renderable, Table, Text
 
 if TYPE_CHECKING:
     from keet.explanation.in_run import InRun, ReplayDiffers
     from keet.explanation.whole_run import KernelRow, WholeRun
 
 
-def run_view(run: WholeRun, most: int = ROWS) -> Iterator[RenderableType]:
+def run_view(run: WholeRun, most: int = ROWS) -> Iterator[Renderable]:
     for number, (text, launch) in enumerate(run.said):
         yield Text(text, style="yellow" if launch else "bold" if not number else "")
     yield ""
@@ -39,9 +34,7 @@ def run_view(run: WholeRun, most: int = ROWS) -> Iterator[RenderableType]:
 
 
 def _table(run: WholeRun, most: int) -> Table:
-    shown = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False, show_edge=False
-    )
+    shown = Table(is_ruled=True, padding=(0, 1))
     for heading in ("Share", "Launches", "Time"):
         shown.add_column(heading, justify="right", no_wrap=True)
     shown.add_column("Kernel", overflow="fold", min_width=12)
@@ -60,19 +53,19 @@ def _kernel(row: KernelRow) -> Text:
     return name.append(f"\n{spread}", style="dim not bold") if spread else name
 
 
-def unlike_view(found: InRun | None) -> Iterator[RenderableType]:
+def unlike_view(found: InRun | None) -> Iterator[Renderable]:
     """That the launch stands for others which took much longer or shorter."""
     if found and found.unlike:
         yield _indented(Text(found.unlike, style="bold yellow"))
         yield ""
 
 
-def replay_view(replay: ReplayDiffers) -> Iterator[RenderableType]:
+def replay_view(replay: ReplayDiffers) -> Iterator[Renderable]:
     yield _indented(Text(replay.text, style="bold yellow"))
     for heading, text, tell in reason_texts(replay):
         yield _indented(Text.assemble((f"{heading} ", "yellow"), f"{text} {tell}".rstrip()))
     yield ""
 
 
-def _indented(text: Text) -> Padding:
-    return Padding(text, (0, 0, 0, 2), expand=False)
+def _indented(text: Text) -> Indented:
+    return Indented(text, 2)
