@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from keet.analysis.account import UNKNOWN, Part
 from keet.comparison.both_sides import BothSides, Change, WeighedLaunch
 from keet.comparison.timing import Timing
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 
 _STATES = "warp states"
 _IDLE, _ACTIVE, _ISSUING, _WAITING, _REST = "idle", "active", "issuing", "waiting", "rest"

@@ -11,7 +11,8 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
-from typing import NamedTuple
+
+from keet.records import NamedTuple
 
 _ALIKE = 0.6
 """Of two lines in an edited place, to be versions of one another."""

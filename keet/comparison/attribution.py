@@ -8,7 +8,7 @@ shares of the difference in time; a negative one worked against it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.comparison.account import PartChange, leading_parts
 from keet.comparison.both_sides import BothSides, Change
@@ -19,6 +19,7 @@ from keet.comparison.timing import Timing
 from keet.evidence import Evidence
 from keet.profile.launch import Location
 from keet.profile.names import file_name
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 Kind = Literal["fusion", "cause", "account", "unit", "line", "work"]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.analysis.ledger import Book
 from keet.catalog import metric_with_id
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 _VOLUMES = {

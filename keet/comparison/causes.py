@@ -7,7 +7,7 @@ line has not changed for that alone: what it costs and the number that shows it 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.analysis.diagnosis import MOST
 from keet.analysis.findings import Finding
@@ -16,6 +16,7 @@ from keet.catalog import capabilities, findings, metric_named, metric_with_id, s
 from keet.comparison.both_sides import BothSides, Change, LaunchTimes, WeighedLaunch
 from keet.evidence import Evidence
 from keet.profile import Launch
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 _MOVED = 0.05

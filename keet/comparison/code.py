@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
 from keet.analysis.hotspots import InstructionTable
+from keet.patterns import regex
 from keet.profile import Launch
 from keet.texts import code_lines
 
@@ -21,12 +21,12 @@ _FEWEST = 3
 """Lines: two tiny files have one in common by chance."""
 _TELLING = 8
 """Characters that a line needs to tell something."""
-_EVERYBODYS = re.compile(
+_EVERYBODYS = regex(
     r"^#|^using |^extern |^return|^else|__syncthreads\(\);$|blockDim\.x [*] ?blockIdx\.x"
     r"|blockIdx\.x [*] ?blockDim\.x|^if \(\w+ (>=|<) \w+\)( return;| [{])?$"
 )
 """Lines that every second program has."""
-_LIBRARY = re.compile(
+_LIBRARY = regex(
     r"/cuda[^/]*/(.*/)?include/|/(site|dist)-packages/|^/usr/(local/)?(include|lib)"
     r"|/include/(cub|thrust|cuda|nv|cutlass|cute)/|/triton/language/"
 )

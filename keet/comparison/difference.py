@@ -90,10 +90,7 @@ def compare_explanations(
     if before.report_scope == after.report_scope and before.profile is not after.profile:
         raise ValueError("evidence of two reports needs different ids: explain with report_scope")
     known = {id(each.launch): each for told in (before, after) for each in told.launches}
-    sides = (
-        Side((Run(told.profile, tuple(each.launch for each in told.launches)),))
-        for told in (before, after)
-    )
+    sides = (Side((Run(told.profile, told.asked),)) for told in (before, after))
     found = compare(
         *sides, guess=guess, scope=scope, explained=lambda launch: known.get(id(launch))
     )

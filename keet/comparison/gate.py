@@ -6,14 +6,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.catalog import metric_named, metrics, unit_of
 from keet.comparison.reasons import Reason
 from keet.comparison.result import Difference, PairDifference
-from keet.comparison.sides import Group, Run, groups_of
+from keet.comparison.sides import Group, Run
 from keet.errors import UsageError
 from keet.profile import Launch
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 Better = Literal["lower", "higher"]
@@ -239,7 +240,7 @@ def _values(runs: Sequence[Run], group: Group, name: str) -> list[Quantity]:
     """The typical launch's, in each run that has the kernel."""
     found = []
     for run in runs:
-        same = next((g for g in groups_of(run.launches) if g.key == group.key), None)
+        same = run.groups.get(group.key)
         value = _value(same.typical, name) if same else None
         if value is not None:
             found.append(value)

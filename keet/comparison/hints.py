@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from keet.comparison.reasons import Reason
 from keet.comparison.result import Difference
+from keet.patterns import regex
 
-_OF_DIFF = re.compile(r"(?<!keet diff )(--run-table-before|--times N:M|--launch A:B)")
+_OF_DIFF = regex(r"(?<!keet diff )(--run-table-before|--times N:M|--launch A:B)")
 
 
 def naming_keet_diff(found: Difference) -> Difference:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from keet.profile import Profile
+from keet.profile import Launch, Profile
 from keet.profile.names import file_name
 from keet.units import Quantity
 from keet.verification.computed import Computed
@@ -34,7 +34,10 @@ def knowledge_of(
             yield from each.program()
         yield from _of_both(profiles, difference)
 
-    return Knowledge(sources, general)
+    def of_view(launches: Sequence[Launch]) -> list[Launch]:
+        return [launch for each in computed for launch in each.of_view(launches)]
+
+    return Knowledge(sources, general, of_view)
 
 
 def _of_both(profiles: Sequence[Profile], difference: Difference | None) -> Iterator[Known]:

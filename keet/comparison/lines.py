@@ -6,13 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from keet.analysis.hotspots import Hotspots, find_hotspots
 from keet.comparison.alignment import align
 from keet.comparison.both_sides import WeighedLaunch
 from keet.comparison.code import is_toolkit, share_in_common, telling_lines
 from keet.profile.launch import Location
+from keet.records import NamedTuple
 from keet.texts import bounded_lines
 from keet.units import Quantity
 

@@ -10,6 +10,7 @@ from functools import cache
 
 from keet.comparison.code import alike_sources
 from keet.comparison.sides import Group
+from keet.patterns import regex
 from keet.profile.names import file_name
 
 _ALIKE = 0.6
@@ -45,7 +46,7 @@ _COMMON = frozenset(
     )
 )
 """Words that the kernels of strangers have in common: they tell something within one program."""
-_INTERPRETERS = re.compile(r"python|julia|java|node")
+_INTERPRETERS = regex(r"python|julia|java|node")
 
 
 def function_of(group: Group) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from keet.analysis.findings import Finding
 from keet.analysis.ledger import Book
@@ -12,6 +11,7 @@ from keet.comparison.both_sides import RunDoubt, WeighedLaunch
 from keet.comparison.whole_run import ALIKE
 from keet.evidence import Evidence
 from keet.explanation.gain_texts import forecast_text
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 _LEAST = 0.01

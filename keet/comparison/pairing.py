@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.comparison.code import alike_sources, same_code
 from keet.comparison.naming import (
@@ -25,6 +25,7 @@ from keet.comparison.naming import (
 )
 from keet.comparison.sides import Group, threads_of
 from keet.profile import Launch
+from keet.records import NamedTuple
 
 How = Literal["same", "reshaped", "template", "renamed", "fused", "split", "removed", "added"]
 _ALIKE = 0.6
@@ -32,7 +33,8 @@ _ALIKE = 0.6
 
 
 _MANY = 40_000
-"""Pairs of names that are looked at in one place: beyond, two programs are not worth the time."""
+"""Pairs of names that are looked at in one place, or of one function: beyond, two programs are not
+worth the time."""
 
 
 class Pairing(NamedTuple):
@@ -138,8 +140,9 @@ class _Matcher:
     def by_function(self) -> None:
         """Other template arguments or parameters: those with most in common first."""
         for before, after in self._open(function_of):
-            for one, other in _likeliest(before, after, _common_arguments):
-                self._pair([one], [other], "template")
+            if len(before) * len(after) <= _MANY:
+                for one, other in _likeliest(before, after, _common_arguments):
+                    self._pair([one], [other], "template")
 
     # --- places
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from keet.records import NamedTuple
 
 Severity = Literal["forbids", "weakens", "note"]
 

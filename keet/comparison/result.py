@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from keet.comparison.account import PartChange
 from keet.comparison.attribution import Attribution
@@ -17,6 +16,7 @@ from keet.comparison.time_evidence import Speedup
 from keet.comparison.timing import Timing
 from keet.comparison.weighing import Basis, NoTotal
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 
 
 class PairDifference(NamedTuple):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 
+from keet.patterns import regex
 from keet.profile import Launch, Profile
 from keet.profile.launch import Dim3
+from keet.records import NamedTuple
 
-_SELECTING = re.compile(
+_SELECTING = regex(
     r"(?<!\S)(-k|-s|--kernel-name|--kernel-id|--launch-skip|--nvtx-include|--nvtx-exclude"
     r"|--launch-skip-before-match|--graph-profiling|--range-filter|--profile-from-start"
     r"|--devices)[\s=]"
@@ -18,25 +20,43 @@ _SELECTING = re.compile(
 """Options of ncu that choose launches."""
 
 
-class Run(NamedTuple):
-    """One report, and the launches of it that count."""
-
+class _Run(NamedTuple):
     profile: Profile
     launches: tuple[Launch, ...]
+
+
+class Run(_Run):
+    """One report, and the launches of it that count."""
+
+    # No `__slots__`: what follows is asked for once per kernel, and kept.
 
     @property
     def partial(self) -> bool:
         """Some launches of the report were chosen."""
         return len(self.launches) != len(self.profile.launches)
 
+    @cached_property
+    def groups(self) -> Mapping[Key, Group]:
+        """In the order in which they are first launched."""
+        return {group.key: group for group in groups_of(self.launches)}
+
+    @cached_property
+    def is_captured(self) -> bool:
+        return all_captured(self.profile)
+
+    @cached_property
+    def _left_out(self) -> frozenset[str]:
+        """Kernels with launches that were not chosen."""
+        chosen = {launch.id for launch in self.launches}
+        return frozenset(
+            launch.name.full for launch in self.profile.launches if launch.id not in chosen
+        )
+
     def holds_all(self, names: Collection[str]) -> bool:
         """Every launch that the program made of these kernels counts here."""
-        if not self.partial or not all_captured(self.profile):
-            return all_captured(self.profile)
-        chosen = {launch.id for launch in self.launches}
-        return all(
-            launch.id in chosen for launch in self.profile.launches if launch.name.full in names
-        )
+        if not self.partial or not self.is_captured:
+            return self.is_captured
+        return self._left_out.isdisjoint(names)
 
 
 def all_captured(profile: Profile) -> bool:
@@ -98,12 +118,14 @@ def key_of(launch: Launch) -> Key:
     return Key(launch.name.full, launch.grid, launch.block)
 
 
-class Group(NamedTuple):
-    """Launches of one kernel with one shape, in the order of the report."""
-
+class _Group(NamedTuple):
     launches: tuple[Launch, ...]
 
-    @property
+
+class Group(_Group):
+    """Launches of one kernel with one shape, in the order of the report."""
+
+    @cached_property
     def key(self) -> Key:
         return key_of(self.launches[0])
 
@@ -111,13 +133,13 @@ class Group(NamedTuple):
     def kernel(self) -> str:
         return self.launches[0].kernel
 
-    @property
+    @cached_property
     def typical(self) -> Launch:
         """The launch that stands for the others: the one in the middle by time."""
         ranked = sorted(self.launches, key=lambda launch: (launch.rank_time, launch.id))
         return ranked[(len(ranked) - 1) // 2]
 
-    @property
+    @cached_property
     def times(self) -> list[float] | None:
         """Nanoseconds of each launch; `None` where one was not measured."""
         found = [duration_of(launch) for launch in self.launches]
@@ -146,10 +168,9 @@ def groups_of(launches: Sequence[Launch]) -> tuple[Group, ...]:
 
 def time_in(run: Run, groups: Sequence[Group]) -> float | None:
     """What these kernels took in a run, all launches together; `None` where one is not there."""
-    by_key = {group.key: group for group in groups_of(run.launches)}
     total = 0.0
     for group in groups:
-        same = by_key.get(group.key)
+        same = run.groups.get(group.key)
         times = same.times if same else None
         if times is None or len(times) != len(group.launches):
             return None

@@ -13,7 +13,7 @@ from keet.comparison.timing import Timing
 from keet.evidence import Evidence
 from keet.profile.launch import shape_text
 from keet.profile.run_table import RECORDER_NAMES, RunPositions
-from keet.verification.grounding import Grounding, check_grounding
+from keet.verification.grounding import Grounding, Grounds
 
 _HOW: dict[How, str] = {
     "same": "",
@@ -287,7 +287,7 @@ def texts_of(difference: Difference) -> Iterator[str]:
 
 def grounded(difference: Difference) -> Grounding:
     """The numbers of these sentences, held to the evidence."""
-    checked = [check_grounding(text, difference.evidence) for text in texts_of(difference)]
+    checked = list(map(Grounds(difference.evidence).check, texts_of(difference)))
     return Grounding(
         sum(each.numbers for each in checked),
         tuple(number for each in checked for number in each.verified),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from keet.analysis.ledger import Book
 from keet.comparison.both_sides import Change
 from keet.comparison.timing import Timing
 from keet.evidence import MEASURED_SPEEDUPS, Evidence
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 

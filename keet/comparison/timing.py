@@ -13,7 +13,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.comparison.noise import (
     RUNS_BETWEEN_SESSIONS,
@@ -23,6 +23,7 @@ from keet.comparison.noise import (
 )
 from keet.comparison.pairing import Pairing
 from keet.comparison.sides import Group, Run, Side, time_in
+from keet.records import NamedTuple
 
 Word = Literal["faster", "slower", "unchanged", "inconclusive"]
 

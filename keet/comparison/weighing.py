@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.comparison.pairing import Pairing
 from keet.comparison.reasons import Reason
@@ -19,6 +19,7 @@ from keet.comparison.sides import Group, Side, duration_of
 from keet.comparison.timing import Timing, time_pair, total
 from keet.comparison.work import work_of_many
 from keet.profile import Launch
+from keet.records import NamedTuple
 
 Basis = Literal["run", "reports", "per_launch"]
 _SIZE_CHANGED = ("work_per_launch", "launch_size", "launch_work", "problem_size")

@@ -7,11 +7,11 @@ too small to be printed. Small parts are summed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
 
 from keet.analysis.account import UNKNOWN, Account, Part
 from keet.analysis.view import View
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 MOST_ROWS = 8

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, overload
 
 from keet.analysis.account import Account
 from keet.analysis.ceilings import Ceiling
@@ -20,6 +20,8 @@ from keet.explanation.headline import Verdict, verdict_of
 from keet.explanation.notes import Note, account_notes
 from keet.explanation.second_opinion import second_opinion
 from keet.profile import Launch, Profile, Workload
+from keet.profile.walking import MOST_KEPT, walked
+from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.analysis.across_launches import CrossLaunch
@@ -70,7 +72,7 @@ class Explanation(NamedTuple):
     """A report explained."""
 
     profile: Profile
-    launches: tuple[LaunchExplanation, ...]
+    launches: Sequence[LaunchExplanation]
     """As they were chosen; by the GPU time that they stand for where the run is known."""
     author: Authorship | None = None
     """The model that had a part in it."""
@@ -84,6 +86,23 @@ class Explanation(NamedTuple):
     """What to compile with, so that another report has source lines."""
     report_scope: str = ""
     """What evidence ids have before the launch; empty where no other report is looked at."""
+    chosen: tuple[Launch, ...] = ()
+    """All launches that were asked for, where a view of a large report explains some of them, or
+    none is kept; empty: those in `launches`."""
+
+    @property
+    def asked(self) -> tuple[Launch, ...]:
+        """All launches that were asked for: more than `launches` in a view of a large report."""
+        return self.chosen or tuple(each.launch for each in self.launches)
+
+    def only(self, *launches: LaunchExplanation) -> Explanation:
+        """As if only these launches had been asked for."""
+        return self._replace(launches=launches, chosen=())
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether some of the launches that were asked for are not explained."""
+        return len(self.chosen) > len(self.launches)
 
     @property
     def capture_hints(self) -> CaptureHints:
@@ -105,32 +124,38 @@ def explain(  # noqa: PLR0913 - options
     report_scope: str = "",
     sass: bool = True,
     on_launch: OnLaunch = lambda *_: None,
+    most: int | None = None,
+    keep: bool = True,
 ) -> Explanation:
     """`report_scope`: in evidence ids, where they must differ from those of other reports.
 
-    `sass`: analyse the machine code of the longest launches too.
+    `sass`: analyse the machine code of the longest launches too. `most`: explain at most so many
+    launches, for a view of the program; None: all. `keep`: False to explain each launch when it is
+    asked for, and forget it again, for what goes through all of them once.
     """
-    coverage = find_coverage(profile)
-    launches = profile.by_run_time(launches)
-    read = profile.with_code(launches) if sass else []
+    # First, since it reads what is needed of all launches, and keeps no more than that of many.
+    together = look_together(profile.launches, Book(scope_in(report_scope, OF_RUN)))
+    asked = profile.by_run_time(launches)
+    read = profile.with_code(asked) if sass else []
     if read:  # one child for all of them, instead of one after the other
         profile.prefetch_code(read)
-    together = look_together(profile.launches, Book(scope_in(report_scope, OF_RUN)))
-    with_code = {launch.id for launch in read}
-    explained: list[LaunchExplanation] = []
-    for launch in launches:
-        on_launch(len(explained), len(launches))
-        reads_code = launch.id in with_code
-        explained.append(
-            _explain(launch, coverage, top, report_scope, together, reads_code=reads_code)
-        )
-    told = tuple(explained)
+    picked = _picked(profile, asked, most)
+    few = len(picked) <= MOST_KEPT < len(profile.launches)
+    looked_at = sorted(picked, key=lambda launch: launch.id) if few else profile.launches
+    shared = _Shared(
+        profile,
+        find_coverage(profile, looked_at),
+        top,
+        report_scope,
+        together,
+        frozenset(launch.id for launch in read),
+    )
+    explained = OneByOne(picked, shared, on_launch)
+    told = explained if not keep and len(picked) > MOST_KEPT else tuple(explained)
     run = None
     if profile.run is not None:  # what follows is not loaded for a report alone
-        from keet.explanation.in_run import with_run
         from keet.explanation.whole_run import whole_run
 
-        told = with_run(told, profile)
         run = whole_run(profile, told, Book(scope_in(report_scope, OF_RUN)))
     return Explanation(
         profile,
@@ -138,9 +163,69 @@ def explain(  # noqa: PLR0913 - options
         reads_code=sass,
         whole_run=run,
         across=together.found,
-        build_hint=coverage.build_hint,
+        build_hint=shared.coverage.build_hint,
         report_scope=report_scope,
+        chosen=tuple(asked) if isinstance(told, OneByOne) or len(told) < len(asked) else (),
     )
+
+
+def _picked(profile: Profile, asked: list[Launch], most: int | None) -> list[Launch]:
+    """In the order of `asked`."""
+    if most is None or len(asked) <= most:
+        return asked
+    from keet.explanation.large_reports import launches_to_explain
+
+    chosen = {each.id for each in launches_to_explain(profile.groups_by_time(asked), most)}
+    return [launch for launch in asked if launch.id in chosen]
+
+
+class _Shared(NamedTuple):
+    """What the explanations of all launches of a report share."""
+
+    profile: Profile
+    coverage: Coverage
+    top: int
+    report_scope: str
+    together: Together
+    with_code: frozenset[int]
+    """Launches whose machine code is analysed."""
+
+    def explained(self, launches: Iterable[Launch]) -> Iterator[LaunchExplanation]:
+        told = (_explain(launch, self) for launch in launches)
+        if self.profile.run is None:
+            return told
+        from keet.explanation.in_run import with_run
+
+        return with_run(told, self.profile)
+
+
+class OneByOne(Sequence[LaunchExplanation]):
+    """Launches that are explained each time that they are asked for: none is kept."""
+
+    def __init__(self, launches: Sequence[Launch], shared: _Shared, on_launch: OnLaunch) -> None:
+        self._launches, self._shared, self._on_launch = launches, shared, on_launch
+
+    def __len__(self) -> int:
+        return len(self._launches)
+
+    def __iter__(self) -> Iterator[LaunchExplanation]:
+        return self._shared.explained(self._told_of())
+
+    def _told_of(self) -> Iterator[Launch]:
+        for number, launch in enumerate(walked(self._launches, "explaining launches")):
+            self._on_launch(number, len(self._launches))
+            yield launch
+
+    @overload
+    def __getitem__(self, at: int) -> LaunchExplanation: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[LaunchExplanation, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> LaunchExplanation | tuple[LaunchExplanation, ...]:
+        if isinstance(at, slice):
+            return tuple(self._shared.explained(self._launches[at]))
+        return next(self._shared.explained([self._launches[at]]))
 
 
 def with_first(explanation: Explanation, top: int) -> Explanation:
@@ -154,17 +239,13 @@ def _with_first(each: LaunchExplanation, top: int) -> LaunchExplanation:
     return each._replace(findings=listed, unlisted=(*unlisted, *each.unlisted))
 
 
-def _explain(  # noqa: PLR0913 - what all launches of a report share, and one of them
-    launch: Launch,
-    coverage: Coverage,
-    top: int,
-    report_scope: str,
-    together: Together,
-    *,
-    reads_code: bool,
-) -> LaunchExplanation:
+def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
+    coverage, top = shared.coverage, shared.top
     diagnosis = diagnose(
-        launch, report_scope=report_scope, reads_code=reads_code, together=together
+        launch,
+        report_scope=shared.report_scope,
+        reads_code=launch.id in shared.with_code,
+        together=shared.together,
     )
     view, found = diagnosis.view, diagnosis.findings[:top]
     return LaunchExplanation(
@@ -178,7 +259,7 @@ def _explain(  # noqa: PLR0913 - what all launches of a report share, and one of
             *_debug(view),
             *_partial(launch),
             *_without_code(view),
-            *(_skipped(g, coverage) for g in coverage.gaps if launch.id in g.launches),
+            *(_skipped(g, coverage) for g in coverage.gaps if g.is_lacked_by(launch.id)),
         ),
         second_opinion(launch, diagnosis.findings, diagnosis.minor, diagnosis.account.unknown),
         view,

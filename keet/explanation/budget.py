@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from keet.patterns import regex
+from keet.records import NamedTuple
 
 _BYTES_A_TOKEN = 3.5
 _TOKENS_A_WORD = 1.35
 _USUAL_BYTES = 3.4
-_PARTS = re.compile(
-    r"[A-Za-z]{1,5}|[0-9]|\n[ \t]*|[ \t]{2,}|[ \t](?=[0-9])|[^\sA-Za-z0-9]", re.ASCII
-)
+_PARTS = regex(r"[A-Za-z]{1,5}|[0-9]|\n[ \t]*|[ \t]{2,}|[ \t](?=[0-9])|[^\sA-Za-z0-9]", re.ASCII)
 """What tokenizers do not join: pieces of words, digits (many join three) and the blank before them,
 signs, indents."""
 _ELLIPSIS = " ..."
@@ -25,17 +25,35 @@ _ELLIPSIS = " ..."
 
 def count_tokens(text: str) -> int:
     """At least as many as a tokenizer would make of English, code and numbers."""
-    raw = text.encode("utf-8", errors="backslashreplace")
-    by_bytes = len(raw) / _BYTES_A_TOKEN
-    by_words = len(text.split()) * _TOKENS_A_WORD
+    return _tokens(_size(text))
+
+
+_BITS = 40
+"""Of each count in a size."""
+
+
+def _size(text: str) -> int:
+    """What tokens are counted from: bytes of UTF-8, words and parts, side by side in one number.
+    Sizes of lines add up to that of a text: nothing that is counted goes on behind a newline."""
+    characters = len(text)
+    length = characters if text.isascii() else _length(text)
     # A sign beyond ASCII may take a token for each of its bytes.
-    by_parts = len(_PARTS.findall(text)) + len(raw) - len(text)
-    return math.ceil(max(by_bytes, by_words, by_parts))
+    parts = len(_PARTS.findall(text)) + length - characters
+    return length | len(text.split()) << _BITS | parts << 2 * _BITS
+
+
+def _length(text: str) -> int:
+    return len(text.encode("utf-8", errors="backslashreplace"))
+
+
+def _tokens(size: int) -> int:
+    length, words, parts = (size >> bits & (1 << _BITS) - 1 for bits in (0, _BITS, 2 * _BITS))
+    return math.ceil(max(length / _BYTES_A_TOKEN, words * _TOKENS_A_WORD, parts))
 
 
 def guess_tokens(text: str) -> int:
     """About as many as a tokenizer would make: for a plan, not for a promise."""
-    return math.ceil(len(text.encode("utf-8", errors="backslashreplace")) / _USUAL_BYTES)
+    return math.ceil(_length(text) / _USUAL_BYTES)
 
 
 class Piece(NamedTuple):
@@ -52,22 +70,78 @@ class Piece(NamedTuple):
     """A group of earlier pieces without which this one would mislead."""
 
 
-Compose = Callable[[Sequence[Piece]], str]
+Compose = Callable[[int, Sequence[Piece]], str]
+"""The text of one section, by its number, of the pieces that stand in it; they come by worth."""
+
+
+class _Sizes(dict[str, int]):
+    """Of lines, each with the newline before it."""
+
+    def __missing__(self, line: str) -> int:
+        return self.setdefault(line, _size(f"\n{line}"))
+
+
+class _Text:
+    """The chosen pieces, composed. Only the section that a piece is added to is composed and
+    counted anew, and of its lines only those that were not there before."""
+
+    def __init__(self, compose: Compose) -> None:
+        self._compose = compose
+        self._pieces: dict[int, list[Piece]] = {}
+        self._blocks: dict[int, str] = {}
+        self._lines = _Sizes()
+        self._sizes: dict[str, int] = {}
+        self._firsts: dict[str, int] = {}
+        """What is counted too much for first lines of a text, which have no newline before them."""
+
+    def with_piece(self, piece: Piece) -> dict[int, str]:
+        """The sections if the piece were added, in their order."""
+        pieces = [*self._pieces.get(piece.section, ()), piece]
+        blocks = self._blocks | {piece.section: self._compose(piece.section, pieces)}
+        return dict(sorted(blocks.items()))
+
+    def add(self, piece: Piece, blocks: dict[int, str]) -> None:
+        self._pieces.setdefault(piece.section, []).append(piece)
+        self._blocks = blocks
+
+    def tokens(self, blocks: dict[int, str]) -> int:
+        shown = [block for block in blocks.values() if block]
+        first = shown[0].partition("\n")[0] if shown else ""
+        if first not in self._firsts:
+            self._firsts[first] = _size(first) - self._lines[first]
+        counted = sum(map(self._size_of, shown or [""]), self._firsts[first])
+        return _tokens(counted)
+
+    def _size_of(self, block: str) -> int:
+        """With a newline before each line and behind the last."""
+        if block not in self._sizes:
+            lines = map(self._lines.__getitem__, block.split("\n"))
+            self._sizes[block] = sum(lines, self._lines[""])
+        return self._sizes[block]
+
+    def __str__(self) -> str:
+        return _joined(self._blocks)
+
+
+def _joined(blocks: Mapping[int, str]) -> str:
+    return "\n\n".join(filter(None, blocks.values())) + "\n"
 
 
 def fit(pieces: Iterable[Piece], compose: Compose, budget: int) -> str:
     """The text of as many pieces as there is room for, the worthiest first."""
-    chosen: list[Piece] = []
+    text = _Text(compose)
     begun: dict[str, bool] = {}
     for piece in pieces:
         if not (begun.get(piece.group, True) and begun.get(piece.needs, True)):
             continue
-        fits = count_tokens(compose([*chosen, piece])) <= budget
-        if not (fits or chosen):  # not even the first one: a part of it is better than nothing
-            return cut(compose([piece]), budget)
-        chosen += [piece] * fits
+        blocks = text.with_piece(piece)
+        fits = text.tokens(blocks) <= budget
+        if not (fits or begun):  # not even the first one: a part of it is better than nothing
+            return cut(_joined(blocks), budget)
+        if fits:
+            text.add(piece, blocks)
         begun.setdefault(piece.group, fits)
-    return compose(chosen)
+    return str(text)
 
 
 def cut(text: str, budget: int) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from keet.analysis.findings import Skipped
+from keet.patterns import regex
+from keet.records import NamedTuple
 
 NO_REMEDY = "nothing to do"
 DEBUG_BUILD = "optimised code"
 """The check that a debug build prevents: the headline says it."""
 _PROFILE_AGAIN = "profile again with: ncu "
 _ANY_COMMAND = "ncu --set full --import-source yes -o report ./your_program"
-_IN_FULL_SET = re.compile(r"(--section \S+|--import-source yes)\s*")
+_IN_FULL_SET = regex(r"(--section \S+|--import-source yes)\s*")
 
 
 _YOUR_PROGRAM = "./your_program"

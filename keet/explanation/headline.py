@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.analysis.ceilings import Ceiling, spoken_unit
 from keet.analysis.diagnosis import Diagnosis
@@ -12,6 +12,7 @@ from keet.analysis.time_model import HOT_LINE
 from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.explanation.busy_units import leading_units, nearest_units
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 By = Literal["keet", "model, computed by keet"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from keet.analysis.replay import DIFFERS, ReplayGap, replay_gap
 from keet.analysis.replay_reasons import Reason, ReplayReasons
@@ -22,6 +22,7 @@ from keet.explanation.run_texts import (
 )
 from keet.profile import KernelRun, Launch, Position, Profile, RunPositions
 from keet.profile.run_table import KnownBy
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -94,17 +95,16 @@ class ReplayDiffers(NamedTuple):
         return tuple(reason for reason in self.reasons if reason.status == "likely")
 
 
-def with_run(told: Sequence[LaunchExplanation], profile: Profile) -> tuple[LaunchExplanation, ...]:
+def with_run(told: Iterable[LaunchExplanation], profile: Profile) -> Iterator[LaunchExplanation]:
     """Each launch with what it stands for in the run, and whether its replay differs from it."""
     positions = profile.in_run
     if positions is None or not positions.table.busy_ns:
-        return tuple(told)
+        return iter(told)
     reasons, shapes = ReplayReasons(profile, positions), Shapes(profile, positions)
-    placed = [_launch_with_run(each, positions, reasons, shapes) for each in told]
-    return tuple(_reasons_once(placed))
+    return _reasons_once(_launch_with_run(each, positions, reasons, shapes) for each in told)
 
 
-def _reasons_once(told: Sequence[LaunchExplanation]) -> Iterator[LaunchExplanation]:
+def _reasons_once(told: Iterable[LaunchExplanation]) -> Iterator[LaunchExplanation]:
     seen: dict[tuple[tuple[str, str], ...], int] = {}
     for each in told:
         if each.replay is None:

@@ -11,7 +11,8 @@ from functools import cached_property
 from keet.analysis.findings import Finding, Forecast
 from keet.catalog import findings
 from keet.explanation.analyst import LaunchExplanation
-from keet.profile.identical import representative
+from keet.profile import Launch, RunPositions
+from keet.records import NamedTuple
 
 MOST_SHOWN = 3
 """Launches that are explained in full unless all are asked for."""
@@ -27,35 +28,60 @@ _SPREAD = 1.2
 """Longest launch over shortest from which they are not called alike."""
 
 
-class Group:
-    """Explained launches of one kernel with one grid and block."""
+class Answer(NamedTuple):
+    """What an explained launch comes to, in short: kept of 100,000 launches."""
 
-    def __init__(self, members: Sequence[LaunchExplanation], *, in_run: bool) -> None:
-        self.members = tuple(members)
-        median_one = representative([each.launch for each in members])
-        self.first = next(each for each in members if each.launch is median_one)
+    launch: Launch
+    id: str
+    """Of the first finding, or of the roofline that was reached; empty where there is none."""
+    label: str
+    """The same in words."""
+    without_code: bool
+    """Whether its machine code was left out."""
+
+
+class Group:
+    """Launches of one kernel with one grid and block."""
+
+    def __init__(
+        self,
+        launches: Sequence[Launch],
+        first: LaunchExplanation,
+        members: Sequence[Answer],
+        positions: RunPositions | None = None,
+    ) -> None:
+        self.launches = tuple(launches)
+        self.first = first
         """The launch that stands for all of them."""
-        self._in_run = in_run
+        self.members = tuple(members)
+        """Those that are explained: all of them, but in views of large reports."""
+        self._positions = positions
+        """In the run, where that is known."""
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether some of the launches are not explained."""
+        return len(self.members) < len(self.launches)
 
     @cached_property
     def time_ns(self) -> float:
         """What they take; in the run where that is known, and 0 where it does not have them."""
-        if self._in_run:
-            return sum(float(e.in_run.busy.value) for e in self.members if e.in_run)
+        if self._positions:
+            return sum(self._positions.busy_ns(launch.id) for launch in self.launches)
         return self.report_ns
 
-    @property
+    @cached_property
     def report_ns(self) -> float:
-        return sum(each.launch.rank_time for each in self.members)
+        return sum(launch.rank_time for launch in self.launches)
 
-    @property
+    @cached_property
     def durations(self) -> tuple[float, float]:
         """Nanoseconds of the shortest and the longest; zeros where the report has none."""
-        times = [each.launch.rank_time for each in self.members]
+        times = [launch.rank_time for launch in self.launches]
         return min(times), max(times)
 
     @property
-    def slowest(self) -> LaunchExplanation:
+    def slowest(self) -> Answer:
         return max(self.members, key=lambda each: each.launch.rank_time)
 
     @property
@@ -65,11 +91,12 @@ class Group:
         return longest > _SPREAD * shortest > 0
 
     @property
-    def launches(self) -> float:
-        """How many they stand for."""
-        if self._in_run:
-            return sum(float(e.in_run.launches.value) for e in self.members if e.in_run)
-        return len(self.members)
+    def stands_for(self) -> float:
+        """How many launches they stand for."""
+        if self._positions is None:
+            return len(self.launches)
+        places = (self._positions.of(launch.id) for launch in self.launches)
+        return sum(place.launches for place in places if place)
 
     @property
     def finding(self) -> Finding | None:
@@ -85,8 +112,8 @@ class Group:
         if found is None or self.first.replay or not all(map(math.isfinite, found.forecast)):
             return 0.0
         part = 1 - 1 / max(1.0, found.forecast[bound])
-        if found.id == "launch_bound" and self.launches:
-            part *= 1 - 1 / max(1.0, self.launches)
+        if found.id == "launch_bound" and self.stands_for:
+            part *= 1 - 1 / max(1.0, self.stands_for)
         return self.time_ns * part
 
     def is_all(self, total_ns: float) -> bool:
@@ -95,15 +122,19 @@ class Group:
         return found is not None and found.id != "launch_bound" and self.time_ns == total_ns
 
     @cached_property
-    def different(self) -> tuple[LaunchExplanation, ...]:
+    def different(self) -> tuple[Answer, ...]:
         """Members with another first answer than most. Machine code changes answers, so only those
         that were explained without it are compared."""
-        compared = [each for each in self.members if each.view.code_state == "off"]
-        compared = compared or list(self.members)
+        compared = [each for each in self.members if each.without_code] or self.members
         if len(compared) < _LEAST_COMPARED:
             return ()
-        usual = Counter(map(first_answer, compared)).most_common(1)[0][0]
-        return tuple(each for each in compared if first_answer(each) != usual)
+        usual = Counter(each.id for each in compared).most_common(1)[0][0]
+        return tuple(each for each in compared if each.id != usual)
+
+
+def answer_of(each: LaunchExplanation) -> Answer:
+    off = each.view.code_state == "off"
+    return Answer(each.launch, first_answer(each), answer_label(each), off)
 
 
 def first_answer(each: LaunchExplanation) -> str:
@@ -134,13 +165,15 @@ def launches_that_matter(groups: Sequence[Group]) -> tuple[LaunchExplanation, ..
     in_run = any(group.time_ns for group in groups)
     took = {group: group.time_ns if in_run else group.report_ns for group in groups}
     total = sum(took.values())
-    chosen = list(groups[:1])
+    chosen = dict.fromkeys(groups[:1])
     for group in sorted(groups, key=lambda each: -each.saved_ns(1)):
-        if group.saved_ns(1) >= _NOTABLE_SAVING * total > 0 and group not in chosen:
-            chosen.append(group)
+        if group.saved_ns(1) >= _NOTABLE_SAVING * total > 0:
+            chosen[group] = None
+    covered = sum(took[each] for each in chosen)
     for group in groups:
-        missing = sum(took[each] for each in chosen) < _MOST_OF_IT * total
+        missing = covered < _MOST_OF_IT * total
         if missing and took[group] >= _NOTABLE_TIME * total and group not in chosen:
-            chosen.append(group)
-    chosen = chosen[:MOST_SHOWN]
-    return tuple(group.first for group in groups if group in chosen)
+            chosen[group] = None
+            covered += took[group]
+    most = set(list(chosen)[:MOST_SHOWN])
+    return tuple(group.first for group in groups if group in most)

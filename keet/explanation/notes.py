@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from keet.analysis.account import PURPOSES, Account
+from keet.analysis.account import Account
 from keet.analysis.ceilings import NEAR
+from keet.analysis.opcode_mix import PURPOSES
 from keet.analysis.stages import Stage
 from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.profile import Location
 from keet.profile.names import file_name
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -43,8 +45,13 @@ class Note(NamedTuple):
 
 
 def account_notes(view: View, account: Account) -> tuple[Note, ...]:
-    made = (instruction_mix(view, account), l2_stage(view, account), bytes_moved(view))
-    return tuple(note for note in made if note)
+    """Kept with the view: what is printed and what is checked ask for them, each several times."""
+    kept: tuple[Account, tuple[Note, ...]] | None = view.results.get(account_notes)
+    if kept is None or kept[0] is not account:
+        made = (instruction_mix(view, account), l2_stage(view, account), bytes_moved(view))
+        kept = account, tuple(note for note in made if note)
+        view.results[account_notes] = kept
+    return kept[1]
 
 
 # --- instructions

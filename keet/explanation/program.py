@@ -8,161 +8,144 @@ stands for them. Where the run of the whole program is known, the rows are the k
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from keet.analysis.findings import Finding, Forecast
+from keet.analysis.findings import Forecast
 from keet.analysis.ledger import OF_RUN, Book, scope_in
 from keet.analysis.library import library_of
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.gain_texts import times_text
 from keet.explanation.launch_groups import (
+    Answer,
     Group,
-    answer_label,
+    answer_of,
     gain_of,
     launches_that_matter,
 )
-from keet.explanation.run_texts import launches_text, maybe_time, share, time
-from keet.profile import Dim3
-from keet.profile.identical import identical_launches, median
+from keet.explanation.program_table import Program, ProgramRow
+from keet.explanation.run_texts import (
+    count_text,
+    launches_text,
+    maybe_time,
+    share,
+    share_text,
+    time,
+)
+from keet.profile import Launch
+from keet.profile.identical import identical_launches, median, representative
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.across_launches import CrossLaunch
-    from keet.explanation.whole_run import KernelRow, WholeRun
+    from keet.explanation.whole_run import KernelRow
+
+__all__ = ["OnePass", "Program", "ProgramRow", "program_of"]
 
 _WORTH = 1.05
 """Times faster, as a whole, from which the gain is said."""
 
 
-class ProgramRow(NamedTuple):
-    """One kernel in one shape; in a run, one kernel in all its shapes."""
-
-    kernel: str
-    groups: tuple[Group, ...]
-    """The most time first; none where the kernel was not profiled."""
-    launches: Evidence
-    total: Evidence
-    share: Evidence
-    """Per cent of the time of all rows."""
-    shortest: Evidence | None
-    typical: Evidence | None
-    longest: Evidence | None
-    gain: Forecast | None
-    """Times faster, if the first finding of its launches were fixed; None: no gain is known."""
-    library: str | None
-    run_row: KernelRow | None = None
-    """Set where the run is known."""
-    members: tuple[ProgramRow, ...] = ()
-    """The rows, where these are several."""
-
-    @property
-    def first(self) -> LaunchExplanation | None:
-        """The launch that stands for the row."""
-        return self.groups[0].first if self.groups else None
-
-    @property
-    def finding(self) -> Finding | None:
-        return self.groups[0].finding if self.groups else None
-
-    @property
-    def shape(self) -> tuple[Dim3 | None, Dim3 | None]:
-        """Grid and block, where all launches have the same."""
-        first = self.first
-        single = first is not None and len(self.groups) == 1
-        return (first.launch.grid, first.launch.block) if first and single else (None, None)
-
-    @property
-    def profiled(self) -> tuple[int, ...]:
-        """Launches of the report, by number; of a run, those too that are not explained here."""
-        if self.run_row:
-            return self.run_row.profiled
-        ids = (each.launch.id for group in self.groups for each in group.members)
-        return tuple(sorted(ids))
-
-
-class Program(NamedTuple):
-    """What the launches of a report, or the run that they are from, take together."""
-
-    rows: tuple[ProgramRow, ...]
-    """The largest share first."""
-    groups: tuple[Group, ...]
-    total: Evidence
-    gain: Forecast | None
-    """Times faster as a whole, if the first finding of each kernel were fixed."""
-    said: tuple[str, ...]
-    """The first sentence says how much there is; a run has its own instead."""
-    across: tuple[CrossLaunch, ...]
-    book: Book
-    run: WholeRun | None
-    shown: tuple[LaunchExplanation, ...]
-    """Launches that matter."""
-
-    def together(self, rows: Sequence[ProgramRow]) -> ProgramRow:
-        """Several rows as one."""
-        if self.run:
-            from keet.explanation.whole_run import together
-
-            kernels = together(self.run, [row.run_row for row in rows if row.run_row])
-            name, launches, took = kernels.kernel, kernels.launches, kernels.busy
-            part, run_row = kernels.share, kernels
-        else:
-            key, name, run_row = f"program_other_{len(rows)}", f"{len(rows)} others", None
-            every = Quantity(sum(row.launches.value for row in rows), "")
-            launches = self.book.derived(f"{key}_launches", every, "their launches")
-            ns = sum(float(row.total.value) for row in rows)
-            took = time(self.book, f"{key}_time", ns, "their time")
-            part = share(self.book, f"{key}_share", took, self.total, "their share")
-        groups = [group for row in rows for group in row.groups]
-        gain = gain_of(groups, float(took.value))
-        return ProgramRow(
-            name, (), launches, took, part, None, None, None, gain, None, run_row, tuple(rows)
-        )
-
-    @property
-    def evidence(self) -> Mapping[str, Evidence]:
-        """By id, of all sentences and rows."""
-        found = (piece for each in self.across for piece in each.evidence)
-        return {piece.id: piece for piece in (*self.book, *found)}
-
-
 def program_of(explanation: Explanation) -> Program | None:
     """None where there is one launch, and no run that it is from."""
-    run = explanation.whole_run
-    if run is None and len(explanation.launches) < 2:
-        return None
-    return _Maker(explanation).program()
+    passed = OnePass(explanation)
+    for _ in passed:
+        pass
+    return passed.program()
+
+
+class OnePass:
+    """Goes through the explained launches once, and keeps what the program needs: the answer of
+    each, and the explanation of those that stand for others."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self._explanation = explanation
+        self._same = identical_launches(explanation.asked)
+        self._standing = [representative(group).id for group in self._same]
+        self._firsts: dict[int, LaunchExplanation | None] = dict.fromkeys(self._standing)
+        self._answers: dict[int, Answer] = {}
+
+    def __iter__(self) -> Iterator[LaunchExplanation]:
+        for each in self._explanation.launches:
+            yield each
+            number = each.launch.id
+            self._answers[number] = answer_of(each)
+            if number in self._firsts:
+                self._firsts[number] = each
+
+    def program(self) -> Program | None:
+        """None where there is one launch, and no run that it is from. Once all were gone through:
+        of those that were not, nothing is known."""
+        explanation = self._explanation
+        if explanation.whole_run is None and len(explanation.asked) < 2:
+            return None
+        return _Maker(explanation, *self._groups()).program()
+
+    def _groups(self) -> tuple[list[Group], list[list[Launch]]]:
+        """Those that are explained, and those that are not; the most time first."""
+        explanation, groups, left_out = self._explanation, [], []
+        positions = explanation.profile.in_run if explanation.whole_run else None
+        for launches, standing in zip(self._same, self._standing, strict=True):
+            first = self._firsts[standing]
+            if first is None:
+                left_out.append(launches)
+                continue
+            answers = self._answers
+            members = [answers[each.id] for each in launches if each.id in answers]
+            groups.append(Group(launches, first, members, positions))
+        return sorted(groups, key=lambda g: (-g.time_ns, -g.report_ns)), left_out
 
 
 class _Maker:
-    def __init__(self, explanation: Explanation) -> None:
+    def __init__(
+        self, explanation: Explanation, groups: list[Group], left_out: list[list[Launch]]
+    ) -> None:
+        self._explanation, self._asked = explanation, explanation.asked
         self._run = explanation.whole_run
-        self._told = explanation.launches
-        told = {each.launch.id for each in self._told}
-        self._across = tuple(x for x in explanation.across if told.intersection(x.launches))
+        asked = {launch.id for launch in self._asked}
+        self._across = tuple(x for x in explanation.across if not asked.isdisjoint(x.launches))
         self._book = Book(scope_in(explanation.report_scope, OF_RUN))
-        by_launch = {each.launch.id: each for each in self._told}
-        same = identical_launches(each.launch for each in self._told)
-        groups = [
-            Group([by_launch[launch.id] for launch in group], in_run=self._run is not None)
-            for group in same
-        ]
-        self._groups = sorted(groups, key=lambda g: (-g.time_ns, -g.report_ns))
+        self._groups, self._left_out = groups, left_out
+        self._standing = {group.first.launch.id: group for group in groups}
+        self._rank = {group: rank for rank, group in enumerate(groups)}
 
     def program(self) -> Program:
         total = self._total()
         rows = tuple(self._rows(total))
         gain = gain_of(self._groups, float(total.value))
-        said = (*self._sentences(total, rows, gain), *self._untimed(total), *self._differences())
-        groups, shown = tuple(self._groups), launches_that_matter(self._groups)
-        return Program(rows, groups, total, gain, said, self._across, self._book, self._run, shown)
+        said = (
+            *self._sentences(total, gain),
+            *self._explained(total),
+            *self._untimed(total),
+            *self._differences(),
+        )
+        return Program(
+            rows,
+            tuple(self._groups),
+            total,
+            gain,
+            said,
+            self._across,
+            self._book,
+            self._run,
+            launches_that_matter(self._groups),
+            self._standing,
+        )
 
     def _total(self) -> Evidence:
         """Of all rows: of the run where it is known, else of the launches."""
         in_run = float(self._run.busy.value) if self._run else None
-        ns = sum(group.time_ns for group in self._groups) if in_run is None else in_run
+        ns = self._explained_ns + self._left_out_ns if in_run is None else in_run
         return time(self._book, "program_time", ns, "time of all launches")
+
+    @cached_property
+    def _explained_ns(self) -> float:
+        return sum(group.time_ns for group in self._groups)
+
+    @cached_property
+    def _left_out_ns(self) -> float:
+        return sum(launch.rank_time for group in self._left_out for launch in group)
 
     # --- rows
 
@@ -170,6 +153,8 @@ class _Maker:
         if self._run is None:
             for rank, group in enumerate(self._groups, 1):
                 yield self._row(rank, group, total)
+            if self._left_out:
+                yield self._left_out_row(total)
             return
         for row in self._run.kernels:
             yield self._run_row(row)
@@ -177,13 +162,13 @@ class _Maker:
     def _row(self, rank: int, group: Group, total: Evidence) -> ProgramRow:
         key, name = f"program_row_{rank}", group.first.launch.kernel
         took = time(self._book, f"{key}_time", group.time_ns, f"time of {name}")
-        times = [each.launch.rank_time for each in group.members]
+        times = [launch.rank_time for launch in group.launches]
         ends = {"shortest": min(times), "median": median(times), "longest": max(times)}
         shortest, typical, longest = (
             maybe_time(self._book, f"{key}_{end}", ns if all(times) else None, f"{end} of {name}")
             for end, ns in ends.items()
         )
-        members = Quantity(len(group.members), "")
+        members = Quantity(len(group.launches), "")
         return ProgramRow(
             name,
             (group,),
@@ -197,10 +182,29 @@ class _Maker:
             library=library_of(group.first.launch.name.full),
         )
 
+    def _left_out_row(self, total: Evidence) -> ProgramRow:
+        """Kernels and shapes none of whose launches is explained, together."""
+        key, count = "program_not_explained", len(self._left_out)
+        took = time(self._book, f"{key}_time", self._left_out_ns, "their time")
+        launches = Quantity(sum(map(len, self._left_out)), "")
+        return ProgramRow(
+            f"{count} others",
+            (),
+            self._book.derived(f"{key}_launches", launches, "their launches"),
+            took,
+            share(self._book, f"{key}_share", took, total, "their share"),
+            None,
+            None,
+            None,
+            gain=None,
+            library=None,
+            not_explained=count,
+        )
+
     def _run_row(self, row: KernelRow) -> ProgramRow:
         """A kernel of the run, with the launches that stand for it."""
-        own = set(row.profiled)
-        groups = tuple(g for g in self._groups if g.first.launch.id in own)
+        own = (self._standing[number] for number in row.profiled if number in self._standing)
+        groups = tuple(sorted(own, key=self._rank.__getitem__))
         return ProgramRow(
             row.kernel,
             groups,
@@ -217,11 +221,9 @@ class _Maker:
 
     # --- sentences
 
-    def _sentences(
-        self, total: Evidence, rows: Sequence[ProgramRow], gain: Forecast | None
-    ) -> Iterator[str]:
+    def _sentences(self, total: Evidence, gain: Forecast | None) -> Iterator[str]:
         if self._run is None:
-            yield self._size(total, len({row.kernel for row in rows}))
+            yield self._size(total)
         if gain is None or gain.likely < _WORTH:
             return
         low, likely, high = (
@@ -232,26 +234,55 @@ class _Maker:
         after = time(self._book, "program_time_after", after_ns, "time after the fixes", total)
         times, least, most = (times_text(float(each.value)) for each in (likely, low, high))
         yield (
-            f"If the first finding of each kernel were fixed, {self._what()} would take about "
+            f"If the first finding of {self._fixed()} were fixed, {self._what()} would take about "
             f"{after} instead of {total}: {times} faster (estimated range {least} to {most})."
         )
+
+    def _fixed(self) -> str:
+        """Kernels that are not explained have no gain here: the whole could gain more."""
+        return "each kernel that is explained" if self._left_out else "each kernel"
 
     def _what(self) -> str:
         return "the kernels of the run" if self._run else "they"
 
-    def _size(self, total: Evidence, kernels: int) -> str:
-        launches = Quantity(len(self._told), "")
+    def _size(self, total: Evidence) -> str:
+        named = [group.first.launch for group in self._groups]
+        kernels = len({each.kernel for each in (*named, *(group[0] for group in self._left_out))})
+        launches = Quantity(len(self._asked), "")
         told = self._book.derived("program_launches", launches, "launches")
         of = self._book.derived("program_kernels", Quantity(kernels, ""), "kernels")
         plural = "" if kernels == 1 else "s"
         taking = f" take {total}" if total.value else "; the report has no durations"
         return f"{launches_text(told)} of {of} kernel{plural}{taking}."
 
+    def _explained(self, total: Evidence) -> Iterator[str]:
+        """How much of a large report is explained here."""
+        explanation, book = self._explanation, self._book
+        if not explanation.is_sample:
+            return
+        told, every, kinds = (
+            count_text(book.derived(f"program_{name}", Quantity(count, ""), label))
+            for name, count, label in (
+                ("explained", len(explanation.launches), "launches that are explained"),
+                ("asked", len(self._asked), "launches that were asked for"),
+                ("explained_shapes", len(self._groups), "kernels and shapes that are explained"),
+            )
+        )
+        took = time(book, "program_explained_time", self._explained_ns, "time of these kernels")
+        part = share(book, "program_explained_share", took, total, "share of these kernels")
+        taking = f", which take {share_text(part)} of the time" if total.value else ""
+        others = len(explanation.launches) > len(self._groups)
+        yield (
+            f"{told} of {every} launches were explained: one of each of {kinds} "
+            f"kernels and launch shapes{taking}{', and more to compare with it' * others}. "
+            "--all explains every launch."
+        )
+
     def _untimed(self, total: Evidence) -> Iterator[str]:
         """Kernels without a time are in no share and in no gain: a reader must know that first."""
         if self._run is not None or not total.value:
             return
-        missing = [each.launch for each in self._told if not each.launch.rank_time]
+        missing = [launch for launch in self._asked if not launch.rank_time]
         if not missing:
             return
         count = Quantity(len(missing), "")
@@ -274,13 +305,14 @@ class _Maker:
         every = Quantity(len(group.members), "")
         those = self._book.derived(key, some, "launches with another answer")
         of = self._book.derived(f"{key}_of", every, f"launches of {group.first.launch.kernel}")
-        answers = Counter(map(answer_label, group.different)).most_common(2)
+        answers = Counter(each.label for each in group.different).most_common(2)
         slowest = group.slowest if group.slowest in group.different else None
         named = sorted(group.different, key=lambda each: each is not slowest)[:3]
         ids = ", ".join(f"#{e.launch.id}{', the slowest' * (e is slowest)}" for e in named)
         ids += ", …" if len(group.different) > 3 else ""
         verb = "has" if len(group.different) == 1 else "have"
+        explained = " that are explained" if group.is_sample else ""
         return (
-            f"{those} of {of} launches of {group.first.launch.kernel} {verb} another first finding "
-            f"({ids}): {' or '.join(label for label, _ in answers)}."
+            f"{those} of {of} launches of {group.first.launch.kernel}{explained} {verb} another "
+            f"first finding ({ids}): {' or '.join(label for label, _ in answers)}."
         )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import cache
 
 from keet.analysis.findings import Finding
 from keet.analysis.parameters import parameter
 from keet.catalog import findings
 from keet.profile import Launch
-from keet.profile.rules import RuleResult, SpeedupScope
+from keet.profile.rules import RuleResult
+from keet.records import NamedTuple
 from keet.texts import shortened
 
 _SYMPTOMS = frozenset(
@@ -47,8 +48,8 @@ def second_opinion(
 
     `unknown`: per cent of the time that the account could not attribute.
     """
-    first = max(launch.rules, key=_global_estimate, default=None)
-    if first is None or _global_estimate(first) < _LEAST:
+    first = launch.leading_rule
+    if first is None or first.global_estimate < _LEAST:
         return None
     judged = judge_rule(first, found, minor, unknown)
     if judged is NOT_JUDGED and (words := _key_sentences(first.message)):
@@ -70,7 +71,7 @@ def precedes_findings(opinion: str | None) -> bool:
 
 
 def _quoted(rule: RuleResult, words: str) -> str:
-    gain = f"{_global_estimate(rule):.4g}%"
+    gain = f"{rule.global_estimate:.4g}%"
     return (
         f"{_REPORTS}{rule_name(rule)} estimates a gain of {gain} of the time and reports: "
         f'"{words}" {NOT_JUDGED.text}'
@@ -131,16 +132,12 @@ def _is_known(rule: RuleResult, minor: Sequence[Finding]) -> bool:
     return rule.title in _TITLED or any(_is_about(rule, finding) for finding in minor)
 
 
-def _checked_rules() -> set[str]:
-    return {*_SYMPTOMS, *(rule for spec in findings().values() for rule in spec.rules)}
+@cache
+def _checked_rules() -> frozenset[str]:
+    return _SYMPTOMS.union(rule for spec in findings().values() for rule in spec.rules)
 
 
 def _is_about(rule: RuleResult, finding: Finding) -> bool:
     if rule.title in _TITLED:
         return finding.id in _TITLED[rule.title]
     return rule.rule in findings()[finding.id].rules
-
-
-def _global_estimate(rule: RuleResult) -> float:
-    scope = rule.speedup and rule.speedup.scope is SpeedupScope.GLOBAL
-    return rule.speedup.percent if scope and rule.speedup else 0.0

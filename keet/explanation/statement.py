@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from keet.prose.text import Prose, Reference, Sentence
+from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.analysis.claims import Evaluated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from keet.analysis.ledger import Book
 from keet.analysis.replay_reasons import REASON_NAMES
@@ -20,6 +20,7 @@ from keet.explanation.run_texts import (
 )
 from keet.profile import KernelRun, Launch, Profile, RunPositions, RunTable, Workload
 from keet.profile.run_table import RECORDER_NAMES, SkippedKernel
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _IDLE = 0.05
 _COVERED = 50.0
 """Per cent of the run's GPU time: a report that stands for less explains a minor part."""
 _NAMED_GAPS = 3
+_NAMED_LAUNCHES = 3
 _SEVERAL: Mapping[Workload, str] = {
     Workload.RANGE: "ranges",
     Workload.CMDLIST: "command lists",
@@ -129,7 +131,13 @@ def _rows(
     for kernel in positions.table.kernels:
         by_name[kernel.name].append(kernel)
     ranked = sorted(by_name.values(), key=lambda shapes: -sum(k.busy_ns for k in shapes))
-    rows = (_row(rank, shapes, positions, book, whole) for rank, shapes in enumerate(ranked, 1))
+    skipped: dict[str, tuple[int, SkippedKernel]] = {}
+    for at, each in enumerate(positions.table.skipped):
+        skipped.setdefault(each.kernel, (at, each))
+    rows = (
+        _row(rank, shapes, positions, book, whole)._replace(skipped=_skipped(shapes[0], skipped))
+        for rank, shapes in enumerate(ranked, 1)
+    )
     return tuple(row._replace(in_range=in_range and not row.profiled) for row in rows)
 
 
@@ -141,7 +149,6 @@ def _row(
     busy = time(book, f"{key}_busy_time", busy_ns, f"{time_of(table)} of {one.short}")
     launches = Quantity(sum(k.launches for k in shapes), "")
     shortest, longest = _extremes(shapes)
-    names = (one.name, one.full, one.short)
     return KernelRow(
         one.short,
         one.full,
@@ -151,8 +158,16 @@ def _row(
         maybe_time(book, f"{key}_shortest", shortest, f"shortest launch of {one.short}"),
         maybe_time(book, f"{key}_longest", longest, f"longest launch of {one.short}"),
         positions.profiled.get(one.name, ()),
-        skipped=next((each for each in table.skipped if each.kernel in names), None),
     )
+
+
+def _skipped(
+    kernel: KernelRun, skipped: Mapping[str, tuple[int, SkippedKernel]]
+) -> SkippedKernel | None:
+    """`skipped`: by name, with the place in the table. The table may have any form of a name."""
+    names = (kernel.name, kernel.full, kernel.short)
+    found = [skipped[name] for name in names if name in skipped]
+    return min(found, key=lambda each: each[0])[1] if found else None
 
 
 def _extremes(shapes: Sequence[KernelRun]) -> tuple[float | None, float | None]:
@@ -248,7 +263,8 @@ def _gap(found: Sequence[tuple[Launch, ReplayDiffers]], book: Book, table: RunTa
     replay = time(book, f"{key}_replay", float(gap.replay.value), "duration under replay")
     plain = time(book, f"{key}_plain", float(gap.plain.value), "duration in the run")
     likely = " and ".join(REASON_NAMES[reason.id] for reason in gap.likely_reasons)
-    others = ", ".join(f"#{each.id}" for each, _ in found[1:])
+    others = ", ".join(f"#{each.id}" for each, _ in found[1 : 1 + _NAMED_LAUNCHES])
+    others += ", …" if len(found) > 1 + _NAMED_LAUNCHES else ""
     return Said(
         f"{launch.kernel} (#{launch.id}) took {replay} under ncu's replay and {plain} "
         f"{PLAIN[table.recorder]}{f': likely {likely}' if likely else ''}. What is said of it "

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from keet.prose.text import Prose, Reference, Sentence
 from keet.render.common.statement import flat
+
+if TYPE_CHECKING:
+    from keet.prose.text import Prose, Reference, Sentence
 
 
 def in_short(text: Prose) -> Prose:
     """With results only; what was computed of what: `computations`."""
-    return Prose(tuple(map(short_sentence, text.sentences)))
+    return text._replace(sentences=tuple(map(short_sentence, text.sentences)))
 
 
 def short_sentence(sentence: Sentence) -> Sentence:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from keet.analysis.parameters import PARAMETERS, Parameter, parameter
 from keet.catalog import FindingSpec, Judging, findings, judging
 from keet.catalog.cases import CaseEntry, casebook
 from keet.catalog.precedents import Precedents, gain_of_cause, precedents
 from keet.explanation.precedents import measured_text
+from keet.records import NamedTuple
 
 _EXAMPLES = 3
 CODE = "keet/analysis/candidates"

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from keet.analysis.hotspots import Grouping, Hotspots, Spot
-from keet.analysis.sass import MachineCode
-from keet.analysis.sass.blame import Link
-from keet.analysis.sass.purpose import Purpose
-from keet.analysis.sass.reuse import LOADED, Access, PointerReuse
 from keet.catalog import stalls
 from keet.profile import Absent, Launch, Location
+from keet.records import NamedTuple
+
+if TYPE_CHECKING:
+    from keet.analysis.sass import MachineCode
+    from keet.analysis.sass.blame import Link
+    from keet.analysis.sass.purpose import Purpose
+    from keet.analysis.sass.reuse import Access, PointerReuse
 
 
 class Examined(NamedTuple):
@@ -42,7 +45,7 @@ def examined(launch: Launch, spots: Hotspots | Absent, *, has_sass: bool) -> Exa
     if isinstance(spots, Absent):  # without numbers per instruction the text is of no use
         return Examined(launch, spots, spots)
     code = machine_code(launch)
-    if isinstance(code, MachineCode) and not code.program.executed:
+    if not isinstance(code, Absent) and not code.program.executed:
         code = _NOT_COUNTED
     return Examined(launch, spots, code)
 
@@ -78,7 +81,7 @@ def row_key(spot: Spot) -> RowKey:
 
 def code_by_row(code: MachineCode | Absent | None, by: Grouping) -> dict[RowKey, RowCode]:
     """Empty where there is no analysis."""
-    if not isinstance(code, MachineCode):
+    if code is None or isinstance(code, Absent):
         return {}
     waits = _waits_by_row(code, by)
     return {
@@ -171,6 +174,8 @@ def _why_unknown(row: PointerReuse) -> str:
 
 def why_unbounded(accesses: Sequence[Access]) -> str:
     """Why the distinct bytes of accesses through one pointer are not known."""
+    from keet.analysis.sass.reuse import LOADED
+
     if any(access.pointer == LOADED for access in accesses):
         return "pointer is loaded data"
     if any(access.is_gather for access in accesses if access.shape is None):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from keet.analysis.account import PURPOSES
-from keet.analysis.sass import MachineCode
-from keet.analysis.sass.forms import Form
-from keet.analysis.sass.instruction import Instruction
-from keet.analysis.sass.opcodes import LOCAL, SHARED, Role
-from keet.analysis.sass.purpose import Purpose
+from keet.analysis.opcode_mix import PURPOSES
+from keet.patterns import regex
 from keet.profile import Launch, Location
 from keet.profile.names import file_name
 from keet.render.common.hotspot_rows import RowWait
 from keet.units import Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass import MachineCode
+    from keet.analysis.sass.forms import Form
+    from keet.analysis.sass.instruction import Instruction
+    from keet.analysis.sass.purpose import Purpose
 
 Offset = Callable[[int], str]
 """The offset from the start of its function, of the instruction at a position."""
@@ -41,27 +43,30 @@ def line_text(line: Location | None) -> str:
 
 
 _NOUNS = {
-    Role.LOAD: "load",
-    Role.STORE: "store",
-    Role.ATOMIC: "atomic",
-    Role.COPY: "copy",
-    Role.SHUFFLE: "shuffle",
-    Role.TENSOR: "tensor instruction",
-    Role.CONVERSION: "conversion",
-    Role.SPECIAL: "special register read",
-    Role.CONSTANT: "constant load",
-    Role.SYNC: "barrier",
+    "LOAD": "load",
+    "STORE": "store",
+    "ATOMIC": "atomic",
+    "COPY": "copy",
+    "SHUFFLE": "shuffle",
+    "TENSOR": "tensor instruction",
+    "CONVERSION": "conversion",
+    "SPECIAL": "special register read",
+    "CONSTANT": "constant load",
+    "SYNC": "barrier",
 }
+"""By the name of the role: most commands print rows without having loaded the analysis."""
 
 
 def noun(each: Instruction) -> str:
     """What people call the instruction that is waited for."""
+    from keet.analysis.sass.opcodes import LOCAL, SHARED, Role
+
     if each.opcode == "MUFU":
         return "special function"
     if each.role is Role.SYNC and each.opcode != "BAR":
         return "synchronization"
     space = "shared " if each.opcode in SHARED else "local " if each.opcode in LOCAL else ""
-    return space + _NOUNS.get(each.role, each.opcode)
+    return space + _NOUNS.get(each.role.name, each.opcode)
 
 
 def waits_for(
@@ -106,15 +111,15 @@ def _times_text(requested: int | None, distinct: int) -> str:
     return f" ({times:,.0f}x)" if times >= 9.95 else f" ({times:.1f}x)"
 
 
-_PRODUCT = re.compile(r"(?<=[\w)\]]) (?=[\w(\[])")
-_RESULT = re.compile(r"\bU?R\d+@(\d+)")
-_UNKNOWN = re.compile(r"(?:\b(?:lost|cycle) )*\bv\d+\b")
-_CHOICE = re.compile(r"\bchoice\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
-_LAST = re.compile(r"\b(last|times) (\w+)")
-_PARAMETER = re.compile(r"\bparam\+0x[0-9a-f]+")
+_PRODUCT = regex(r"(?<=[\w)\]]) (?=[\w(\[])")
+_RESULT = regex(r"\bU?R\d+@(\d+)")
+_UNKNOWN = regex(r"(?:\b(?:lost|cycle) )*\bv\d+\b")
+_CHOICE = regex(r"\bchoice\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
+_LAST = regex(r"\b(last|times) (\w+)")
+_PARAMETER = regex(r"\bparam\+0x[0-9a-f]+")
 
 
-_WORD = re.compile(r"tid|choice|unknown|loop|last|loaded|result")
+_WORD = regex(r"tid|choice|unknown|loop|last|loaded|result")
 _CUT = "..."
 """Ends a name that is too long to be of use."""
 
@@ -133,6 +138,8 @@ class FormWords:
 
     def text(self, form: Form) -> str:
         """`4*tid.x + 65536*ctaid.y`."""
+        from keet.analysis.sass.forms import Form
+
         terms = [str(Form({product: factor})) for product, factor in form.key]
         text = " + ".join(terms).replace("+ -", "- ") or "0"
         if _CUT in text:
@@ -154,7 +161,7 @@ class FormWords:
         return f"an expression of {', '.join(listed) or 'parameters'}"
 
     def _result(self, position: int) -> str:
-        is_load = self._code.program.code[position].role is Role.LOAD
+        is_load = self._code.program.code[position].role.name == "LOAD"
         return f"{'loaded' if is_load else 'result'}[{self._offset(position)}]"
 
     def _numbered(self, word: str, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from keet.analysis.metric_table import Row
 from keet.profile import Launch
@@ -11,8 +11,8 @@ LaunchRows = tuple[Launch, Sequence[Row]]
 HEADER = ("launch", "kernel", "metric", "id", "label", "value", "unit", "section")
 
 
-def long_rows(tables: Sequence[LaunchRows]) -> list[tuple[object, ...]]:
-    return [
+def long_rows(tables: Iterable[LaunchRows]) -> Iterator[tuple[object, ...]]:
+    return (
         (
             launch.id,
             launch.kernel,
@@ -25,4 +25,4 @@ def long_rows(tables: Sequence[LaunchRows]) -> list[tuple[object, ...]]:
         )
         for launch, rows in tables
         for metric, spec in rows
-    ]
+    )

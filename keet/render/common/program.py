@@ -99,6 +99,8 @@ def answer_text(row: ProgramRow) -> str:
     """The first finding of the launch that stands for the row."""
     if row.members:
         return _profiled_members(row)
+    if row.not_explained:
+        return "not explained"
     if row.first is None:
         return "" if is_profiled(row) else "not profiled"
     label = answer_label(row.first)
@@ -118,16 +120,16 @@ def _profiled_members(row: ProgramRow) -> str:
 
 def stands_for_text(program: Program | None, each: LaunchExplanation) -> str:
     """`; it stands for 13 launches of this shape`, where there are more."""
-    groups = program.groups if program else ()
-    group = next((group for group in groups if group.first is each), None)
-    members = len(group.members) if group else 1
+    group = program.standing.get(each.launch.id) if program else None
+    members = len(group.launches) if group else 1
     if group is None or members < 2:
         return ""
     if not group.is_uneven:
-        return f"; it stands for {members} launches of this shape"
+        return f"; it stands for {members:,} launches of this shape"
     shortest, longest = (str(Quantity(ns, "ns")) for ns in group.durations)
     which = "longer" if members == 2 else "median"
-    return f"; the {which} of {members} launches of this shape, which take {shortest} to {longest}"
+    them = f"{members:,} launches of this shape"
+    return f"; the {which} of {them}, which take {shortest} to {longest}"
 
 
 def shown_launches(
@@ -150,18 +152,18 @@ def finding_text(finding: Finding, program: Program | None) -> str:
 
 def is_cut(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> bool:
     """Whether what is printed has to fit on a few lines. What a model said is printed whole."""
-    hides = len(shown) < len(explanation.launches)
+    hides = len(shown) < len(explanation.asked)
     return hides and not any(each.statement for each in shown)
 
 
 def hidden_text(explanation: Explanation, shown: Sequence[LaunchExplanation]) -> str:
     """How to see the launches that are not explained above; empty where all are."""
-    hidden = len(explanation.launches) - len(shown)
+    hidden = len(explanation.asked) - len(shown)
     if not hidden:
         return ""
     if hidden == 1:
         return "1 more launch: use --all or --launch N"
-    return f"{hidden} more launches: use --all for all of them, --launch N for one"
+    return f"{hidden:,} more launches: use --all for all of them, --launch N for one"
 
 
 def verified_text(explanation: Explanation, own: Grounded) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from keet.catalog import findings
 from keet.errors import one_line
 from keet.evidence import Evidence
 from keet.explanation.analyst import Explanation, LaunchExplanation
-from keet.explanation.statement import Authorship, Cause, Edit, Statement, Unchecked, Usage
-from keet.prose.text import Prose
+from keet.patterns import regex
+
+if TYPE_CHECKING:
+    from keet.explanation.statement import Authorship, Cause, Edit, Statement, Unchecked, Usage
+    from keet.prose.text import Prose
 
 MARKS = {"confirmed": "✓", "refuted": "✗", "inconclusive": "?"}
 """Never without the word behind it: a terminal without these signs shows `?` for each."""
@@ -20,7 +23,7 @@ BY_MODEL = "model, computed by keet"
 OWN_WORDS = (
     "Numbers in the model's text are printed by keet from the report; its words are its own."
 )
-_CHANGED = re.compile(r"(?:@@|[-+])")
+_CHANGED = regex(r"(?:@@|[-+])")
 
 
 def flat(text: str) -> str:
@@ -56,7 +59,7 @@ def title_of(finding: str) -> str:
 def first_sentences(text: Prose, most: int) -> Prose:
     """Sentences are never cut."""
     said = [each for each in text.sentences if each.text.strip()]
-    return Prose(tuple(said[:most]))
+    return text._replace(sentences=tuple(said[:most]))
 
 
 # --- causes
@@ -201,7 +204,7 @@ def _build(edit: Edit) -> str:
 
 
 _OUTCOMES = {"compiles": "compiles", "fails": "does not compile", "not checked": "not compiled"}
-_SAYS_OUTCOME = re.compile(r"^(?:compiles|does not compile|(?:not|cannot be) compiled|not valid)\b")
+_SAYS_OUTCOME = regex(r"^(?:compiles|does not compile|(?:not|cannot be) compiled|not valid)\b")
 
 
 def aim_of(edit: Edit, each: LaunchExplanation) -> str:
@@ -228,7 +231,11 @@ def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]
 
 def without_guesses(said: Statement, *, everything: bool) -> Statement:
     """`everything`: as it is. Otherwise without hypotheses, purpose and mapping."""
-    return said if everything else said._replace(hypotheses=(), purpose=Prose(), mapping=Prose())
+    if everything:
+        return said
+    from keet.prose.text import Prose
+
+    return said._replace(hypotheses=(), purpose=Prose(), mapping=Prose())
 
 
 # --- the closing lines

@@ -6,10 +6,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from keet.analysis.replay import DIFFERS
 from keet.errors import one_line
+from keet.records import NamedTuple
 from keet.render.common.store import count, known_runs_text
 from keet.units import Quantity
 

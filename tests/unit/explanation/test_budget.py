@@ -1,6 +1,7 @@
 """Texts that keep to a number of tokens."""
 
 import string
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +14,34 @@ PIECES = st.lists(
     st.builds(Piece, st.just(0), WORDS, st.just(()), st.sampled_from(["", "a", "b"])), max_size=12
 )
 
+INDENTED = st.text(alphabet="a1, \t\n\r\x0b\u2028é漢", max_size=12)
+PIECES_OF_SECTIONS = st.lists(
+    # Each in a group of its own: what does not fit leaves the others alone.
+    st.builds(Piece, st.integers(0, 3), st.one_of(WORDS, INDENTED)), max_size=12
+).map(lambda pieces: [piece._replace(group=str(at)) for at, piece in enumerate(pieces)])  # fmt: skip
 
-def joined(pieces) -> str:
-    return "\n".join(piece.text for piece in pieces) + "\n"
+
+def joined(_section: int, pieces: Sequence[Piece]) -> str:
+    return "\n".join(piece.text for piece in pieces)
+
+
+def composed(pieces: Sequence[Piece]) -> str:
+    """All sections anew, as `fit` does it for the one that has changed."""
+    numbers = sorted({piece.section for piece in pieces})
+    blocks = [joined(n, [piece for piece in pieces if piece.section == n]) for n in numbers]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+@given(PIECES_OF_SECTIONS, st.integers(1, 120))
+def test_as_many_pieces_as_fit_when_all_is_counted_anew(pieces: list[Piece], budget: int) -> None:
+    chosen: list[Piece] = []
+    for piece in pieces:
+        if count_tokens(composed([*chosen, piece])) <= budget:
+            chosen.append(piece)
+        elif not chosen:
+            assert fit(pieces, joined, budget) == cut(composed([piece]), budget)
+            return
+    assert fit(pieces, joined, budget) == composed(chosen)
 
 
 @given(PIECES, st.integers(1, 120))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from functools import cache
 from pathlib import Path
 
@@ -91,3 +92,14 @@ def test_bytes_needed_against_moved() -> None:
         "byte is read once."
     )
     assert "bytes_moved" not in notes_of("field_axpy", code=False)
+
+
+def test_notes_are_those_of_the_account_that_is_asked_for() -> None:
+    """They are kept with the view, together with their account."""
+    diagnosis = diagnosed("field_axpy")
+    view, account = diagnosis.view, diagnosis.account
+    first = account_notes(view, account)
+    assert account_notes(view, account) is first
+    again = account_notes(view, copy(account))
+    assert again is not first
+    assert again == first

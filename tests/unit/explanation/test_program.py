@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from keet.analysis.findings import Finding, Forecast
 from keet.explanation.analyst import Explanation, LaunchExplanation, explain
-from keet.explanation.launch_groups import MOST_SHOWN, Group, gain_of, launches_that_matter
+from keet.explanation.launch_groups import (
+    MOST_SHOWN,
+    Group,
+    answer_of,
+    gain_of,
+    launches_that_matter,
+)
 from keet.explanation.program import Program, program_of
 from keet.profile import Launch, Profile, RunTable
 from keet.profile.identical import identical_launches, median, representative
@@ -44,10 +50,17 @@ def with_forecast(
     return each._replace(findings=(Finding(finding, "high", "text", forecast, ()),))
 
 
+def group_of(told: Sequence[LaunchExplanation]) -> Group:
+    launches = [each.launch for each in told]
+    standing = representative(launches)
+    first = next(each for each in told if each.launch is standing)
+    return Group(launches, first, list(map(answer_of, told)))
+
+
 @pytest.fixture(scope="module")
 def told(profile_of: ProfileOf) -> tuple[LaunchExplanation, ...]:
     """Eight launches of six kernels."""
-    return explained(profile_of(PIPELINE)).launches
+    return tuple(explained(profile_of(PIPELINE)).launches)
 
 
 # --- rows
@@ -128,10 +141,10 @@ def test_machine_code_is_read_of_one_launch_per_row(profile_of: ProfileOf) -> No
 def test_launches_with_another_first_answer_are_told(told: tuple[LaunchExplanation, ...]) -> None:
     same = [with_forecast(told[7], 2.0)] * 4
     odd = with_forecast(told[7], 2.0, "tail_effect")
-    group = Group([*same, odd], in_run=False)
-    assert group.different == (odd,)
-    assert Group(same, in_run=False).different == ()
-    assert Group([odd, same[0]], in_run=False).different == (), "nothing is usual among two"
+    group = group_of([*same, odd])
+    assert group.different == (answer_of(odd),)
+    assert group_of(same).different == ()
+    assert group_of([odd, same[0]]).different == (), "nothing is usual among two"
 
 
 # --- gains
@@ -142,9 +155,9 @@ def test_savings_of_rows_add_up(one: float, other: float) -> None:
     """Amdahl: each kernel is faster by its own factor, and all else stays."""
     told = _told()
     groups = [
-        Group([with_forecast(told[0], one)], in_run=False),
-        Group([with_forecast(told[4], other)], in_run=False),
-        Group([told[7]._replace(findings=())], in_run=False),
+        group_of([with_forecast(told[0], one)]),
+        group_of([with_forecast(told[4], other)]),
+        group_of([told[7]._replace(findings=())]),
     ]
     times = [group.time_ns for group in groups]
     after = times[0] / one + times[1] / other + times[2]
@@ -169,14 +182,14 @@ def test_a_single_short_launch_can_be_merged_with_nothing(
     told: tuple[LaunchExplanation, ...],
 ) -> None:
     short = with_forecast(told[0], 4.0, "launch_bound")
-    assert gain_of([Group([short], in_run=False)], told[0].launch.rank_time) is None
-    four = Group([short] * 4, in_run=False)
+    assert gain_of([group_of([short])], told[0].launch.rank_time) is None
+    four = group_of([short] * 4)
     assert four.saved_ns(1) == pytest.approx(four.time_ns * 3 / 4 * 3 / 4)
 
 
 def test_a_forecast_that_is_not_finite_saves_nothing(told: tuple[LaunchExplanation, ...]) -> None:
     endless = Finding("small_grid", "low", "", Forecast(1.0, float("inf"), float("inf")), ())
-    group = Group([told[0]._replace(findings=(endless,))], in_run=False)
+    group = group_of([told[0]._replace(findings=(endless,))])
     assert gain_of([group], group.time_ns) is None
 
 
@@ -186,20 +199,20 @@ def test_a_forecast_that_is_not_finite_saves_nothing(told: tuple[LaunchExplanati
 def test_helper_kernels_are_not_shown(told: tuple[LaunchExplanation, ...]) -> None:
     """A large factor on a small part of the time does not matter."""
     long, short = told[3], told[0]
-    groups = [Group([with_forecast(long, 1.5)] * 30, in_run=False)]
-    groups.append(Group([with_forecast(short, 3.0)], in_run=False))
+    groups = [group_of([with_forecast(long, 1.5)] * 30)]
+    groups.append(group_of([with_forecast(short, 3.0)]))
     assert [each.launch.id for each in launches_that_matter(groups)] == [3]
 
 
 def test_at_most_three_are_shown(told: tuple[LaunchExplanation, ...]) -> None:
-    groups = [Group([with_forecast(each, 2.0)], in_run=False) for each in told[:5]]
+    groups = [group_of([with_forecast(each, 2.0)]) for each in told[:5]]
     assert len(launches_that_matter(groups)) == MOST_SHOWN
 
 
 def test_launches_without_a_gain_are_shown_for_their_time(
     told: tuple[LaunchExplanation, ...],
 ) -> None:
-    groups = [Group([each._replace(findings=())], in_run=False) for each in (told[3], told[4])]
+    groups = [group_of([each._replace(findings=())]) for each in (told[3], told[4])]
     assert [each.launch.id for each in launches_that_matter(groups)] == [3, 4]
 
 

@@ -1,0 +1,53 @@
+"""Which launches of a large report are explained, where a view of the program is wanted.
+
+A view prints the kernels by time and a few launches. It needs the explanation of one launch of each
+kernel and shape, and of others to compare it with. Explaining 10,000 launches takes a minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from keet.profile import Launch
+from keet.profile.identical import by_duration
+from keet.profile.walking import MOST_KEPT
+
+MOST_EXPLAINED = MOST_KEPT
+"""Launches that a view explains. Reports with up to as many are explained whole."""
+
+
+def launches_to_explain(groups: Sequence[Sequence[Launch]], most: int) -> list[Launch]:
+    """At most so many of the launches of these groups.
+
+    `groups`: identical launches, those that take most time first. Of each, the launch that stands
+    for it comes first; what is left is shared among the groups, for launches of all durations.
+    """
+    groups = groups[:most]
+    counts = fair_shares([len(group) for group in groups], most)
+    return [
+        launch
+        for group, count in zip(groups, counts, strict=True)
+        for launch in _of_all_durations(group, count)
+    ]
+
+
+def fair_shares(sizes: Sequence[int], most: int) -> list[int]:
+    """How many of each group: equally many, and what small groups leave goes to larger ones.
+    There are at most `most` groups: each has one."""
+    shares, left = [0] * len(sizes), most
+    smallest_first = sorted(range(len(sizes)), key=lambda at: sizes[at])
+    for done, at in enumerate(smallest_first):
+        shares[at] = min(sizes[at], left // (len(sizes) - done))
+        left -= shares[at]
+    return shares
+
+
+def _of_all_durations(group: Sequence[Launch], count: int) -> list[Launch]:
+    """The one with the median duration, the longest, the shortest, and others between them."""
+    ranked = by_duration(group)
+    last, steps = len(ranked) - 1, max(count - 2, 1)
+    spread = [round(last * step / steps) for step in range(steps)]
+    # Some of these are one place: then others fill up.
+    places = dict.fromkeys([len(ranked) // 2, last, *spread, *range(len(ranked))])
+    return [ranked[place] for place in islice(places, count)]
