@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
+from keet.records import NamedTuple
 from keet.units import Number, Quantity
 
 MEASURED_SPEEDUPS = ("time before over time after", "time after over time before")
@@ -72,7 +72,7 @@ def _rounded(value: Number, spec: str, *, is_share: bool) -> str:
         return format(value, ".1f")
     told = format(value, spec)
     is_small = is_share and spec == ".0f" and value < 0.95
-    if value > _NOTHING and (is_small or re.fullmatch(r"0(\.0*)?", told)):
+    if value > _NOTHING and (is_small or not told.strip("0.")):
         return format(value, f".{-math.floor(math.log10(value))}f")
     return told
 

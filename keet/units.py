@@ -8,10 +8,10 @@ Nsight Compute spells one unit in several ways (`nsecond` and `ns`, `cycle/secon
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache
 
 from keet.errors import UsageError
+from keet.records import dataclass
 
 Number = int | float
 
@@ -127,25 +127,40 @@ class Quantity:
 
     def parts(self) -> tuple[str, str]:
         """The number and the unit as a person would write them: `69.9`, `us`."""
-        scaled = self.to(self.scaled_unit())
-        return format_number(scaled.value), symbol(scaled.unit)
+        value, unit = _scaled(self.value, self.unit)
+        return format_number(value), symbol(unit)
 
     def scaled_unit(self) -> str:
         """The unit with the prefix that leaves one to three digits before the point."""
-        head, slash, rest = self.unit.partition("/")
-        steps = _STEPS.get(parse_unit(head).kind)
-        if parse_unit(head).kind in _COUNTED and rest not in ("", "s"):
-            return self.unit  # 33,792 flop/cycle is what people know; so is flop/byte
-        chosen = self.unit != base_unit(self.unit)  # somebody asked for that unit
-        if chosen or steps is None or not math.isfinite(self.value) or self.value == 0:
-            return self.unit
-        best = steps[0] + slash + rest
-        for step in steps[1:]:
-            # 999.95 would be written as 1000: step up where rounding would.
-            if abs(self.to(best).value) < 999.5:
-                break
-            best = step + slash + rest
-        return best
+        return _scaled(self.value, self.unit)[1]
+
+
+def _scaled(value: Number, unit: str) -> tuple[Number, str]:
+    steps = _steps_of(unit)
+    if not steps or not math.isfinite(value) or value == 0:
+        return value, unit
+    first, power = steps[0]
+    best, written = first, _rescale(value, power)
+    for step, power in steps[1:]:
+        # 999.95 would be written as 1000: step up where rounding would.
+        if abs(written) < 999.5:
+            break
+        best, written = step, _rescale(value, power)
+    return written, best
+
+
+@cache
+def _steps_of(unit: str) -> tuple[tuple[str, int], ...]:
+    """The unit with each of its prefixes, and the power of ten that brings values there; empty for
+    one that is printed as it is."""
+    head, slash, rest = unit.partition("/")
+    kind = parse_unit(head).kind
+    if kind in _COUNTED and rest not in ("", "s"):
+        return ()  # 33,792 flop/cycle is what people know; so is flop/byte
+    if unit != base_unit(unit):
+        return ()  # somebody asked for that unit
+    units = [step + slash + rest for step in _STEPS.get(kind, ())]
+    return tuple((each, parse_unit(unit).power - parse_unit(each).power) for each in units)
 
 
 _STEPS = {
@@ -178,6 +193,7 @@ _WRITTEN = {
 }
 
 
+@cache
 def symbol(unit: str) -> str:
     """How people write a unit: `GB/s` for `Gbyte/s`."""
     head, slash, rest = unit.partition("/")

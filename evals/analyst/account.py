@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from evals.analyst.reports import LOCKED, ReportSet, Source, over, profile_of, report_set
 from evals.pages import Heading, Part, Prose, Table, number_cell
-from keet.analysis.account import UNKNOWN, account_of
+from keet.analysis.account import UNKNOWN, Account, account_of
 from keet.analysis.account import Part as AccountPart
 from keet.analysis.time_model import TimeModel
 from keet.analysis.view import View
@@ -47,7 +47,7 @@ def parts_of_launch(launch: Launch, *, reads_code: bool) -> Sequence[AccountPart
 
 
 def closing(group: str, name: str, kind: ReportSet, parts: Sequence[AccountPart]) -> Closing:
-    every = [inner for part in parts for inner in part.all()]
+    every = [*Account(tuple(parts)).all()]
     return Closing(
         group,
         name,

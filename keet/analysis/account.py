@@ -9,17 +9,19 @@ being busy, and the rest is latency that nothing covers.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from keet.analysis.ceilings import HOST_LINK, spoken_unit
+from keet.analysis.ledger import Ledger
+from keet.analysis.opcode_mix import PURPOSES, opcode_mix
 from keet.analysis.parameters import parameter
 from keet.analysis.stages import sm_elapsed_cycles
 from keet.analysis.time_model import HOT_LINE, TimeModel
 from keet.analysis.view import View
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -42,12 +44,6 @@ class Part(NamedTuple):
     evidence: tuple[Evidence, ...]
     children: tuple[Part, ...] = ()
 
-    def all(self) -> Iterator[Part]:
-        """This part and those within it."""
-        yield self
-        for child in self.children:
-            yield from child.all()
-
 
 class Account(NamedTuple):
     """The parts of one launch."""
@@ -55,8 +51,10 @@ class Account(NamedTuple):
     parts: tuple[Part, ...]
 
     def all(self) -> Iterator[Part]:
-        for part in self.parts:
-            yield from part.all()
+        """Each part, and then those within it."""
+        found: list[Part] = []
+        _add_all(self.parts, found)
+        return iter(found)
 
     def part(self, part_id: str) -> Part | None:
         return next((part for part in self.all() if part.id == part_id), None)
@@ -76,13 +74,23 @@ class Account(NamedTuple):
     def unknown(self) -> float:
         """Per cent that the report does not let anyone attribute."""
         return sum(
-            float(part.share.value)
-            for part in self.all()
-            if part.id.rpartition(".")[2] == UNKNOWN and not part.children
+            [
+                float(part.share.value)
+                for part in self.all()
+                if part.id.endswith(UNKNOWN) and part.id.rpartition(".")[2] == UNKNOWN
+                if not part.children
+            ]
         )
 
 
 UNKNOWN = "unknown"
+
+
+def _add_all(parts: Iterable[Part], found: list[Part]) -> None:
+    for part in parts:
+        found.append(part)
+        if part.children:
+            _add_all(part.children, found)
 
 
 class _Draft:
@@ -99,40 +107,46 @@ class _Draft:
         self.name = name
         self.label = label
         self.share = share
-        self.evidence = tuple(e for e in evidence if e is not None)
+        self.evidence = tuple([e for e in evidence if e is not None])
         self.children = [child for child in children if child.share > 0]
 
 
 def account_of(view: View, model: TimeModel) -> Account:
     """Closed: shares of the parts, and of children within each, add up."""
     drafts = [draft for draft in _Builder(view, model).parts() if draft.share > 0]
-    return Account(tuple(_finished(view, draft, "") for draft in drafts))
+    finished = _Finished(view.ledger, view.get("duration"))
+    return Account(tuple([finished(draft, "") for draft in drafts]))
 
 
-def _finished(view: View, draft: _Draft, within: str) -> Part:
-    part_id = f"{within}{draft.name}"
-    sources = draft.evidence
-    share = view.ledger.derived(
-        f"account.{part_id}",
-        Quantity(100 * draft.share, "%"),
-        f"{draft.label}, share of the time",
-        *sources,
-    )
-    duration = view.get("duration")
-    us = None
-    if duration is not None:
-        taken = Quantity(draft.share * float(duration.value) / 1e3, "us")
-        us = view.ledger.derived(f"account.{part_id}.us", taken, draft.label, share, duration)
-    children = tuple(_finished(view, child, f"{part_id}.") for child in _merged(draft.children))
-    return Part(part_id, draft.label, share, us, sources, children)
+class _Finished:
+    """Makes parts of drafts: each with its share of a launch's time."""
+
+    def __init__(self, ledger: Ledger, duration: Evidence | None) -> None:
+        self._derived, self._duration = ledger.derived, duration
+        self._ns = float(duration.value) if duration else 0.0
+
+    def __call__(self, draft: _Draft, within: str) -> Part:
+        part_id, label = within + draft.name, draft.label
+        name, percent = f"account.{part_id}", Quantity(100 * draft.share, "%")
+        share = self._derived(name, percent, f"{label}, share of the time", *draft.evidence)
+        us = None
+        if self._duration is not None:
+            taken = Quantity(draft.share * self._ns / 1e3, "us")
+            us = self._derived(f"{name}.us", taken, label, share, self._duration)
+        children: tuple[Part, ...] = ()
+        if draft.children:
+            inner = f"{part_id}."
+            children = tuple([self(child, inner) for child in _merged(draft.children)])
+        return Part(part_id, label, share, us, draft.evidence, children)
 
 
 def _merged(children: Sequence[_Draft]) -> list[_Draft]:
     """The largest first; crumbs go to the smallest that is kept."""
     ranked = sorted(children, key=lambda c: -c.share)
     kept = [c for c in ranked if c.share >= _LEAST] or ranked[:1]
-    if kept:
-        kept[-1].share += sum(c.share for c in ranked[len(kept) :])
+    if len(kept) == len(ranked):
+        return kept
+    kept[-1].share += sum([c.share for c in ranked[len(kept) :]])
     return sorted(kept, key=lambda c: -c.share)
 
 
@@ -300,7 +314,7 @@ class _Builder:
 
     def _mix(self) -> list[tuple[str, str, float]]:
         if self.view.code is None:
-            return _opcode_mix(self.view)
+            return opcode_mix(self.view)
         return [
             (purpose.value, PURPOSES.get(purpose.value, purpose.value), share)
             for purpose, share in self.view.code.mix
@@ -345,42 +359,6 @@ class _Builder:
         else:
             label = "not attributable (other warp states)"
             yield _Draft(UNKNOWN, label, (1 - busy) * share, (stall,))
-
-
-PURPOSES = {
-    "value": "arithmetic on values",
-    "memory": "loads and stores",
-    "address": "addresses and indices",
-    "control": "conditions and loops",
-    "conversion": "conversions",
-    "move": "moves, shuffles and spills",
-    "sync": "synchronisation",
-    "unknown": "instructions that keet does not know",
-}
-_KINDS = {
-    "value": ("FFMA", "FADD", "FMUL", "DFMA", "DADD", "DMUL", "H", "MUFU", "FMNMX", "FSEL"),
-    "memory": ("LD", "ST", "ATOM", "RED", "TEX", "UTMA"),
-    "control": ("BRA", "ISETP", "FSETP", "DSETP", "PLOP", "EXIT", "BSSY", "BSYNC", "CALL", "RET"),
-    "conversion": ("I2F", "F2I", "F2F", "I2I", "F2FP"),
-    "move": ("MOV", "SHFL", "PRMT", "UMOV", "S2R", "CS2R"),
-    "sync": ("BAR", "MEMBAR", "DEPBAR", "WARPSYNC", "NANOSLEEP"),
-}
-
-
-def _opcode_mix(view: View) -> list[tuple[str, str, float]]:
-    """By opcode, where the machine code is not at hand: integer arithmetic may be anything."""
-    executed = {opcode: n for opcode, n in view.opcodes.items() if 0 < n < math.inf}
-    every = sum(executed.values())
-    counts = dict.fromkeys((*_KINDS, "integer"), 0.0)
-    for opcode, count in executed.items():
-        counts[_kind(opcode)] += count
-    labels = PURPOSES | {"integer": "integer arithmetic (values or addresses)"}
-    found = [(kind, labels[kind], count / every) for kind, count in counts.items() if count]
-    return sorted(found, key=lambda row: -row[2])
-
-
-def _kind(opcode: str) -> str:
-    return next((kind for kind, names in _KINDS.items() if opcode.startswith(names)), "integer")
 
 
 def _spoken(unit: str) -> str:

@@ -10,7 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.analysis.findings import Confidence
 from keet.analysis.hand_over import HandOver, Link, find_links, hand_overs
@@ -19,6 +19,8 @@ from keet.analysis.ledger import Book
 from keet.evidence import Evidence
 from keet.profile import Launch, Workload
 from keet.profile.identical import identical_launches, median
+from keet.profile.walking import walked
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 __all__ = ["CrossLaunch", "Kind", "across", "written_and_read"]
@@ -63,7 +65,7 @@ class CrossLaunch(NamedTuple):
 def across(launches: Sequence[Launch], book: Book) -> tuple[CrossLaunch, ...]:
     """What would save most first; sweeps, which save nothing, last."""
     kernels = [each for each in launches if each.workload is Workload.KERNEL]
-    traffic = [Traffic(launch) for launch in kernels if launch.rank_time]
+    traffic = list(_traffic(launches))
     total_us = sum(each.us for each in traffic)
     if len(traffic) < 2 or not total_us:
         return ()
@@ -79,6 +81,15 @@ def across(launches: Sequence[Launch], book: Book) -> tuple[CrossLaunch, ...]:
     ]
     found.sort(key=lambda each: -float(each.saved_us.value if each.saved_us else 0.0))
     return (*found, *_sweeps(kernels, writer))
+
+
+def _traffic(launches: Sequence[Launch]) -> Iterator[Traffic]:
+    """Of kernels that take time. Duration and GPU are read of all launches while they are at hand:
+    every view needs both, and a launch keeps them when it is released."""
+    for launch in walked(launches, "reading launches"):
+        timed = launch.device and launch.rank_time
+        if timed and launch.workload is Workload.KERNEL:
+            yield Traffic(launch)
 
 
 class _Writer:

@@ -7,9 +7,10 @@ called `count` is a histogram only if it executes atomics.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from functools import lru_cache
 
 from keet.profile import Launch
+from keet.records import NamedTuple
 
 Opcodes = Mapping[str, float]
 """Executed warp instructions by opcode; empty where the report does not say."""
@@ -144,6 +145,7 @@ def archetype_of(launch: Launch, opcodes: Opcodes) -> Archetype | None:
     return _ELEMENTWISE if _is_elementwise(launch, opcodes) else None
 
 
+@lru_cache(maxsize=256)
 def _words(name: str) -> str:
     """`conv2dForward` as `_conv2d_forward_`, so that words have ends."""
     parts = "".join(f"_{char}" if char.isupper() else char for char in name[:400])

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from keet.analysis.sass.inlined import calling_line
 from keet.analysis.sass.machine_code import MachineCode
 from keet.analysis.sass.opcodes import Role
 from keet.analysis.sass.trips import uneven_exits
 from keet.profile import Location
+from keet.records import NamedTuple
 
 Amounts = Counter[Location | None]
 """By line; what has none is counted under `None`, so that shares are of the whole."""

@@ -12,8 +12,8 @@ that it got, and less in proportion with less work.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
-from typing import Literal, NamedTuple
+from functools import cached_property, partial
+from typing import Literal
 
 from keet.analysis.host_link import HostTraffic, host_traffic, uses_host_link
 from keet.analysis.ledger import Ledger
@@ -28,6 +28,7 @@ from keet.analysis.stages import (
 )
 from keet.catalog import hardware_units
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 NEAR = 60.0
@@ -295,8 +296,8 @@ class Ceilings:
 
 
 def _unit_ceiling(ledger: Ledger, name: str, unit: _Unit) -> Ceiling | None:
-    whole = next(filter(None, (measured_stage(ledger, unit_id) for unit_id in unit.whole)), None)
-    leading = rare_leaders(ledger, whole, unit.rare) if whole else ()
+    whole = next(filter(None, map(partial(measured_stage, ledger), unit.whole)), None)
+    leading = rare_leaders(ledger, whole, unit.rare) if whole and unit.rare else ()
     stages = measured_stages(ledger, (*unit.stages, *leading))
     stage = leading_stage(ledger, name, whole, stages)
     if stage is None:

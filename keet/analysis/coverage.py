@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 
 from keet.analysis.ncu_options import ncu_arguments, split_options
-from keet.catalog import capabilities, exists_on, metric_with_id
+from keet.catalog import Capability, capabilities, exists_on, metric_with_id
 from keet.profile import Launch, Profile, Workload
+from keet.profile.walking import walked
+from keet.records import NamedTuple
 
 
 class Gap(NamedTuple):
@@ -27,6 +29,11 @@ class Gap(NamedTuple):
     """Another flag of ncu's to add."""
     compile_flag: str | None = None
     """What the program must be built with."""
+
+    def is_lacked_by(self, launch: int) -> bool:
+        """`launches` is in the order of the report, and may have 100,000 of them."""
+        at = bisect_left(self.launches, launch)
+        return self.launches[at : at + 1] == (launch,)
 
 
 class Coverage(NamedTuple):
@@ -52,31 +59,14 @@ def _is_too_old(compute_capability: str | None) -> bool:
     return compute_capability is not None and compute_capability.startswith(("5.", "6."))
 
 
-def find_coverage(profile: Profile) -> Coverage:
-    launches = profile.launches
-    present: list[str] = []
-    gaps: list[Gap] = []
-    for capability in capabilities().values():
-        lacking = [launch for launch in launches if not _has_any(launch, capability.metrics)]
-        if lacking:
-            in_vain = (
-                _was_asked_for(profile, lacking, capability.section)
-                or (capability.section == _OF_CODE and not any(map(_is_kernel, lacking)))
-                or all(_has_no_counter(launch, capability.metrics) for launch in lacking)
-            )
-            gaps.append(
-                Gap(
-                    capability.id,
-                    capability.label,
-                    capability.gives,
-                    _ids(lacking),
-                    unavailable=in_vain,
-                    section=None if in_vain else capability.section,
-                )
-            )
-        else:
-            present.append(capability.label)
-    source_present, source_gaps = _source_coverage(launches)
+def find_coverage(profile: Profile, launches: Sequence[Launch] | None = None) -> Coverage:
+    """`launches`: those that are looked at, in the order of the report; None: all."""
+    launches = profile.launches if launches is None else launches
+    seen = _Seen(profile)
+    for launch in walked(launches, "looking for what is missing"):
+        seen.add(launch)
+    present, gaps = seen.capabilities()
+    source_present, source_gaps = seen.source()
     gaps += source_gaps
     too_old = any(_is_too_old(device.compute_capability) for device in profile.devices)
     possible = not too_old and any(map(_can_be_had, gaps))
@@ -99,13 +89,6 @@ def _is_kernel(launch: Launch) -> bool:
     return launch.workload is Workload.KERNEL
 
 
-def _was_asked_for(profile: Profile, launches: Iterable[Launch], section: str) -> bool:
-    """Collected without a value, or named on the command line and left out by ncu itself."""
-    if re.search(rf"--section[\s=]{section}(\s|$)", ncu_arguments(profile) or ""):
-        return True
-    return all(section in launch.sections for launch in launches)
-
-
 def _has_no_counter(launch: Launch, metric_ids: Iterable[str]) -> bool:
     """The launch's GPU is known to lack every metric that would do."""
     names = [name for metric_id in metric_ids for name in metric_with_id(metric_id).names]
@@ -124,38 +107,88 @@ def _ids(launches: Iterable[Launch]) -> tuple[int, ...]:
     return tuple(launch.id for launch in launches)
 
 
-def _source_coverage(launches: tuple[Launch, ...]) -> tuple[list[str], list[Gap]]:
-    """Lines and texts of the source. Ranges and graphs have none to give, so they lack none."""
-    kernels = [launch for launch in launches if launch.workload is Workload.KERNEL]
-    without_lines = [launch for launch in kernels if not launch.has_lines]
-    without_text = [launch for launch in kernels if not launch.has_source_text]
-    present, gaps = [], []
-    if without_lines:
-        gaps.append(
-            Gap(
-                "source_lines",
-                "source lines",
-                "which line of the source an instruction belongs to",
-                _ids(without_lines),
-                section="SourceCounters",
-                compile_flag="nvcc -lineinfo",
-            )
+class _Seen:
+    """What launches have and lack. Each is looked at once: a report may have 100,000."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._arguments = ncu_arguments(profile) or ""
+        self._lacking: dict[str, list[Launch]] = {id_: [] for id_ in capabilities()}
+        self._is_collected = dict.fromkeys(capabilities(), True)
+        """Whether each launch that lacks it has the section: then it has no value to give."""
+        self._has_kernels = False
+        self._without_lines: list[Launch] = []
+        self._without_text: list[Launch] = []
+
+    def add(self, launch: Launch) -> None:
+        for capability in capabilities().values():
+            if not _has_any(launch, capability.metrics):
+                self._lacking[capability.id].append(launch)
+                if self._is_collected[capability.id]:
+                    self._is_collected[capability.id] = capability.section in launch.sections
+        if _is_kernel(launch):  # ranges and graphs have no source to give, so they lack none
+            self._has_kernels = True
+            if not launch.has_lines:
+                self._without_lines.append(launch)
+            if not launch.has_source_text:
+                self._without_text.append(launch)
+
+    def capabilities(self) -> tuple[list[str], list[Gap]]:
+        """Labels of what every launch has, and what some lack."""
+        present = [c.label for c in capabilities().values() if not self._lacking[c.id]]
+        return present, [self._gap(c) for c in capabilities().values() if self._lacking[c.id]]
+
+    def _gap(self, capability: Capability) -> Gap:
+        in_vain = self._is_in_vain(capability)
+        return Gap(
+            capability.id,
+            capability.label,
+            capability.gives,
+            _ids(self._lacking[capability.id]),
+            unavailable=in_vain,
+            section=None if in_vain else capability.section,
         )
-    elif kernels:
-        present.append("source lines")
-    if without_text:
-        gaps.append(
-            Gap(
-                "source_text",
-                "source text",
-                "the code itself, beside its numbers",
-                _ids(without_text),
-                ncu_flag="--import-source yes",
-            )
+
+    def _is_in_vain(self, capability: Capability) -> bool:
+        """It was collected without a value, it was named on the command line and left out by ncu
+        itself, or the workload or GPU has none."""
+        lacking = self._lacking[capability.id]
+        named = re.search(rf"--section[\s=]{capability.section}(\s|$)", self._arguments)
+        return (
+            named is not None
+            or self._is_collected[capability.id]
+            or (capability.section == _OF_CODE and not any(map(_is_kernel, lacking)))
+            or all(_has_no_counter(launch, capability.metrics) for launch in lacking)
         )
-    elif kernels:
-        present.append("source text")
-    return present, gaps
+
+    def source(self) -> tuple[list[str], list[Gap]]:
+        """Lines and texts of the source."""
+        present, gaps = [], []
+        if self._without_lines:
+            gaps.append(
+                Gap(
+                    "source_lines",
+                    "source lines",
+                    "which line of the source an instruction belongs to",
+                    _ids(self._without_lines),
+                    section="SourceCounters",
+                    compile_flag="nvcc -lineinfo",
+                )
+            )
+        elif self._has_kernels:
+            present.append("source lines")
+        if self._without_text:
+            gaps.append(
+                Gap(
+                    "source_text",
+                    "source text",
+                    "the code itself, beside its numbers",
+                    _ids(self._without_text),
+                    ncu_flag="--import-source yes",
+                )
+            )
+        elif self._has_kernels:
+            present.append("source text")
+        return present, gaps
 
 
 def recapture_command(profile: Profile, gaps: Iterable[Gap]) -> str:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account, account_of
 from keet.analysis.candidates import MAKERS, Candidate
 from keet.analysis.candidates.candidate import Basis
-from keet.analysis.candidates.reuse import between_launches
+from keet.analysis.candidates.reuse import SharedTraffic, between_launches, shared_traffic
 from keet.analysis.ceilings import WHOLE_SM
-from keet.analysis.findings import Confidence, Finding
+from keet.analysis.findings import Confidence, Finding, Place
 from keet.analysis.forecast import certainty, chance, expected_gain, forecast, possible_gain
 from keet.analysis.ledger import OF_RUN, Book, scope_in
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.analysis.view import View
 from keet.profile import Launch
+from keet.records import NamedTuple, replace
 
 if TYPE_CHECKING:
     from keet.analysis.across_launches import CrossLaunch
@@ -70,15 +70,16 @@ def diagnose(
     if together is None and beside:
         together = look_together([*beside, launch], Book(scope_in(report_scope, OF_RUN)))
     ranked = ranked_candidates(view, model, together)
-    measured = frozenset(e.metric for e in view.ledger if not e.derived_from and not e.line)
+    measured = frozenset([e.metric for e in view.ledger if not e.derived_from and not e.line])
     account = account_of(view, model)
+    unknown = account.unknown_while_active
     worth = [each for each in ranked if _is_worth(each)]
     findings = tuple(
-        _finding(each, model, _sureness(each, worth, account, view)) for each in worth[:MOST]
+        _finding(each, model, _sureness(each, worth, unknown, view)) for each in worth[:MOST]
     )
     rest = [each for each in ranked if each not in worth]
     rest.sort(key=lambda each: not _wastes_the_busiest(each, model))
-    minor = tuple(_outline(each, model, _sureness(each, worth, account, view)) for each in rest)
+    minor = tuple(_outline(each, model, _sureness(each, worth, unknown, view)) for each in rest)
     wasteful = any(_wastes_the_busiest(each, model) for each in ranked)
     gains = any(
         each.gain >= parameter("worth") and each.candidate.basis != "suspected" for each in worth
@@ -96,22 +97,25 @@ class Together(NamedTuple):
     """What the launches of a report show together."""
 
     found: tuple[CrossLaunch, ...]
-    times_us: Mapping[int, float]
+    shared: Mapping[int, SharedTraffic]
+    """By launch: data that it and others move."""
 
 
 def look_together(launches: Sequence[Launch], book: Book) -> Together:
     from keet.analysis.across_launches import across
 
     each_once = sorted({each.id: each for each in launches}.values(), key=lambda each: each.id)
-    return Together(across(each_once, book), {each.id: each.rank_time / 1e3 for each in each_once})
+    found = across(each_once, book)
+    times_us = {each.id: each.rank_time / 1e3 for each in each_once}
+    return Together(found, shared_traffic(found, times_us))
 
 
 def ranked_candidates(view: View, model: TimeModel, together: Together | None) -> list[Ranked]:
     """The best candidate of each kind, by time saved."""
     best: dict[str, Ranked] = {}
     made = [candidate for maker in MAKERS for candidate in maker(view, model)]
-    if together is not None:
-        made += between_launches(view, *together)
+    if together is not None and (shared := together.shared.get(view.launch.id)):
+        made += between_launches(view, shared)
     for candidate in made:
         possible = possible_gain(candidate, model)
         each = Ranked(candidate, possible, expected_gain(candidate, possible))
@@ -160,12 +164,18 @@ def _finding(each: Ranked, model: TimeModel, sure: _Sureness) -> Finding:
     candidate, view = each.candidate, model.view
     places = view.led_places(candidate.id, candidate.places())
     here = view.here(candidate.id, places)
-    finding = replace(_outline(each, model, sure), places=places, here=here)
+    finding = _outline(each, model, sure, places, here)
     return replace(finding, advice=advice_for(finding, view))
 
 
-def _outline(each: Ranked, model: TimeModel, sure: _Sureness) -> Finding:
-    """Without places and advice, which nobody reads of what is not worth a change."""
+def _outline(
+    each: Ranked,
+    model: TimeModel,
+    sure: _Sureness,
+    places: tuple[Place, ...] = (),
+    here: str = "",
+) -> Finding:
+    """Without advice. What is not worth a change has no places either: nobody reads them."""
     candidate = each.candidate
     return Finding(
         candidate.id,
@@ -173,17 +183,20 @@ def _outline(each: Ranked, model: TimeModel, sure: _Sureness) -> Finding:
         candidate.text,
         forecast(candidate, model, each.possible, sure.certainty),
         candidate.evidence,
-        variant=candidate.variant,
+        places,
+        candidate.variant,
+        here,
     )
 
 
-def _sureness(each: Ranked, worth: Sequence[Ranked], account: Account, view: View) -> _Sureness:
-    """By what the effect rests on, how much of the time is attributed, and the runner-up."""
+def _sureness(each: Ranked, worth: Sequence[Ranked], unknown: float, view: View) -> _Sureness:
+    """By what the effect rests on, the share of the time that is not attributed while SMs have
+    blocks, and the runner-up."""
     # Another build has other causes; without a unit, the gain rests on an assumed load.
     is_weak = view.is_debug_build or not view.ceilings.ranked
     basis: Basis = "suspected" if is_weak else each.candidate.basis
     is_familiar = view.capability == FITTED_ON
-    sure = certainty(basis, account.unknown_while_active, is_familiar=is_familiar)
+    sure = certainty(basis, unknown, is_familiar=is_familiar)
     if is_weak or not _is_worth(each):
         return _Sureness("low", sure)
     rivals = [other.possible for other in worth if other is not each]

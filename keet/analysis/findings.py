@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.catalog import findings
 from keet.evidence import Evidence
 from keet.profile.names import file_name
+from keet.records import NamedTuple, dataclass
 
 Confidence = Literal["high", "medium", "low"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from keet.analysis.launch_traffic import Traffic, are_variants
+from keet.records import NamedTuple
 
 _SAME = 0.08
 """|ln(ratio)| up to which two amounts count as equal. Judgement: borders, weights and partial

@@ -8,11 +8,10 @@ any unit: these fills count where they are clearly more than what other units ca
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from keet.analysis.ledger import Ledger
 from keet.analysis.rates import SECTOR, Peak, first, per_second
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 _READ = "l2_sysmem_read_misses"

@@ -7,13 +7,14 @@ without a line in a row of their own), so the rows add up to the launch's totals
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.analysis.sampling import PartialSampling, partial_sampling
 from keet.catalog import metric_with_id, stalls
 from keet.profile import Absent, Launch, Location, Workload
+from keet.records import NamedTuple
 
 _PLAIN = {
     "executed": "inst_executed",
@@ -198,9 +199,14 @@ class InstructionTable:
         ]
 
 
-def find_hotspots(launch: Launch, by: Grouping | None = None) -> Hotspots | Absent:
-    """Rank the launch's source lines, or its instructions where there are no lines."""
-    table = InstructionTable(launch)
+def find_hotspots(
+    launch: Launch, by: Grouping | None = None, table: InstructionTable | None = None
+) -> Hotspots | Absent:
+    """Rank the launch's source lines, or its instructions where there are no lines.
+
+    `table`: of the same launch, where one was made before.
+    """
+    table = InstructionTable(launch) if table is None else table
     if not table.weight:
         return _NOT_SAMPLED if launch.workload is Workload.KERNEL else _OF_SEVERAL
     by = by or ("line" if launch.locations else "instruction")
@@ -211,10 +217,38 @@ def find_hotspots(launch: Launch, by: Grouping | None = None) -> Hotspots | Abse
     return Hotspots(launch.id, by, ranked_by, table.total, tuple(spots), partial)
 
 
-def line_order(launch: Launch, table: InstructionTable) -> list[Location]:
-    """The source lines as `find_hotspots` ranks them, without what each costs."""
+def line_order(
+    launch: Launch, table: InstructionTable, weights: Mapping[Location, int] | None = None
+) -> list[Location]:
+    """The source lines as `find_hotspots` ranks them, without what each costs.
+
+    `weights`: of the lines that are asked for, if not all are. Those that no instruction is of are
+    left out: a line that calls inlined code may have none.
+    """
+    if weights is not None:
+        first = _first_in_code(launch, table, weights)
+        return sorted(first, key=lambda line: (-weights[line], first[line]))
     rows = table.ranked(_by_line(launch, table))
     return [row.location for row in rows if row.location is not None]
+
+
+_SOME = 128
+"""Instructions that are looked for in the line table at a time."""
+
+
+def _first_in_code(
+    launch: Launch, table: InstructionTable, lines: Collection[Location]
+) -> Mapping[Location, int]:
+    """The first instruction of each of these lines; what comes behind them is not looked for."""
+    found: dict[Location, int] = {}
+    for start in range(0, len(table.addresses), _SOME):
+        some = table.addresses[start : start + _SOME]
+        for address, line in launch.locate(some).items():
+            if line in lines:
+                found[line] = min(address, found.get(line, address))
+        if len(found) == len(lines):
+            break
+    return found
 
 
 def _by_line(launch: Launch, table: InstructionTable) -> list[_Row]:

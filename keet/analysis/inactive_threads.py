@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.analysis.view import View
+from keet.records import NamedTuple
 
 Cause = Literal["block_size", "outside", "paths"]
 WARP = 32
@@ -66,18 +67,21 @@ def _outside(view: View, launched: float) -> tuple[float, int | None] | None:
     threads = active or view.table.threads
     if not executed or not threads:
         return None
-    lanes = {address: threads.get(address, 0) / n for address, n in executed.items()}
     entry = _entry(view, executed)
     if not entry:
         return 0.0, None
+    lanes = {each: threads.get(each, 0) / executed[each] for each in entry}
     # Older reports count a thread only if its predicate is on: single instructions may have none.
     last = entry[-1:] if active else entry[-_PREDICATED:]
     left = launched - max(lanes[each] for each in last if executed[each] == executed[entry[-1]])
     if left <= 0:
         return 0.0, None
-    after = [address for address in executed if address > entry[-1]]
+    end, lost = entry[-1], 0.0
     # Later code has at least as many inactive threads, unless the paths join again.
-    lost = sum(executed[a] * min(left, max(0.0, launched - lanes[a])) for a in after)
+    for address, count in executed.items():
+        if address > end:
+            off = launched - threads.get(address, 0) / count
+            lost += count * (left if off > left else max(0.0, off))
     return lost / sum(executed.values()), _check(entry, lanes, launched - left / 2)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 
+from keet.patterns import regex
 from keet.profile import Launch
 
 SECTOR = 32
@@ -17,7 +17,7 @@ _STORE = 4
 """Of `memory_access_type`: a store. 2 is a load."""
 _VARIANT = 0.6
 """Of the words in two kernel names that both have: two versions of one kernel share most words."""
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORDS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def written_and_read(launch: Launch) -> tuple[float | None, float | None]:
@@ -58,29 +58,21 @@ def stored_bytes(launch: Launch) -> float | None:
 
 
 class Traffic:
-    """What one launch moves; read when asked for."""
+    """What one launch moves. It is read at once, since the launch may be released afterwards."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.us = launch.rank_time / 1000
         self.written, self.read = written_and_read(launch)
-
-    @cached_property
-    def dram_read(self) -> float | None:
-        return _bytes(self.launch, ("dram_bytes_read", 1))
-
-    @cached_property
-    def dram_written(self) -> float | None:
-        return _bytes(self.launch, ("dram_bytes_written", 1))
+        self.dram_read = _bytes(launch, ("dram_bytes_read", 1))
+        self.dram_written = _bytes(launch, ("dram_bytes_written", 1))
+        self.dram_pct = _bytes(launch, ("dram_throughput_pct", 1))
+        """Per cent of DRAM's peak bandwidth."""
 
     @cached_property
     def stored(self) -> float | None:
+        """Read when it is asked for: only of long launches."""
         return stored_bytes(self.launch)
-
-    @cached_property
-    def dram_pct(self) -> float | None:
-        """Per cent of DRAM's peak bandwidth."""
-        return _bytes(self.launch, ("dram_throughput_pct", 1))
 
     @cached_property
     def dram_us(self) -> float | None:

@@ -11,11 +11,14 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import count
+from operator import attrgetter
 
 from keet.catalog import metric_named, metric_with_id, metrics
 from keet.evidence import Evidence, slug_of
 from keet.profile import Launch, Metric
 from keet.units import Number, Quantity
+
+_id_of = attrgetter("id")
 
 OF_RUN = "run"
 """Scope of what several launches of a report show together."""
@@ -33,16 +36,18 @@ class Book:
     def __init__(self, scope: str = OF_RUN) -> None:
         """`scope`: what all numbers of the book belong to, as ids say it behind `#`."""
         self.scope = scope
-        self._entries: dict[tuple[str, str | None], Evidence] = {}
+        self._behind = f"#{scope}"
+        self._entries: dict[str | tuple[str, str], Evidence] = {}
+        """By name; with its line where it belongs to one."""
         self._ids: set[str] = set()
 
     def derived(
         self, name: str, quantity: Quantity, label: str, *sources: Evidence, line: str | None = None
     ) -> Evidence:
         """A number that keet computed from others, or summed over the code of a line."""
-        found = self._entries.get((name, line))
+        found = self._entries.get(name if line is None else (name, line))
         if found is None:
-            ids = tuple([source.id for source in sources]) or None
+            ids = tuple(map(_id_of, sources)) or None
             slug = _slug_of_computed(name)
             found = self._add(slug, name, quantity.value, quantity.unit, label, line, ids)
         return found
@@ -57,19 +62,20 @@ class Book:
         line: str | None = None,
         derived_from: tuple[str, ...] | None = None,
     ) -> Evidence:
-        name = self._unused(slug if line is None else f"{slug}@{_plain_line(line)}")
-        entry = Evidence(name, metric, value, unit, label, line, derived_from)
+        base = slug if line is None else f"{slug}@{_plain_line(line)}"
+        name = base + self._behind
+        if name in self._ids:
+            name = self._unused(base)
+        # As `Evidence(...)`, in half the time: a launch has hundreds.
+        entry = tuple.__new__(Evidence, (name, metric, value, unit, label, line, derived_from))
         self._ids.add(name)
-        self._entries[metric, line] = entry
+        self._entries[metric if line is None else (metric, line)] = entry
         return entry
 
     def _unused(self, name: str) -> str:
         """Names are chosen so that no two are alike; should two be, ids still differ."""
-        found = f"{name}#{self.scope}"
-        if found in self._ids:
-            others = (f"{name}_{number}#{self.scope}" for number in count(2))
-            found = next(other for other in others if other not in self._ids)
-        return found
+        others = (f"{name}_{number}#{self.scope}" for number in count(2))
+        return next(other for other in others if other not in self._ids)
 
     def by_slug(self) -> Mapping[str, Evidence]:
         """What was entered so far, by its id without the part behind `#`."""
@@ -92,17 +98,20 @@ class Ledger(Book):
 
     def measured(self, metric_id: str) -> Evidence | None:
         """A metric of the catalog; None where the report has no value for it."""
-        if metric_id not in self._measured:
-            found = self.launch.find(metric_id)
+        known = self._measured.get(metric_id)
+        if known is None and metric_id not in self._measured:
+            found, number = self.launch.look_up(metric_id)
             label = metric_with_id(metric_id).label
-            self._measured[metric_id] = self._enter(found, metric_id, label)
-        return self._measured[metric_id]
+            known = self._measured[metric_id] = self._enter(found, number, metric_id, label)
+        return known
 
     def named(self, name: str, label: str) -> Evidence | None:
         """A metric under ncu's own name, for what the catalog has no id for."""
         if name not in self._named:
             found = self.launch.metric(name)
-            self._named[name] = self._enter(found, self._slug_of(name), label) if found else None
+            self._named[name] = found and self._enter(
+                found, found.number, self._slug_of(name), label
+            )
         return self._named[name]
 
     def look_up(self, slug: str) -> Evidence | None:
@@ -123,24 +132,26 @@ class Ledger(Book):
         found = self.launch.find(metric_id)
         return metric_id if found and found.name == name else slug_of(name)
 
-    def _enter(self, found: Metric | None, slug: str, label: str) -> Evidence | None:
+    def _enter(
+        self, found: Metric | None, number: Number | None, slug: str, label: str
+    ) -> Evidence | None:
         """Neither texts nor numbers that can't be measurements are evidence."""
-        number = found.measured if found else None
         if found is None or number is None:
             if found is not None and found.quantity is not None:
                 self.refused.add(found.name)
             return None
-        known = self._entries.get((found.name, None))
-        return known or self._add(slug, found.name, number.value, found.unit, label)
+        name, _, unit = found
+        return self._entries.get(name) or self._add(slug, name, number, unit, label)
 
     def adopt(self, piece: Evidence) -> Evidence:
         """Evidence of several launches that is cited here: its id tells it from the launch's."""
-        self._entries.setdefault((piece.id, piece.line), piece)
+        key = piece.id if piece.line is None else (piece.id, piece.line)
+        self._entries.setdefault(key, piece)
         return piece
 
     def known(self, name: str) -> Evidence | None:
         """What was entered already under this name."""
-        return self._entries.get((name, None))
+        return self._entries.get(name)
 
 
 # --- slugs: cached, as every launch has the same names

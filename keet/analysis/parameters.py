@@ -7,7 +7,9 @@ other GPUs it is carried over and confidence is lower. `documentation`: a publis
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from keet.records import NamedTuple
 
 Source = Literal["documentation", "fit", "judgement"]
 

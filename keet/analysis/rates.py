@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from keet.analysis.ledger import Ledger
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 SECTOR = 32

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from keet.profile import Launch, Position
+from keet.records import NamedTuple
 
 DIFFERS = 1.5
 """Times as long, in either direction, from which a replay is not what happened in the run."""

@@ -7,13 +7,14 @@ Each reason of a closed list gets a status from what the report and the table of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.analysis.replay import DIFFERS, ReplayGap
 from keet.analysis.replay_facts import RunFacts
 from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.profile import Position, Profile, RunPositions
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 ReasonId = Literal["managed_or_host_memory", "cold_caches", "clocks", "concurrency", "not_typical"]

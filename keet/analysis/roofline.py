@@ -10,7 +10,6 @@ attainable one, min(peak, intensity x bandwidth), is the larger share of the two
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from keet.analysis.ceilings import HOST_LINK, NEAR, Ceiling, Ceilings, nearest
 from keet.analysis.ledger import Ledger
@@ -20,6 +19,7 @@ from keet.analysis.roofline_memory import memory_ceilings
 from keet.analysis.stages import Stage, measured_stages
 from keet.evidence import Evidence
 from keet.profile import Absent, Launch
+from keet.records import dataclass
 from keet.units import Quantity
 
 AT = 80.0

@@ -8,7 +8,6 @@ counts half).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from keet.analysis.ceilings import Ceiling, Ceilings, ceiling_of_rate
 from keet.analysis.ledger import Ledger
@@ -17,6 +16,7 @@ from keet.analysis.roofline_tensor import LABELS, Work, has_pipe_alone, ledger_v
 from keet.catalog import throughputs
 from keet.evidence import Evidence
 from keet.profile import Absent
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 

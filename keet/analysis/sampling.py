@@ -9,9 +9,9 @@ samples are those of the launch's beginning, and nothing else in the report says
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from keet.profile import Launch
+from keet.records import NamedTuple
 
 _WHOLE = 0.9
 """Below this, samples are missing; the formula itself is right to a few percent."""

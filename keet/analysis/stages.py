@@ -8,11 +8,12 @@ are pressed by requests, data banks by bytes, the L1 data stage by wavefronts th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from functools import cache
 
 from keet.analysis.ledger import Ledger
 from keet.catalog import HardwareUnit, exists_on, hardware_units
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 
@@ -35,18 +36,26 @@ class Stage(NamedTuple):
 
 def share_of(percent: Evidence) -> float:
     """Never below 0: counters of two passes can give a little less than nothing."""
-    return max(0.0, float(percent.value) / 100)
+    share = float(percent.value) / 100
+    return share if share > 0.0 else 0.0
 
 
 def measured_stage(ledger: Ledger, unit_id: str) -> Stage | None:
     """None where the report has no share of the stage's peak."""
-    unit = hardware_units()[unit_id]
+    unit, label = _known_unit(unit_id)
     for name in unit.share_of_peak:
-        found = ledger.named(name, f"{unit.label} busy")
+        found = ledger.named(name, label)
         if found is not None:
             busy = found if unit.basis == "elapsed" else _over_elapsed(ledger, unit, found)
             return Stage(unit_id, unit.label, busy) if busy else None
     return _issue_slots(ledger, unit) if unit_id == "issue_slots" else None
+
+
+@cache
+def _known_unit(unit_id: str) -> tuple[HardwareUnit, str]:
+    """With the label of its evidence."""
+    unit = hardware_units()[unit_id]
+    return unit, f"{unit.label} busy"
 
 
 SCHEDULERS = 4
@@ -94,8 +103,11 @@ def _executed_per_cycle(ledger: Ledger) -> _Computed | None:
 
 def measured_stages(ledger: Ledger, unit_ids: Iterable[str]) -> tuple[Stage, ...]:
     """Those that were measured, the busiest first."""
-    found = (measured_stage(ledger, unit_id) for unit_id in unit_ids)
-    return tuple(sorted(filter(None, found), key=lambda stage: -stage.busy.value))
+    found = [measured_stage(ledger, unit_id) for unit_id in unit_ids]
+    stages = [stage for stage in found if stage is not None]
+    if len(stages) > 1:
+        stages.sort(key=lambda stage: -stage.busy.value)
+    return tuple(stages)
 
 
 def _over_elapsed(ledger: Ledger, unit: HardwareUnit, busy: Evidence) -> Evidence | None:
@@ -163,13 +175,16 @@ def leading_stage(
 def rare_leaders(ledger: Ledger, whole: Stage, unit_ids: Iterable[str]) -> tuple[str, ...]:
     """Of these stages, those that the unit's share may stand for; enters nothing."""
     least = _SAME * whole.busy.value - _SLACK
-    return tuple(i for i in unit_ids if (share := _peek(ledger, i)) is not None and share >= least)
+    shares = [(unit_id, _peek(ledger, unit_id)) for unit_id in unit_ids]
+    return tuple([unit_id for unit_id, share in shares if share is not None and share >= least])
 
 
 def _peek(ledger: Ledger, unit_id: str) -> float | None:
-    found = map(ledger.launch.metric, hardware_units()[unit_id].share_of_peak)
-    values = (metric.value for metric in found if metric is not None)
-    return next((float(v) for v in values if isinstance(v, int | float)), None)
+    for name in _known_unit(unit_id)[0].share_of_peak:
+        found = ledger.launch.metric(name)
+        if found is not None and isinstance(found.value, (int, float)):
+            return float(found.value)
+    return None
 
 
 def _unseen(ledger: Ledger, name: str, whole: Stage, stages: tuple[Stage, ...]) -> Stage:

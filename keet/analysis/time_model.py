@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import NamedTuple
 
 from keet.analysis.ceilings import HOST_LINK
 from keet.analysis.parameters import parameter
@@ -24,6 +23,7 @@ from keet.analysis.stages import sm_elapsed_cycles
 from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.profile import Workload
+from keet.records import NamedTuple
 
 HOT_LINE = "hot L2 slice"
 DEVICE_WIDE = frozenset(("DRAM", "L2", "NVLink", HOST_LINK, HOT_LINE))
@@ -104,9 +104,9 @@ class TimeModel:
         power = parameter("sharpness")
         self.exposed = (1 - self.pressure**power) ** (1 / power)
 
-    @property
+    @cached_property
     def busiest(self) -> str | None:
-        return max(self.loads, key=lambda unit: self.loads[unit]) if self.loads else None
+        return max(self.loads, key=self.loads.__getitem__) if self.loads else None
 
     def _loads(self) -> dict[str, float]:
         """By unit, 0 to 1 of what it can do while SMs are active.
@@ -143,17 +143,26 @@ class TimeModel:
 
     def time(self, effect: Effect) -> float:
         """After the fix, over the time today."""
-        load = max(self.loads_after(effect).values(), default=self.pressure)
-        exposed = self.exposed_after(effect)
+        return self._time(effect, self.exposed_after(effect))
+
+    def _time(self, effect: Effect, exposed: float) -> float:
+        """With this waiting that nothing covers."""
+        load = self._busiest_load_after(effect)
         power = parameter("sharpness")
         active = math.pow(load**power + exposed**power, 1 / power)
         return max(self.fixed + (1 - self.fixed) * active, effect.least, _LEAST_TIME)
 
+    def _busiest_load_after(self, effect: Effect) -> float:
+        if not effect.units and not effect.moved and effect.longest_sm == 1.0:
+            return self.pressure  # many effects are on waiting alone
+        return max(self.loads_after(effect).values(), default=self.pressure)
+
     def exposed_after(self, effect: Effect) -> float:
         """Waiting that nothing covers after the fix, as `exposed` today."""
-        kept = ((self.waiting.get(state, 0.0), _factor(k)) for state, k in effect.waits.items())
-        waits = 1 - sum(share * (1 - factor) for share, factor in kept)
-        every = _factor(waits) * _factor(effect.every_wait) * _factor(effect.longest_sm)
+        removed, waiting = 0.0, self.waiting
+        for state, kept in effect.waits.items():
+            removed += waiting.get(state, 0.0) * (1 - _factor(kept))
+        every = _factor(1 - removed) * _factor(effect.every_wait) * _factor(effect.longest_sm)
         return float(self.exposed * every)
 
     def loads_after(self, effect: Effect) -> dict[str, float]:
@@ -163,13 +172,18 @@ class TimeModel:
 
     def _loads_after(self, units: Mapping[str, float], longest: float) -> dict[str, float]:
         """By unit. Most effects name few units, and most leave the longest SM as it is."""
-        after = {
-            unit: load if unit in DEVICE_WIDE else load * longest
-            for unit, load in self.loads.items()
-        }
-        for unit in self.loads.keys() & units.keys():
-            kept = _factor(units[unit])
-            after[unit] = self.loads[unit] * (kept if unit in DEVICE_WIDE else kept * longest)
+        if longest == 1.0:
+            after = dict(self.loads)
+        else:
+            after = {
+                unit: load if unit in DEVICE_WIDE else load * longest
+                for unit, load in self.loads.items()
+            }
+        for unit, kept in units.items():
+            load = self.loads.get(unit)
+            if load is not None:
+                left = _factor(kept)
+                after[unit] = load * (left if unit in DEVICE_WIDE else left * longest)
         return after
 
     def gain(self, effect: Effect) -> float:
@@ -178,12 +192,12 @@ class TimeModel:
 
     def most(self, effect: Effect) -> float:
         """The same, if warps waited for nothing any more: units still have their work."""
-        return self.gain(effect._replace(every_wait=0.0))
+        return max(1.0, 1 / self._time(effect, 0.0))
 
 
 def _factor(kept: float) -> float:
     """Counters of several passes can make a factor a little less than 0; NaN promises nothing."""
-    return max(0.0, min(1.0, kept))
+    return kept if 0.0 < kept < 1.0 else 0.0 if kept <= 0.0 else 1.0
 
 
 def attainable(unit: str) -> float:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Literal
 
 from keet.analysis.accesses import accesses
 from keet.analysis.ceilings import Ceilings
 from keet.analysis.findings import Place
 from keet.analysis.hotspots import InstructionTable, line_order
 from keet.analysis.ledger import Ledger
+from keet.analysis.wait_words import AT_BARRIERS, words_for
 from keet.catalog import stalls
 from keet.evidence import Evidence
+from keet.patterns import regex
 from keet.profile import Absent, Launch
 from keet.profile.launch import Location
 from keet.texts import bounded_lines
@@ -38,7 +40,7 @@ _LEAST_SHARE = 0.02
 
 Amounts = Counter[Location | None]
 """Costs by source line; those of code without one under `None`."""
-_BARRIER = re.compile(r"__syncthreads|\.sync\(|barrier")
+_BARRIER = regex(r"__syncthreads|\.sync\(|barrier")
 _BACK = (16, 32, 48)
 """Bytes: an instruction has 16 since Volta."""
 
@@ -55,6 +57,11 @@ def _state_metrics() -> Mapping[str, tuple[str, list[str]]]:
     }
 
 
+@lru_cache(maxsize=64)
+def _capability(told: str) -> tuple[int, ...]:
+    return tuple(map(int, told.split("."))) if re.fullmatch(r"\d+\.\d+", told) else ()
+
+
 CodeState = Literal["analysed", "not_needed", "absent", "off"]
 """Of the machine code: analysed; no check asked for it; not to be had; not to be looked at."""
 
@@ -69,9 +76,12 @@ class View:
         self._reads_code = reads_code
         self.ledger = Ledger(launch, report_scope)
         self._texts: dict[str, Sequence[str]] = {}
-        self._columns: dict[str, Mapping[int, float]] = {}
+        self._columns: dict[str, Mapping[int, Number]] = {}
+        self._executed: dict[tuple[str, ...], float] = {}
         self._located: dict[int, Location | None] = {}
         self._places: dict[str, tuple[Place, ...]] = {}
+        self.results: dict[Callable[..., Any], Any] = {}
+        """Of functions that are computed once: see `once`."""
 
     @cached_property
     def ceilings(self) -> Ceilings:
@@ -80,14 +90,13 @@ class View:
     @property
     def capability(self) -> tuple[int, ...]:
         """Of the GPU, to compare with; below any where the report does not say."""
-        told = self.launch.device.compute_capability or ""
-        return tuple(map(int, told.split("."))) if re.fullmatch(r"\d+\.\d+", told) else ()
+        return _capability(self.launch.device.compute_capability or "")
 
     def get(self, metric_id: str) -> Evidence | None:
         return self.ledger.measured(metric_id)
 
     def value(self, metric_id: str) -> float | None:
-        found = self.get(metric_id)
+        found = self.ledger.measured(metric_id)
         return float(found.value) if found else None
 
     def ratio(self, name: str, label: str, over: Evidence, under: Evidence) -> Evidence | None:
@@ -122,7 +131,7 @@ class View:
 
     def _state(self, label: str, names: Iterable[str]) -> Evidence | None:
         found = (self.ledger.named(name, label) for name in names)
-        return next((state for state in found if state is not None), None)
+        return next(filter(None, found), None)
 
     @cached_property
     def stalls(self) -> Mapping[str, float]:
@@ -155,20 +164,25 @@ class View:
         """
         return self._largest(of, self._by_line(costs or {}))
 
-    def _by_line(self, costs: Mapping[int, int]) -> Amounts:
+    def _by_line(self, costs: Mapping[int, int]) -> dict[Location | None, int]:
         known = {address: cost for address, cost in costs.items() if cost}
         unknown = [address for address in known if address not in self._located]
         if unknown:  # findings share instructions: each is looked for once
-            found = self.launch.locate(unknown)
-            self._located.update((each, self._called_at(each, found.get(each))) for each in unknown)
-        amounts: Amounts = Counter()
+            self._located.update({**dict.fromkeys(unknown), **self._lines_of(unknown)})
+        amounts: dict[Location | None, int] = {}
         for line, cost in zip(map(self._located.__getitem__, known), known.values()):
-            amounts[line] += cost
+            amounts[line] = amounts.get(line, 0) + cost
         return amounts
 
-    def _called_at(self, address: int, line: Location | None) -> Location | None:
+    def _lines_of(self, addresses: Sequence[int]) -> Mapping[int, Location | None]:
+        found = self.launch.locate(addresses)
+        if not self._reads_code:
+            return found
+        return {address: self._called_at(address, line) for address, line in found.items()}
+
+    def _called_at(self, address: int, line: Location) -> Location | None:
         """A line of the CUDA toolkit is no place to change: the line that calls it is."""
-        if line is None or "include" not in line.file or self.code is None:
+        if "include" not in line.file or self.code is None:
             return line
         from keet.analysis.sass.inlined import calling_line
 
@@ -181,7 +195,7 @@ class View:
             self._places[metric_id] = self.places_by(of, self.table.column(metric_id))
         return self._places[metric_id]
 
-    def _largest(self, of: str, amounts: Amounts) -> tuple[Place, ...]:
+    def _largest(self, of: str, amounts: Mapping[Location | None, int]) -> tuple[Place, ...]:
         """Shares are of the whole effect: what has no source line counts too."""
         total = sum(amounts.values())
         shares = {line: n / total for line, n in amounts.items() if total}
@@ -195,13 +209,15 @@ class View:
     def _ranked(self, shares: Mapping[Location, float]) -> list[tuple[Location, float]]:
         """The largest first; of equal ones that which has more samples, then the first in the code.
 
-        That order takes all lines of the launch, so that it is made where nothing else decides.
+        That order takes most lines of the launch, so that it is made where nothing else decides.
         """
         ranked = list(shares.items())
         if len(set(shares.values())) < len(ranked):
             weights = self._weights
             if len({(share, weights[line]) for line, share in ranked}) < len(ranked):
-                order = {line: n for n, line in enumerate(line_order(self.launch, self.table))}
+                some = None if self._reads_code else {line: weights[line] for line in shares}
+                lines = line_order(self.launch, self.table, some)
+                order = {line: n for n, line in enumerate(lines)}
                 ranked.sort(key=lambda pair: order.get(pair[0], len(order)))
             else:
                 ranked.sort(key=lambda pair: -weights[pair[0]])
@@ -210,7 +226,7 @@ class View:
     @cached_property
     def _weights(self) -> Amounts:
         """Samples by line, or executions where there are none."""
-        return self._by_line(self.table.weight)
+        return Counter(self._by_line(self.table.weight))
 
     def text_of(self, place: Place) -> str:
         """The source line, where its text is at hand."""
@@ -264,7 +280,7 @@ class View:
         for address, count in self.table.waiting("barrier").items():
             if count:
                 counts[self._barrier_before(address)] += count
-        return self._largest(_AT_BARRIERS, counts) or self.waiting_places("barrier")
+        return self._largest(AT_BARRIERS, counts) or self.waiting_places("barrier")
 
     def _barrier_before(self, address: int) -> Location | None:
         """The nearest line that says so; else that of the instruction right before."""
@@ -280,7 +296,7 @@ class View:
         samples: Counter[int] = Counter()
         for reason in reasons:
             samples.update(self.table.waiting(reason))
-        return self.places_by(_waits(reasons), samples)
+        return self.places_by(words_for(reasons), samples)
 
     def led_places(self, finding: str, places: tuple[Place, ...]) -> tuple[Place, ...]:
         """The places of a finding, after the lines that the machine code shows to be its cause."""
@@ -339,16 +355,15 @@ class View:
         if source is None or not addresses:
             return None
         column = self.by_address(source.metric)
-        total = sum(column.get(address, 0.0) for address in addresses)
+        total = sum([float(column.get(address, 0.0)) for address in addresses])
         amount, label = Quantity(total, source.unit), f"{source.label} {of}"
         return self.ledger.derived(name, amount, label, source)
 
-    def by_address(self, name: str) -> Mapping[int, float]:
+    def by_address(self, name: str) -> Mapping[int, Number]:
         """A metric's values by instruction."""
         if name not in self._columns:
             parts = self.launch.instances(name)
-            found = parts.by_address() if parts else {}
-            self._columns[name] = dict(zip(found, map(float, found.values())))
+            self._columns[name] = parts.by_address() if parts else {}
         return self._columns[name]
 
     @cached_property
@@ -378,17 +393,8 @@ class View:
 
     def executed(self, *prefixes: str) -> float:
         """Warp instructions whose opcode starts so."""
-        return sum(count for opcode, count in self.opcodes.items() if opcode.startswith(prefixes))
-
-
-_AT_BARRIERS = "waits at barriers"
-
-
-def _waits(reasons: Sequence[str]) -> str:
-    """What the samples of warps that wait for these reasons are called."""
-    if {*reasons} == {"barrier"}:
-        return _AT_BARRIERS
-    if {*reasons} <= {"no_instructions", "no_instruction"}:
-        return "waits for instructions"
-    for_data = {*reasons} <= {"long_scoreboard", "short_scoreboard"}
-    return "warps that wait for data" if for_data else "waits of this kind"
+        found = self._executed.get(prefixes)
+        if found is None:
+            counts = [n for opcode, n in self.opcodes.items() if opcode.startswith(prefixes)]
+            found = self._executed[prefixes] = sum(counts)
+        return found

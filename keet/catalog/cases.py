@@ -10,7 +10,9 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from keet.records import NamedTuple
 
 _INDEX = Path(__file__).with_name("cases.json")
 

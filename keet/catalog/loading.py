@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from keet.errors import UsageError, one_line
+from keet.records import NamedTuple
 
 _Row = TypeVar("_Row")
 _COMPILED = Path(__file__).with_name("compiled.json")
@@ -202,9 +203,10 @@ class _Rows(Mapping[str, _Row]):
         self._made: dict[str, _Row] = {}
 
     def __getitem__(self, key: str) -> _Row:
-        if key not in self._made:
-            self._made[key] = self._make(key, json.loads(self._texts[key]))
-        return self._made[key]
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = self._make(key, json.loads(self._texts[key]))
+        return made
 
     def __contains__(self, key: object) -> bool:
         return key in self._texts
@@ -250,6 +252,7 @@ def _metric_ids() -> Mapping[str, str]:
     return _table("metric_ids")
 
 
+@cache
 def metric_with_id(metric_id: str) -> MetricSpec:
     """Raises UnknownMetric."""
     try:

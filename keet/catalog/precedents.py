@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.catalog.cases import CaseEntry

@@ -112,3 +112,17 @@ def test_what_people_read(quantity: Quantity, text: str) -> None:
 )
 def test_numbers(value: float, text: str) -> None:
     assert format_number(value) == text
+
+
+@given(
+    st.one_of(st.integers(-(10**22), 10**22), finite),
+    st.sampled_from(
+        [*SCALED, "flop", "flop/s", "flop/byte", "op/s", "byte/cycle", "s/s", "inst", ""]
+    ),
+)
+def test_what_is_printed_is_the_amount_in_the_scaled_unit(value: float, unit: str) -> None:
+    """The short way of `parts` gives what `to` gives."""
+    quantity = Quantity(value, unit)
+    scaled = quantity.to(quantity.scaled_unit())
+    assert quantity.parts()[0] == format_number(scaled.value)
+    assert scaled.parts()[1] == quantity.parts()[1] or scaled.unit == quantity.unit

@@ -97,7 +97,7 @@ class Case:
 
     def _some(self, report: int, launch: int | None) -> Explanation:
         told = self.report(report)
-        return told if launch is None else told._replace(launches=(self.launch(launch, report),))
+        return told if launch is None else told.only(self.launch(launch, report))
 
     def with_short_names(self, text: str) -> str:
         """Without the launch in names of the one in focus: `{duration#0}` is `{duration}` then."""

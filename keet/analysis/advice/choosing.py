@@ -39,8 +39,7 @@ class Facts:
 
     def fits(self, remedy: Remedy) -> bool:
         """Every fact that is needed is known to hold, and none that excludes it is."""
-        needed = all(self.holds(each) for each in remedy.needs)
-        return needed and not any(self.holds(each) for each in remedy.excludes)
+        return all(map(self.answer, remedy.needs)) and not any(map(self.answer, remedy.excludes))
 
     def filled(self, text: str) -> str:
         return text.replace("{library}", self.known.library or "the library")

@@ -10,13 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from keet.analysis.accesses import ACCESS_BYTES
 from keet.analysis.archetype import Archetype, archetype_of
 from keet.analysis.findings import Finding
 from keet.analysis.library import library_of
 from keet.analysis.view import View
+from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
@@ -53,8 +54,8 @@ class Known:
     # --- counters
 
     def value(self, metric_id: str) -> float | None:
-        found = self.launch.get(metric_id)
-        return float(found.value) if found else None
+        found = self.launch.number(metric_id)
+        return None if found is None else float(found)
 
     def total(self, *metric_ids: str) -> float | None:
         """The sum of those that are known; `None` where none is."""
@@ -120,9 +121,10 @@ class Known:
                 int(kind),
                 int(operations.get(address, 0)),
                 ACCESS_BYTES.get(sizes.get(address, 0.0), 0),
-                threads.get(address, 0.0),
+                float(threads.get(address, 0.0)),
             )
             for address, kind in kinds.items()
+            if kind
         )
 
     def accesses_of(self, memory: int) -> list[MemoryInstruction]:

@@ -6,12 +6,12 @@ words of four bytes is odd.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from keet.analysis.advice.known import SHARED, Known
+from keet.records import NamedTuple
 from keet.texts import code_lines
 
 if TYPE_CHECKING:
@@ -163,8 +163,10 @@ def _declaration(line: str, names: Collection[str]) -> _Declared | None:
 
 
 def _row(declared: _Declared, constants: Mapping[str, str]) -> Rows | None:
+    from keet.analysis.advice.constant_sizes import integer
+
     text = constants.get(declared.row.strip(), declared.row)
-    length = _integer(declared.row, constants)
+    length = integer(declared.row, constants)
     if length is None:
         return "padded" if "+" in text else None
     words = length * _WORDS.get(declared.type, 1)
@@ -184,44 +186,3 @@ def _constants(source: str) -> Mapping[str, str]:
         for match in re.finditer(_NAMED, line[:_LONGEST])
     )
     return {name: re.sub(r"//.*|/\*.*?\*/", "", value).strip() for name, value in pairs}
-
-
-_DEEPEST = 8
-"""Constants that are made of others."""
-
-
-def _integer(text: str, constants: Mapping[str, str], depth: int = 0) -> int | None:
-    if depth > _DEEPEST or len(text) > 80:
-        return None
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return _evaluated(tree, constants, depth)
-
-
-def _evaluated(node: ast.expr, constants: Mapping[str, str], depth: int) -> int | None:
-    if isinstance(node, ast.Constant):
-        return node.value if type(node.value) is int else None
-    if isinstance(node, ast.Name):
-        known = constants.get(node.id)
-        return None if known is None else _integer(known, constants, depth + 1)
-    if not isinstance(node, ast.BinOp):
-        return None
-    left, right = (_evaluated(part, constants, depth) for part in (node.left, node.right))
-    if left is None or right is None or max(abs(left), abs(right)) > _LARGEST:
-        return None
-    return _computed(node.op, left, right)
-
-
-_LARGEST = 2**32
-
-
-def _computed(sign: ast.operator, left: int, right: int) -> int | None:
-    if isinstance(sign, ast.Add):
-        return left + right
-    if isinstance(sign, ast.Sub):
-        return left - right
-    if isinstance(sign, ast.Mult):
-        return left * right
-    return left // right if isinstance(sign, ast.Div) and right else None

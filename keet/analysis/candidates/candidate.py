@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.analysis.findings import Place
 from keet.analysis.time_model import Effect, TimeModel
 from keet.analysis.view import View
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 
 Basis = Literal["measured", "assumed", "suspected"]
 """Of the effect: a measured amount of waste or idle time; a measured cause with an assumption on

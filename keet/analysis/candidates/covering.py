@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from keet.analysis.candidates.candidate import HIDEABLE, Candidate, is_matrix_product, kept_waits
 from keet.analysis.ceilings import HOST_LINK, WHOLE_SM, Ceiling
@@ -15,6 +14,7 @@ from keet.analysis.view import View
 from keet.analysis.warp_work import instructions_per_warp
 from keet.catalog import stalls
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 
 
 class Limiter(NamedTuple):

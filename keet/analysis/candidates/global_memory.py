@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from keet.analysis.accesses import ACCESS_BYTES, is_gather
 from keet.analysis.candidates.candidate import MEMORY_WAITS, Candidate, kept_waits, shared_part
+from keet.analysis.once import once
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.analysis.view import View
@@ -78,15 +79,14 @@ def global_part(view: View) -> float:
 
 
 def _plain_sectors(view: View) -> tuple[Evidence, Evidence] | None:
-    kinds = view.by_address("memory_type")
-    plain = {address for address, kind in kinds.items() if kind == GLOBAL}
+    plain = global_addresses(view)
     sectors = view.sum_over(
         "load_store_sectors", "src_l2_sectors_global", plain, "of global loads and stores"
     )
     ideal = view.sum_over(
         "load_store_sectors_ideal", "src_l2_sectors_global_ideal", plain, "of them at the least"
     )
-    if not kinds:  # exports and older reports: atomics can't be told apart
+    if not view.by_address("memory_type"):  # exports and older reports: atomics can't be told apart
         sectors = view.get("src_l2_sectors_global")
         ideal = view.get("src_l2_sectors_global_ideal")
     if sectors is None or ideal is None or not sectors.value:
@@ -110,13 +110,21 @@ Accesses = list[tuple[float, float]]
 """Bytes per thread and threads that ran, for each load or store on global memory."""
 
 
+@once
+def global_addresses(view: View) -> list[int]:
+    """Of loads and stores on global memory."""
+    kinds = view.by_address("memory_type")
+    return [address for address, kind in kinds.items() if kind == GLOBAL]
+
+
+@once
 def global_accesses(view: View) -> Accesses:
-    columns = ("memory_type", "memory_access_size_type", "thread_inst_executed_true")
-    kinds, sizes, threads = (view.by_address(name) for name in columns)
+    sizes = view.by_address("memory_access_size_type")
+    threads = view.by_address("thread_inst_executed_true")
     return [
-        (float(ACCESS_BYTES.get(sizes[address], 0)), threads.get(address, 0.0))
-        for address, kind in kinds.items()
-        if kind == GLOBAL and address in sizes
+        (float(ACCESS_BYTES.get(sizes[address], 0)), float(threads.get(address, 0.0)))
+        for address in global_addresses(view)
+        if address in sizes
     ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from keet.analysis.candidates.candidate import (
     HIDEABLE,
@@ -25,6 +24,7 @@ from keet.analysis.warp_work import (
 )
 from keet.evidence import Evidence
 from keet.profile import Workload
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 
 from keet.analysis.candidates.candidate import (
@@ -19,6 +18,7 @@ from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.analysis.view import View
 from keet.catalog import throughputs
+from keet.patterns import regex
 from keet.profile.launch import Location
 from keet.units import Quantity
 
@@ -154,7 +154,7 @@ def _asks_for_double(view: View) -> bool:
     return any(_DOUBLE.search(view.text_of(Place(*line, 0.0, ""))) for line in _lines(view))
 
 
-_DOUBLE = re.compile(r"\bdouble[234]?\b")
+_DOUBLE = regex(r"\bdouble[234]?\b")
 
 
 def _lines(view: View) -> set[Location]:

@@ -11,6 +11,7 @@ from keet.analysis.library import library_of
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
 from keet.analysis.view import View
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -179,37 +180,54 @@ _SAME_INPUT = 0.4
 """Judgement: the same where both launches read and neither writes: arrays often have one size."""
 
 
-def between_launches(
-    view: View, shared: Sequence[CrossLaunch], times_us: Mapping[int, float]
-) -> Iterator[Candidate]:
+class SharedTraffic(NamedTuple):
+    """Data that several launches move one after the other."""
+
+    found: CrossLaunch
+    total_us: float
+    """What these launches take."""
+    saved_us: float
+
+
+def shared_traffic(
+    found: Sequence[CrossLaunch], times_us: Mapping[int, float]
+) -> dict[int, SharedTraffic]:
+    """By launch: what would save most of all that it has a part in.
+
+    Repeated passes are told of the program alone: how many equal launches a report has is a matter
+    of its capture.
+    """
+    by_launch: dict[int, SharedTraffic] = {}
+    for each in found:
+        if each.saved_us is None or each.kind not in ("hand_over", "same_input"):
+            continue
+        total = sum(times_us.get(launch, 0.0) for launch in each.launches)
+        shared = SharedTraffic(each, total, float(each.saved_us.value))
+        if 0 < shared.saved_us < total:
+            for launch in each.launches:
+                by_launch.setdefault(launch, shared)
+    return by_launch
+
+
+def between_launches(view: View, shared: SharedTraffic) -> Iterator[Candidate]:
     """Data that this and other launches of the report move one after the other: a suspicion.
 
-    The gain is of the launches together: a hand-over is saved in two of them. Repeated passes are
-    told of the program alone: how many equal launches a report has is a matter of its capture.
+    The gain is of the launches together: a hand-over is saved in two of them.
     """
     if library_of(view.launch.name.full) is not None:  # nobody fuses what is not theirs
         return
-    for each in shared:
-        if each.saved_us is None or view.launch.id not in each.launches:
-            continue
-        if each.kind not in ("hand_over", "same_input"):
-            continue
-        total = sum(times_us.get(launch, 0.0) for launch in each.launches)
-        saved = float(each.saved_us.value)
-        if not 0 < saved < total:
-            continue
-        evidence = tuple(view.ledger.adopt(piece) for piece in each.evidence)
-        yield Candidate(
-            "redundant_traffic",
-            each.text,
-            total / (total - min(saved, parameter("most_removed") * total)),
-            evidence,
-            lambda: view.column_places("global sectors", "src_l2_sectors_global"),
-            "suspected",
-            variant=each.kind,
-            likelihood=_SAME_INPUT if each.kind == "same_input" else _LIKELY[each.confidence],
-        )
-        return
+    each, total, saved = shared
+    evidence = tuple(view.ledger.adopt(piece) for piece in each.evidence)
+    yield Candidate(
+        "redundant_traffic",
+        each.text,
+        total / (total - min(saved, parameter("most_removed") * total)),
+        evidence,
+        lambda: view.column_places("global sectors", "src_l2_sectors_global"),
+        "suspected",
+        variant=each.kind,
+        likelihood=_SAME_INPUT if each.kind == "same_input" else _LIKELY[each.confidence],
+    )
 
 
 MAKERS = (read_again, reread_from_l2)

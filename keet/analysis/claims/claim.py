@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.analysis.candidates.candidate import Candidate
 from keet.analysis.findings import Finding, Forecast, Place
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 Kind = Literal[

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect
 from keet.analysis.view import View
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from keet.analysis.account import Account
 from keet.analysis.candidates import MAKERS, Candidate
@@ -29,6 +28,7 @@ from keet.analysis.time_model import HOT_LINE, Effect, TimeModel, attainable
 from keet.analysis.view import View
 from keet.catalog import findings, stalls
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 _BY_KIND: Mapping[str, Callable[[WorkClaim, View, TimeModel], Draft | Refusal]] = {

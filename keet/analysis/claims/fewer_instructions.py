@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from keet.analysis.candidates.candidate import MEMORY_WAITS, MIO_WAITS, kept_waits
 from keet.analysis.ceilings import spoken_unit
@@ -22,6 +21,7 @@ from keet.analysis.claims.draft import (
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
 from keet.analysis.view import View
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 PIPES: Mapping[str, tuple[str, ...]] = {

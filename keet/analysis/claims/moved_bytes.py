@@ -7,7 +7,6 @@ than the level above it asks for: both follow from the claimed amount of one lev
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from keet.analysis.candidates.candidate import (
     MEMORY_WAITS,
@@ -35,6 +34,7 @@ from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel
 from keet.analysis.view import View
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 from keet.units import Quantity
 
 WAVEFRONT = 128

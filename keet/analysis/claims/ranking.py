@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from keet.analysis.claims.claim import Evaluated, RankedCause
 from keet.analysis.diagnosis import FITTED_ON, Diagnosis
 from keet.analysis.findings import Confidence, Finding
 from keet.analysis.forecast import certainty, chance
 from keet.analysis.parameters import parameter
+from keet.records import replace
 
 
 def rank_with_claims(diagnosis: Diagnosis, evaluated: Sequence[Evaluated]) -> list[RankedCause]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.analysis.sass.counting import distinct_values, shape_of
 from keet.analysis.sass.evaluate import Evaluation
@@ -10,6 +10,7 @@ from keet.analysis.sass.forms import Form
 from keet.analysis.sass.opcodes import SHARED, Role
 from keet.analysis.sass.program import Program
 from keet.analysis.sass.reuse import address_form
+from keet.records import NamedTuple
 
 Spread = Literal[
     "one address",

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from keet.analysis.sass.opcodes import Role
 from keet.analysis.sass.program import Program
+from keet.records import NamedTuple
 
 
 class BarrierWait(NamedTuple):

@@ -9,11 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.analysis.sass.instruction import Instruction
 from keet.analysis.sass.opcodes import LONG_SCOREBOARD, SHORT_SCOREBOARD, Role, words
 from keet.analysis.sass.program import Program
+from keet.records import NamedTuple
 
 Link = Literal["result", "register reuse", "completion", "itself", "unknown"]
 """How the producer holds the waiting instruction up: it makes an operand; it still reads or writes

@@ -8,12 +8,12 @@ iteration: a gather `a[b[i]]` has 2.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from keet.analysis.sass.flow import Loop
 from keet.analysis.sass.opcodes import Role, words
 from keet.analysis.sass.program import Program
 from keet.analysis.sass.values import Kind
+from keet.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 from keet.analysis.sass.forms import Form, Monomial, Symbol
+from keet.records import NamedTuple, dataclass
 
 SECTOR = 32
 

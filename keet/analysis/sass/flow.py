@@ -7,12 +7,12 @@ error paths, and would only blur what is said about the code that ran.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from keet.analysis.sass.dominators import dominators, intervals
 from keet.analysis.sass.instruction import Instruction
 from keet.analysis.sass.opcodes import Role, words
+from keet.records import dataclass, field
 
 
 @dataclass(slots=True)

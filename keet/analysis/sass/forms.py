@@ -8,9 +8,9 @@ Arithmetic is that of whole numbers: addresses and indices of real programs do n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+
+from keet.records import NamedTuple, dataclass, field
 
 MOST_TERMS = 24
 """A form with more terms is of no use to anybody."""

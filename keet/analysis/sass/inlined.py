@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from keet.analysis.sass.effects import span
 from keet.analysis.sass.opcodes import Role
 from keet.analysis.sass.purpose import address_registers
+from keet.patterns import regex
 from keet.profile import Location
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
 
-_TOOLKIT = re.compile(
+_TOOLKIT = regex(
     r"[/\\](?:cuda[^/\\]*|CUDA[/\\]v[\d.]+|targets[/\\][\w-]+)[/\\]include[/\\]", re.IGNORECASE
 )
 _ACCESSES = (Role.LOAD, Role.STORE, Role.ATOMIC, Role.COPY)

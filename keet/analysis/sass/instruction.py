@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
 from keet.analysis.sass.effects import Registers, access_bytes, destinations, effects
 from keet.analysis.sass.opcodes import Role, role_of, words
 from keet.analysis.sass.operands import Operand, parse_operand
+from keet.patterns import regex
+from keet.records import NamedTuple
 
 LONGEST = 1000
 """Characters of text that are looked at. The longest real instruction has about 100."""
@@ -51,8 +52,8 @@ class Instruction(NamedTuple):
         return access_bytes(self.opcode, self.modifiers)
 
 
-_GUARD = re.compile(r"@(!?)(U?P[0-9T]+)\s+")
-_SPLIT = re.compile(r",\s*(?![^\[]*\])")
+_GUARD = regex(r"@(!?)(U?P[0-9T]+)\s+")
+_SPLIT = regex(r",\s*(?![^\[]*\])")
 _TARGETED = words("BRA BRX JMP JMX CALL BSSY RET WARPSYNC BRXU UBRA UCALL")
 
 

@@ -6,12 +6,11 @@ programmer can say whether it may move; so these are candidates.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from keet.analysis.sass.flow import Loop
 from keet.analysis.sass.instruction import Instruction, is_move
 from keet.analysis.sass.opcodes import Role
 from keet.analysis.sass.program import Program
+from keet.records import NamedTuple
 
 _WORK = (Role.FLOAT, Role.TENSOR, Role.INTEGER, Role.CONVERSION, Role.LOAD, Role.PREDICATE)
 """What is worth moving. Moves and constants are put beside their use on purpose."""

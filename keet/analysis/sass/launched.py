@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from keet.records import dataclass
 
 Dim3 = tuple[int, int, int]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from keet.analysis.sass.atomics import Atomic, atomics
@@ -21,6 +20,7 @@ from keet.analysis.sass.reuse import Access, PointerReuse, accesses, reuse_by_po
 from keet.analysis.sass.signature import pointer_names, pointers
 from keet.analysis.sass.widths import Merge, merges
 from keet.profile import Absent, Launch, Location
+from keet.records import dataclass, field
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from keet.analysis.sass.flow import Flow, flow_of
 from keet.analysis.sass.instruction import Instruction, parse
 from keet.analysis.sass.values import Values, values_of
+from keet.records import dataclass
 
 MOST_INSTRUCTIONS = 60_000
 """Instructions that are analysed: about two seconds. The largest kernel seen has 25,000."""

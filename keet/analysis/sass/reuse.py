@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from keet.analysis.sass.counting import SECTOR, Shape, bound_of, shape_of
@@ -12,6 +11,7 @@ from keet.analysis.sass.forms import Form, Symbol, add, number
 from keet.analysis.sass.instruction import Instruction
 from keet.analysis.sass.opcodes import GLOBAL, Role
 from keet.analysis.sass.program import Program
+from keet.records import dataclass, replace
 
 Basis = Literal["bound", "estimate"]
 """`estimate`: rests on average trip counts, clamps, remainders or choices between paths."""

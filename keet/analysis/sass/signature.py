@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import NamedTuple
 
 from keet.analysis.sass.opcodes import words
+from keet.patterns import regex
+from keet.records import NamedTuple
 
 _SIZES = {
     "bool": 1,
@@ -27,7 +28,7 @@ _SIZES = {
     "dim3": 12,
 }
 _ALIGNED = {"dim3": 4}
-_VECTOR = re.compile(r"u?(char|short|int|long|longlong|float|double)([1-4])$")
+_VECTOR = regex(r"u?(char|short|int|long|longlong|float|double)([1-4])$")
 _QUALIFIERS = words("const volatile restrict __restrict__ signed")
 
 

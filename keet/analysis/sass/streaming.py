@@ -7,7 +7,7 @@ families, 145 of 213 launches that read each byte once are shown to, and none is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.analysis.sass.counting import SECTOR
 from keet.analysis.sass.instruction import Instruction
@@ -15,6 +15,7 @@ from keet.analysis.sass.machine_code import MachineCode
 from keet.analysis.sass.opcodes import GLOBAL, LOCAL, SHARED, Role
 from keet.analysis.sass.reuse import Basis, PointerReuse
 from keet.profile import Launch
+from keet.records import NamedTuple
 
 Verdict = Literal["once", "several", "between", "unknown"]
 

@@ -8,12 +8,11 @@ of the call, what it reads goes in, and no path leads from its end back to other
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
 
 from keet.analysis.sass.flow import Flow
 from keet.analysis.sass.instruction import Instruction
+from keet.records import NamedTuple, dataclass, field
 
 
 class Kind(IntEnum):

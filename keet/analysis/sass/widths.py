@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from keet.analysis.sass.forms import Form, Symbol
 from keet.analysis.sass.program import Program
 from keet.analysis.sass.reuse import Access
+from keet.records import NamedTuple
 
 WIDEST = 16
 """Bytes of the widest access of one thread, up to Hopper."""
