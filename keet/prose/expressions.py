@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
-from typing import NamedTuple
 
 from keet.prose import values
 from keet.prose.parsing import BINARY, COMPARISONS, UNITS, Node, parse
 from keet.prose.values import Value, ValueProblem
+from keet.records import NamedTuple
 
 __all__ = ["Named", "Node", "Result", "constants_of", "evaluate", "has_influence", "parse"]
 

@@ -10,35 +10,32 @@ import html
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from keet.patterns import regex
 from keet.prose import number_words as words_for
 from keet.prose.quoted_code import is_code, is_known_name, source_of
+from keet.records import NamedTuple
 
 HOW = "write it as {name} or as an expression, {dram_bytes / (N * 4 B)}"
 HOW_TO_COMPARE = "write the comparison as an expression, {name_1 > 2 * name_2}"
 
-_CODE = re.compile(r"`([^`]*)`")
-_NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)\w+)*", re.ASCII)
-_GREEK = re.compile(r"(?<!\w)(?:[\u0370-\u03ff]|μs)(?!\w)")
-_TAG = re.compile(
-    r"</?(?:b|i|u|s|em|strong|sub|sup|span|code|mark|small|br|p|wbr)\b[^<>]{0,80}>", re.I
-)
-_MARKUP = re.compile(r"[*~]+|(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])")
-_LINK = re.compile(r"\w://|\bwww\.|\]\s?\(|<[a-z]+ [^<>]*=|\]\s?\[|\bjavascript:", re.I)
-_COMPLEXITY = re.compile(r"\bO\([^(){}]{1,30}\)")
-_PICTURE = re.compile(r"[\U0001f000-\U0001faff⚀-⚅]")
-_COUNTED_PLACE = re.compile(
-    r"\bplace\s+(?:sectors?|bytes?|cycles?|requests?|samples?|times|[kMG]?B)\b"
-)
-_CHOSEN = re.compile(
+_CODE = regex(r"`([^`]*)`")
+_NAME = regex(r"[A-Za-z_]\w*(?:(?:\.|::)\w+)*", re.ASCII)
+_GREEK = regex(r"(?<!\w)(?:[\u0370-\u03ff]|μs)(?!\w)")
+_TAG = regex(r"</?(?:b|i|u|s|em|strong|sub|sup|span|code|mark|small|br|p|wbr)\b[^<>]{0,80}>", re.I)
+_MARKUP = regex(r"[*~]+|(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])")
+_LINK = regex(r"\w://|\bwww\.|\]\s?\(|<[a-z]+ [^<>]*=|\]\s?\[|\bjavascript:", re.I)
+_COMPLEXITY = regex(r"\bO\([^(){}]{1,30}\)")
+_PICTURE = regex(r"[\U0001f000-\U0001faff⚀-⚅]")
+_COUNTED_PLACE = regex(r"\bplace\s+(?:sectors?|bytes?|cycles?|requests?|samples?|times|[kMG]?B)\b")
+_CHOSEN = regex(
     r"(?<![\w.,])(\d+(?:\.\d+)?)(?![\d.,]*\d)"
     r"(?!\s?(?:%|x\b|times\b|per ?cent|[num]?s\b|[kKMGT]i?B\b|[KMG]?[Hh]z\b))"
 )
 """A number without a unit of time, rate or share: a size that a proposal may choose."""
 
 
-_SHAPE = re.compile(r"(?<![\w.])\d+ ?[x×] ?\d+(?: ?[x×] ?\d+)?(?![\w.])")
+_SHAPE = regex(r"(?<![\w.])\d+ ?[x×] ?\d+(?: ?[x×] ?\d+)?(?![\w.])")
 
 
 class Allowed(NamedTuple):

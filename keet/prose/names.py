@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 from keet.catalog import metrics
 from keet.evidence import Evidence
 from keet.prose import values
 from keet.prose.expressions import Named
 from keet.prose.values import ValueProblem
+from keet.records import NamedTuple
 from keet.units import format_number
 
 HARDWARE = frozenset({1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 1024.0})

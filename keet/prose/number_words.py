@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 
+from keet.patterns import regex
+
 _UNITS = "two|three|four|five|six|seven|eight|nine"
 _TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
 _TENS = "twenty|thirty|fou?rty|fifty|sixty|seventy|eighty|ninety"
 _COUNTED = rf"(?:{_UNITS}|{_TEENS})"
 _TERMS = r"(?![- ](?:dimensional|stage|phase|pass|level|step|sided))"
-COUNT = re.compile(
+COUNT = regex(
     rf"(?<!power of )(?<!powers of )\b(?:(?:{_TENS})\w*(?:-\w+)?|{_COUNTED}{_TERMS}(?:-\w+)?)\b"
     r"(?! (?:times|percent|per cent|thirds|fifths|tenths)\b)",
     re.IGNORECASE,
 )
 """`two`, `thirty-one`: a proposal may count with them. A two-pass algorithm is a term."""
-RATIO = re.compile(
+RATIO = regex(
     r"\b(?:"
     rf"(?:{_COUNTED}|{_TENS}|many|several) times|"
     r"hundred\w*|thousand\w*|(?:m|b|tr)illion\w*|dozen\w*|twice|thrice|per ?cents?|"
@@ -39,16 +41,16 @@ RATIO = re.compile(
     re.IGNORECASE,
 )
 """Numbers that no list of things has."""
-ROMAN = re.compile(
+ROMAN = regex(
     r"\b(?!(?:CC|CI|CD|CL|CM|DC|DI|DL|LC|MC|MD|MI|MIX|MM|XL|DM|ID)\b)(?=[MDCLXVI]{2,}\b)"
     r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b"
 )
-ENGLISH = re.compile(
+ENGLISH = regex(
     r"\b(?:the|a|an|is|are|of|at|in|on|to|and|by|for|with|it|that|this|each|not|be|from|its|which|has|have|but|"
     r"only|than|while|because|every|both|into|instead|where|when|how|there|one)\b",
     re.IGNORECASE,
 )
-COMPARED = re.compile(
+COMPARED = regex(
     r"\bthan\b|\bexceed\w*|\boutweigh\w*|\bsurpass\w*|"
     r"\bdominat\w+|\boutnumber\w*|\bdwarf\w*|\boutstrip\w*|\boutpac\w*|\beclips\w*|\bovershadow\w*|\brivals\b|"
     r"\b(?:on|at) (?:a )?par with\b|\blags? behind\b|\btrails?\b|\bahead of\b|"
@@ -60,10 +62,10 @@ COMPARED = re.compile(
     r"\bequals\b|\bequal to\b|\bthe same as\b|\bthe same (?:number|amount|share) of\b",
     re.IGNORECASE,
 )
-NO_COMPARISON = re.compile(
+NO_COMPARISON = regex(
     r"\b(?:rather|other|further|later|earlier|either|whether|no (?:more|fewer|less)) than\b", re.I
 )
-MEASURED = re.compile(
+MEASURED = regex(
     r"\{\}|\b(?:DRAM|L1|L2|HBM|LSU|FMA|ALU|XU|FP16|FP32|FP64|tensor|issue slots?|hit rate|"
     r"occupancy|stall\w*|samples?|sectors?|wavefronts?|traffic|bandwidth|throughput|registers?|latency|"
     r"cycles?|instructions?|bytes?|utili[sz]ation|busy|busier|time|duration|conflicts?|loads?|stores?|"
@@ -71,13 +73,13 @@ MEASURED = re.compile(
     re.IGNORECASE,
 )
 """Amounts of which a report tells: comparing these is a claim about numbers."""
-FASTER = re.compile(
+FASTER = regex(
     r"\{\}\s?x?\b[^.{}]{0,12}\b(?:faster|quicker|speed-?ups?)\b|"
     r"\b(?:speed-?ups?|faster|quicker)\b[^.{}]{0,25}\{\}",
     re.IGNORECASE,
 )
 """An amount beside it."""
-SPEED = re.compile(
+SPEED = regex(
     r"\bspeed-?ups?\b|\b(?:fast|quick|slow)(?:er)?\b|\bspeed\b|\bperformance\b|\brun ?-?times?\b",
     re.IGNORECASE,
 )
@@ -85,7 +87,7 @@ SPEED = re.compile(
 
 # --- names with digits
 
-KNOWN_NAME = re.compile(
+KNOWN_NAME = regex(
     r"L[0-3]|L1D|L1TEX|(?:FP|BF|TF|INT|UINT|F|S|U|B)(?:4|8|16|19|32|64|128)|E[45]M[23]|HBM[23]?e?|"
     r"P[0-7]|[AH]100|H200|H20|H800|B[123]00|GB[123]00|GH200|V100|P100|A10|A30|A40|L4|L40S?|T4|"
     r"(?:sm_?|SM|compute_)(?:5[023]|6[012]|7[025]|8[0679]|9[0]|10[013]|110|12[01])[af]?|"
@@ -98,19 +100,19 @@ KNOWN_NAME = re.compile(
 )
 WIDTHS = frozenset({"8", "16", "32", "64", "128", "256", "884", "1688", "16816", "16832"})
 """Behind a dot of an instruction: `LDG.E.128`, `HMMA.16816.F32`."""
-SIZED = re.compile(
+SIZED = regex(
     r"(?<![\w.])(?:(?:4|8|16|32|64|128|256)[- ]bit\b|(?:1|2|4|8|16|32|64|128)-byte(?= (?:aligned|"
     r"alignment|sectors?|lines?|cache lines?|loads?|stores?|words?|elements?|vectors?|"
     r"access(?:es)?|transactions?|segments?|boundar\w+))|[1-4]-?D\b)",
     re.IGNORECASE,
 )
 """Terms: 128-bit loads, 32-byte sectors, a 2-D grid."""
-PLACE = re.compile(
+PLACE = regex(
     r"(?<![\w./+-])(?P<file>[\w./+-]*\w\.[A-Za-z]\w{0,9}):(?P<line>\d+)"
     r"(?P<more>(?:\s?[-–]\s?:?\d+\b(?![.,]?\d))?(?:(?:, ?| and | or ):\d+)*)|"
     r"\blines?\s+(?P<lines>\d+"
     r"(?:(?:\s?[-–]\s?|, (?:and )?| (?:and|to|or|through) )(?:line )?\d+\b(?![.,]\d))*)",
     re.IGNORECASE,
 )
-LISTED = re.compile(r"\s*\(?(\d{1,2})[.)]\s")
-SOURCE_FILE = re.compile(r"\.(?:cuh?|h|hh|hpp|cpp|cxx|cc|c|inl|inc|py|ptx|sass|f90)$", re.I)
+LISTED = regex(r"\s*\(?(\d{1,2})[.)]\s")
+SOURCE_FILE = regex(r"\.(?:cuh?|h|hh|hpp|cpp|cxx|cc|c|inl|inc|py|ptx|sass|f90)$", re.I)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
+from keet.patterns import regex
 from keet.prose.values import ValueProblem
+from keet.records import NamedTuple
 
 LONGEST = 300
 """Characters of an expression."""
@@ -23,8 +24,8 @@ _REST = (
     rf"{_NUMBER})|(?P<name>{_NAME})"
     r"|(?P<op><<|>=|<=|==|!=|~=|\*\*|[-+*/()<>~≈≥≤×÷%,]))"
 )
-_TOKEN = re.compile(rf"\s*(?:(?P<number>{_THOUSANDS}{_REST}", re.ASCII)
-_TOKEN_IN_BRACKETS = re.compile(rf"\s*(?:(?P<number>{_REST}", re.ASCII)
+_TOKEN = regex(rf"\s*(?:(?P<number>{_THOUSANDS}{_REST}", re.ASCII)
+_TOKEN_IN_BRACKETS = regex(rf"\s*(?:(?P<number>{_REST}", re.ASCII)
 """There, a comma parts arguments: `min(16,128)`."""
 _SAME = {"≈": "~", "~=": "~", "≥": ">=", "≤": "<=", "×": "*", "÷": "/"}
 COMPARISONS = (">", "<", ">=", "<=", "==", "!=", "~")

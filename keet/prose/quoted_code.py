@@ -5,24 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
+from keet.patterns import regex
 from keet.prose.number_words import COUNT, KNOWN_NAME, RATIO, WIDTHS
+from keet.records import NamedTuple
 
-_NOT_CODE = re.compile(
+_NOT_CODE = regex(
     r'"""[\s\S]*?(?:"""|\Z)|//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"'
     r"|#(?!\s*(?:define|pragma|if|ifdef|ifndef|else|elif|endif|include|undef|error|line)\b)[^\n]*"
 )
 """Comments and strings: anybody may have written anything there."""
-_TOKEN = re.compile(r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d(?:[eE][-+]\d|[\w.])*|\S", re.ASCII)
+_TOKEN = regex(r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d(?:[eE][-+]\d|[\w.])*|\S", re.ASCII)
 
 
-_PERCENT = re.compile(r"\d\s*%(?!\s*[\w(])")
+_PERCENT = regex(r"\d\s*%(?!\s*[\w(])")
 """`82 %`: the remainder of a division has something behind it."""
 
 
-_PLAIN_NUMBER = re.compile(r"[-+]?[\d,]+(?:\.\d+)?")
-_ASSIGNED = re.compile(r"(?<![=<>!])=\s*\d")
+_PLAIN_NUMBER = regex(r"[-+]?[\d,]+(?:\.\d+)?")
+_ASSIGNED = regex(r"(?<![=<>!])=\s*\d")
 """`n = 32`: a value that the source does not give it."""
 
 

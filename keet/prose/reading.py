@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from keet.patterns import regex
 from keet.prose.expressions import (
     Named,
     Node,
@@ -25,13 +25,14 @@ from keet.prose.names import Names
 from keet.prose.number_words import LISTED, PLACE
 from keet.prose.text import SPAN, Prose, Reference, Sentence, sentences_of
 from keet.prose.values import ValueProblem
+from keet.records import NamedTuple
 
-_LINKING = re.compile(
+_LINKING = regex(
     r"[\s(:=,]*(?:(?:is|are|was|at|of|only|just|about|reaches|reached|stands)\b[\s(:=,]*){0,3}",
     re.I,
 )
 """What may stand between a label and its number."""
-_EQUATING = re.compile(r"\s*(?:=|:|\b(?:is|are|was)\b)\s*(?:(?:only|just|about)\s+)?", re.I)
+_EQUATING = regex(r"\s*(?:=|:|\b(?:is|are|was)\b)\s*(?:(?:only|just|about)\s+)?", re.I)
 """The same for labels of one word, which sentences use for other things: `threads at {x}`."""
 _NEAR = 160
 """Characters before a reference in which its label is looked for: longer than any label."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from keet.patterns import regex
+from keet.records import NamedTuple
 
 
 class Reference(NamedTuple):
@@ -102,7 +104,7 @@ def sentences_of(text: str) -> Iterator[tuple[str, str]]:
 
 
 _ITEM = r"\s*(?:[-*+•]|\d+[.)])\s"
-SPAN = re.compile(r"`([^`]*)`|\{{1,2}([^{}]*)\}{1,2}")
+SPAN = regex(r"`([^`]*)`|\{{1,2}([^{}]*)\}{1,2}")
 """Code, whose braces are no references; or a reference, also in double braces."""
 
 
@@ -127,8 +129,8 @@ def _hidden(text: str) -> str:
     return SPAN.sub(lambda match: "_" * len(match[0]), text)
 
 
-_END = re.compile(r"(?<=[.!?])(?:['\")\]*_]*)\s+(?=[^\s])")
-_ABBREVIATED = re.compile(
+_END = regex(r"(?<=[.!?])(?:['\")\]*_]*)\s+(?=[^\s])")
+_ABBREVIATED = regex(
     r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.$|^\(?\d{1,2}\.$", re.I
 )
 """A number at the beginning is that of a list."""

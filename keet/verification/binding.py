@@ -11,13 +11,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from keet.catalog import metric_with_id, unit_of
-from keet.profile import Launch
+from keet.patterns import regex
+from keet.records import NamedTuple
 from keet.verification.capacities import capacity
 from keet.verification.context_terms import terms_in
-from keet.verification.launch_names import LaunchName, find_launches
+from keet.verification.launch_names import KnownLaunches, LaunchName
 from keet.verification.lexicon import (
     DRAM_TRAFFIC,
     L1_ELAPSED,
@@ -38,31 +39,31 @@ _AGAIN = 20
 """What it costs to use a name for a second number."""
 _FIRM = 90
 """Beyond, a number that differs may be another thing's."""
-_TIGHT = re.compile(
+_TIGHT = regex(
     r"(?:[`*]*\s+(?:of|for|in)\s+(?:the\s+)?(?:kernel\s+|launch\s+)?[^\s,;()]+)?"
     r"(?:['’s`*_:=|(\s]|\b(?:is|was|are|were|of|at|to|only|about|just|reaches|reached|equals|stands"
     r"|has|shows|reads|value|averages?|amounts?)\b)*"
 )
-_TIGHT_BEHIND = re.compile(r"\s+(?:(?:are|is|were|was)\s+)?")
+_TIGHT_BEHIND = regex(r"\s+(?:(?:are|is|were|was)\s+)?")
 _PARTS = (
-    (re.compile(r"\b(?:while|whereas|but|although|versus|vs|than|against|compared)\b"), 30),
-    (re.compile(r"\band\b"), 12),
-    (re.compile(r"[;—]|\. "), 25),
-    (re.compile(r","), 15),
-    (re.compile(r"\|"), 4),
+    (regex(r"\b(?:while|whereas|but|although|versus|vs|than|against|compared)\b"), 30),
+    (regex(r"\band\b"), 12),
+    (regex(r"[;—]|\. "), 25),
+    (regex(r","), 15),
+    (regex(r"\|"), 4),
 )
-_CAUSE = re.compile(r"\b(?:lost|due|owed) to\s+\Z|\b(?:caused by|because of)\s+\Z")
+_CAUSE = regex(r"\b(?:lost|due|owed) to\s+\Z|\b(?:caused by|because of)\s+\Z")
 """Before a name that says why, not what."""
-_LISTED = re.compile(
+_LISTED = regex(
     r"\s*(?:,|/|,?\s*\b(?:and|or|against|versus|vs|compared\s+(?:to|with))\b\.?"
     r"|\b(?:is|are|was|were)\s+(?:\w+\s+){0,3}(?:than|of|twice|half)\b|\b(?:exceed|outnumber)s?\b)"
     r"\s*(?:the\s+|its\s+|for\s+|in\s+)?"
 )
 """Between the items of a list; `L2 is busier than DRAM` is one for the numbers behind it."""
-_APPOSED = re.compile(r"[\s,(]*(?:i\.\s?e\.|that is|in other words|=|equal to|meaning)[\s,]*|\s*\(")
-_AT_OTHERS = re.compile(r"[^;:\n]{0,24}\bat other lines\b|\s*(?:per iteration|gives? the same)\b")
+_APPOSED = regex(r"[\s,(]*(?:i\.\s?e\.|that is|in other words|=|equal to|meaning)[\s,]*|\s*\(")
+_AT_OTHERS = regex(r"[^;:\n]{0,24}\bat other lines\b|\s*(?:per iteration|gives? the same)\b")
 """Behind a number below the title of a source line: the number is not that line's."""
-_NEXT_CELL = re.compile(r"(?<!\s)[^\S\n]{2,}(?!\n)")
+_NEXT_CELL = regex(r"(?<!\s)[^\S\n]{2,}(?!\n)")
 """Between columns of a laid-out row."""
 
 
@@ -94,7 +95,7 @@ class Claim(NamedTuple):
 def bind(
     sentence: Sentence,
     numbers: Sequence[SaidNumber],
-    launches: Sequence[Launch],
+    launches: KnownLaunches,
     places: Sequence[Place] = (),
     title: Place | None = None,
 ) -> list[Claim]:
@@ -102,7 +103,7 @@ def bind(
     names. `title`: what the text is about, where its title is a source line."""
     text = sentence.text
     terms = [term for term in terms_in(text) if not _inside(term, places)]
-    names = find_launches(text, launches)
+    names = launches.named_in(text)
     terms = [term for term in terms if not _inside(term, names)]
     leading = row_place(text, places, title)
     free = [

@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from keet.patterns import regex
 from keet.verification.numbers import SaidNumber
 
-_OF = re.compile(r"\b(?:of|than)\s+(?:(?:the|its|all)\s+)?\Z")
+_OF = regex(r"\b(?:of|than)\s+(?:(?:the|its|all)\s+)?\Z")
 _HOLDS = (
     ("byte", 32, "sector", "a sector has 32 bytes"),
     ("thread", 32, "warp", "a warp has 32 threads"),

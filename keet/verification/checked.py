@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
 
+from keet.records import NamedTuple
 from keet.verification.numbers import SaidNumber
 from keet.verification.readings import Reading
 from keet.verification.sentences import Sentence

@@ -6,9 +6,10 @@ import re
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
 
+from keet.patterns import regex
 from keet.verification.binding import Claim
 
-NOT_MEASURED = re.compile(
+NOT_MEASURED = regex(
     r"\b(?:would|could|should|might|may|can|expect\w*|estimat\w*|if|ideal(?:ly)?|target|goal"
     r"|potential\w*|possible|assum\w+|maximum|max|peak|theoretical(?:ly)?|limit|at best|capable"
     r"|hardware|optimal|of the available|called|defined|range|typical\w*|usual\w*|granularity"
@@ -16,8 +17,8 @@ NOT_MEASURED = re.compile(
     re.IGNORECASE,
 )
 """Words of what might be, or of what a GPU can do: no claim about what this launch did."""
-_OF_PEAK = re.compile(r"\bof\s+(?:(?:its|the|their)\s+)?(?:\w+\s+)?peak\b", re.IGNORECASE)
-_CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
+_OF_PEAK = regex(r"\bof\s+(?:(?:its|the|their)\s+)?(?:\w+\s+)?peak\b", re.IGNORECASE)
+_CLAUSE_END = regex(r"[,;:()]|\b(?:while|whereas|but|and)\b")
 
 
 def clause_of(claim: Claim) -> str:

@@ -4,36 +4,41 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from keet.patterns import regex
 from keet.profile import Launch
+from keet.records import NamedTuple
 from keet.units import Quantity
 from keet.verification.binding import Claim
 from keet.verification.context_terms import terms_in
-from keet.verification.launch_names import LaunchName, find_launches
+from keet.verification.launch_names import KnownLaunches, LaunchName
 from keet.verification.matching import agrees, is_near, same_kind
 from keet.verification.readings import Facts, Reading
 
 _UP = r"slower|longer|more|higher|larger|greater|bigger|above"
 _DOWN = r"faster|shorter|less|fewer|lower|smaller|quicker|below"
-_THAN = re.compile(rf"\s*(?:times\s+)?(?:as\s+\w+\s+as|(?:{_UP}|{_DOWN})\b)", re.IGNORECASE)
-_FEWER = re.compile(
-    rf"\s*(?:times\s+)?(?:{_DOWN}|as\s+(?:fast|quick)|the\s+speed)\b", re.IGNORECASE
-)
-_SPEED = re.compile(r"\b(?:slower|faster|quicker|speed-?up|longer|shorter)\b", re.IGNORECASE)
-_OF_WHAT = re.compile(r"\s*(?:times\s+)?the\s+(?:speed|time|duration)\b", re.IGNORECASE)
-_NOT_THESE = re.compile(
+_THAN = regex(rf"\s*(?:times\s+)?(?:as\s+\w+\s+as|(?:{_UP}|{_DOWN})\b)", re.IGNORECASE)
+_FEWER = regex(rf"\s*(?:times\s+)?(?:{_DOWN}|as\s+(?:fast|quick)|the\s+speed)\b", re.IGNORECASE)
+_SPEED = regex(r"\b(?:slower|faster|quicker|speed-?up|longer|shorter)\b", re.IGNORECASE)
+_OF_WHAT = regex(r"\s*(?:times\s+)?the\s+(?:speed|time|duration)\b", re.IGNORECASE)
+_NOT_THESE = regex(
     r"\b(?:would|could|might|may|expect\w*|estimat\w*|forecast|potential|ideal\w*|than necessary"
     r"|after|before|previous\w*|baseline|original|old)\b",
     re.IGNORECASE,
 )
 
 
-_OBJECT = re.compile(
+_OBJECT = regex(
     r"\b(?:than|so do(?:es)?|(?:un)?like|compared (?:to|with)|relative to|against|versus|vs\.?"
     r"|over|as|of)\s+(?:that of\s+)?(?:the\s+)?(?:kernel\s+)?(?:#\d+\s+)?[`*]*\Z",
     re.IGNORECASE,
 )
+
+
+_MOST_PAIRS = 160_000
+"""Pairs of launches that are tried for a number. Of more, some have nearly every ratio: such a
+number is neither right nor wrong."""
 
 
 class Comparison(NamedTuple):
@@ -59,7 +64,7 @@ def compared(claim: Claim, facts: Facts, subjects: Sequence[Launch]) -> Comparis
     is_change = bool(_THAN.match(behind)) and number.bound is None
     if number.unit != "x" and not is_change:
         return None
-    if _OF_WHAT.match(behind) and not find_launches(text, facts.launches):
+    if _OF_WHAT.match(behind) and not facts.launches.named_in(text):
         return Comparison("not_found", None, "the text does not say of which launch")
     down = bool(_FEWER.match(behind))
     pairs = list(_pairs(text, facts, subjects, directed=is_change))
@@ -82,7 +87,9 @@ def _pairs(
     if _SPEED.search(text) or not ids:
         ids = ["duration", *ids]
     ones, others = _sides(text, facts.launches, subjects)
-    firm = len(ones) == len(others) == 1 and bool(find_launches(text, facts.launches))
+    if len(ones) * len(others) > _MOST_PAIRS:
+        others = []
+    firm = len(ones) == len(others) == 1 and bool(facts.launches.named_in(text))
     for reading_id in dict.fromkeys(ids):
         for one in ones:
             for two in others:
@@ -95,18 +102,19 @@ def _pairs(
 
 
 def _sides(
-    text: str, launches: Sequence[Launch], subjects: Sequence[Launch]
+    text: str, launches: KnownLaunches, subjects: Sequence[Launch]
 ) -> tuple[list[Launch], list[Launch]]:
     """What is compared, and what with: the launch behind `than` is the second."""
     ones: list[Launch] = []
     others: list[Launch] = []
-    for name in find_launches(text, launches):
+    for name in launches.named_in(text):
         (others if is_object(text, name) else ones).extend(name.launches)
     if len(set(ones)) == 2 and not others:
         ones, others = ones[:1], ones[-1:]
     ones = ones or list(subjects)
-    others = others or [launch for launch in launches if launch not in ones]
-    return list(dict.fromkeys(ones)), list(dict.fromkeys(others))
+    ones = list(dict.fromkeys(ones))
+    known = set(ones)
+    return ones, list(dict.fromkeys(others)) or [each for each in launches if each not in known]
 
 
 def is_object(text: str, name: LaunchName) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from keet.analysis.account import PURPOSES
 from keet.analysis.findings import Finding, Place
 from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
+from keet.analysis.opcode_mix import PURPOSES
 from keet.evidence import Evidence
 from keet.explanation.account_rows import rest_of, rows_of_any_size
 from keet.explanation.precedents import precedents_of
@@ -30,6 +30,7 @@ from keet.verification.readings import has_column
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
     from keet.explanation.analyst import Explanation, LaunchExplanation, OnLaunch
+    from keet.explanation.launch_groups import Group
     from keet.explanation.program import Program
 
 _EVERY = 10_000
@@ -50,13 +51,37 @@ class Computed:
 
     @cached_property
     def _explanation(self) -> Explanation:
+        """Of a large report, what a view of it explains: texts are written about that."""
         from keet.explanation.analyst import explain
+        from keet.explanation.large_reports import MOST_EXPLAINED
 
-        return explain(self._profile, self._profile.launches, _EVERY, on_launch=self._on_launch)
+        launches, told = self._profile.launches, self._on_launch
+        return explain(self._profile, launches, _EVERY, on_launch=told, most=MOST_EXPLAINED)
 
     @cached_property
     def _explained(self) -> dict[Launch, LaunchExplanation]:
         return {each.launch: each for each in self._explanation.launches}
+
+    def _explanation_of(self, launch: Launch) -> LaunchExplanation:
+        """Of a large report, other launches too, where a text names them or they were chosen."""
+        if launch not in self._explained:
+            self._explained[launch] = self._others.launches[self._places[launch]]
+        return self._explained[launch]
+
+    @cached_property
+    def _others(self) -> Explanation:
+        """Of all launches of a large report, each explained when it is asked for."""
+        from keet.explanation.analyst import explain
+
+        return explain(self._profile, self._profile.launches, _EVERY, keep=False)
+
+    @cached_property
+    def _places(self) -> dict[Launch, int]:
+        return {launch: place for place, launch in enumerate(self._others.asked)}
+
+    def of_view(self, launches: Sequence[Launch]) -> list[Launch]:
+        """Those that a view of the report explains."""
+        return [launch for launch in launches if launch in self._explained]
 
     @cached_property
     def _program(self) -> Program | None:
@@ -70,7 +95,7 @@ class Computed:
         from keet.explanation.analyst import texts_of
         from keet.verification.known_program import known_group
 
-        each = self._explained[launch]
+        each = self._explanation_of(launch)
         yield from _ceilings(each)
         for finding in (*each.findings, *each.minor):
             yield from _forecast(finding)
@@ -84,8 +109,13 @@ class Computed:
         yield from _window("other", [rest_of(each.view, each.account.leading(3))])
         yield from told(texts_of(each), each.evidence, launch)
         yield from labelled(each.evidence)
-        yield from known_group(self._program, launch) if self._program else ()
+        yield from known_group(self._groups.get(launch))
         yield _count("launches of the report", len(self._profile.launches), "longest")
+
+    @cached_property
+    def _groups(self) -> dict[Launch, Group]:
+        groups = self._program.groups if self._program else ()
+        return {launch: group for group in groups for launch in group.launches}
 
     def program(self) -> Iterator[Known]:
         """The program before its launches."""

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import permutations
-from typing import TYPE_CHECKING, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from keet.evidence import Evidence
 from keet.profile import Launch
+from keet.records import NamedTuple
 from keet.units import Quantity
 from keet.verification.matching import Amount, agrees, amounts, fits, is_any, is_near, same_kind
 from keet.verification.numbers import SaidNumber, find_numbers
@@ -64,38 +67,121 @@ class Grounding(NamedTuple):
         return not self.stray
 
 
+_NO_NUMBERS = Grounding(0, (), ())
+
+
 def check_grounding(
     text: str,
     evidence: Iterable[Evidence],
     *,
     launch: Launch | None = None,
 ) -> Grounding:
-    """Verify the numbers of `text`.
-
-    `launch` lends its shapes and names. Whether a number is said of the right thing is not asked
-    here: what keet builds needs no such guess.
-    """
-    pieces = {piece.id: piece for piece in evidence}
-    checker = _Checker(text, pieces, launch)
-    verified, stray = checker.check()
-    return Grounding(len(checker.numbers), tuple(verified), tuple(stray))
+    """Verify the numbers of `text`; `Grounds` does so for several texts about the same."""
+    return Grounds(evidence, launch).check(text)
 
 
-def _names(launch: Launch | None) -> tuple[str, ...]:
-    if launch is None:
-        return ()
-    name = launch.name
-    device = launch.device.name
-    names = {name.short, name.full, name.function, name.mangled, device or ""} - {""}
-    return tuple(sorted(names, key=len, reverse=True))
+class Grounds:
+    """What the numbers of some texts may rest on: evidence, and the launch, which lends its shapes
+    and names. Whether a number is said of the right thing is not asked: what keet builds needs no
+    such guess."""
+
+    def __init__(self, evidence: Iterable[Evidence], launch: Launch | None = None) -> None:
+        self.pieces = {piece.id: piece for piece in evidence}
+        self._launch = launch
+        self._fitting: dict[tuple[str, bool], Sequence[str]] = {}
+
+    def check(self, text: str) -> Grounding:
+        numbers = _numbers_of(text, self._names)
+        if not numbers:
+            return _NO_NUMBERS
+        verified, stray = _Checker(text, numbers, self).check()
+        return Grounding(len(numbers), tuple(verified), tuple(stray))
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        if self._launch is None:
+            return ()
+        name = self._launch.name
+        device = self._launch.device.name
+        names = {name.short, name.full, name.function, name.mangled, device or ""} - {""}
+        return tuple(sorted(names, key=len, reverse=True))
+
+    @cached_property
+    def _by_unit(self) -> dict[str, _Sizes]:
+        """The pieces of each unit by size. What is not finite is never what a text says."""
+        units: dict[str, list[tuple[float, int]]] = {}
+        for order, piece in enumerate(self.pieces.values()):
+            if math.isfinite(piece.value):
+                units.setdefault(piece.unit, []).append((abs(piece.value), order))
+        return {unit: _Sizes(*zip(*sorted(found))) for unit, found in units.items()}
+
+    @cached_property
+    def _in_order(self) -> tuple[Evidence, ...]:
+        return tuple(self.pieces.values())
+
+    def alike(self, number: SaidNumber) -> list[tuple[Evidence, Sequence[Amount]]]:
+        """Evidence of a unit and size that the number may have, and what it can mean in that unit.
+        In the order of the evidence: most of it is of another kind, or of another size."""
+        found: list[tuple[int, Sequence[Amount]]] = []
+        for unit in self._units_of(number) if not number.shape else ():
+            readings = [*amounts(number, unit)]
+            orders = self._by_unit[unit].within(*_sizes(readings, number))
+            found += [(order, readings) for order in orders]
+        found.sort(key=itemgetter(0))
+        return [(self._in_order[order], readings) for order, readings in found]
+
+    def _units_of(self, number: SaidNumber) -> Sequence[str]:
+        """Units of evidence in which the number can be meant: that depends on its own alone."""
+        key = number.unit, number.alone is not None
+        if key not in self._fitting:
+            self._fitting[key] = [unit for unit in self._by_unit if fits(number, unit)]
+        return self._fitting[key]
+
+    def is_fact(self, number: SaidNumber) -> bool:
+        """Whether the launch has that number or shape, or each size is evidence of its own."""
+        if shape := number.shape:
+            known = all(size in self._values for size in shape)
+            return known or any(_same_shape(shape, each) for each in self._shapes)
+        return any(agrees(number, f) and is_near(number, f) for f in self._facts)
+
+    @cached_property
+    def _values(self) -> set[float]:
+        return {piece.value for piece in self.pieces.values()}
+
+    @cached_property
+    def _shapes(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(_shapes(self._launch)) if self._launch else ()
+
+    @cached_property
+    def _facts(self) -> tuple[Quantity, ...]:
+        return tuple(_facts(self._launch)) if self._launch else ()
+
+
+@lru_cache(maxsize=256)
+def _numbers_of(text: str, names: tuple[str, ...]) -> Sequence[SaidNumber]:
+    """Kept: a page checks a launch for its prompt context, and again with all others."""
+    return find_numbers(text, names)
+
+
+class _Sizes(NamedTuple):
+    """Pieces of one unit, the smallest first."""
+
+    sizes: tuple[float, ...]
+    orders: tuple[int, ...]
+    """Their places among all pieces."""
+
+    def within(self, least: float, most: float) -> tuple[int, ...]:
+        return self.orders[bisect_left(self.sizes, least) : bisect_right(self.sizes, most)]
 
 
 class _Checker:
-    def __init__(self, text: str, pieces: dict[str, Evidence], launch: Launch | None) -> None:
+    """The numbers of one text."""
+
+    def __init__(self, text: str, numbers: Sequence[SaidNumber], grounds: Grounds) -> None:
         self._text = text
-        self._pieces = pieces
-        self._launch = launch
-        self.numbers: Sequence[SaidNumber] = find_numbers(text, _names(launch))
+        self._numbers = numbers
+        self._grounds = grounds
+        self._pieces = grounds.pieces
 
     @cached_property
     def _sentences(self) -> list[Sentence]:
@@ -105,7 +191,7 @@ class _Checker:
 
     def check(self) -> tuple[list[Verified], list[Stray]]:
         """First what stands for itself; then what is computed from that."""
-        direct = {number: self._direct(number) for number in self.numbers}
+        direct = {number: self._direct(number) for number in self._numbers}
         shown = {piece for entry in direct.values() if entry for piece in entry.evidence}
         verified: list[Verified] = []
         stray: list[Stray] = []
@@ -124,18 +210,9 @@ class _Checker:
         return next(around, Sentence(self._text, 0))
 
     def _direct(self, number: SaidNumber) -> Verified | None:
-        allowed = list(self._pieces.values())
-        # Most evidence is of another kind, which its unit alone tells, or of another size.
-        readings = {unit: [*amounts(number, unit)] for unit in {p.unit for p in allowed}}
-        sizes = {unit: _sizes(known, number) for unit, known in readings.items() if known}
-        found = [
-            piece.id
-            for piece in allowed
-            if (size := sizes.get(piece.unit))
-            and size[0] <= abs(piece.value) <= size[1]
-            and self._is(number, piece, readings[piece.unit])
-        ]
-        if found or self._is_fact(number):
+        alike = self._grounds.alike(number)
+        found = [piece.id for piece, readings in alike if self._is(number, piece, readings)]
+        if found or self._grounds.is_fact(number):
             return Verified(number, tuple(found))
         return None
 
@@ -150,20 +227,6 @@ class _Checker:
             return is_any(readings, -piece.value, number)
         return False
 
-    def _is_fact(self, number: SaidNumber) -> bool:
-        if number.shape and self._are_values(number.shape):
-            return True
-        if self._launch is None:
-            return False
-        if number.shape:
-            return any(_same_shape(number.shape, shape) for shape in _shapes(self._launch))
-        return any(agrees(number, f) and is_near(number, f) for f in _facts(self._launch))
-
-    def _are_values(self, shape: tuple[int, ...]) -> bool:
-        """Whether each size is evidence of its own."""
-        values = {piece.value for piece in self._pieces.values()}
-        return all(size in values for size in shape)
-
     def _computed(self, number: SaidNumber, shown: set[str]) -> Verified | None:
         """Of two pieces that the reader can see: printed or named in the text."""
         visible = [p for p in self._pieces.values() if p.id in shown or self._mentions(p)]
@@ -175,7 +238,11 @@ class _Checker:
         return None
 
     def _mentions(self, piece: Evidence) -> bool:
-        return piece.label.lower() in self._text.lower()
+        return piece.label.lower() in self._lower
+
+    @cached_property
+    def _lower(self) -> str:
+        return self._text.lower()
 
     def _reason(self, number: SaidNumber) -> str:
         if number.shape:

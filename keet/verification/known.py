@@ -6,16 +6,18 @@ numbers that are no metric of the report. Here each has a name, so that it can b
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.evidence import Evidence
+from keet.patterns import regex
 from keet.profile import Launch
+from keet.profile.walking import MOST_KEPT
+from keet.records import NamedTuple
 from keet.units import Quantity
 from keet.verification.grounding import check_grounding
 from keet.verification.lexicon import words_of
@@ -56,9 +58,9 @@ _OPPOSITES = tuple(
     )
 )
 """Of names that are alike but for one word."""
-_BARS = re.compile(r"[\u2500-\u259f·●→|*`_]+")
-_SEPARATOR = re.compile(r"[,;:()\[\]]|\s{2,}|\n(?=\d)")
-_ALONE_BEHIND = re.compile(r"\s*\Z|\s{2}|\s*[│|]")
+_BARS = regex(r"[\u2500-\u259f·●→|*`_]+")
+_SEPARATOR = regex(r"[,;:()\[\]]|\s{2,}|\n(?=\d)")
+_ALONE_BEHIND = regex(r"\s*\Z|\s{2}|\s*[│|]")
 _COVERED = 0.6
 """Of a label's words: people leave some out."""
 _COVERED_OWN = 0.75
@@ -197,10 +199,13 @@ class Knowledge:
         self,
         sources: Sequence[Source] = (),
         general: Callable[[], Iterable[Known]] = tuple,
+        of_view: Callable[[Sequence[Launch]], Sequence[Launch]] = list,
     ) -> None:
-        """`sources`: of one launch, the cheapest first. `general`: of no single launch."""
+        """`sources`: of one launch, the cheapest first. `general`: of no single launch. `of_view`:
+        of many launches, those that views explain, and so those that a text is about."""
         self._sources = [_Made(source) for source in sources]
         self._general = general
+        self._of_view = of_view
         self.is_empty = not sources and general is tuple
 
     def find(
@@ -217,6 +222,8 @@ class Knowledge:
             return None
         if found := self._of_none.find(number, around):
             return found.reading(None)
+        if len(launches) > MOST_KEPT:
+            launches = self._of_view(launches)
         for source in self._sources:
             for launch in launches if source.has(number) else ():
                 if found := source.of(launch).find(number, around, exact=exact):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import NamedTuple
 
 from keet.catalog import hardware_units, metric_named, metrics, stalls, synonyms
+from keet.patterns import regex
+from keet.records import NamedTuple
 
 STALL_SHARE = "stall_share:"
 """Before a stall reason: the reason's share of the samples, or of a warp's cycles."""
@@ -21,13 +22,13 @@ DRAM_TRAFFIC = "dram_traffic"
 NCU_NAME = "ncu:"
 """Before a metric name of ncu's own, which the catalog need not know."""
 
-_TOKEN = re.compile(r"[A-Za-z]\w*__\w+(?:\.\w+)*|(?!(?<=['’])s\b)[A-Za-z0-9_]+")
-_OPTION = re.compile(r"(?<!\S)--[a-z][\w-]+")
+_TOKEN = regex(r"[A-Za-z]\w*__\w+(?:\.\w+)*|(?!(?<=['’])s\b)[A-Za-z0-9_]+")
+_OPTION = regex(r"(?<!\S)--[a-z][\w-]+")
 """Of a command: `--warp-sampling-interval 6` is no claim."""
-_GAP = re.compile(r"(?:[\s()/*_`-]|'s|’s)*")
+_GAP = regex(r"(?:[\s()/*_`-]|'s|’s)*")
 """What may stand between two words of a name; a comma or a full stop parts them."""
 _JOINS = {"and", "or", "both"}
-_BEFORE_GENERIC = re.compile(
+_BEFORE_GENERIC = regex(
     r"(?:^|[^\w\s%]|\b(?:the|a|an|its|their|this|with|and|or|of|has|have|had|at|for|in|on|is|to|low"
     r"|high|good|poor|cache|overall|kernel|launch|while|whose|despite|but|from|lower|higher|limits"
     r"|reach|reaches|than|kernel's))\s*\Z",
@@ -35,16 +36,16 @@ _BEFORE_GENERIC = re.compile(
 )
 
 
-_NOT_BEFORE_PART = re.compile(
+_NOT_BEFORE_PART = regex(
     r"\b(?:in|from|to|into|through|via|past|per|a|an|each|hits?|miss(?:es)?|Nsight|active|idle)\s+\Z",
     re.I,
 )
 """Where something happens is not what is measured: `requests to L2`; nor what names another thing:
 `Nsight Compute`."""
-_AVERAGE = re.compile(r"\bAvg\.\s*\Z")
-_FOR_EACH = re.compile(r"\s+Per\s+[A-Z]")
+_AVERAGE = regex(r"\bAvg\.\s*\Z")
+_FOR_EACH = regex(r"\s+Per\s+[A-Z]")
 """How ncu writes `Avg. Executed Instructions Per Scheduler`, which is not their number."""
-_AFTER_PART = re.compile(
+_AFTER_PART = regex(
     r"['’s]*(?:\s*[^\w\s-]|\s+(?:\d|is|was|are|at|reach\w*|runs|idles?|sits?|stays?|and|or|with|while"
     r"|only|has|to|but|of|by|as|for|hits|works|stands|near|nearly|about|being|were|gets|does|peaks"
     r"|on|than|over|under|below|above|pipe|instead|operates|delivers|moves)\b|\s*\Z)",

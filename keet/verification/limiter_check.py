@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from keet.patterns import regex
 from keet.profile import Launch
 from keet.verification.checked import RelationCheck, Verdict
-from keet.verification.launch_names import find_launches
 from keet.verification.readings import Facts
 
 _UNIT = (
@@ -20,24 +20,26 @@ _UNIT = (
     r"|(?P<other>latency|issue|instruction|cache|occupancy|synchroni[sz]ation|barrier|registers?"
     r"|shared[ -]memory|IO|I/O|throughput))"
 )
-_CLAIM = re.compile(
+_CLAIM = regex(
     rf"\b{_UNIT}(?:[ -](?:cache|bandwidth|throughput|pipes?))?[ -](?:bound|limited)\b"
     r"(?! (?:to|check|value)\b)",
     re.IGNORECASE,
 )
-_BY = re.compile(
+_BY = regex(
     r"\b(?:bound|limited|bottlenecked|constrained|throttled)(?: (?:only|mainly|mostly))? (?:by|on)"
     rf"(?: the| its)? {_UNIT}\b|\bbottleneck is(?: the| its)? {_UNIT.replace('?P<', '?P<is_')}\b",
     re.IGNORECASE,
 )
-_OCCUPANCY = re.compile(r"\boccupancy\b|\bblocks\b", re.IGNORECASE)
-_NOT = re.compile(r"\b(?:not|isn't|aren't|never|no longer|neither|nor|rather than)\b[^,;]{0,20}\Z")
+_OCCUPANCY = regex(r"\boccupancy\b|\bblocks\b", re.IGNORECASE)
+_NOT = regex(r"\b(?:not|isn't|aren't|never|no longer|neither|nor|rather than)\b[^,;]{0,20}\Z")
 _SHARES = {
     "dram": ("DRAM", "dram_throughput_pct"),
     "l2": ("L2", "l2_throughput_pct"),
     "l1": ("L1", "l1tex_throughput_pct"),
     "sm": ("SM", "sm_throughput_pct"),
 }
+UNIT_SHARES = tuple(metric for _, metric in _SHARES.values())
+"""Ids of the metrics that a claim of a limiter is held to."""
 _MEMORY = ("dram", "l2", "l1")
 _LIMITS, _BUSY = 80.0, 60.0
 """Per cent of peak from which on a unit surely limits, or is so busy that an idler one does not."""
@@ -48,7 +50,7 @@ _UNCLEAR = "not checked: how busy the units are does not show it; `keet explain`
 
 def limiter_checks(text: str, facts: Facts, spoken_of: Sequence[Launch]) -> Iterator[RelationCheck]:
     """One for each claim of a limiter in the sentence."""
-    named = [launch for name in find_launches(text, facts.launches) for launch in name.launches]
+    named = [launch for name in facts.launches.named_in(text) for launch in name.launches]
     launches = list(dict.fromkeys(named)) or spoken_of
     for match in (*_CLAIM.finditer(text), *_BY.finditer(text)):
         groups = (name for name, words in match.groupdict().items() if words)

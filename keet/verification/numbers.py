@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
-from typing import Literal, NamedTuple
 
+from keet.patterns import regex
+from keet.records import NamedTuple
 from keet.units import base_unit, parse_unit
+from keet.verification.bounds import Bound, bound_before, is_hedged
+from keet.verification.no_claims import after_prose, hides, passed
 from keet.verification.unit_words import FACTORS, unit_at
-
-Bound = Literal["above", "below"]
 
 
 class SaidNumber(NamedTuple):
@@ -39,72 +39,34 @@ class SaidNumber(NamedTuple):
     """Value and half as they stand, where the unit was taken from a neighbour."""
 
 
-_NO_CLAIM = re.compile(
-    r"""
-      ```.*?(?:```|\Z) | ~~~.*?(?:~~~|\Z) | `[^`\n]*`         # code
-    | https?://\S+
-    | ^[ ]{0,3}\#{1,6}[ ][^\n]*                               # headings
-    | ^[ \t]*(?:[-*+][ \t]+)?\d+[.)]\s                       # numbers of a list
-    | [\w./\\-]{0,200}\w\.[A-Za-z]\w{0,9}:\d+(?:[-–:]\d+|\s+to\s+\d+)?   # file.cu:31, 32 and 40
-      (?:(?:,|\s+and|\s+or|,\s+and)\s+\d++(?!\.[\d.]*\d)(?!\s*(?:%|×|\[|percent|times|[nuµm]?s\b|x\b
-        |[kKMGT]?i?B\b|[a-z]*\s?(?:sector|sample|wavefront|request|thread|block|warp|cycle|byte|inst
-        |register|wave|conflict|load|store|flop|point|of\b|per\b))))*
-    | \b[A-Z][A-Z0-9]+(?:\.[A-Za-z0-9]+)+                      # LDS.128
-    | \b[Ll]ines?\s+\d++(?!\.\d|\s?%)(?:\s*(?:[-–,]|to|and)\s*\d+)*
-    | \b[Ll]aunch(?:es)?\s+\#?\d+(?:\s*(?:[-–,]|to|and)\s*\#?\d+)*(?![\w.,]{0,40}\s*(?:%|us|ms|ns))
-    | \#\d+
-    | \b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)? | \b\d+:\d+(?::\d+)?\b
-    | \b(?:CUDA|ncu|[Dd]river|[Vv]ersion|cc|[Cc]ompute\s[Cc]apability|Nsight\sCompute|Python|PCIe
-        |PyTorch|Triton|RTX|GTX|Quadro|Tesla|GeForce|Figure|Fig\.|Table|Section|Step|PTX)
-      \s+v?\d[\w.]*(?!\w|\s?(?:%|[nuµm]?s\b|x\b|×|[kKMGT]?B\b))
-    | \bv\d[\w.]*
-    | \b\d+\.\d+\.\d[\w.]*                                    # versions
-    | \b0x[0-9A-Fa-f]+\b
-    | \b[A-Za-z_]\w*(?:::\w+)*<[^<>\n]*(?:<[^<>\n]*>[^<>\n]*)*>  # tile<float, 32>
-    | [A-Za-z_][\w]*(?:[-.:/]+[A-Za-z_]\w*)*(?:-\d[\w]*)*     # words and identifiers: sm_90, L2
-    | \b\d+(?:st|nd|rd|th|D|d)\b | \b\d+-(?:[dD]\b|bit|byte|lane|wide)
-    """,
-    re.VERBOSE | re.MULTILINE | re.DOTALL,
-)
-_NUMBER = re.compile(
+_NUMBER = regex(
     r"(?P<sign>[-+−](?=[\d.]))?"
-    r"(?P<whole>\d{1,3}(?:[,_\u202f]\d{3})+(?!\d)|\d+)?(?P<fraction>\.\d+)?(?P<exp>[eE][-+]?\d+)?"
+    r"(?P<whole>\d{1,3}(?:[,_\u202f]\d{3}){1,99}(?!\d)|\d+)?(?P<fraction>\.\d+)?(?P<exp>[eE][-+]?\d+)?"
 )
+"""More groups than that make more than `_MOST_DIGITS`, and would be read from each of them on."""
 _STARTS = "0123456789.+-−"
 """Of a number, besides the digits of other scripts."""
 _NO_GROUPING = str.maketrans("", "", ",_\u202f")
-_DIGIT = re.compile(r"\d")
-_DIGITS = re.compile(r"\d+")
+_NO_DIGITS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ .,;:()[]`'\"%\n"
+_DIGIT = regex(r"\d")
+_DIGITS = regex(r"\d+")
 _MOST_DIGITS = 300
 """Of a number. What has more is beyond what a float can hold, and no claim."""
 _FARTHEST = 40
 """Letters between two numbers that share a unit."""
 _SIZE = r"(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,18})"
-_SHAPE = re.compile(
+_SHAPE = regex(
     rf"(?<![\w.,]){_SIZE}(?:\s?[x×*]\s?{_SIZE}){{1,2}}(?![\w.]*\d)(?!\s?[%.]\d)"
     r"|(?![(\[]\d{1,3}(?:,\d{3}){2}[)\]])"  # (1,000,000) is a number
     r"[(\[]\s*\d{1,18}\s*,\s*\d{1,18}\s*,\s*\d{1,18}\s*[)\]]"
 )
-_HEDGE = re.compile(
-    r"(?:\b(?:about|around|roughly|approximately|approx\.?|nearly|almost|some|circa|ca\.)\s+|[~≈]\s?)\Z",
-    re.IGNORECASE,
-)
-_ABOVE = re.compile(
-    r"(?:\b(?:over|above|more than|greater than|at least|exceed(?:s|ed|ing)?|beyond|higher than"
-    r"|longer than|between|(?:no|not) (?:less|fewer) than)\s+(?:the\s+)?|(?:>=?|≥)\s?)\Z",
-    re.IGNORECASE,
-)
-_BELOW = re.compile(
-    r"(?:\b(?:under|below|(?<!no )(?<!not )(?:less|fewer) than|at most|up to|(?:no|not) more than"
-    r"|lower than|only up to"
-    r"|shorter than)\s+(?:the\s+)?|(?:<=?|≤)\s?|\bbetween\s+[\d.,]+\s?\S{0,5}\s+and\s+)\Z",
-    re.IGNORECASE,
-)
-_JOINED = re.compile(
+_MAYBE_SHAPE = regex(r"\d\s?[x×*]\s?\d|[(\[]\s*\d+\s*,")
+"""What every shape has. Most texts have none, and looking for this alone is quick."""
+_JOINED = regex(
     r"\s*(?:,\s*(?:and|or)?|and|or|to|(?:out )?of(?: the| its)?|-|–|/|vs\.?|versus)\s*\Z"
 )
-_SCALED = re.compile(r"\d\s?(?:thousand|million|billion|trillion)\Z")
-_UNIT_BEFORE = re.compile(r"[|\t]\s*(\S{1,16})\s*[|\t]\s*\Z|\s{2,}(\S{1,16})\s{2,}\Z")
+_SCALED = regex(r"\d\s?(?:thousand|million|billion|trillion)\Z")
+_UNIT_BEFORE = regex(r"[|\t]\s*(\S{1,16})\s*[|\t]\s*\Z|\s{2,}(\S{1,16})\s{2,}\Z")
 
 
 def find_numbers(text: str, names: Iterable[str] = ()) -> list[SaidNumber]:
@@ -150,14 +112,15 @@ def _blank(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def _shapes(text: str, masked: str) -> Iterator[SaidNumber]:
-    found = list(_SHAPE.finditer(masked))
-    if not found:
-        return
-    hidden = {p for match in _NO_CLAIM.finditer(masked) for p in range(*match.span())}
+    found = list(_SHAPE.finditer(masked)) if _MAYBE_SHAPE.search(masked) else []
+    position = 0
     for match in found:
         start, end = match.span()
         # `32x8` is read as a number and an identifier: only what hides its first digit counts.
-        if start not in hidden:
+        while position < start:
+            plain = min(after_prose(masked, position), start)
+            position = plain if plain > position else max(passed(masked, position), position + 1)
+        if position == start and passed(masked, start) == start:
             sizes = tuple(int(part.replace(",", "")) for part in _sizes(match[0]))
             yield SaidNumber(text[start:end], start, end, 0.0, 0.0, "", shape=sizes)
 
@@ -171,13 +134,13 @@ def _sizes(shape: str) -> list[str]:
 def _amounts(text: str, masked: str) -> Iterator[SaidNumber]:
     """What starts with a digit is never hidden by the words behind it: `14M`, `69.3us`."""
     position = 0
-    last = max((match.start() for match in _DIGIT.finditer(masked)), default=-1)
-    while position <= last:
+    end_of_digits = len(masked.rstrip(_NO_DIGITS))
+    while (position := after_prose(masked, position)) < end_of_digits:
         if (number := _number_at(text, masked, position)) is not None:
             yield number
             position = number.end
-        elif (passed := _NO_CLAIM.match(masked, position)) and passed.end() > position:
-            position = passed.end()
+        elif (end := passed(masked, position)) > position:
+            position = end
         else:
             # The rest of these digits would be rejected for the same reason.
             digits = _DIGITS.match(masked, position)
@@ -191,8 +154,7 @@ def _number_at(text: str, masked: str, position: int) -> SaidNumber | None:
     match = _NUMBER.match(masked, position) if may_start else None
     if match is None or not (match["whole"] or match["fraction"]) or len(match[0]) > _MOST_DIGITS:
         return None
-    other = _NO_CLAIM.match(masked, position)
-    if other is not None and other.end() >= match.end():
+    if hides(masked, position, match.end()):
         return None
     if (
         match["sign"]
@@ -209,44 +171,43 @@ def _number_at(text: str, masked: str, position: int) -> SaidNumber | None:
 
 
 def _said(text: str, match: re.Match[str], written: str, end: int, power: int) -> SaidNumber:
-    whole, fraction = match["whole"] or "0", match["fraction"] or ""
-    digits = Decimal(whole.translate(_NO_GROUPING) + fraction)
+    whole, fraction = match["whole"] or "0", (match["fraction"] or "").removeprefix(".")
     exponent = int((match["exp"] or "e0")[1:]) if len(match["exp"] or "") < 6 else 0
     before = text[max(0, match.start() - 24) : match.start()]
-    places = -len(fraction.removeprefix("."))
-    if not fraction and digits and _HEDGE.search(before):
-        places = len(str(digits)) - len(str(digits).rstrip("0"))
-    unit, scale = _base(written)
-    scale *= Decimal(10) ** (exponent + power)
-    half = Decimal(5) * Decimal(10) ** (places - 1) * scale
-    if places > 0:  # `about 100` is not 132
-        half = min(half, digits * scale / 10)
+    unit, factor, tens = _base(written)
+    tens += exponent + power
+    digits = int(whole.translate(_NO_GROUPING) + fraction)
+    value = _decimal(digits * factor, tens - len(fraction))
+    half = _decimal(5 * factor, tens - len(fraction) - 1)
+    if not fraction and digits and is_hedged(before):  # `about 100` is not 132
+        zeros = len(str(digits)) - len(str(digits).rstrip("0"))
+        half = _decimal(5 * factor, tens + zeros - 1)
+        half = min(half, _decimal(digits * factor, tens - 1)) if zeros else half
     sign = -1 if match["sign"] in ("-", "−") else 1
     return SaidNumber(
         text=text[match.start() : end].strip(),
         start=match.start(),
         end=end,
-        value=sign * float(digits * scale),
-        half=float(half),
+        value=sign * value,
+        half=half,
         unit=unit,
         binary=written[:2] in ("KB", "MB", "GB") and "/s" not in written,
         bound=bound_before(before),
     )
 
 
-def bound_before(before: str) -> Bound | None:
-    """What the words right before a number make of it; `between 20 and 30 %` are two bounds."""
-    if _BELOW.search(before):  # before the other: `no more than` ends with `more than`
-        return "below"
-    return "above" if _ABOVE.search(before) else None
+def _decimal(digits: int, tens: int) -> float:
+    """The float that is nearest to a decimal number: products of floats are off by a bit."""
+    return float(f"{digits}e{tens}")
 
 
-def _base(written: str) -> tuple[str, Decimal]:
-    """Keet's unit for what was written, and what one of it is in that."""
+def _base(written: str) -> tuple[str, int, int]:
+    """Keet's unit for what was written, and what one of it is in that: a factor and a power of
+    ten."""
     if written in FACTORS:
-        return "byte", Decimal(FACTORS[written])
+        return "byte", FACTORS[written], 0
     unit = base_unit(written)
-    return unit, Decimal(10) ** (parse_unit(written).power - parse_unit(unit).power)
+    return unit, 1, parse_unit(written).power - parse_unit(unit).power
 
 
 def _with_shared_units(text: str, numbers: list[SaidNumber]) -> list[SaidNumber]:
@@ -254,18 +215,21 @@ def _with_shared_units(text: str, numbers: list[SaidNumber]) -> list[SaidNumber]
     shared = list(numbers)
     for index in range(len(shared) - 2, -1, -1):
         this, after = shared[index], shared[index + 1]
-        is_near = after.start - this.end <= _FARTHEST
-        lends = is_near and (after.unit or _SCALED.search(after.text))
-        between = text[this.end : after.start] if lends else ""
-        if not this.unit and not this.shape and lends and _JOINED.fullmatch(between):
+        if not this.unit and not this.shape and _lends_unit(text, this, after):
             shared[index] = _in_unit_of(this, after)
     return [_with_unit_before(text, number) for number in shared]
+
+
+def _lends_unit(text: str, this: SaidNumber, after: SaidNumber) -> bool:
+    if after.start - this.end > _FARTHEST or not (after.unit or _SCALED.search(after.text)):
+        return False
+    return _JOINED.fullmatch(text, this.end, after.start) is not None
 
 
 def _in_unit_of(this: SaidNumber, other: SaidNumber) -> SaidNumber:
     """The unit, and the prefix with which the other number was written."""
     plain = _NUMBER.match(other.text)
-    written = plain and float(Decimal(re.sub(r"[,_\u202f−+]", "", plain[0]) or "0"))
+    written = plain and float(re.sub(r"[,_\u202f−+]", "", plain[0]) or "0")
     factor = abs(other.value / written) if written else 1.0
     return _scaled(this, other.unit, factor)
 
@@ -283,10 +247,18 @@ def _with_unit_before(text: str, number: SaidNumber) -> SaidNumber:
     """ncu's own tables have the unit in a column before the number."""
     if number.unit or number.shape:
         return number
-    match = _UNIT_BEFORE.search(text[max(0, number.start - 40) : number.start])
+    before = text[max(0, number.start - 40) : number.start]
+    match = _UNIT_BEFORE.search(before) if _ends_column(before) else None
     word = (match[1] or match[2]) if match else ""
     written, end, power = unit_at(word, 0)
     if not word or end != len(word) or power:
         return number
-    unit, scale = _base(written)
-    return _scaled(number, unit, float(scale))._replace(alone=None)
+    unit, factor, tens = _base(written)
+    return _scaled(number, unit, _decimal(factor, tens))._replace(alone=None)
+
+
+def _ends_column(before: str) -> bool:
+    """With a bar, a tab or two blanks."""
+    rest = before.rstrip()
+    blanks = before[len(rest) :]
+    return len(blanks) > 1 or "\t" in blanks or rest.endswith("|")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from keet.explanation.analyst import texts_of
-from keet.verification.grounding import Grounding, check_grounding
+from keet.verification.grounding import Grounding, Grounds, Stray, check_grounding
 
 if TYPE_CHECKING:
-    from keet.explanation.analyst import Explanation
+    from keet.explanation.analyst import Explanation, LaunchExplanation
     from keet.explanation.program import Program
 
 
@@ -27,26 +27,9 @@ class Grounded:
     @cached_property
     def checked(self) -> tuple[Grounding, ...]:
         """One entry per text, each checked against the evidence of its launch, run or program."""
-        return (*self._of_run(), *self._of_launches(), *self._of_program())
-
-    def _of_run(self) -> Iterator[Grounding]:
-        if (run := self._explanation.whole_run) is None:
-            return
-        for text, launch in run.said:
-            yield check_grounding(text, run.book, launch=launch)
-
-    def _of_launches(self) -> Iterator[Grounding]:
-        for each in self._explanation.launches:
-            for text in texts_of(each):
-                yield check_grounding(text, each.evidence, launch=each.launch)
-
-    def _of_program(self) -> Iterator[Grounding]:
-        if self._program is None:
-            return
-        for text in self._program.said:
-            yield check_grounding(text, self._program.book)
-        for found in self._program.across:
-            yield check_grounding(found.text, found.evidence)
+        told = self._explanation.launches
+        of_launches = (grounding for each in told for grounding in check_launch(each))
+        return (*check_run(self._explanation), *of_launches, *check_program(self._program))
 
     @property
     def numbers(self) -> int:
@@ -59,4 +42,43 @@ class Grounded:
     @property
     def unchecked(self) -> tuple[str, ...]:
         """Numbers without evidence, and why."""
-        return tuple(f"{s.text}: {s.reason}" for each in self.checked for s in each.stray)
+        return tuple(_unchecked(stray) for each in self.checked for stray in each.stray)
+
+
+class Tally:
+    """The same numbers, counted while launches are explained one by one, and not kept."""
+
+    def __init__(self) -> None:
+        self.numbers = self.verified = 0
+        self.unchecked: list[str] = []
+
+    def add(self, checked: Iterable[Grounding]) -> None:
+        for each in checked:
+            self.numbers += each.numbers
+            self.verified += len(each.verified)
+            self.unchecked += map(_unchecked, each.stray)
+
+
+def check_run(explanation: Explanation) -> Iterator[Grounding]:
+    if (run := explanation.whole_run) is None:
+        return
+    for text, launch in run.said:
+        yield check_grounding(text, run.book, launch=launch)
+
+
+def check_launch(each: LaunchExplanation) -> Iterator[Grounding]:
+    texts = texts_of(each)  # which may add to the evidence
+    return map(Grounds(each.evidence, each.launch).check, texts)
+
+
+def check_program(program: Program | None) -> Iterator[Grounding]:
+    if program is None:
+        return
+    yield from map(Grounds(program.book).check, program.said)
+    for found in program.across:
+        yield check_grounding(found.text, found.evidence)
+
+
+def _unchecked(stray: Stray) -> str:
+    """A number without evidence, and why."""
+    return f"{stray.text}: {stray.reason}"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
+from keet.patterns import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.texts import code_lines
 from keet.verification.places import Place
 
-_SAYS_NOTHING = re.compile(
+_SAYS_NOTHING = regex(
     r"""
       \b\d+\s+of\s+\d+\s+numbers\b                                    # verified against the report
     | \b\d[\d,]{0,14}\s+more\s+(?:line|instruction|pointer|launche?|kernel|reason)s?\b
@@ -33,7 +34,7 @@ _SAYS_NOTHING = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _ID = r"[^\[\],\s#]{1,120}#[\w.]{1,40}"
-_CITATION = re.compile(rf"\[{_ID}(?:,\s?{_ID}){{0,20}}\]")
+_CITATION = regex(rf"\[{_ID}(?:,\s?{_ID}){{0,20}}\]")
 """Ids of evidence, as keet and models cite them: `[l2_hit_rate_pct#0]`."""
 _LEAST = 8
 """Letters of a line of code that must stand in a text for it to be a quotation."""
@@ -59,7 +60,7 @@ def _blank(passage: str) -> str:
     return re.sub(r"[^\n]", " ", passage)
 
 
-def without_quotes(text: str, launches: Sequence[Launch], places: Iterable[Place]) -> str:
+def without_quotes(text: str, launches: Iterable[Launch], places: Iterable[Place]) -> str:
     """The text, of the same length, with blanks for lines of the source. `places`: all of the text,
     behind which the lines are quoted."""
     characters = list(text)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
+from keet.patterns import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
+from keet.records import NamedTuple
 
-_LINE = re.compile(r"(?<=\w):(\d{1,9})(?!\d)|\b[Ll]ine\s(\d{1,9})(?!\d)")
+_LINE = regex(r"(?<=\w):(\d{1,9})(?!\d)|\b[Ll]ine\s(\d{1,9})(?!\d)")
 """No line number has ten digits."""
-_FILE = re.compile(r"[\w./\\-]*\w\.[A-Za-z]\w*")
-_NO_LINE = re.compile(r"\bno source line\b|(?<![\w+])0x(?P<at>[0-9a-f]{4,6})\b")
-_ROW_HEAD = re.compile(r"\s*-?\d[\d.,]*\s?%?(?:\s{2,}[\d.,]+)*\s{2,}")
-_TITLE = re.compile(r"#\d+ \S")
+_FILE = regex(r"[\w./\\-]*\w\.[A-Za-z]\w*")
+_NO_LINE = regex(r"\bno source line\b|(?<![\w+])0x(?P<at>[0-9a-f]{4,6})\b")
+_WORD_AND_LINE = regex(r"\b([^\W\d]\w*):\d")
+_ROW_HEAD = regex(r"\s*-?\d[\d.,]*\s?%?(?:\s{2,}[\d.,]+)*\s{2,}")
+_TITLE = regex(r"#\d+ \S")
 
 NO_LINE = 0
 
@@ -96,7 +98,15 @@ def title_place(text: str, places: Sequence[Place]) -> Place | None:
     return last if last and last.end == len(text) and last.file and is_title(text) else None
 
 
-def wordlike_files(launches: Iterable[Launch]) -> set[str]:
-    """Files of the standard library have no ending: `cmath`."""
-    files = {location.file for launch in launches for location in launch.locations.values()}
-    return {name for name in map(file_name, files) if name.isidentifier()}
+def wordlike_files(text: str, launches: Iterable[Launch]) -> set[str]:
+    """Files without an ending that the text has lines of: `cmath:31`, of the standard library.
+
+    Line tables are only read where the text names something of that form.
+    """
+    said = {match[1] for match in _WORD_AND_LINE.finditer(text)}
+    files = {path for launch in launches for path in _files_of(launch)} if said else ()
+    return said.intersection(name for name in map(file_name, files) if name.isidentifier())
+
+
+def _files_of(launch: Launch) -> set[str]:
+    return {location.file for location in launch.locations.values()}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+
+from keet.records import NamedTuple
 
 
 class _Qualifier(NamedTuple):

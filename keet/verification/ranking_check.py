@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from keet.catalog import stalls
+from keet.patterns import regex
 from keet.profile import Launch
+from keet.records import NamedTuple
 from keet.verification.checked import Verdict
 from keet.verification.context_terms import terms_in
-from keet.verification.launch_names import find_launches
 from keet.verification.lexicon import STALL_SHARE, Term, find_terms
 from keet.verification.qualifiers import qualified
 from keet.verification.readings import Facts
@@ -23,15 +23,15 @@ _OF_ACTIVE = frozenset({"L1 throughput"})
 _NO_STALLS = ("selected",)
 _MAYBE = ("not_selected",)
 """A warp that could have run: some call it a stall, and some do not."""
-_STALL_NOUN = re.compile(r"\s*(?:\w+\s+)?stall|\s*reason", re.IGNORECASE)
-_PIPE_NOUN = re.compile(r"\s*(?:\w+\s+)?pipe(?:line)?s?\b", re.IGNORECASE)
-_UNIT_NOUN = re.compile(r"\s*(?:hardware |memory )?(?:unit|level)s?\b", re.IGNORECASE)
-_LAUNCH_NOUN = re.compile(
+_STALL_NOUN = regex(r"\s*(?:\w+\s+)?stall|\s*reason", re.IGNORECASE)
+_PIPE_NOUN = regex(r"\s*(?:\w+\s+)?pipe(?:line)?s?\b", re.IGNORECASE)
+_UNIT_NOUN = regex(r"\s*(?:hardware |memory )?(?:unit|level)s?\b", re.IGNORECASE)
+_LAUNCH_NOUN = regex(
     r"(?:[^.;]{0,40}?\bof (?:all|the|these|those)\b[^.;]{0,12}?)?"
     r"\b(?:launch(?:es)?|kernels?|all|run)\b",
     re.IGNORECASE,
 )
-_TIME = re.compile(r"longest|slowest|shortest|fastest|quickest", re.IGNORECASE)
+_TIME = regex(r"longest|slowest|shortest|fastest|quickest", re.IGNORECASE)
 
 Known = tuple[Verdict, str]
 
@@ -67,7 +67,7 @@ def check_ranking(
 
 
 def _is_printed(facts: Facts) -> bool:
-    return any(launch.is_printed for launch in facts.launches)
+    return any(launch.is_printed for launch in facts.launches.of_each_kernel)
 
 
 def _is_close(ranked: _Ranked, first: str) -> bool:
@@ -131,7 +131,7 @@ def _of_terms(
 
 
 def _of_launches(relation: Relation, text: str, facts: Facts) -> _Ranked | None:
-    names = [name for name in find_launches(text, facts.launches) if len(name.launches) == 1]
+    names = [name for name in facts.launches.named_in(text) if len(name.launches) == 1]
     before = [name for name in names if name.start < relation.start] or names
     term = _nearest(relation, text, lambda term: not (term.entry.weak or term.entry.verb))
     is_time = _TIME.search(text, relation.start, relation.end)
@@ -147,7 +147,7 @@ def _of_launches(relation: Relation, text: str, facts: Facts) -> _Ranked | None:
 
 
 def _subjects(text: str, facts: Facts, spoken_of: Sequence[Launch]) -> Sequence[Launch]:
-    named = [launch for name in find_launches(text, facts.launches) for launch in name.launches]
+    named = [launch for name in facts.launches.named_in(text) for launch in name.launches]
     return list(dict.fromkeys(named)) or spoken_of
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import PurePath
-from typing import NamedTuple
 
 from keet.analysis.hotspots import Grouping, Hotspots, Spot, find_hotspots
 from keet.analysis.view import View
 from keet.catalog import metric_named, metric_with_id, stalls
 from keet.profile import Absent, Launch
-from keet.units import Quantity, format_number
+from keet.records import NamedTuple
+from keet.units import Number, Quantity, format_number
+from keet.verification.launch_names import known_launches
 from keet.verification.lexicon import (
     DRAM_TRAFFIC,
     L1_ELAPSED,
@@ -74,10 +76,13 @@ class Reading(NamedTuple):
 class Facts:
     """Everything that can be asked of some launches of one report."""
 
-    def __init__(self, launches: Sequence[Launch]) -> None:
-        self.launches = tuple(launches)
+    def __init__(self, launches: Sequence[Launch], asked: Callable[[], Iterable[str]]) -> None:
+        """`asked`: ids that a text may ask for. Of many launches they are read at once, so that
+        none has to be decoded twice, and none is kept."""
+        self.launches = known_launches(launches)
+        self._asked = asked
         self._hotspots: dict[tuple[Launch, Grouping], Hotspots | None] = {}
-        self._read: dict[tuple[str, Launch], list[Reading]] = {}
+        self._read: dict[str, dict[Launch, list[Reading]]] = defaultdict(dict)
 
     def read(
         self, reading_ids: Iterable[str], launch: Launch, *, complement: bool = False
@@ -87,13 +92,29 @@ class Facts:
         return [_complement(reading) for reading in found] if complement else found
 
     def _cached(self, reading_id: str, launch: Launch) -> list[Reading]:
-        key = (reading_id, launch)
-        if key not in self._read:
-            found = [r for r in self._one(reading_id, launch) if math.isfinite(r.quantity.value)]
-            if launch.is_printed:
-                found = [r._replace(rounding=_rounding(r, launch)) for r in found]
-            self._read[key] = found
-        return self._read[key]
+        known = self._read[reading_id]
+        if launch not in known:
+            known[launch] = self._now(reading_id, launch)
+            if self.launches.are_many:
+                self._read_all(launch)
+        return known[launch]
+
+    def _now(self, reading_id: str, launch: Launch) -> list[Reading]:
+        found = [r for r in self._one(reading_id, launch) if math.isfinite(r.quantity.value)]
+        if launch.is_printed:
+            found = [r._replace(rounding=_rounding(r, launch)) for r in found]
+        return found
+
+    def _read_all(self, launch: Launch) -> None:
+        for reading_id in self._text_asks_for:
+            known = self._read[reading_id]
+            if launch not in known:
+                known[launch] = self._now(reading_id, launch)
+        launch.release()
+
+    @cached_property
+    def _text_asks_for(self) -> frozenset[str]:
+        return frozenset(self._asked())
 
     def _one(self, reading_id: str, launch: Launch) -> Iterator[Reading]:
         if reading_id == TIME_SHARE:
@@ -119,8 +140,16 @@ class Facts:
 
     @cached_property
     def total_time(self) -> Quantity | None:
-        times = [found.value for x in self.launches if (found := x.get("duration"))]
+        if self.launches.are_many:  # their times are kept, in contrast to their metrics
+            times: list[Number] = [x.rank_time for x in self.launches if x.rank_time]
+        else:
+            times = [found.value for x in self.launches if (found := x.get("duration"))]
         return Quantity(sum(times), "ns") if len(times) > 1 else None
+
+    @cached_property
+    def total_rounding(self) -> float:
+        """By how much the total time may be off."""
+        return sum(r.rounding for x in self.launches for r in self._cached("duration", x)[:1])
 
     def spot(self, launch: Launch, place: Place) -> Spot | None:
         """The row of a place; `None` where it has no samples."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import NamedTuple
 
+from keet.patterns import regex
 from keet.profile import Launch
+from keet.records import NamedTuple
 from keet.units import Quantity
 from keet.verification.binding import Claim
 from keet.verification.checked import RelationCheck, Verdict
 from keet.verification.context_terms import terms_in
-from keet.verification.launch_names import find_launches
 from keet.verification.lexicon import STALL_SHARE, TIME_SHARE, Entry, Term, find_terms
 from keet.verification.limiter_check import limiter_checks
 from keet.verification.matching import agrees, is_count, same_kind
@@ -26,22 +26,24 @@ from keet.verification.readings import Facts, Reading
 from keet.verification.relations import Factor, Relation, find_relations
 from keet.verification.sentences import Sentence
 
-_NOT_THESE = re.compile(
+_NOT_THESE = regex(
     r"\b(?:would|could|might|may|should|can|if|expect\w*|estimat\w*|forecast|potential\w*|ideal\w*"
     r"|necessary|needed|after|before|previous\w*|baseline|original|old|usual\w*|typical\w*)\b",
     re.IGNORECASE,
 )
 """What is compared with something that the report does not hold."""
-_CLAUSE = re.compile(r";|\b(?:while|whereas|but|because)\b|\.\s", re.IGNORECASE)
-_CLAUSE_END = re.compile(rf"[,:]\s|{_CLAUSE.pattern}", re.IGNORECASE)
+_CLAUSE = regex(r";|\b(?:while|whereas|but|because)\b|\.\s", re.IGNORECASE)
+_CLAUSE_END = regex(rf"[,:]\s|{_CLAUSE.pattern}", re.IGNORECASE)
 _REACH = 70
 """Characters behind a relation in which its second side is looked for."""
 _WHOLES = {"samples_total", TIME_SHARE}
 """What shares are taken of; never one side of a relation."""
-_PARTED = re.compile(r"\b(?:are|is|were|was)\b")
+_PARTED = regex(r"\b(?:are|is|were|was)\b")
 _CLOSE, _FAR = 0.15, 0.5
 """Relative differences up to which two numbers are close, and from which on they are not."""
 _EQUAL = 0.02
+_MOST_PAIRS = 160_000
+"""Pairs of launches for which a relation is looked at."""
 _NOT_UNDERSTOOD = "not checked: keet does not know which two quantities are compared"
 
 
@@ -133,7 +135,7 @@ class RelationChecker:
     def _side(
         self, terms: Sequence[Term], text: str, span: tuple[int, int], claims: Sequence[Claim]
     ) -> _Side:
-        names = find_launches(text[slice(*span)], self._facts.launches)
+        names = self._facts.launches.named_in(text[slice(*span)])
         launches = dict.fromkeys(launch for name in names for launch in name.launches)
         said = tuple(claim for claim in claims if span[0] <= claim.number.start < span[1])
         return _Side(terms, tuple(launches), text[slice(*span)], said)
@@ -143,6 +145,8 @@ class RelationChecker:
     ) -> Iterator[list[_Pair]]:
         """For each launch that the sentence is about, or each two launches."""
         ones = left.launches or tuple(spoken_of)
+        if len(ones) * len(right.launches) > _MOST_PAIRS:
+            return  # not understood: it does not say which of them
         for one in ones:
             others = [other for other in right.launches if other != one] or [one]
             for other in others:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
+from keet.patterns import regex
 from keet.profile import Profile
+from keet.records import NamedTuple
 from keet.verification.checked import Check, CheckedSentence, RelationCheck, Verdict
 from keet.verification.clauses import NOT_MEASURED
 from keet.verification.matching import agrees
@@ -15,53 +16,47 @@ from keet.verification.readings import Reading
 from keet.verification.run_facts import Kind, RunSubjects, Subject, run_subjects
 from keet.verification.sentences import Sentence
 
-_RUN = re.compile(
+_RUN = regex(
     r"\b(?:the|its|a|this)\s+(?:(?:plain|whole)\s+)?run\b(?!\s*-?time)|\b(?:plain|whole)\s+run\b"
     r"|\bGPU time\b",
     re.IGNORECASE,
 )
-_IN_RUN = re.compile(
+_IN_RUN = regex(
     r"\bin\s+(?:the|its|a|this)\s+(?:(?:plain|whole)\s+)?run\b(?!\s*-?time)"
     r"|\bin\s+(?:plain|whole)\s+runs?\b|\bwhen ncu measured its duration alone",
     re.IGNORECASE,
 )
 """Beside a time: `99% of the run` tells nothing of the time before it."""
-_OF_GPU_TIME = re.compile(
-    r"\s*of\s+(?:GPU\s+time|the\s+(?:(?:plain|whole)\s+)?run)\b", re.IGNORECASE
-)
-_REPLAY = re.compile(r"\b(?:ncu|Nsight Compute|replay\w*|profiled)\b", re.IGNORECASE)
+_OF_GPU_TIME = regex(r"\s*of\s+(?:GPU\s+time|the\s+(?:(?:plain|whole)\s+)?run)\b", re.IGNORECASE)
+_REPLAY = regex(r"\b(?:ncu|Nsight Compute|replay\w*|profiled)\b", re.IGNORECASE)
 _PARTED = (
-    (re.compile(r"[;:]"), 25),
-    (re.compile(r","), 15),
-    (re.compile(r"\band\b"), 12),
-    (re.compile(r"\b(?:while|whereas|but|against|than)\b"), 30),
+    (regex(r"[;:]"), 25),
+    (regex(r","), 15),
+    (regex(r"\band\b"), 12),
+    (regex(r"\b(?:while|whereas|but|against|than)\b"), 30),
 )
 """What makes words of one sentence less likely to belong together, in letters."""
-_CLAUSE_END = re.compile(r"[,;:()]|\b(?:while|whereas|but|and)\b")
-_RUN_ITSELF = re.compile(
+_CLAUSE_END = regex(r"[,;:()]|\b(?:while|whereas|but|and)\b")
+_RUN_ITSELF = regex(
     r"\b(?:run|program)(?:['’]s|:|\s+(?:took|takes|lasted|lasts|has|had|is|was|needs|needed|spent"
     r"|(?:would|could|should|will|might|may|can)\s+(?:take|last|need)))"
     r"(?:\s+(?:about|only|just|roughly|nearly|almost|a total of))*\s*\Z",
     re.IGNORECASE,
 )
 """Before a number of the run as a whole."""
-_PRONOUN = re.compile(
-    r"\b(?:it|its|they|this (?:launch|kernel)|the (?:launch|kernel))\b", re.IGNORECASE
-)
-_LAUNCH = re.compile(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
-_SINGLE = re.compile(
+_PRONOUN = regex(r"\b(?:it|its|they|this (?:launch|kernel)|the (?:launch|kernel))\b", re.IGNORECASE)
+_LAUNCH = regex(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
+_SINGLE = regex(
     r"\bper launch\b|\beach\b|\bon average\b|\b(?:median|mean|typical|average|longest|shortest)\b"
     r"|\b(?:this|a|every|one|single) launch\b",
     re.IGNORECASE,
 )
-_TOTAL = re.compile(
-    r"\bin total\b|\baltogether\b|\bin all\b|\bGPU time\b|\badd up\b", re.IGNORECASE
-)
-_OF_RUN = re.compile(r"\s*of\s+(?:the\s+)?(?:(?:whole|plain)\s+)?(?:run|GPU time)\b", re.IGNORECASE)
+_TOTAL = regex(r"\bin total\b|\baltogether\b|\bin all\b|\bGPU time\b|\badd up\b", re.IGNORECASE)
+_OF_RUN = regex(r"\s*of\s+(?:the\s+)?(?:(?:whole|plain)\s+)?(?:run|GPU time)\b", re.IGNORECASE)
 _COUNTED: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("launches", re.compile(r"\s*(?:of\s+its\s+shape|launch(?:es)?\b)")),
-    ("kernels", re.compile(r"\s*kernels?\b")),
-    ("faults", re.compile(r"\s*groups\s+of\s+(?:GPU\s+)?page\s+faults")),
+    ("launches", regex(r"\s*(?:of\s+its\s+shape|launch(?:es)?\b)")),
+    ("kernels", regex(r"\s*kernels?\b")),
+    ("faults", regex(r"\s*groups\s+of\s+(?:GPU\s+)?page\s+faults")),
 )
 _UNITS: Mapping[str, Kind] = {
     "%": "share",
@@ -70,7 +65,7 @@ _UNITS: Mapping[str, Kind] = {
     "launch": "launches",
     "kernel": "kernels",
 }
-_STANDS = re.compile(r"\bstands? for\b")
+_STANDS = regex(r"\bstands? for\b")
 _NEAR_BEHIND = 30
 _FARTHEST = 80
 """Letters, and what parts them, between a number and what it is about."""

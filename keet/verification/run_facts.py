@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.evidence import Evidence
 from keet.explanation.in_run import launch_facts
 from keet.explanation.whole_run import KernelRow, WholeRun, whole_run
 from keet.profile import KernelRun, Profile
+from keet.records import NamedTuple
 from keet.units import Quantity
 from keet.verification.readings import Reading
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
-_FENCE = re.compile(r"^(?:```|~~~).*?(?:^(?:```|~~~)[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
-_BLOCK = re.compile(
+from keet.patterns import regex
+from keet.records import NamedTuple
+
+_FENCE = regex(r"^(?:```|~~~).*?(?:^(?:```|~~~)[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_BLOCK = regex(
     r"\n\s*\n|\n(?=\s*(?:[-*+•]\s|\d+[.)]\s|\||#{1,6} |>|[A-Z][a-z]+(?: [a-z]+)?: ))|(?<=\|)\n"
 )
-_END = re.compile(r"[.!?]['\")\]*_]*\s+|;\s+(?=[A-Za-z])")
+_END = regex(r"[.!?]['\")\]*_]*\s+|;\s+(?=[A-Za-z])")
 """A semicolon before a new subject ends what holds together too: `L2 at 83 %; DRAM at 12 %`."""
-_ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.\s*$", re.I)
+_ABBREVIATED = regex(r"\b(?:e\.g|i\.e|vs|approx|ca|avg|etc|no|fig|max|min|cf)\.\s*$", re.I)
 
 
-_LAYOUT = re.compile(r"\S {2,}\S|[\u2500-\u259f]|^[→•▸]")
+_LAYOUT = regex(r"\S {2,}\S|[\u2500-\u259f]|^[→•▸]")
 """Columns and bars: what a program laid out in rows."""
-_TITLE = re.compile(r"#\d+ \S")
+_TITLE = regex(r"#\d+ \S")
 """How keet begins what it prints of a launch."""
-_CHANGE = re.compile(r"\d\S{0,30}(?: [^\W\d]\S{0,30})? →(?: \S{0,30}\d|\s*$)")
+_CHANGE = regex(r"\d\S{0,30}(?: [^\W\d]\S{0,30})? →(?: \S{0,30}\d|\s*$)")
 """A row of `keet diff`: `Registers Per Thread 16 → 26`."""
 _SHORT_LINE = 40
 """A shorter line is not one that was wrapped."""

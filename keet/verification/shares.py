@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from keet.patterns import regex
 from keet.units import Quantity
 from keet.verification.checked import Check, CheckedSentence, RelationCheck, Verdict
 from keet.verification.matching import agrees, same_kind
@@ -69,7 +70,7 @@ def _of_number(relation: RelationCheck, checks: Sequence[Check]) -> RelationChec
     return relation
 
 
-_COMPARES = re.compile(r"\d\S{0,30}(?: \S{1,30})? (?:→|->)|\bbefore\b.*\bafter\b", re.DOTALL)
+_COMPARES = regex(r"\d\S{0,30}(?: \S{1,30})? (?:→|->)|\bbefore\b.*\bafter\b", re.DOTALL)
 _OTHER_SIDE = "one side of a comparison: name both reports (--report BEFORE --report AFTER)"
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from keet.patterns import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
 from keet.verification.binding import Claim
 from keet.verification.comparing import is_object
 from keet.verification.known import RowKey
-from keet.verification.launch_names import LaunchName, find_launches
+from keet.verification.launch_names import KnownLaunches, LaunchName
 from keet.verification.places import Place, is_title, row_place, title_place
 from keet.verification.sentences import Sentence
 
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
-_TITLE = re.compile(r"#\d+ [^\n]*?:\s|#\d+ \S[^\n]{0,200}\Z")
+_BLANK_LINE = regex(r"\n[ \t]*\n")
+_TITLE = regex(r"#\d+ [^\n]*?:\s|#\d+ \S[^\n]{0,200}\Z")
 """How keet begins what it prints of a launch: `#0 flip: grid 256×1024`."""
-_HEADING = re.compile(r"(#{1,6}) ")
-_FIRST_CELL = re.compile(r"(\S+) {2,}")
+_HEADING = regex(r"(#{1,6}) ")
+_FIRST_CELL = regex(r"(\S+) {2,}")
 _DEEPER = 3
 """Columns by which the rows below a row are indented, at least."""
 
@@ -26,9 +26,9 @@ _DEEPER = 3
 class Topics:
     """The launches that the text speaks of, sentence by sentence."""
 
-    def __init__(self, text: str, launches: Sequence[Launch]) -> None:
+    def __init__(self, text: str, launches: KnownLaunches) -> None:
         self._text = text
-        self._launches = tuple(launches)
+        self._launches = launches
         self._topic: LaunchName | None = None
         """What the text spoke of last: `it` in the next sentence."""
         self._title: LaunchName | None = None
@@ -71,7 +71,7 @@ class Topics:
 
     def _spoken_of(self, text: str) -> LaunchName | None:
         """What the sentence is about; not what it compares that with."""
-        names = find_launches(text, self._launches)
+        names = self._launches.named_in(text)
         subjects = [name for name in names if not is_object(text, name)]
         launches = dict.fromkeys(launch for name in subjects for launch in name.launches)
         return names[0]._replace(launches=tuple(launches)) if launches else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from keet.patterns import regex
+
 _SYMBOLS = {
     "ns": ("nsec", "nsecond", "nseconds", "nanosecond", "nanoseconds"),
     "us": ("µs", "μs", "usec", "usecond", "useconds", "microsecond", "microseconds"),
@@ -101,20 +103,53 @@ def _spelled(words: Mapping[str, str]) -> str:
     return "|".join([*map(re.escape, longest_first), r"\w+"])
 
 
-_SCALE = re.compile(r"\s?(million|billion|thousand|trillion|bn|[kKMGT])(?![\w/])")
-_RATE = re.compile(r"[\s-]?([KMGT](?:FL)?OPS)(?!\w)")
-_HEAD = re.compile(rf"[\s\u00a0\u202f]?({_spelled(_SPELLINGS)})(?![\w])")
-_SYMBOL = re.compile(r"[\s\u00a0\u202f]?(% points|%-points|%)")
-_WRAPPED = re.compile(r"\n\s+([nuµm]?s|[kKMGT]?i?B)(?![\w])")
+_SCALE = regex(r"\s?(million|billion|thousand|trillion|bn|[kKMGT])(?![\w/])")
+_RATE = regex(r"[\s-]?([KMGT](?:FL)?OPS)(?!\w)")
+_HEAD = regex(rf"[\s\u00a0\u202f]?({_spelled(_SPELLINGS)})(?![\w])")
+_SYMBOL = regex(r"[\s\u00a0\u202f]?(% points|%-points|%)")
+_WRAPPED = regex(r"\n\s+([nuµm]?s|[kKMGT]?i?B)(?![\w])")
 """In a row of a table that was cut before the unit; no noun, with which another row may begin."""
-_DENOMINATOR = re.compile(rf"(?:\s?/\s?|\s+(?:per|a|an|each)\s+)({_spelled(_PER)})(?![\w/])")
-_NOUN_BETWEEN = re.compile(
+_DENOMINATOR = regex(rf"(?:\s?/\s?|\s+(?:per|a|an|each)\s+)({_spelled(_PER)})(?![\w/])")
+_NOUN_BETWEEN = regex(
     r"\s(?:warp|thread|memory|bank|active|eligible|excess(?:ive)?|executed)(?=\s)"
 )
 
 
+_WORD = regex(r"\w+")
+_BETWEEN = frozenset(
+    ("warp", "thread", "memory", "bank", "active", "eligible", "excess", "excessive", "executed")
+)
+_NOT_PLAIN = {word.split()[0] for word in _SPELLINGS if " " in word and word[0].isalpha()}
+_NOT_PLAIN |= {*_SCALES, *_RATES, *_BETWEEN}
+"""Words behind which the unit may go on, or begin."""
+_NO_UNIT = frozenset(",.;:)]")
+"""Behind a number: no unit begins with one of these."""
+_EACH = frozenset({"per", "a", "an", "each"})
+
+
 def unit_at(text: str, position: int) -> tuple[str, int, int]:
     """The unit written at `position`, where it ends, and a power of ten (`14.7 M sectors`)."""
+    return _plain_at(text, position) or _any_at(text, position)
+
+
+def _plain_at(text: str, position: int) -> tuple[str, int, int] | None:
+    """What `_any_at` finds, for a unit of one word, `%` or none: without its expressions, which
+    take long to compile. None: it has to be asked."""
+    first = text[position : position + 1]
+    if not first or first in _NO_UNIT:
+        return "", position, 0
+    if first == "%":
+        more = text.startswith((" points", "-points"), position + 1)
+        return None if more else (*_divided("%", text, position + 1), 0)
+    word = _WORD.match(text, position + 1 if first == " " else position)
+    if word is None or word[0] in _NOT_PLAIN:
+        return None
+    if word[0] not in _SPELLINGS:
+        return "", position, 0
+    return *_divided(_SPELLINGS[word[0]], text, word.end()), 0
+
+
+def _any_at(text: str, position: int) -> tuple[str, int, int]:
     power, start = 0, position
     if scale := _SCALE.match(text, position):
         power, start = _SCALES[scale[1]], scale.end()
@@ -126,10 +161,23 @@ def unit_at(text: str, position: int) -> tuple[str, int, int]:
         head = _head_at(text, between.end()) if between else None
     if head is None:
         return "", start, power
-    unit, end = _SPELLINGS[head[1]], head.end()
-    while (part := _DENOMINATOR.match(text, end)) and part[1] in _PER:
+    return *_divided(_SPELLINGS[head[1]], text, head.end()), power
+
+
+def _divided(unit: str, text: str, end: int) -> tuple[str, int]:
+    """With the units that it is divided by."""
+    while _may_divide(text, end) and (part := _DENOMINATOR.match(text, end)) and part[1] in _PER:
         unit, end = f"{unit}/{_PER[part[1]]}", part.end()
-    return unit, end, power
+    return unit, end
+
+
+def _may_divide(text: str, end: int) -> bool:
+    """Most units are followed by something else: then the expression is not needed."""
+    first, second = text[end : end + 1], text[end + 1 : end + 2]
+    if first == "/" or not first.isspace():
+        return first == "/"
+    word = _WORD.match(text, end + 1)
+    return second == "/" or second.isspace() or (word is not None and word[0] in _EACH)
 
 
 def _head_at(text: str, position: int) -> re.Match[str] | None:

@@ -11,15 +11,20 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
 from keet.catalog import metric_named, metric_with_id
+from keet.patterns import regex
 from keet.profile import Launch
+from keet.progress import counted
 from keet.units import Quantity
 from keet.verification.binding import Claim, bind, names_tightly
 from keet.verification.capacities import capacity, with_capacity_units
 from keet.verification.checked import Check, CheckedSentence, Verdict
 from keet.verification.clauses import clause_of, might_be
 from keet.verification.comparing import compared
+from keet.verification.context_terms import terms_in
 from keet.verification.known import Knowledge, SentenceWords
+from keet.verification.launch_names import known_launches
 from keet.verification.lexicon import NCU_NAME, STALL_SHARE, TIME_SHARE, Term
+from keet.verification.limiter_check import UNIT_SHARES
 from keet.verification.matching import agrees, fits
 from keet.verification.mistakes import explain_mistake, same_value
 from keet.verification.numbers import SaidNumber, find_numbers
@@ -38,7 +43,7 @@ _BOUND_SLACK = 0.02
 """Of a bound, as `over 60 %` is said of 59.7 % too."""
 _ALLOCATED = ("shared_memory", "device_")
 """Sizes that people give in units of 1024 bytes and call KB."""
-_TOGETHER = re.compile(
+_TOGETHER = regex(
     r"\b(?:in all|total|altogether|together|combined|in sum|all launches|\d+ launches of)\b", re.I
 )
 
@@ -56,7 +61,7 @@ _NO_WHOLE = (
     "it",
 )
 """Behind `of`: what is no column of a source line, so that the name in the clause decides."""
-_SHARE_OF = re.compile(r"\s*of\s+(?:(?:the|all|its)\s+)?(\w+(?:\s\w+)?)")
+_SHARE_OF = regex(r"\s*of\s+(?:(?:the|all|its)\s+)?(\w+(?:\s\w+)?)")
 
 
 _MOST_NUMBERS = 64
@@ -107,23 +112,29 @@ class _Verifier:
     ) -> None:
         self._text = text
         self._launches = tuple(launches)
-        self._everything = tuple(everything)
+        self._everything = known_launches(everything)
         self._computed = known
-        self._facts = Facts(everything)
+        self._facts = Facts(self._everything, self._readings_asked)
         self._relations = RelationChecker(self._facts)
         self._printed = PrintedLabels()
-        self._files = wordlike_files(everything)
+        self._files = wordlike_files(text, self._everything.of_each_kernel)
         self._places = find_places(text, self._files)
-        self._unquoted = without_quotes(text, everything, self._places)
+        self._unquoted = without_quotes(text, self._everything.of_each_kernel, self._places)
         plain = without_asides(self._unquoted)
-        written = find_numbers(self._without_files(plain), _names(everything))
+        written = find_numbers(self._without_files(plain), self._everything.names)
         self._numbers = sorted([*written, *spelled_numbers(plain)], key=lambda number: number.start)
-        self._topics = Topics(text, everything)
+        self._topics = Topics(text, self._everything)
 
     def sentences(self) -> Iterator[Sentence]:
         """A semicolon in quoted code ends no sentence."""
         for start, end in ((each.start, each.end) for each in sentences(self._unquoted)):
             yield Sentence(self._text[start:end], start)
+
+    def _readings_asked(self) -> Iterator[str]:
+        """Of all names in the text, and what claims of a limiter need."""
+        for sentence in self.sentences():
+            yield from (each for term in terms_in(sentence.text) for each in term.readings)
+        yield from ("duration", *UNIT_SHARES)
 
     def sentence(self, sentence: Sentence) -> CheckedSentence:
         self._topics.enter(sentence)
@@ -224,17 +235,16 @@ class _Verifier:
         if claim.number.unit == "ns" and not (ids or claim.place or claim.misfit):
             ids = ("duration",)  # a time with no name: what else has a launch to tell
         missing = claim.term is not None and claim.term.entry.complement
-        for launch in self._subjects(claim):
+        for launch in counted(self._subjects(claim), "reading launches"):
             found = self._of_line(claim, ids, launch)
             if found is None and ids:
                 found = with_sum(self._facts.read(ids, launch, complement=missing))
             for reading in found or ():
                 if fits(claim.number, reading.quantity.unit, lenient=True):
                     yield reading
-        total = self._facts.total_time
-        if total and "duration" in ids and _TOGETHER.search(claim.sentence.text):
-            times = (launch.find("duration") for launch in self._everything)
-            off = sum(x.rounding(found.name) for x, found in zip(self._everything, times) if found)
+        together = "duration" in ids and _TOGETHER.search(claim.sentence.text)
+        if together and (total := self._facts.total_time):
+            off = self._facts.total_rounding
             yield Reading("Duration of all launches", total, None, None, None, off)
 
     def _of_line(self, claim: Claim, ids: Sequence[str], launch: Launch) -> list[Reading] | None:
@@ -309,15 +319,6 @@ def _fits_one(claim: Claim, likeliest: Reading, fitting: Sequence[Reading]) -> C
         reason = f"the text does not say clearly what it is; {likeliest}; {fitting[0]}"
         return Check(claim.number, Verdict.NOT_FOUND, None, reason)
     return Check(claim.number, Verdict.CONFIRMED, fitting[0], str(fitting[0]))
-
-
-def _names(launches: Sequence[Launch]) -> list[str]:
-    """Names with digits in them, which are no numbers."""
-    names = set()
-    for launch in launches:
-        name, device = launch.name, launch.device.name
-        names |= {name.short, name.full, name.function, name.mangled, device or ""}
-    return sorted(names - {""}, key=len, reverse=True)
 
 
 def _agrees(number: SaidNumber, reading: Reading) -> bool:

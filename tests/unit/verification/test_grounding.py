@@ -159,3 +159,14 @@ def test_what_keet_explains_is_verified_on_the_samples(profile_of) -> None:
         grounding = check_grounding(text, pieces, launch=launch)
         assert len(pieces) > 200
         assert grounding.stray == ()
+
+
+def test_the_same_text_is_checked_against_each_evidence() -> None:
+    """Its numbers are found once, and kept."""
+    text = "DRAM delivers 42 % of its peak."
+    (sound, wrong) = (
+        [Evidence("dram", "dram", value, "%", "DRAM throughput")] for value in (42.0, 17.0)
+    )
+    assert check_grounding(text, sound).holds
+    assert not check_grounding(text, wrong).holds
+    assert check_grounding(text, sound).holds

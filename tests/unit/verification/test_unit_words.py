@@ -52,3 +52,33 @@ def test_every_spelling_is_found() -> None:
 def test_every_rate_is_found() -> None:
     for word, unit in unit_words._RATES.items():
         assert unit_at(f" {word}", 0) == (unit, len(word) + 1, 0)
+
+
+UNITS = st.sampled_from(
+    [*unit_words._SPELLINGS, *unit_words._PER, *unit_words._SCALES, *unit_words._RATES]
+)
+BETWEEN = st.sampled_from(
+    [
+        "",
+        " ",
+        "  ",
+        "\n",
+        "\n  ",
+        "\t",
+        "\u00a0",
+        "/",
+        " / ",
+        " per ",
+        " a ",
+        "-",
+        ".",
+        ",",
+        "points",
+        "active ",
+    ]
+)
+
+
+@given(st.lists(UNITS | BETWEEN, max_size=6).map("".join) | st.text(max_size=8))
+def test_the_short_way_finds_what_the_long_one_finds(text: str) -> None:
+    assert unit_at(text, 0) == unit_words._any_at(text, 0)

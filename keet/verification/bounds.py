@@ -1,0 +1,57 @@
+"""What the words right before a number make of it: a bound, or a number that is about right."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from keet.patterns import regex
+
+Bound = Literal["above", "below"]
+
+_HEDGE = regex(
+    r"(?:\b(?:about|around|roughly|approximately|approx\.?|nearly|almost|some|circa|ca\.)\s+|[~≈]\s?)\Z",
+    re.IGNORECASE,
+)
+_ABOVE = regex(
+    r"(?:\b(?:over|above|more than|greater than|at least|exceed(?:s|ed|ing)?|beyond|higher than"
+    r"|longer than|between|(?:no|not) (?:less|fewer) than)\s+(?:the\s+)?|(?:>=?|≥)\s?)\Z",
+    re.IGNORECASE,
+)
+_BELOW = regex(
+    r"(?:\b(?:under|below|(?<!no )(?<!not )(?:less|fewer) than|at most|up to|(?:no|not) more than"
+    r"|lower than|only up to"
+    r"|shorter than)\s+(?:the\s+)?|(?:<=?|≤)\s?|\bbetween\s+[\d.,]+\s?\S{0,5}\s+and\s+)\Z",
+    re.IGNORECASE,
+)
+_HEDGE_ENDS = (
+    *("about", "around", "roughly", "approximately", "approx", "approx.", "nearly", "almost"),
+    *("some", "circa", "ca.", "~"),
+)
+_BOUND_ENDS = (
+    *("over", "above", "than", "least", "exceed", "exceeds", "exceeded", "exceeding", "beyond"),
+    *("between", "under", "below", "most", "up to", "and", "<", "<=", ">", ">="),
+)
+"""How the expressions above end: before most numbers stands none of it, and none of them is
+compiled."""
+
+
+def bound_before(before: str) -> Bound | None:
+    """`more than`, `at most`; `between 20 and 30 %` are two bounds."""
+    if not _may_end(before, _BOUND_ENDS):
+        return None
+    if _BELOW.search(before):  # before the other: `no more than` ends with `more than`
+        return "below"
+    return "above" if _ABOVE.search(before) else None
+
+
+def is_hedged(before: str) -> bool:
+    """`about`, `nearly`."""
+    return _may_end(before, _HEDGE_ENDS) and _HEDGE.search(before) is not None
+
+
+def _may_end(before: str, ends: tuple[str, ...]) -> bool:
+    if not before.isascii():  # signs, and letters that differ from these in case only
+        return True
+    words = before.rstrip().lower().removesuffix("the").rstrip()
+    return words.endswith(ends)
