@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from keet.analysis.hotspots import Spot
 from keet.profile import Absent, Location
@@ -34,21 +35,40 @@ CSV_HEADER = (
     "purpose",
     "waits_for",
 )
+_IN_MEMORY = 32 << 20
+"""Bytes of rows that are kept in memory."""
 _COUNTERS = CSV_HEADER[9:-2]
 """Columns that are fields of a spot under the same name."""
 
 
-def hotspots_csv(found: Iterable[Examined], top: int | None) -> str:
-    """One row per spot; after the fixed columns, one with the samples of each stall reason."""
-    rows = [row for each in found for row in _csv_rows(each, top)]
-    reasons = sorted({reason for _, spot in rows for reason, _ in spot.stalls})
+def hotspots_csv(found: Iterable[Examined], top: int | None) -> Iterator[str]:
+    """One row per spot; after the fixed columns, one with the samples of each stall reason. In
+    pieces, one per row.
+
+    Which reasons there are is known after the last launch. Until then rows wait in a temporary
+    file: a large report has more of them than memory holds.
+    """
+    from tempfile import SpooledTemporaryFile
+
+    reasons: set[str] = set()
+    with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="ascii") as rows:
+        for each in found:
+            for cells, spot in _csv_rows(each, top):
+                reasons.update(reason for reason, _ in spot.stalls)
+                rows.write(json.dumps([cells, spot.stalls]) + "\n")
+        rows.seek(0)
+        columns = sorted(reasons)
+        yield _csv_line([*CSV_HEADER, *(f"stall_{reason}" for reason in columns)])
+        for row in rows:
+            cells, stalls = json.loads(row)
+            by_reason = dict(stalls)
+            counts = [by_reason.get(reason, 0) for reason in columns]
+            yield _csv_line(["" if cell is None else cell for cell in [*cells, *counts]])
+
+
+def _csv_line(cells: Sequence[object]) -> str:
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*CSV_HEADER, *(f"stall_{reason}" for reason in reasons)])
-    for cells, spot in rows:
-        by_reason = dict(spot.stalls)
-        counts = [by_reason.get(reason, 0) for reason in reasons]
-        writer.writerow(["" if cell is None else cell for cell in [*cells, *counts]])
+    csv.writer(out, lineterminator="\n").writerow(cells)
     return out.getvalue()
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from keet.render.common.metrics import HEADER, LaunchRows, long_rows
 
 
-def metrics_csv(tables: Sequence[LaunchRows]) -> str:
-    """In long form: a table with a column per metric would have two thousand columns."""
+def metrics_csv(tables: Iterable[LaunchRows]) -> Iterator[str]:
+    """In long form: a table with a column per metric would have two thousand columns. In pieces,
+    one per row."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(HEADER)
-    for row in long_rows(tables):
+    for row in chain([HEADER], long_rows(tables)):
         writer.writerow("" if cell is None else cell for cell in row)
-    return out.getvalue()
+        yield out.getvalue()
+        out.seek(0)
+        out.truncate()

@@ -7,7 +7,7 @@ import io
 
 from keet.render.json.top import OpportunityDocument, TopDocument
 
-_CSV = tuple(OpportunityDocument.model_fields)
+_CSV = tuple(OpportunityDocument.declared)
 _ADDED = ("basis", "run_launches", "replay_gaps", "saved_of_us", "unknown_us", "unlike_us")
 """Columns that came later: they are the last, so that those before them stay where they were."""
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from keet.analysis.account import UNKNOWN
 from keet.analysis.ceilings import NEAR, Ceiling
 from keet.evidence import Evidence
 from keet.explanation.account_rows import AccountRow, account_rows, time_text
 from keet.explanation.analyst import LaunchExplanation
+from keet.records import NamedTuple
 from keet.render.common.account import busiest_units, evidence_text, with_depth
 from keet.render.common.workload import workload_noun
 from keet.render.html.markup import NOTHING, Html, element, fragment
@@ -185,7 +185,7 @@ def account_figure(each: LaunchExplanation) -> Html:
 
 def account_parts(each: LaunchExplanation) -> Html | None:
     """Every part with its evidence: a wide table, closed at first. None where there is none."""
-    if each.verdict.not_judged or not account_rows(each.view, each.account, _MOST_ROWS):
+    if each.verdict.not_judged or not each.account.parts:
         return None
     return _tree(each)
 
@@ -209,10 +209,10 @@ def segments_of(rows: Sequence[AccountRow]) -> list[Segment]:
 
 
 def _segment(row: AccountRow, within: Sequence[Segment] = ()) -> Segment:
-    time = f", {row.time}" if row.time else ""
-    tooltip = f"{row.label}\n{row.share:.1f} of the time{time}"
-    share = float(row.share.value)
-    return Segment(row.label, share, row.time, row_kind(row), tooltip, tuple(within))
+    time, share = row.time, float(row.share.value)
+    took = f", {time}" if time else ""
+    tooltip = f"{row.label}\n{row.share:.1f} of the time{took}"
+    return Segment(row.label, share, time, row_kind(row), tooltip, tuple(within))
 
 
 def row_kind(row: AccountRow) -> str:

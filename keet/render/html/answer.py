@@ -9,13 +9,6 @@ from keet.analysis.hotspots import Hotspots, find_hotspots
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
 from keet.profile import Absent
-from keet.render.common.statement import (
-    BY_MODEL,
-    edit_replaces_advice,
-    first_sentences,
-    leading_edit,
-    plain,
-)
 from keet.render.html.anchors import Anchors
 from keet.render.html.finding import FindingWriter
 from keet.render.html.markup import Content, Html, element
@@ -40,8 +33,13 @@ def answer_card(each: LaunchExplanation, findings: FindingWriter, anchors: Ancho
 
 def _headline(each: LaunchExplanation) -> Content:
     leads = bool(each.statement and each.statement.leads)
-    by = [" ", element("span", BY_MODEL, class_="badge")] if leads else None
-    return [prose(each.verdict.headline), by]
+    return [prose(each.verdict.headline), _by_model() if leads else None]
+
+
+def _by_model() -> Content:
+    from keet.render.common.statement import BY_MODEL
+
+    return [" ", element("span", BY_MODEL, class_="badge")]
 
 
 def _answer_rows(
@@ -64,7 +62,7 @@ def _where(
         return [findings.place(places[0]), _more_places(len(places) - 1, anchors, number)]
     if finding.variant in BETWEEN_LAUNCHES:
         return _UNLIKE_OTHERS
-    found = find_hotspots(each.launch)
+    found = find_hotspots(each.launch, table=each.view.table)
     if not isinstance(found, Absent) and found.by == "line":
         return ["no single source line", _hottest(found, findings)]
     reason = found.reason if isinstance(found, Absent) else _NO_LINES
@@ -85,6 +83,15 @@ def _hottest(found: Hotspots, findings: FindingWriter) -> Content:
 
 def _action(finding: Finding, each: LaunchExplanation, anchors: Anchors) -> Content:
     """keet's advice, or the edit of a model that replaces it."""
+    if each.statement is None:
+        return prose(finding.action)
+    from keet.render.common.statement import (
+        edit_replaces_advice,
+        first_sentences,
+        leading_edit,
+        plain,
+    )
+
     edit = leading_edit(each)
     if edit is None or not edit_replaces_advice(each, finding.id):
         return prose(finding.action)

@@ -4,7 +4,6 @@ findings, both accounts, both sources."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from keet.analysis.findings import Finding
 from keet.catalog import findings
@@ -16,6 +15,7 @@ from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.gain_texts import times_text
 from keet.profile.launch import Location
+from keet.records import NamedTuple
 from keet.render.common.diff import is_alone
 from keet.render.common.finding import forecast_of
 from keet.render.html.anchors import Anchors

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from keet.comparison.both_sides import WeighedLaunch
 from keet.comparison.lines import (
@@ -17,6 +16,7 @@ from keet.comparison.lines import (
 )
 from keet.profile.launch import Location
 from keet.profile.names import file_name
+from keet.records import NamedTuple
 from keet.render.html.anchors import Anchors
 from keet.render.html.diff_hottest import hottest_code
 from keet.render.html.diff_rows import (

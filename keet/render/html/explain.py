@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.gain_texts import times_text
@@ -12,6 +12,7 @@ from keet.explanation.launch_groups import Group
 from keet.explanation.program import program_of
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
+from keet.records import NamedTuple
 from keet.render.common.device import describe_device
 from keet.render.common.program import cases_text, gain_text, shown_launches, verified_text
 from keet.render.common.workload import workload_count
@@ -25,7 +26,6 @@ from keet.render.html.page import bar, page
 from keet.render.html.program import MOST_ROWS, program_section
 from keet.render.html.prose import prose
 from keet.render.html.roofline import roofline_figure
-from keet.render.html.statement import model_footer
 from keet.texts import one_line, shortened
 from keet.units import Quantity
 from keet.verification.own_texts import Grounded
@@ -181,7 +181,7 @@ def _index(count: str, reports: Sequence[_Report], unread: Sequence[str]) -> Htm
 
 def _index_cells(report: _Report) -> list[Cell]:
     path = one_line(report.profile.provenance.path)
-    total = sum(each.launch.rank_time for each in report.explanation.launches)
+    total = sum(launch.rank_time for launch in report.explanation.asked)
     gain, likely = _gain(report)
     link = element("a", path, href=f"#{report.anchors.top('report')}", class_="break")
     return [
@@ -357,10 +357,16 @@ def _footer(reports: Sequence[_Report]) -> list[Content]:
             element("p", _verified(report, own)),
             element("p", "Not supported by the report:") if unchecked else None,
             element("ul", unchecked) if unchecked else None,
-            model_footer(report.explanation),
+            _model_footer(report.explanation) if report.explanation.author else None,
         ]
     without = "" if any(report.explanation.author for report in reports) else ", no model"
     return [*parts, element("p", f"{_SELF_CONTAINED} keet {__version__}{without}.")]
+
+
+def _model_footer(explanation: Explanation) -> Html | None:
+    from keet.render.html.statement import model_footer
+
+    return model_footer(explanation)
 
 
 def _verified(report: _Report, own: Grounded) -> str:

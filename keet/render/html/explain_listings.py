@@ -6,11 +6,12 @@ Launches of the same kernel and shape share the listing of the one that stands f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from keet.analysis.hotspots import find_hotspots
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import Group
 from keet.profile import Absent
+from keet.records import NamedTuple
 from keet.render.html.anchors import Anchors
 from keet.render.html.finding import Lines
 from keet.render.html.launch import link_to
@@ -88,16 +89,20 @@ class Listings:
 
     def _own(self, each: LaunchExplanation) -> Shown:
         number = each.launch.id
+        found = find_hotspots(each.launch, table=each.view.table)
+        alone = self._explanation._replace(launches=(each,))
+        # As `keet context --launch N` prints it.
+        context = context_text(alone, _CONTEXT_TOKENS, hotspots=found)
         listing = source_listing(
-            each, self._anchors, self._rooms[number], counts_text=self._counts_text
+            each,
+            self._anchors,
+            self._rooms[number],
+            counts_text=self._counts_text,
+            hotspots=found,
         )
         if isinstance(listing, Absent):
-            source, lines = absent_text(listing), Lines(number)
-        else:
-            source, lines = listing.html, Lines(number, listing.lines)
-        alone = self._explanation._replace(launches=(each,))
-        context = context_text(alone, _CONTEXT_TOKENS)  # as `keet context --launch N` prints it
-        return Shown(source, lines, context)
+            return Shown(absent_text(listing), Lines(number), context)
+        return Shown(listing.html, Lines(number, listing.lines), context)
 
     def _elsewhere(self, each: LaunchExplanation) -> Shown:
         """In the listing of the launch that stands for it, or in a page of its own."""

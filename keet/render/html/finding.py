@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
 
 from keet.analysis.findings import Finding, Place
 from keet.explanation.analyst import LaunchExplanation
+from keet.records import NamedTuple
 from keet.render.common.finding import confidence_of, forecast_of, is_disputed, new_remarks
 from keet.render.common.places import place_shares, unplaced_shares
-from keet.render.common.statement import edit_replaces_advice
 from keet.render.html.anchors import Anchors
 from keet.render.html.evidence import evidence_fold
 from keet.render.html.markup import Content, Html, element
@@ -114,8 +113,11 @@ class FindingWriter:
 
     def _action(self, finding: Finding) -> Html | None:
         """None where an edit of the model's says it in code."""
-        if edit_replaces_advice(self._each, finding.id):
-            return None
+        if self._each.statement:
+            from keet.render.common.statement import edit_replaces_advice
+
+            if edit_replaces_advice(self._each, finding.id):
+                return None
         return element("p", element("b", "Do: "), prose(finding.action), class_="do")
 
 

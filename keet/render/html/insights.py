@@ -216,7 +216,7 @@ def _footer(document: InsightsDocument) -> Iterator[Html]:
         yield element("p", f"{checked} were checked against the evidence on this page.")
     if document.usage:
         model = document.author.removeprefix("model:")
-        usage = Usage(**document.usage.model_dump())
+        usage = Usage(**document.usage.to_dict())
         yield element("p", usage_text(Authorship(model, usage, document.problem, None)))
     version = document.producer.version
     yield element("p", f"Made by keet {version}. This page is one file and loads nothing.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from keet.analysis.findings import Finding
 from keet.analysis.parameters import parameter
@@ -12,9 +11,9 @@ from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.launch_groups import Group
 from keet.explanation.program import Program
 from keet.profile import Launch, Workload, shape_text
+from keet.records import NamedTuple
 from keet.render.common.account import HEADING, shown_notes
 from keet.render.common.program import stands_for_text
-from keet.render.common.whole_run import reason_texts, stands_for
 from keet.render.common.workload import workload_noun
 from keet.render.html.account import account_figure, account_parts
 from keet.render.html.anchors import Anchors
@@ -25,7 +24,6 @@ from keet.render.html.markup import Content, Html, element, fragment
 from keet.render.html.program import members_fold
 from keet.render.html.prose import prose
 from keet.render.html.rules import rules_section
-from keet.render.html.statement import statement_section
 from keet.texts import one_line
 
 _WORTH = f"{parameter('worth') - 1:.0%}"
@@ -63,7 +61,7 @@ def launch_section(each: LaunchExplanation, around: Surroundings) -> Html:
         _title("h2", each, around.program),
         _warnings(each),
         answer_card(each, findings, anchors),
-        statement_section(each, anchors, around.lines),
+        _statement(each, around) if each.statement else None,
         element(
             "div",
             _account(each, anchors),
@@ -79,6 +77,12 @@ def launch_section(each: LaunchExplanation, around: Surroundings) -> Html:
         class_="launch",
         id=anchors.launch(number),
     )
+
+
+def _statement(each: LaunchExplanation, around: Surroundings) -> Html | None:
+    from keet.render.html.statement import statement_section
+
+    return statement_section(each, around.anchors, around.lines)
 
 
 def brief_entry(each: LaunchExplanation, around: Surroundings) -> Html:
@@ -103,13 +107,19 @@ def brief_entry(each: LaunchExplanation, around: Surroundings) -> Html:
 
 def _title(level: str, each: LaunchExplanation, program: Program | None) -> Html:
     launch = each.launch
-    stands = f"; {stands_for(each)}." if program and program.run else ""
+    stands = _in_run(each) if program and program.run else ""
     facts = f"{', '.join(_facts(launch))}{stands or stands_for_text(program, each)}"
     return fragment(
         element(level, element("span", f"#{launch.id} ", class_="muted"),
                 element("span", launch.kernel, class_="mono break", title=full_name(launch))),
         element("p", facts.removeprefix("; "), class_="muted facts-line") if facts else None,
     )  # fmt: skip
+
+
+def _in_run(each: LaunchExplanation) -> str:
+    from keet.render.common.whole_run import stands_for
+
+    return f"; {stands_for(each)}."
 
 
 def _facts(launch: Launch) -> Iterator[str]:
@@ -125,6 +135,8 @@ def _warnings(each: LaunchExplanation) -> Iterator[Html]:
         yield element("p", each.in_run.unlike, class_="note warn")
     if each.replay is None:
         return
+    from keet.render.common.whole_run import reason_texts
+
     reasons = [
         element("li", element("b", heading), prose(f" {text} {tell}".rstrip()))
         for heading, text, tell in reason_texts(each.replay)

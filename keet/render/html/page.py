@@ -6,7 +6,7 @@ address is loaded, no other script runs, and no form or frame works, whatever a 
 
 from __future__ import annotations
 
-from base64 import b64encode
+from binascii import b2a_base64
 from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
@@ -67,7 +67,8 @@ def bar(name: str, links: Sequence[tuple[str, str]], *tools: Content) -> Html:
 
 
 def _hash(text: str) -> str:
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+    digest = sha256(text.encode()).digest()
+    return f"'sha256-{b2a_base64(digest, newline=False).decode()}'"
 
 
 @cache
@@ -82,7 +83,7 @@ def _script() -> str:
 
 def _asset(name: str) -> str:
     """ASCII without an end tag, so that neither escaping nor a parser changes it."""
-    text = (_ASSETS / name).read_text(encoding="ascii")
+    text = (_ASSETS / name).read_bytes().decode("ascii")
     if "</" in text:
         raise ValueError(f"{name} holds an end tag, which would end its element")
     return text

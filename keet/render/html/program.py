@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from statistics import median
 
 from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.launch_groups import Group, answer_label
+from keet.explanation.launch_groups import Group
 from keet.explanation.program import Program, ProgramRow
+from keet.profile import Launch
 from keet.render.common.program import (
     answer_text,
     detail_text,
@@ -18,7 +18,6 @@ from keet.render.common.program import (
     kernel_text,
     listed_across,
 )
-from keet.render.common.whole_run import skipped_texts
 from keet.render.html.anchors import Anchors
 from keet.render.html.data_table import Cell, Column, data_table, meter
 from keet.render.html.launch_facts import full_name
@@ -32,6 +31,7 @@ are not read but searched."""
 _MOST_MEMBERS = 200
 """Launches of one shape that are listed."""
 _OTHER = " (not what most of them have)"
+_NOT_EXPLAINED = "not explained"
 _COLUMNS = (
     Column("Kernel", first="ascending"),
     Column("Share", is_number=True),
@@ -123,6 +123,8 @@ def _across(program: Program) -> Html | None:
 def _run_notes(program: Program) -> Iterator[Html]:
     if program.run is None:
         return
+    from keet.render.common.whole_run import skipped_texts
+
     notes = (f"note: {note}" for note in program.run.table.notes)
     for text in (*skipped_texts(program.run), *notes):
         yield element("p", text, class_="note warn")
@@ -131,12 +133,16 @@ def _run_notes(program: Program) -> Iterator[Html]:
 def members_fold(each: LaunchExplanation, group: Group | None) -> Html | None:
     """The launches that this one stands for; None where there are no others, and where another one
     of the group lists them."""
-    if group is None or group.first is not each or len(group.members) < 2:
+    if group is None or group.first is not each or len(group.launches) < 2:
         return None
-    ranked = sorted(group.members, key=lambda each: -each.launch.rank_time)
+    ranked = sorted(group.launches, key=lambda launch: -launch.rank_time)
+    labels = {each.launch.id: each.label for each in group.members}
     left = len(ranked) - _MOST_MEMBERS
     others = {other.launch.id for other in group.different}
-    rows = [_member(each, others) for each in ranked[:_MOST_MEMBERS]]
+    rows = [
+        _member(launch, labels.get(launch.id, _NOT_EXPLAINED), others)
+        for launch in ranked[:_MOST_MEMBERS]
+    ]
     return element(
         "details",
         element("summary", f"All {len(ranked)} launches of this kernel and shape"),
@@ -147,21 +153,21 @@ def members_fold(each: LaunchExplanation, group: Group | None) -> Html | None:
     )
 
 
-def _spread(ranked: Sequence[LaunchExplanation]) -> Html | None:
+def _spread(ranked: Sequence[Launch]) -> Html | None:
     """`ranked`: the longest first. None where times are not known."""
-    times = [each.launch.rank_time for each in ranked if each.launch.rank_time]
+    times = [launch.rank_time for launch in ranked if launch.rank_time]
     if not times:
         return None
-    shortest, middle, longest = (Quantity(ns, "ns") for ns in (times[-1], median(times), times[0]))
-    return element("p", f"Time: shortest {shortest}, median {middle}, longest {longest}.")
+    middle = (times[(len(times) - 1) // 2] + times[len(times) // 2]) / 2
+    shortest, median, longest = (Quantity(ns, "ns") for ns in (times[-1], middle, times[0]))
+    return element("p", f"Time: shortest {shortest}, median {median}, longest {longest}.")
 
 
-def _member(each: LaunchExplanation, others: Collection[int]) -> list[Cell]:
-    launch = each.launch
+def _member(launch: Launch, label: str, others: Collection[int]) -> list[Cell]:
     duration = launch.get("duration")
     other = _OTHER if launch.id in others else ""
     return [
         Cell(f"#{launch.id}", launch.id),
         Cell(str(duration) if duration else "-", launch.rank_time or ""),
-        Cell(f"{answer_label(each)}{other}"),
+        Cell(f"{label}{other}"),
     ]

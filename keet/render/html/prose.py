@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
+from keet.patterns import regex
 from keet.render.html.markup import Html, element, fragment
 from keet.texts import one_line
 
-_SPAN = re.compile(r"`([^`]+)`")
+_SPAN = regex(r"`([^`]+)`")
 
 
 def prose(text: str) -> Html:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.second_opinion import judge_rule, rule_name
+from keet.patterns import regex
 from keet.profile.rules import RuleKind, RuleResult, SpeedupScope
 from keet.render.html.anchors import Anchors
 from keet.render.html.markup import Content, Html, element
@@ -20,8 +20,8 @@ _ESTIMATES = {
 }
 """NVIDIA: a local estimate is the increase in efficiency of the hardware unit, when the problem is
 viewed in isolation."""
-_LINK = re.compile(r"@(?:section|url|source|metric):([^:@]*):[^@]*@")
-_SECTION = re.compile(r"@section:[^:@]*:([^@]*)@")
+_LINK = regex(r"@(?:section|url|source|metric):([^:@]*):[^@]*@")
+_SECTION = regex(r"@section:[^:@]*:([^@]*)@")
 
 
 def rules_section(each: LaunchExplanation, anchors: Anchors) -> Html | None:
@@ -96,4 +96,4 @@ def _judged(rule: RuleResult, each: LaunchExplanation, anchors: Anchors) -> Html
 
 def message_text(message: str) -> str:
     """Without ncu's own markup: `@section:ID:Name@` is `Name`, `@url:Name:ADDRESS@` too."""
-    return _LINK.sub(r"\1", _SECTION.sub(r"\1", message))
+    return _LINK.sub(r"\1", _SECTION.sub(r"\1", message)) if "@" in message else message

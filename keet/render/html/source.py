@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
 from keet.explanation.analyst import LaunchExplanation
 from keet.profile import Absent, Location
+from keet.records import NamedTuple
 from keet.render.common.hotspot_rows import first_wait
 from keet.render.common.hotspots import chance_error, hotspots_notes, hotspots_summary
 from keet.render.common.source_text import source_line
@@ -16,7 +16,6 @@ from keet.render.html.markup import Content, Html, element, fragment, joined
 from keet.render.html.source_data import SourceData
 from keet.render.html.source_extent import OF_ID, extents_within
 from keet.render.html.source_file import SourceFile
-from keet.render.html.source_instructions import instruction_rows
 from keet.render.html.source_line import reasons_of_all
 from keet.render.html.source_panels import fill_rows, left_out
 from keet.render.html.source_row import cells, opening_row, share_text
@@ -42,18 +41,26 @@ class Listing(NamedTuple):
 
 
 def source_listing(
-    each: LaunchExplanation, anchors: Anchors, room: int, *, counts_text: bool = False
+    each: LaunchExplanation,
+    anchors: Anchors,
+    room: int,
+    *,
+    counts_text: bool = False,
+    hotspots: Hotspots | Absent | None = None,
 ) -> Listing | Absent:
     """The listing, or why the report has none.
 
     `room`: bytes for rows and for what they show when they are opened. The hottest lines get theirs
-    first. `counts_text`: the text of the files has to fit too.
+    first. `counts_text`: the text of the files has to fit too. `hotspots`: of this launch, where
+    they were found before.
     """
-    found = find_hotspots(each.launch)
+    found = hotspots or find_hotspots(each.launch, table=each.view.table)
     if isinstance(found, Absent):
         return found
     data = SourceData(each, found, anchors)
     if found.by == "instruction":
+        from keet.render.html.source_instructions import instruction_rows
+
         rows, note = instruction_rows(data, room)
         return Listing(_listing(data, [rows], note), frozenset(), note)
     if counts_text:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from keet.analysis.findings import Finding
 from keet.analysis.hotspots import Hotspots, InstructionTable, Spot
-from keet.analysis.sass.instruction import Instruction
-from keet.analysis.sass.machine_code import MachineCode
 from keet.explanation.analyst import LaunchExplanation
 from keet.profile import Absent, Location
 from keet.profile.names import file_name
+from keet.records import NamedTuple
 from keet.render.common.hotspot_rows import NO_CODE, RowCode, RowWait, code_by_row, row_key
-from keet.render.common.line_facts import CodeByLine
 from keet.render.common.machine_code import (
     function_start,
     function_starts,
@@ -29,6 +27,11 @@ from keet.render.html.anchors import Anchors
 from keet.render.html.markup import Content, Html, element
 from keet.render.html.source_extent import Extent, FileLines, extents_of
 from keet.texts import one_line, shortened
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.instruction import Instruction
+    from keet.analysis.sass.machine_code import MachineCode
+    from keet.render.common.line_facts import CodeByLine
 
 _LONGEST = 200
 """Characters of an instruction: the longest seen have about 100."""
@@ -130,7 +133,11 @@ class SourceData:
 
     @cached_property
     def by_line(self) -> CodeByLine | None:
-        return CodeByLine(self.code) if self.code else None
+        if self.code is None:
+            return None
+        from keet.render.common.line_facts import CodeByLine
+
+        return CodeByLine(self.code)
 
     @cached_property
     def addresses(self) -> Mapping[Location | None, list[int]]:

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from keet.analysis.hotspots import Spot
-from keet.analysis.sass.counting import SECTOR
+from keet.analysis.rates import SECTOR
 from keet.catalog import stalls
 from keet.profile import Absent
 from keet.render.common.hotspot_rows import first_wait
-from keet.render.common.line_facts import LineFacts
-from keet.render.common.line_sentences import (
-    Item,
-    access_items,
-    atomic_item,
-    drain_items,
-    invariant_item,
-    loop_item,
-    merge_item,
-    routine_items,
-)
 from keet.render.common.machine_code import FormWords, line_text, mix_text, size_text
 from keet.render.html.markup import Content, Html, element, joined
 from keet.render.html.source_data import Mention, SourceData
-from keet.render.html.source_sass import analysed_rows, plain_rows, sass_block
 from keet.render.html.source_stalls import (
     FEW_IN_ROW,
     group_of,
@@ -33,6 +22,10 @@ from keet.render.html.source_stalls import (
     swatch,
 )
 from keet.texts import one_line
+
+if TYPE_CHECKING:
+    from keet.render.common.line_facts import LineFacts
+    from keet.render.common.line_sentences import Item
 
 _AWAITED = 5
 """Waiting lines that are listed."""
@@ -192,6 +185,16 @@ def _sentences(data: SourceData, facts: LineFacts | None) -> Iterator[Fact]:
     code, offset = data.code, data.offset_at
     if facts is None or code is None:
         return
+    from keet.render.common.line_sentences import (
+        access_items,
+        atomic_item,
+        drain_items,
+        invariant_item,
+        loop_item,
+        merge_item,
+        routine_items,
+    )
+
     words = FormWords(code, offset)
     sections: Mapping[str, Sequence[Item]] = {
         "Memory accesses": access_items(code, facts, words, offset),
@@ -220,11 +223,13 @@ def _sass(data: SourceData, spot: Spot, facts: LineFacts | None) -> Html:
     where = one_line(line_text(spot.location))
     label = f"SASS of {where}"
     samples = data.found.total if data.found.ranked_by == "samples" else 0
+    addresses = data.addresses.get(spot.location, ())
+    if facts is None and (isinstance(data.sass, Absent) or not addresses):
+        return element("p", _why_no_sass(data), class_="muted")
+    from keet.render.html.source_sass import analysed_rows, plain_rows, sass_block
+
     if facts is not None:
         return sass_block(analysed_rows(data, facts.instructions), samples, label)
-    addresses = data.addresses.get(spot.location, ())
-    if isinstance(data.sass, Absent) or not addresses:
-        return element("p", _why_no_sass(data), class_="muted")
     return sass_block(plain_rows(data, addresses), samples, label)
 
 

@@ -4,10 +4,10 @@ for, the hottest first."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from keet.analysis.hotspots import Spot
 from keet.profile import Location
+from keet.records import NamedTuple
 from keet.render.common.machine_code import line_text
 from keet.render.html.markup import Html, element
 from keet.render.html.source_data import SourceData

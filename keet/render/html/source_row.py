@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keet.analysis.hotspots import Spot
-from keet.analysis.sass.counting import SECTOR
+from keet.analysis.rates import SECTOR
 from keet.render.common.hotspot_rows import first_wait
 from keet.render.common.hotspots import stall_reasons
 from keet.render.common.machine_code import purposes_text, size_text

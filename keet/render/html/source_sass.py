@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from keet.analysis.hotspots import InstructionTable
-from keet.analysis.sass.blame import Wait
-from keet.analysis.sass.instruction import parse
 from keet.catalog import stalls
 from keet.profile import Absent, Location
-from keet.render.common.line_facts import InstructionFacts
+from keet.records import NamedTuple
 from keet.render.common.machine_code import line_text, noun
 from keet.render.html.heat import heat_class
 from keet.render.html.markup import Content, Html, element
 from keet.render.html.source_data import SourceData
 from keet.texts import one_line
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.blame import Wait
+    from keet.render.common.line_facts import InstructionFacts
 
 _WIDEST = 52
 """Characters of an instruction before its wait; longer ones move it to the right."""
@@ -46,6 +48,8 @@ def analysed_rows(data: SourceData, facts: Iterable[InstructionFacts]) -> list[S
 
 def plain_rows(data: SourceData, addresses: Iterable[int]) -> list[SassRow]:
     """Without the analysis: the largest stall reason alone."""
+    from keet.analysis.sass.instruction import parse
+
     texts = {} if isinstance(data.sass, Absent) else data.sass
     table = data.table
     samples, executed = table.samples, table.executed

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from functools import cache
 
 from keet.analysis.account import KINDS
 from keet.analysis.hotspots import Spot
 from keet.catalog import stalls
+from keet.records import NamedTuple
 from keet.render.html.markup import Html, element
 
 LABELS = {
@@ -99,11 +100,12 @@ FEW_IN_ROW = 10
 def reason_text(spot: Spot, reason: str) -> str:
     """`Long Scoreboard 92%`; of few samples the reason alone."""
     label = stalls()[reason].label
-    if (spot.samples or 0) < FEW_IN_ROW:
+    if not spot.samples or spot.samples < FEW_IN_ROW:
         return label
-    return f"{label} {dict(spot.stall_shares())[reason]:.0%}"
+    return f"{label} {dict(spot.stalls)[reason] / spot.samples:.0%}"
 
 
+@cache
 def swatch(group: str) -> Html:
     mark = element("rect", class_=group, width="100%", height="100%")
     return element("svg", mark, class_="swatch stalls", aria_hidden="true")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
+from keet.patterns import regex
 from keet.prose.text import UNCHECKED, Prose, Reference, Sentence
 from keet.render.common.computations import computations
 from keet.render.common.statement import cited, flat, reason_text
@@ -17,8 +17,8 @@ from keet.render.html.markup import Content, Html, element, fragment, joined
 from keet.render.html.prose import prose
 from keet.texts import one_line
 
-_BLANKS = re.compile(r"\s+")
-_PLACE = re.compile(r"(?P<file>.+):(?P<first>\d+)(?:-(?P<last>\d+))?")
+_BLANKS = regex(r"\s+")
+_PLACE = regex(r"(?P<file>.+):(?P<first>\d+)(?:-(?P<last>\d+))?")
 _FAR = 100
 """Lines of a place that are looked for in the listing."""
 

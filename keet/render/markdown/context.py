@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from keet.analysis.findings import Finding, Place
+from keet.analysis.hotspots import Hotspots, find_hotspots
 from keet.errors import one_line
 from keet.explanation.account_rows import AccountRow, account_rows
 from keet.explanation.analyst import Explanation, LaunchExplanation, explain
@@ -14,14 +15,12 @@ from keet.explanation.confidence import why_low
 from keet.explanation.precedents import precedents_text
 from keet.explanation.run_texts import launches_text
 from keet.explanation.second_opinion import precedes_findings
-from keet.profile import Launch, Profile, Workload, shape_text
+from keet.profile import Absent, Launch, Profile, Workload, shape_text
 from keet.render.common.device import describe_device
 from keet.render.common.finding import confidence_of, forecast_of
 from keet.render.common.occupancy import occupancy_limit
 from keet.render.common.places import place_shares, unplaced_shares
-from keet.render.common.whole_run import reason_texts
 from keet.render.markdown.costed_source import CostedSource
-from keet.render.markdown.whole_run import run_lines
 from keet.verification.own_texts import Grounded
 
 _VERDICT, _RUN, _REASONS, _TIME, _CAUSES, _ACROSS, _SOURCE, _LIMITS, _CHECK, _GAPS = range(10)
@@ -65,30 +64,26 @@ def context_of(
     return context_text(explain(profile, [launch], causes, sass=sass), budget, of=len(chosen))
 
 
-def context_text(explanation: Explanation, budget: int, of: int = 1) -> str:
-    """The first launch of an explanation in at most `budget` tokens; `of`: launches chosen from."""
+def context_text(
+    explanation: Explanation, budget: int, of: int = 1, hotspots: Hotspots | Absent | None = None
+) -> str:
+    """The first launch of an explanation in at most `budget` tokens; `of`: launches chosen from.
+
+    `hotspots`: of that launch, where they were found before.
+    """
     each = explanation.launches[0]
-    source = CostedSource(each.launch)
+    found = hotspots or find_hotspots(each.launch, table=each.view.table)
+    source = CostedSource(each.launch, found)
     headings = _HEADINGS | (_OF_REPLAY if each.replay else {})
 
-    def compose(pieces: Sequence[Piece]) -> str:
-        blocks = [_section(number, pieces, source, headings) for number in range(_GAPS + 1)]
-        return "\n\n".join(block for block in blocks if block) + "\n"
+    def compose(number: int, pieces: Sequence[Piece]) -> str:
+        # Pieces come by worth; a reader wants cause 1 whole before cause 2.
+        texts = [p.text for p in sorted(pieces, key=lambda p: p.group) if p.text]
+        shown = source.text({line for piece in pieces for line in piece.lines})
+        heading = [headings[number]] if number in headings else []
+        return "\n".join([*heading, *shown, *texts])
 
     return fit(_pieces(explanation, each, source, of), compose, budget)
-
-
-def _section(
-    number: int, pieces: Sequence[Piece], source: CostedSource, headings: Mapping[int, str]
-) -> str:
-    inside = [piece for piece in pieces if piece.section == number]
-    if not inside:
-        return ""
-    # Pieces come by worth; a reader wants cause 1 whole before cause 2.
-    texts = [p.text for p in sorted(inside, key=lambda p: p.group) if p.text]
-    shown = source.text({line for piece in inside for line in piece.lines})
-    heading = [headings[number]] if number in headings else []
-    return "\n".join([*heading, *shown, *texts])
 
 
 def _pieces(
@@ -155,6 +150,8 @@ def _reasons(each: LaunchExplanation) -> Iterator[Piece]:
     """Why the run differs from the replay, before what the replay shows."""
     if each.replay is None:
         return
+    from keet.render.common.whole_run import reason_texts
+
     likely = len(each.replay.likely_reasons)
     for rank, (heading, text, tell) in enumerate(reason_texts(each.replay), 1):
         mark = f"{rank}." if rank <= likely else "-"
@@ -185,6 +182,8 @@ def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[Piece]:
     run = explanation.whole_run
     if run is None:
         return
+    from keet.render.markdown.whole_run import run_lines
+
     texts = [text for text, launch in run.said if launch is None]
     for text in (" ".join(texts), *run_lines(run, each.launch.id)):
         yield Piece(_RUN, text, group="run")

@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 
 from keet.analysis.findings import Place
-from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
+from keet.analysis.hotspots import Hotspots, Spot
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name
-from keet.render.common.excerpt import around, indentation, language, runs
+from keet.records import NamedTuple
+from keet.render.common.excerpt import around, indentation, language
 from keet.render.common.hotspots import waiting_for
 from keet.render.common.source_text import source_lines
 from keet.render.markdown.markup import fence
@@ -25,15 +26,12 @@ _NO_TEXT = "(no text)"
 class CostedSource:
     """The source of one launch."""
 
-    def __init__(self, launch: Launch) -> None:
-        self._launch = launch
+    def __init__(self, launch: Launch, found: Hotspots | Absent) -> None:
+        self._found = found
         self._text = source_lines(launch)
         self._written: dict[frozenset[tuple[str, int]], list[str]] = {}
         """Kept: a context is composed anew with each piece, and few pieces bring lines."""
-
-    @cached_property
-    def _found(self) -> Hotspots | Absent:
-        return find_hotspots(self._launch)
+        self._lines: dict[tuple[str, int], _Line] = {}
 
     @cached_property
     def _spots(self) -> dict[tuple[str, int], Spot]:
@@ -87,19 +85,36 @@ class CostedSource:
             yield fence(list(self._rows(file, numbers)), language(file))
 
     def _rows(self, file: str, numbers: Sequence[int]) -> Iterator[str]:
-        text = self._text.get(file, ())
-        known = [n for n in numbers if 1 <= n <= len(text)]
-        indent = indentation(text[n - 1] for n in known)
+        lines = {n: self._line(file, n) for n in numbers}
+        indent = min((x.indent for x in lines.values() if x.indent is not None), default=0)
         width = len(str(numbers[-1]))
-        for i, run in enumerate(runs(numbers)):
-            if i:
+        before = numbers[0] - 1
+        for n, line in lines.items():
+            if n != before + 1:
                 yield "..."
-            for n in run:
-                code = text[n - 1].expandtabs(4)[indent:] if n <= len(text) else _NO_TEXT
-                spot = self._spots.get((file, n))
-                yield f"{n:{width}} {_share(spot):>5}  {_short(code)}".rstrip()
-                if spot and (cost := _cost(spot)):
-                    yield f"{'':{width}}        ^ {cost}"
+            before = n
+            code = _NO_TEXT if line.code is None else line.code[indent:]
+            yield f"{n:{width}} {line.share:>5}  {_short(code)}".rstrip()
+            if line.cost:
+                yield f"{'':{width}}        ^ {line.cost}"
+
+    def _line(self, file: str, number: int) -> _Line:
+        if (file, number) not in self._lines:
+            text, spot = self._text.get(file, ()), self._spots.get((file, number))
+            code = text[number - 1].expandtabs(4) if 1 <= number <= len(text) else None
+            indent = indentation([code]) if code and code.strip() else None
+            line = _Line(code, indent, _share(spot), _cost(spot) if spot else "")
+            self._lines[file, number] = line
+        return self._lines[file, number]
+
+
+class _Line(NamedTuple):
+    code: str | None
+    """Without tabs. `None`: the text is not at hand."""
+    indent: int | None
+    """`None`: the line is empty, or not at hand."""
+    share: str
+    cost: str
 
 
 def _short(code: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 from keet.analysis.findings import Finding, Place
 from keet.explanation.analyst import Explanation, LaunchExplanation
@@ -67,12 +68,14 @@ def explain_markdown(
     shown = shown_launches(explanation, program, everything=everything)
     head = [*_heading(explanation), *(program_markdown(program) if program else ())]
 
+    closing = [*_not_judged(explanation), *_closing(explanation, program)]
+
+    @cache
     def block(place: int, detail: Detail) -> list[str]:
         return list(_launch(shown[place], program, detail, verbose=verbose))
 
     def foot(count: int) -> list[str]:
         hidden = hidden_text(explanation, shown[:count])
-        closing = [*_not_judged(explanation), *_closing(explanation, program)]
         return [prose(f"{hidden}."), *closing] if hidden else closing
 
     details: Sequence[Detail] = ["full"] * len(shown)

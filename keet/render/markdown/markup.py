@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 
 from keet.errors import one_line
+from keet.patterns import regex
 
-_SPAN = re.compile(r"`([^`]+)`")
-_MARKUP = re.compile(r"[\\`*\[\]<>|~$&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_SPAN = regex(r"`([^`]+)`")
+_MARKUP = regex(r"[\\`*\[\]<>|~$&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """Underscores inside of words are no emphasis, and read better bare."""
-_LINE_START = re.compile(r"^(\s*)([#+=-]|\d+(?=[.)]\s))")
-_BACKTICKS = re.compile(r"`+")
+_LINE_START = regex(r"^(\s*)([#+=-]|\d+(?=[.)]\s))")
+_BACKTICKS = regex(r"`+")
 
 
 def prose(text: str) -> str:
@@ -59,7 +60,7 @@ def fence(lines: Sequence[str], language: str = "") -> str:
 
 
 def _longest(text: str) -> int:
-    return max(map(len, _BACKTICKS.findall(text)), default=0)
+    return max(map(len, _BACKTICKS.findall(text))) if "`" in text else 0
 
 
 def unlinked(text: str) -> str:

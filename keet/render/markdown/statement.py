@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from keet.evidence import Evidence
 from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.statement import Authorship, Cause, Edit, Hypothesis, Statement
-from keet.prose.text import Prose, Sentence
 from keet.render.common.computations import computations, in_short
 from keet.render.common.statement import (
     BY_MODEL,
@@ -35,6 +34,10 @@ from keet.render.common.statement import (
 )
 from keet.render.markdown.markup import code, fence, prose, table
 from keet.version import __version__
+
+if TYPE_CHECKING:
+    from keet.explanation.statement import Authorship, Cause, Edit, Hypothesis, Statement
+    from keet.prose.text import Prose, Sentence
 
 
 def words(text: Prose) -> str:

@@ -7,8 +7,9 @@ are coloured, so that a drawing with a style of its own and a page that allows n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
+from keet.records import NamedTuple
 from keet.render.common.insights import compared, time_text, unit_names
 from keet.render.json.insights import LimiterChangeDocument, SweepDocument
 from keet.render.svg.markup import cut, spread, tag, text_of

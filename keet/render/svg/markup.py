@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
 
 from keet.errors import one_line
+from keet.records import NamedTuple
 
-_NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ADVANCE = 0.56
 """Width of an average letter of a sans-serif face, in its size: enough to keep labels apart."""
 
 
 def text_of(words: str) -> str:
-    """Words that came from a report, harmless in XML."""
-    return _escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", one_line(words)))
+    """Words that came from a report, harmless in XML, which allows all that can be printed."""
+    return _escape(one_line(words))
 
 
 def _escape(text: str) -> str:
@@ -116,9 +114,25 @@ class Room:
     def free(self, box: Box) -> bool:
         return box.within(self.area) and not any(box.meets(other) for other in self._taken)
 
-    def crowding(self, box: Box) -> int:
-        """How much would be in the way; the edge of the area counts as much as anything."""
-        return sum(box.meets(other) for other in self._taken) + (not box.within(self.area))
+    def crowding(self, boxes: Sequence[Box]) -> int:
+        """How much would be in the way of boxes side by side; the edge of the area counts as much
+        as anything."""
+        lefts, tops, rights, bottoms = zip(*boxes)
+        whole = Box(min(lefts), min(tops), max(rights), max(bottoms))
+        outside = 0 if whole.within(self.area) else sum(not b.within(self.area) for b in boxes)
+        near = [other for other in self._taken if whole.meets(other)]
+        return outside + sum(box.meets(other) for other in near for box in boxes)
+
+    def least_crowded(self, places: Iterable[Sequence[Box]]) -> int:
+        """Which of several places for the same boxes: the first of the best."""
+        best, least = 0, math.inf
+        for number, boxes in enumerate(places):
+            crowding = self.crowding(boxes)
+            if crowding < least:
+                best, least = number, crowding
+            if not crowding:
+                break
+        return best
 
 
 def spread(wanted: Iterable[float], gap: float, low: float, high: float) -> list[float]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 from keet.analysis.ceilings import Ceiling
 from keet.analysis.roofline import SEEN, Roofline
+from keet.records import NamedTuple
 from keet.render.svg.markup import Axis, Box, Room, span, spread, tag, text_of, text_width
 from keet.units import Quantity
 
@@ -249,11 +249,11 @@ class Plot:
         angle = math.degrees(math.atan2(end[1] - start[1], end[0] - start[0]))
         dx, dy = (end[0] - start[0]) / length, (end[1] - start[1]) / length
         places = [half + 8 + step * (length - 2 * half - 16) / 12 for step in range(13)]
-        boxes = [self._along(start, (dx, dy), place, half) for place in places]
-        best = min(range(13), key=lambda i: sum(map(self.room.crowding, boxes[i])))
-        for box in boxes[best]:
+        boxes = (self._along(start, (dx, dy), place, half) for place in places)
+        place = places[self.room.least_crowded(boxes)]
+        for box in self._along(start, (dx, dy), place, half):
             self.room.take(box)
-        x, y = start[0] + dx * places[best], start[1] + dy * places[best]
+        x, y = start[0] + dx * place, start[1] + dy * place
         return tag(
             "text",
             text_of(words),
