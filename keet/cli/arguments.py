@@ -7,7 +7,7 @@ import os
 import os.path
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -18,7 +18,7 @@ from keet.profile import Launch, Profile
 from keet.profile.selection import select_launches
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from keet.render.terminal.layout import Renderable
 
 
 _MAX_RANGE = 1_000_000
@@ -183,22 +183,26 @@ class Destination:
             check_output(self._path, *named_reports(args))
 
     def write(self, text: str) -> None:
+        self.write_pieces([text])
+
+    def write_pieces(self, pieces: Iterable[str]) -> None:
+        """A text that is made while it is written, as it need not fit into memory. A file is the
+        whole text or, where making it fails, what it was before."""
         if self._path is None:
-            self._stdout.write(text)
+            self._stdout.writelines(pieces)
             return
         with output_errors(self._path), replacing_text(self._path) as write:
-            write(text)
+            for piece in pieces:
+                write(piece)
 
-    def show(self, view: Callable[[int], RenderableType]) -> None:
+    def show(self, view: Callable[[int], Renderable]) -> None:
         """Print a view that is laid out for the width it gets."""
-        from keet.render.terminal.console import console_width, make_console, to_text
+        from keet.render.terminal.console import Console, console_width, plain_lines
 
-        if self._path is not None:
-            width = console_width(io.StringIO())
-            self.write(to_text(view(width), width))
+        console = Console(self._stdout)
+        if self._path is None and console.is_terminal:
+            console.print(view(console.width))
             return
-        console = make_console(self._stdout)
-        if console.is_terminal:
-            console.print(view(console.width), crop=False)
-        else:  # a pipe has no use for the blanks that fill a line
-            self._stdout.write(to_text(view(console.width), console.width))
+        # Neither a file nor a pipe has a use for the blanks that fill a line.
+        width = console.width if self._path is None else console_width(io.StringIO())
+        self.write_pieces(plain_lines(view(width), width))

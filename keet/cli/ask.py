@@ -92,6 +92,7 @@ def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
 
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
+    from keet.profile.walking import MOST_KEPT
 
     profiles = [read_profile(report, source=args.source) for report in reports]
     return [
@@ -101,6 +102,7 @@ def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
             _TOP,
             report_scope=scope_of(number),
             sass=not args.no_sass,
+            most=None if args.launch is not None or args.kernel is not None else MOST_KEPT,
         )
         for number, profile in enumerate(profiles)
     ]
@@ -135,7 +137,7 @@ def _print(args: Namespace, answered: Answered) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.render.json.ask import ask_document
-        from keet.render.json.documents import json_text
+        from keet.render.json.writing import json_text
 
         out.write(json_text(ask_document(answered)))
     elif args.format == "markdown":

@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from keet.cli.arguments import (
     Destination,
@@ -35,11 +35,10 @@ from keet.cli.model_options import (
 from keet.errors import IngestError, NotAvailable, UsageError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from keet.agent.run import Plan
     from keet.comparison.difference import Difference
     from keet.explanation.analyst import Explanation
+    from keet.render.terminal.layout import Renderable
 
 EXAMPLES = """\
 examples:
@@ -111,6 +110,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from keet.analysis.coverage import profile_notes
     from keet.ingest import read_profile
+    from keet.profile.walking import MOST_KEPT
 
     check_files(args)
     if not args.show_prompt:
@@ -128,7 +128,7 @@ def run(args: Namespace) -> int:
     for note in profile_notes(profile):
         tell(note)
     launches = selected_launches(profile, args)
-    if not args.no_sass:
+    if not args.no_sass and len(launches) <= MOST_KEPT:
         # The text of the code is fetched while the analyst is loaded, which takes as long.
         profile.prefetch_code(profile.with_code(launches))
     from keet.analysis.diagnosis import MOST
@@ -136,7 +136,10 @@ def run(args: Namespace) -> int:
 
     # A finding that is only not printed must not count as fixed.
     top = MOST if args.against else args.top
-    explanation = explain(profile, launches, top, sass=not args.no_sass)
+    in_one_pass = chosen is None and not args.against
+    explanation = explain(
+        profile, launches, top, sass=not args.no_sass, **extent(args, in_one_pass=in_one_pass)
+    )
     against = _against(args) if args.against else None
     if args.show_prompt and chosen:
         return _show_prompt(args, [explanation, *([against] if against else [])], chosen)
@@ -151,6 +154,25 @@ def run(args: Namespace) -> int:
         code = _print_against(args, explanation, against)
     patched = _patched(args, explanation)
     return code or code_of(explanation) or patched
+
+
+class Extent(TypedDict):
+    """How much of a large report is explained; options of the analyst."""
+
+    most: int | None
+    keep: bool
+
+
+def extent(args: Namespace, *, in_one_pass: bool) -> Extent:
+    """A view explains some launches of a large report. Launches that are named are all explained,
+    and data has all of them. `in_one_pass`: what is printed needs each launch once."""
+    from keet.profile.walking import MOST_KEPT
+
+    named = args.launch is not None or args.kernel is not None
+    is_view = not args.all and not named and args.format != "json"
+    return Extent(
+        most=MOST_KEPT if is_view else None, keep=not (in_one_pass and args.format == "json")
+    )
 
 
 def _against(args: Namespace) -> Explanation:
@@ -244,7 +266,7 @@ def print_explanation(
     be read, which a page lists."""
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        out.write(_json(explanations, lines=several or len(explanations) > 1))
+        out.write_pieces(_json(explanations, lines=several or len(explanations) > 1))
     elif args.format == "html":
         out.write(_page(args, explanations, unread, several=several))
     elif args.format == "markdown":
@@ -254,11 +276,10 @@ def print_explanation(
         texts = (explain_markdown(each, **how) for each in explanations)
         out.write("\n".join(texts))
     else:
-        from rich.console import Group
-
         from keet.render.terminal.explain import explain_view
+        from keet.render.terminal.layout import Group
 
-        def views(width: int) -> Iterator[RenderableType]:
+        def views(width: int) -> Iterator[Renderable]:
             for number, each in enumerate(explanations):
                 yield from ["", ""] if number else []
                 yield explain_view(each, width, **_how_much(args))
@@ -292,10 +313,10 @@ def print_against(args: Namespace, explanation: Explanation, compared: Differenc
         changes = Compared(compared, args.top)
         out.write(explain_page(explanation, everything=everything, compared=changes))
     elif args.format == "json":
-        from keet.render.json.diff import explain_against_document
-        from keet.render.json.documents import json_text
+        from keet.render.json.diff import explain_against_stream
+        from keet.render.json.writing import json_pieces
 
-        out.write(json_text(explain_against_document(explanation, difference)))
+        out.write_pieces(json_pieces(explain_against_stream(explanation, difference)))
     elif args.format == "markdown":
         from keet.render.markdown.diff import diff_markdown
         from keet.render.markdown.explain import explain_markdown
@@ -315,23 +336,20 @@ def _how_much(args: Namespace) -> dict[str, bool]:
 
 def _view(
     args: Namespace, explanation: Explanation, difference: Difference | None, width: int
-) -> RenderableType:
-    from rich.console import Group
-
+) -> Renderable:
     from keet.render.terminal.diff import diff_view
     from keet.render.terminal.explain import explain_view
+    from keet.render.terminal.layout import Group
 
-    parts: list[RenderableType] = [explain_view(explanation, width, **_how_much(args))]
+    parts: list[Renderable] = [explain_view(explanation, width, **_how_much(args))]
     if difference:
         parts += ["", diff_view(difference, None, args.top, width)]
     return Group(*parts)
 
 
-def _json(explanations: Sequence[Explanation], *, lines: bool) -> str:
-    from keet.render.json.documents import json_text
-    from keet.render.json.explain import explain_document
+def _json(explanations: Sequence[Explanation], *, lines: bool) -> Iterator[str]:
+    from keet.render.json.explain import explain_stream
+    from keet.render.json.writing import json_pieces
 
-    documents = [explain_document(each) for each in explanations]
-    if not lines:
-        return json_text(documents[0])
-    return "".join(f"{document.model_dump_json()}\n" for document in documents)
+    for each in explanations:
+        yield from json_pieces(explain_stream(each), line=lines)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import reports_in, selected_launches
-from keet.cli.explain import NO_MODEL, code_of, print_explanation, with_model
+from keet.cli.explain import NO_MODEL, code_of, extent, print_explanation, with_model
 from keet.cli.hints import tell_once
 from keet.cli.model_options import tell, tell_problem
 from keet.errors import IngestError, UsageError
@@ -117,5 +117,6 @@ def _explained(args: Namespace, path: Path, chosen: Plan | None) -> list[Explana
         launches = selected_launches(profile, args)
     except UsageError:
         return []
-    told = explain(profile, launches, args.top, sass=not args.no_sass)
+    how_much = extent(args, in_one_pass=chosen is None)
+    told = explain(profile, launches, args.top, sass=not args.no_sass, **how_much)
     return [with_model(args, told, chosen) if chosen else told]

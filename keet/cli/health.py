@@ -8,10 +8,11 @@ import shutil
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.errors import UsageError
 from keet.extras import DISTRIBUTION, EXTRAS, Extra, install_command
+from keet.records import NamedTuple
 from keet.version import __version__
 
 _PACKAGES = ("rich", "pydantic")

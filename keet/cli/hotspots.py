@@ -38,6 +38,11 @@ examples:
 """
 
 
+FETCHED_AT_ONCE = 200
+"""Launches whose machine code is fetched before the first is shown; others come with the first of
+them that needs it."""
+
+
 def configure(parser: ArgumentParser) -> None:
     add_report(parser)
     parser.add_argument(
@@ -71,19 +76,19 @@ def run(args: Namespace) -> None:
 
         place, launches = place_of(launches, args.line)
     if not args.no_sass:
-        profile.prefetch_code([launch for launch in launches if _has_counts(launch)])
+        profile.prefetch_code(filter(_has_counts, launches[:FETCHED_AT_ONCE]))
     spots = _spots(launches, args, place)
     found = _examined(spots, has_sass=not args.no_sass)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.json.documents import json_text
-        from keet.render.json.hotspots import hotspots_document
+        from keet.render.json.hotspots import hotspots_stream
+        from keet.render.json.writing import json_pieces
 
-        out.write(json_text(hotspots_document(profile, found, args.top, place)))
+        out.write_pieces(json_pieces(hotspots_stream(profile, found, args.top, place)))
     elif args.format == "csv":
         from keet.render.csv.hotspots import hotspots_csv
 
-        out.write(hotspots_csv(found, args.top))
+        out.write_pieces(hotspots_csv(found, args.top))
     elif place is not None:
         from keet.render.terminal.hotspots_line import line_view
 
@@ -102,11 +107,12 @@ def _has_counts(launch: Launch) -> bool:
 
 
 def _spots(
-    launches: Iterable[Launch], args: Namespace, place: Location | None
+    launches: Sequence[Launch], args: Namespace, place: Location | None
 ) -> Iterator[tuple[Launch, Hotspots | Absent]]:
     from keet.analysis.hotspots import find_hotspots
+    from keet.profile.walking import walked
 
-    for launch in launches:
+    for launch in walked(launches, "looking for hotspots"):
         spots = find_hotspots(launch, args.by)
         if place is not None and not isinstance(spots, Absent):
             own = tuple(spot for spot in spots.spots if spot.location == place)

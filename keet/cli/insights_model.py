@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from keet.agent import prompts
 from keet.agent.answers import Spoken
@@ -22,6 +22,7 @@ from keet.corpus.insights.summaries import read_summary, told
 from keet.errors import one_line
 from keet.explanation.statement import Usage
 from keet.files import cache_folder
+from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.corpus.insights.records import Insight, Insights, Written

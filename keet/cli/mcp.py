@@ -57,8 +57,10 @@ def run(args: Namespace) -> None:
     check("mcp", "mcp")
     import anyio
 
+    from keet import progress
     from keet.serve.roots import Roots
 
+    progress.hide()
     roots = Roots(args.roots or [Path()])
     if args.http is None:
         from keet.serve.server import serve_stdio

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 from keet.cli.arguments import (
     Destination,
@@ -18,6 +21,13 @@ from keet.cli.arguments import (
     selected_launches,
 )
 from keet.errors import UsageError
+from keet.profile import Launch
+
+if TYPE_CHECKING:
+    from keet.render.common.metrics import LaunchRows
+
+MOST_COLUMNS = 400
+"""Launches that a terminal's table is made of: more than any width has room for."""
 
 EXAMPLES = """\
 examples:
@@ -46,38 +56,59 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.analysis.metric_table import metric_rows
     from keet.ingest import read_profile
 
     profile = read_profile(args.report)
-    wanted = args.pattern.pattern if args.pattern else None
-    tables = [
-        (launch, metric_rows(launch, wanted, everything=args.all))
-        for launch in selected_launches(profile, args)
-    ]
-    if wanted and not any(rows for _, rows in tables):
-        raise UsageError(
-            f"no metric matches {wanted!r}; list them with: keet metrics {args.report} --all"
-        )
+    launches = selected_launches(profile, args)
+    tables = _tables(launches, args)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.json.documents import json_text
-        from keet.render.json.metrics import metrics_document
+        from keet.render.json.metrics import metrics_stream
+        from keet.render.json.writing import json_pieces
 
-        out.write(json_text(metrics_document(profile, tables)))
+        out.write_pieces(json_pieces(metrics_stream(profile, tables)))
     elif args.format == "csv":
         from keet.render.csv.metrics import metrics_csv
 
-        out.write(metrics_csv(tables))
+        out.write_pieces(metrics_csv(tables))
     elif args.format == "parquet":
         _write_parquet(tables, args)
     else:
         from keet.render.terminal.metrics import metrics_view
 
-        out.show(lambda width: metrics_view(tables, width, explain=args.explain, names=args.names))
+        some = list(islice(tables, MOST_COLUMNS))
+        more = len(launches) - len(some)
+        out.show(
+            lambda width: metrics_view(
+                some, width, explain=args.explain, names=args.names, more=more
+            )
+        )
 
 
-def _write_parquet(tables: list, args: Namespace) -> None:  # type: ignore[type-arg]
+def _tables(launches: Sequence[Launch], args: Namespace) -> Iterator[LaunchRows]:
+    """The rows of each launch, one launch after the other. Raises if no launch has any, before
+    something is printed."""
+    from keet.analysis.metric_table import metric_rows
+    from keet.profile.walking import walked
+
+    wanted = args.pattern.pattern if args.pattern else None
+    tables = (
+        (launch, metric_rows(launch, wanted, everything=args.all))
+        for launch in walked(launches, "reading metrics")
+    )
+    if wanted is None:
+        return tables
+    without: list[LaunchRows] = []
+    for launch, rows in tables:
+        without.append((launch, rows))
+        if rows:
+            return chain(without, tables)
+    raise UsageError(
+        f"no metric matches {wanted!r}; list them with: keet metrics {args.report} --all"
+    )
+
+
+def _write_parquet(tables: Iterable[LaunchRows], args: Namespace) -> None:
     from keet.corpus.parquet import write_parquet
     from keet.render.common.metrics import HEADER, long_rows
 

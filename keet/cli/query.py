@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from keet.cli.arguments import Destination, add_output, check_output, output_errors, positive
 from keet.cli.top import add_store, note_older, open_filled
 from keet.errors import UsageError
-from keet.files import replacing, replacing_text
+from keet.files import replacing
 
 if TYPE_CHECKING:
     from keet.corpus.store import Store
@@ -100,27 +99,16 @@ def _answer(store: Store, args: Namespace) -> None:
     from keet.render.terminal.query import query_view
 
     stream = store.stream(args.sql)
+    out = Destination(args, sys.stdout)
     if args.format == "csv":
-        _emit(args, query_csv(stream.columns, islice(stream, args.limit)))
+        out.write_pieces(query_csv(stream.columns, islice(stream, args.limit)))
     elif args.format == "json":
-        _emit(args, query_json(stream.columns, stream.types, islice(stream, args.limit)))
+        out.write_pieces(query_json(stream.columns, stream.types, islice(stream, args.limit)))
     else:
         limit = args.limit or _ON_A_TERMINAL
         rows = list(islice(stream, limit + 1))
-        show = Destination(args, sys.stdout).show
         more = len(rows) > limit
-        show(lambda width: query_view(stream.columns, rows[:limit], width, more=more))
-
-
-def _emit(args: Namespace, pieces: Iterable[str]) -> None:
-    """As they come: an answer may be larger than memory."""
-    if args.output is None:
-        for piece in pieces:
-            sys.stdout.write(piece)
-        return
-    with output_errors(args.output), replacing_text(args.output) as write:
-        for piece in pieces:
-            write(piece)
+        out.show(lambda width: query_view(stream.columns, rows[:limit], width, more=more))
 
 
 def _write_parquet(store: Store, args: Namespace) -> None:
@@ -141,10 +129,11 @@ def _list_columns(args: Namespace, version: int) -> None:
     views = described_views(version)
     header = ("view", "column", "type", "unit", "meaning")
     rows = [(view, *column) for view, columns in views.items() for column in columns]
+    out = Destination(args, sys.stdout)
     if args.format == "csv":
-        _emit(args, query_csv(header, rows))
+        out.write_pieces(query_csv(header, rows))
     elif args.format == "json":
-        _emit(args, query_json(header, ("VARCHAR",) * len(header), rows))
+        out.write_pieces(query_json(header, ("VARCHAR",) * len(header), rows))
     else:
         examples = [line.format(args.store) for line in _EXAMPLES]
-        Destination(args, sys.stdout).show(lambda width: views_view(views, examples, width))
+        out.show(lambda width: views_view(views, examples, width))

@@ -34,16 +34,20 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> None:
     from keet.analysis.roofline import find_roofline
     from keet.ingest import read_profile
+    from keet.profile.walking import walked
 
     profile = read_profile(args.report)
-    rooflines = [find_roofline(launch) for launch in selected_launches(profile, args)]
+    launches = walked(selected_launches(profile, args), "computing rooflines")
+    found = map(find_roofline, launches)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.json.documents import json_text
-        from keet.render.json.roofline import roofline_document
+        from keet.render.json.roofline import roofline_stream
+        from keet.render.json.writing import json_pieces
 
-        out.write(json_text(roofline_document(profile, rooflines)))
-    elif args.format == "svg":
+        out.write_pieces(json_pieces(roofline_stream(profile, found)))
+        return
+    rooflines = list(found)
+    if args.format == "svg":
         from keet.render.svg.roofline import roofline_svg
 
         out.write(roofline_svg(rooflines))

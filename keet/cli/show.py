@@ -52,14 +52,17 @@ def run(args: Namespace) -> None:
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)
     selected = selected_launches(profile, args)
+    coverage = find_coverage(profile)  # goes through all launches: what follows reads no more
     launches = _listed(selected, args)
-    coverage = find_coverage(profile)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.json.documents import json_text
-        from keet.render.json.show import show_document
+        from keet.profile.walking import walked
+        from keet.render.json.show import show_stream
+        from keet.render.json.writing import json_pieces
 
-        out.write(json_text(show_document(profile, coverage, launches, _run_document(profile))))
+        listed = walked(launches, "writing launches")
+        document = show_stream(profile, coverage, listed, _run_document(profile))
+        out.write_pieces(json_pieces(document))
         return
     from keet.render.terminal.show import show_view
 

@@ -1,7 +1,7 @@
 """`keet batch`: a tree of reports into a store, resumable at any moment.
 
-What is through is written as a part every few seconds, in the background; whoever kills the run
-loses what came after the last one. Nothing is remembered but the store: the next run looks there.
+What is through is written as a part every few seconds (`part_queue`); whoever kills the run loses
+what came after the last one. Nothing is remembered but the store: the next run looks there.
 """
 
 from __future__ import annotations
@@ -9,26 +9,23 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol
 
 from keet.corpus.discovery import Found, TableFile
-from keet.corpus.layout import LAUNCH_COLUMNS, storable, utc_now
-from keet.corpus.part_writer import FileRecord, write_part
+from keet.corpus.layout import storable, utc_now
+from keet.corpus.messages import Analysed, Answer, Failed, Hashed, Look, Slice, Step, Task
+from keet.corpus.part_queue import PartWriter
+from keet.corpus.part_writer import FileRecord
+from keet.corpus.pieces import Pieces
 from keet.corpus.rows import FileRows, RunTimes
 from keet.corpus.settled import Claims, Decision, Do, Duplicate, Kept, Known, Owner, failures
-from keet.corpus.worker import Analysed, Answer, Failed, Hashed, Look, Step, Task
-from keet.errors import KeetError, one_line
+from keet.errors import one_line
 from keet.files import replacing_text
+from keet.records import NamedTuple
 from keet.version import __version__
 
-FIRST_PART_SECONDS, PART_SECONDS = 0.5, 8.0
-PART_LAUNCHES = 4_000
-"""A part is written after so long or with so much in it, whichever comes first. The first ones come
-early: a short run that is killed has something to show, and a long one does not make crumbs."""
 QUARANTINE = "quarantine.txt"
-_DURATION = LAUNCH_COLUMNS.index("duration_us")
 
 
 class Tally(NamedTuple):
@@ -83,68 +80,6 @@ class Workers(Protocol):
     def wait(self, seconds: float) -> list[Answer]: ...
 
 
-class PartWriter:
-    """Collects what is through and writes it as parts, one at a time, in a thread of its own."""
-
-    def __init__(self, out: Path) -> None:
-        self._out = out
-        self._records: list[FileRecord] = []
-        self._rows: list[FileRows] = []
-        self._launches = 0
-        self._since = time.monotonic()
-        self._patience = FIRST_PART_SECONDS
-        self._thread = ThreadPoolExecutor(1, "part-writer")
-        self._writing: Future[Path] | None = None
-
-    def add(self, record: FileRecord, rows: FileRows | None = None) -> None:
-        if not self._records:
-            self._since = time.monotonic()
-        self._records.append(record)
-        if rows is not None:
-            self._rows.append(rows)
-            self._launches += len(rows.launches)
-
-    def write_when_due(self) -> None:
-        """Raises what went wrong with the part before: a full disk ends the run."""
-        if self._writing is not None and self._writing.done():
-            self._finish()
-        waited = time.monotonic() - self._since
-        due = waited >= self._patience or self._launches >= PART_LAUNCHES
-        if self._records and due and self._writing is None:
-            self._start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Keep what is through also when the run could not go on; not where writing failed."""
-        if kind is None or issubclass(kind, KeetError):
-            self.close()
-        else:
-            self._thread.shutdown()
-
-    def close(self) -> None:
-        """All that was added is in the store now."""
-        try:
-            self._finish()
-            if self._records:
-                self._start()
-                self._finish()
-        finally:
-            self._thread.shutdown()
-
-    def _start(self) -> None:
-        records, rows = self._records, self._rows
-        self._records, self._rows, self._launches = [], [], 0
-        self._patience = min(2 * self._patience, PART_SECONDS)
-        self._writing = self._thread.submit(write_part, self._out, records, rows)
-
-    def _finish(self) -> None:
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            writing.result()
-
-
 class Batch:
     """One run: files in, records and rows out."""
 
@@ -161,6 +96,8 @@ class Batch:
         self._ready: deque[Do] = deque()
         self._equal: dict[int, Duplicate] = {}
         """Snapshots of reports that are kept: read to see that they are whole, not to be kept."""
+        self._pieces: dict[int, Pieces] = {}
+        """Large reports that a worker is at."""
         self._start = time.monotonic()
         self._stop = False
         self.tally = Tally(len(files))
@@ -176,7 +113,7 @@ class Batch:
                 self._take(answer)
             self._writer.write_when_due()
             self._look_around()
-            tell(self.tally)
+            tell(self._with_pieces())
         return self.tally
 
     def _look_around(self) -> None:
@@ -186,6 +123,10 @@ class Batch:
             worker_memory=self._workers.most_memory,
             stopped=self._stop,
         )
+
+    def _with_pieces(self) -> Tally:
+        """With launches of reports that are not through."""
+        return self.tally.plus(launches=sum(each.launches for each in self._pieces.values()))
 
     # --- tasks out
 
@@ -208,7 +149,8 @@ class Batch:
             self._learned(number, behind.sha256)
 
     def _submit(self, number: int, step: Step) -> None:
-        self._workers.submit(Task(number, step, self._files[number].path))
+        file = self._files[number]
+        self._workers.submit(Task(number, step, file.path, file.size))
 
     # --- answers in
 
@@ -218,8 +160,10 @@ class Batch:
                 self._learned(answer.task.number, answer.result)
             case Hashed(sha256):
                 self._learned(answer.task.number, sha256)
-            case Analysed(rows):
-                self._analysed(answer, rows)
+            case Slice(index, rows):
+                self._add_slice(answer.task.number, index, rows)
+            case Analysed(rows, slices):
+                self._analysed(answer, rows, slices)
             case Failed(reason):
                 self._failed(answer, reason)
 
@@ -237,31 +181,49 @@ class Batch:
             case Duplicate(number):
                 self._record_equal(number, decision)
 
-    def _analysed(self, answer: Answer, rows: FileRows) -> None:
+    def _add_slice(self, number: int, index: int, rows: FileRows) -> None:
+        if index == 0:
+            self._discard(self._pieces.pop(number, None))  # of a worker that died
+            self._pieces[number] = self._writer.new_pieces()
+        self._writer.add_piece(self._pieces[number], rows)
+
+    def _discard(self, pieces: Pieces | None) -> None:
+        if pieces is not None:
+            self._writer.discard(pieces)
+
+    def _analysed(self, answer: Answer, rows: FileRows, slices: int) -> None:
         number, sha256 = answer.task.number, rows.sha256
-        equal = self._equal.pop(number, None)
+        if not slices:  # a worker may have died over what the file was before
+            self._discard(self._pieces.pop(number, None))
+        equal, pieces = self._equal.pop(number, None), self._pieces.pop(number, None)
         owner = self._claims.owner(sha256) if sha256 else None
         if equal is None and owner is not None and sha256 is not None:
             equal = Duplicate(number, sha256, owner)
         if equal is not None and not self._claims.adds(number, equal.of, rows.run):
             self._record_equal(number, equal)
+            self._discard(pieces)
         else:
-            self._record_done(answer, rows)
+            self._record_done(answer, rows, pieces)
         self._finish(number)
 
-    def _record_done(self, answer: Answer, rows: FileRows) -> None:
+    def _record_done(self, answer: Answer, rows: FileRows, pieces: Pieces | None) -> None:
         file, count = self._files[answer.task.number], len(rows.launches)
+        spent = rows.gpu_us
+        if pieces is not None:
+            count, spent = count + pieces.launches, spent + pieces.gpu_us
         record = _in_run(_record(file, "done", sha256=rows.sha256, launches=count), rows.run)
         record = _as_seen(record._replace(reason=_reason(rows)), answer)
-        self._writer.add(record, rows)
+        if pieces is None:
+            self._writer.add(record, rows)
+        else:
+            self._writer.add_last_piece(record, rows, pieces)
         if rows.sha256:
             table = TableFile(record.run_table_size, record.run_table_mtime_ns)
             self._claims.keep(rows.sha256, Owner(record.path, count, table, rows.run))
-        spent = sum(_microseconds(row) for row in rows.launches) / 1e6
         self.tally = self.tally.plus(
             done=1,
             launches=count,
-            gpu_seconds=spent,
+            gpu_seconds=spent / 1e6,
             **_run_counts(rows.run),
             unused_tables=rows.table_problem is not None,
             noted=bool(rows.notes),
@@ -284,6 +246,7 @@ class Batch:
     def _failed(self, answer: Answer, reason: str) -> None:
         number = answer.task.number
         self._equal.pop(number, None)
+        self._discard(self._pieces.pop(number, None))
         record = failed_record(self._files[number], reason)
         record = record._replace(sha256=self._claims.hash_of(number))
         self._writer.add(_as_seen(record, answer))
@@ -305,11 +268,6 @@ def _reason(rows: FileRows) -> str | None:
 def _run_counts(run: RunTimes | None) -> dict[str, int]:
     """Of one file, for the tally."""
     return {"runs": run is not None, "placed": run is not None and run.is_placed}
-
-
-def _microseconds(row: Sequence[object]) -> float:
-    duration = row[_DURATION]
-    return duration if isinstance(duration, float) else 0.0
 
 
 def _record(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from keet.analysis.replay import DIFFERS, FLOOR_NS
 from keet.corpus.store import Store
 from keet.errors import UsageError
+from keet.records import NamedTuple
 
 _PREFIX = "NVIDIA "
 _BARE = (

@@ -13,16 +13,18 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-from keet.corpus.batch import Batch, PartWriter, Tally, failed_record
+from keet.corpus.batch import Batch, Tally, failed_record
 from keet.corpus.discovery import Found
 from keet.corpus.layout import STORE_FILE
+from keet.corpus.part_queue import PartWriter
 from keet.corpus.part_writer import write_part
 from keet.corpus.pool import Limits, Pool
 from keet.corpus.settled import Kept, Settled, settle
 from keet.errors import KeetError, NotAvailable, one_line
 from keet.extras import require
+from keet.records import NamedTuple
 
 Client = Any
 Future = Any

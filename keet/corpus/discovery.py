@@ -13,11 +13,12 @@ import stat
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from keet.corpus.sharding import WHOLE, Shard
 from keet.errors import UsageError
 from keet.ingest.run_table import MARK, SUFFIX, table_path
+from keet.patterns import regex
+from keet.records import NamedTuple
 
 _BINARY = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".keet.json.zst")
 """The third is what Nsight Compute called them in 2019, the last a packed snapshot."""
@@ -26,11 +27,11 @@ _PERHAPS = (".csv", ".json")
 """Anybody's: what is in them decides."""
 _HEAD = 64 << 10
 """Bytes to look at: a program may print a good deal before ncu prints its table."""
-_TABLE_HEADER = re.compile(rb'^"?(?:ID|Process ID)"?,[^\r\n]*Kernel Name', re.MULTILINE)
-_PRINTED_LAUNCH = re.compile(rb", (?:Context|Device) \w+, (?:Stream|CC) [\w.]+")
-_SNAPSHOT = re.compile(rb'^\s*\{\s*"keet_snapshot"')
-_RUN_TABLE = re.compile(rb'^\s*\{\s*"' + MARK.encode() + b'"')
-_BEHIND = re.compile(rb'"size": (\d{1,19}),\s*"sha256": "([0-9a-f]{64})"')
+_TABLE_HEADER = regex(rb'^"?(?:ID|Process ID)"?,[^\r\n]*Kernel Name', re.MULTILINE)
+_PRINTED_LAUNCH = regex(rb", (?:Context|Device) \w+, (?:Stream|CC) [\w.]+")
+_SNAPSHOT = regex(rb'^\s*\{\s*"keet_snapshot"')
+_RUN_TABLE = regex(rb'^\s*\{\s*"' + MARK.encode() + b'"')
+_BEHIND = regex(rb'"size": (\d{1,19}),\s*"sha256": "([0-9a-f]{64})"')
 
 
 class Content(NamedTuple):

@@ -7,19 +7,19 @@ A file is gone where its folder can be looked into and does not have it. One tha
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from keet.corpus.discovery import Found
 from keet.corpus.layout import STORE_FILE, storable, utc_now
 from keet.corpus.part_writer import FileRecord, write_part
 from keet.corpus.sharding import WHOLE, Shard
 from keet.corpus.store import Store, open_manifest
+from keet.patterns import regex
+from keet.records import NamedTuple
 from keet.version import __version__
 
-_BYTE = re.compile(r"\\udc([89a-f][0-9a-f])")
+_BYTE = regex(r"\\udc([89a-f][0-9a-f])")
 """How `storable` writes a byte of a name that is no text."""
 
 

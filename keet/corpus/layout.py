@@ -14,9 +14,9 @@ import hashlib
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from keet.catalog import metrics
+from keet.records import NamedTuple
 
 SCHEMA_VERSION = 2
 """2: launches have an account of their time. Findings of version 1 were judged in another way, so

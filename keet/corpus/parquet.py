@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
 from keet.extras import require
@@ -23,13 +24,12 @@ def write_parquet(path: Path, header: Sequence[str], rows: Iterable[Sequence[obj
     columns = [*header, "text"]
     definition = ", ".join(f'"{c}" {_TYPES.get(c, "VARCHAR")}' for c in _renamed(columns))
     marks = f"({', '.join('?' * len(columns))})"
-    values = [_split_value(header, row) for row in rows]
+    values = (_split_value(header, row) for row in rows)
     with tempfile.TemporaryDirectory(prefix="keet-") as folder:
         made = Path(folder) / "metrics.parquet"
         with duckdb.connect() as connection:
             connection.execute(f"CREATE TABLE metrics ({definition})")
-            for start in range(0, len(values), _AT_ONCE):
-                some = values[start : start + _AT_ONCE]
+            while some := list(islice(values, _AT_ONCE)):
                 given = [cell for row in some for cell in row]
                 connection.execute(
                     f"INSERT INTO metrics VALUES {', '.join([marks] * len(some))}", given

@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from keet.corpus.database import cursor, with_one_thread
 from keet.corpus.layout import (
     MAKING,
     PARTS,
@@ -27,15 +27,22 @@ from keet.corpus.layout import (
 )
 from keet.corpus.rows import FileRows, Row
 from keet.corpus.versions import check_writable
+from keet.corpus.views import as_pattern, quoted
 from keet.extras import require
 from keet.files import replacing
+from keet.records import NamedTuple
 from keet.version import __version__
 
 if TYPE_CHECKING:
     import duckdb
 
+    from keet.corpus.pieces import Pieces
+
 _ABANDONED = 24 * 3600
 """Seconds after which a folder that is still being written belongs to nobody."""
+_GROUP_ROWS = 2_048
+"""That duckdb holds in memory while it combines pieces: an explanation has some 50 kB."""
+TABLES_OF_ROWS = ("launches", "findings", "account")
 _INTEGERS = {"BOOLEAN": 2, "INTEGER": 2**31, "BIGINT": 2**63}
 
 
@@ -73,27 +80,46 @@ def make_store(out: Path) -> None:
             file.write(f"{text}\n".encode())
 
 
-def write_part(out: Path, records: Sequence[FileRecord], rows: Iterable[FileRows]) -> Path:
-    """Settle these files, with their rows. Raises OSError where the disk does not take them."""
+def write_part(
+    out: Path, records: Sequence[FileRecord], rows: Iterable[FileRows], pieces: Pieces | None = None
+) -> Path:
+    """Settle these files, with their rows. `pieces`: the rows before those of a large report, which
+    are files already. Raises OSError where the disk does not take them."""
     make_store(out)
-    part = new_part_id()
-    making = out / f"{MAKING}{socket.gethostname()}-{os.getpid()}-{part}"
+    making = making_folder(out)
     making.mkdir()
     try:
-        files = list(_once(rows))
-        launches = [row for each in files for row in each.launches]
-        findings = [row for each in files for row in each.findings]
-        account = [row for each in files for row in each.account]
-        tables = {"launches": launches, "findings": findings, "account": account, "files": records}
-        _write_tables(making, tables)
+        _write_rows(making, list(_once(rows)), pieces)
+        write_tables(making, {"files": records})
         _sync(making)
-        finished = out / PARTS / part
+        finished = out / PARTS / new_part_id()
         making.rename(finished)
         _sync(finished.parent)
     except BaseException:
         shutil.rmtree(making, ignore_errors=True)
         raise
+    finally:
+        if pieces is not None:
+            pieces.remove()
     return finished
+
+
+def making_folder(out: Path) -> Path:
+    """For what is being written: whoever is killed leaves it, and `remove_abandoned` finds it."""
+    return out / f"{MAKING}{socket.gethostname()}-{os.getpid()}-{new_part_id()}"
+
+
+def _write_rows(making: Path, files: Sequence[FileRows], pieces: Pieces | None) -> None:
+    if pieces is None:
+        write_tables(making, {name: _rows_of(files, name) for name in TABLES_OF_ROWS})
+        return
+    for rows in files:
+        pieces.write(rows)
+    pieces.combine(making)
+
+
+def _rows_of(files: Sequence[FileRows], table: str) -> list[Row]:
+    return [row for each in files for row in getattr(each, table)]
 
 
 def _once(rows: Iterable[FileRows]) -> Iterable[FileRows]:
@@ -104,18 +130,23 @@ def _once(rows: Iterable[FileRows]) -> Iterable[FileRows]:
 # --- tables
 
 
-def _write_tables(folder: Path, tables: Mapping[str, Sequence[Row]]) -> None:
-    with _database(os.getpid()).cursor() as connection:
+def write_tables(folder: Path, tables: Mapping[str, Sequence[Row]]) -> None:
+    with cursor() as connection:
         for name, rows in tables.items():
             _write_table(connection, TABLES[name], rows, folder / f"{name}.parquet")
 
 
-@cache
-def _database(process: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 - a fork makes its own
-    """One for all parts: to make it takes about as long as to write a small part."""
-    import duckdb
-
-    return duckdb.connect()
+def combine_tables(folders: Sequence[Path], into: Path) -> None:
+    """The tables of rows in `folders`, one after the other."""
+    with with_one_thread() as connection:
+        for name in TABLES_OF_ROWS:
+            files = ", ".join(quoted(as_pattern(folder / f"{name}.parquet")) for folder in folders)
+            _copy(
+                connection,
+                f"FROM read_parquet([{files}])",
+                into / f"{name}.parquet",
+                f", ROW_GROUP_SIZE {_GROUP_ROWS}",
+            )
 
 
 def _write_table(
@@ -127,18 +158,23 @@ def _write_table(
     """Columns go to duckdb as arrays: a statement for each row would take minutes."""
     cells = zip(*rows) if rows else ((),) * len(columns)
     arrays = {c.name: _array(c, values) for c, values in zip(columns, cells, strict=True)}
-    typed = ", ".join(f'CAST("{c.name}" AS {c.type}) AS "{c.name}"' for c in columns)
     connection.register("arrays", arrays)
-    _copy(connection, f"SELECT {typed} FROM arrays", path)
+    _copy(connection, f"SELECT {', '.join(map(_typed, columns))} FROM arrays", path)
 
 
-def _copy(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
+def _typed(column: Column) -> str:
+    """Arrays of numbers are DOUBLE as they are, and there are a hundred of them."""
+    name = f'"{column.name}"'
+    return name if column.type == "DOUBLE" else f"CAST({name} AS {column.type}) AS {name}"
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, query: str, path: Path, options: str = "") -> None:
     """duckdb reports a full disk as an error of its own: make it one that callers expect."""
     import duckdb
 
-    quoted = str(path).replace("'", "''")
+    how = f"(FORMAT parquet, COMPRESSION zstd{options})"
     try:
-        connection.execute(f"COPY ({query}) TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)")
+        connection.execute(f"COPY ({query}) TO {quoted(str(path))} {how}")
     except duckdb.IOException as problem:
         raise OSError(f"{path}: {problem}") from None
 
@@ -154,8 +190,20 @@ def _array(column: Column, values: Sequence[Any]) -> Any:
     if column.type in _INTEGERS:
         return _integers(values, _INTEGERS[column.type])
     texts = np.empty(len(values), dtype=object)
-    texts[:] = [None if value is None else storable(str(value)) for value in values]
+    texts[:] = values if _is_ascii(values) else [_text(value) for value in values]
     return texts
+
+
+def _is_ascii(values: Sequence[Any]) -> bool:
+    """Most columns are: they go as they are, without a look at each cell in Python."""
+    try:
+        return all(map(str.isascii, values))
+    except TypeError:  # None, or what is no text
+        return False
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else storable(str(value))
 
 
 def _numbers(values: Sequence[float | None]) -> Any:

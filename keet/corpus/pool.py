@@ -6,28 +6,34 @@ inside a Dask worker, and a pool of it hangs when one of them is killed.
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import tempfile
-import threading
 import time
 from collections import Counter, deque
 from contextlib import suppress
 from itertools import count
 from queue import Empty, SimpleQueue
-from typing import IO, NamedTuple, Self
+from typing import Self
 
-from keet.corpus.worker import READY, Answer, Failed, Task, look, read_frame, write_frame
-from keet.errors import NotAvailable, one_line
+from keet.corpus.messages import READY, Answer, Failed, Task
+from keet.corpus.worker import look
+from keet.corpus.worker_process import Heard, WorkerProcess
+from keet.errors import NotAvailable
+from keet.records import NamedTuple
 
 DEATHS = 3
 """Times that a worker may die over a file before the file is given up."""
 STILLBORN = 8
 """Workers in a row that die before they are ready: then it is not the files."""
-AHEAD = 2
-"""Tasks that a worker is given at a time, so that it need not wait for the next."""
+AHEAD = 64
+"""Tasks per worker that are asked for, those under way included: messages are made of them."""
+MESSAGE_BYTES = 4 << 20
+"""Of the files in one message: a tenth of a second of work, or one large file."""
+GATHER_SECONDS = 0.01
+"""After an answer, for others to arrive: workers have more than that ahead of them, and answers
+cost less when several are taken together."""
+_GLANCE_BYTES = 64 << 10
+"""What a glance counts for, however large the file is."""
+LARGE = 256 << 20
+"""Bytes of a file that has as long as --timeout says; larger ones have longer, in proportion."""
 MOST_FILES = 2_000
 MOST_MEMORY = 512 << 20
 """After so many files, or with so much memory held, a worker is replaced by a fresh one."""
@@ -35,108 +41,13 @@ MOST_MEMORY = 512 << 20
 
 class Limits(NamedTuple):
     seconds: float = 300.0
-    """For one file."""
+    """For one file, or for one slice of a large one."""
     files: int = MOST_FILES
     memory: int = MOST_MEMORY
 
-
-class _Heard(NamedTuple):
-    """Something that a worker said; `None`: nothing will come any more."""
-
-    worker: int
-    message: object | None
-
-
-class _Worker:
-    """A process, the thread that listens to it, and what it has to do."""
-
-    def __init__(self, number: int, analyse: str, heard: SimpleQueue[_Heard | None]) -> None:
-        self.number = number
-        self.tasks: deque[Task] = deque()
-        self.ready = self.retired = False
-        self.served = 0
-        self.since = time.monotonic()
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives with the worker
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _program(analyse)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            start_new_session=True,  # Ctrl-C is for the run, which decides what becomes of workers
-        )
-        self._listener = threading.Thread(target=self._listen, args=(heard,), daemon=True)
-        self._listener.start()
-
-    def _listen(self, heard: SimpleQueue[_Heard | None]) -> None:
-        """The end is reported in any case: without it the run would wait for ever. An answer that
-        can't be unpickled is one of another version of keet, installed since the run began."""
-        assert self.process.stdout is not None
-        try:
-            while (message := read_frame(self.process.stdout)) is not None:
-                heard.put(_Heard(self.number, message))
-        except Exception:  # noqa: BLE001 - unpickling may raise anything
-            self.kill()
-        finally:
-            heard.put(_Heard(self.number, None))
-
-    def give(self, task: Task) -> None:
-        """Whoever is dead by now will be heard of soon."""
-        if not self.tasks:
-            self.since = time.monotonic()
-        self.tasks.append(task)
-        assert self.process.stdin is not None
-        with suppress(OSError):
-            write_frame(self.process.stdin, task)
-
-    def overdue(self, seconds: float) -> bool:
-        busy = bool(self.tasks) and self.ready
-        return busy and time.monotonic() - self.since > seconds
-
-    def dismiss(self) -> None:
-        """No more tasks: it ends when it is through with those it has."""
-        self.retired = True
-        if self.process.stdin is not None:
-            with suppress(OSError):
-                self.process.stdin.close()
-
-    def kill(self) -> None:
-        """With everything that it has started."""
-        with suppress(OSError):
-            if hasattr(os, "killpg"):
-                os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.kill()
-
-    def bury(self) -> str:
-        """Let go of all it held; how it died."""
-        code = self.process.wait()
-        self._listener.join()
-        for stream in (self.process.stdin, self.process.stdout):
-            if stream is not None:
-                with suppress(OSError):
-                    stream.close()
-        self._errors.seek(0)
-        last = self._errors.read().decode(errors="replace").strip().splitlines()[-1:]
-        self._errors.close()
-        return _cause_of_death(code, last)
-
-
-def _program(analyse: str) -> str:
-    """Imports what its parent would: tests and editable installs have paths of their own."""
-    return (
-        f"import sys; sys.path[:] = {sys.path!r}; "
-        f"from keet.corpus.worker import serve; serve({analyse!r})"
-    )
-
-
-def _cause_of_death(code: int, last_words: list[str]) -> str:
-    if code < 0:
-        with suppress(ValueError):
-            name = signal.Signals(-code).name
-            hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
-            return f"killed by {name}{hint}"
-        return f"killed by signal {-code}"
-    said = f" ({one_line(last_words[0][:200])})" if last_words else ""
-    return f"ended with code {code}{said}"
+    def seconds_for(self, task: Task) -> float:
+        """All launches of a large file are read before the first slice: it has more time."""
+        return self.seconds * max(1.0, task.size / LARGE)
 
 
 class Pool:
@@ -145,8 +56,8 @@ class Pool:
     def __init__(self, analyse: str, jobs: int, limits: Limits | None = None) -> None:
         self._analyse, self._jobs = analyse, jobs
         self._limits = limits or Limits()
-        self._heard: SimpleQueue[_Heard | None] = SimpleQueue()
-        self._workers: dict[int, _Worker] = {}
+        self._heard: SimpleQueue[Heard | None] = SimpleQueue()
+        self._workers: dict[int, WorkerProcess] = {}
         self._numbers = count()
         self._queue: deque[Task] = deque()
         self._deaths: Counter[Task] = Counter()
@@ -164,22 +75,27 @@ class Pool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def start_workers(self) -> None:
+        """All of them, before there are tasks: they import what they need meanwhile."""
+        while len(self._workers) < self._jobs:
+            self._start()
+
     def room(self) -> int:
         """How many more tasks keep everybody busy."""
         under_way = len(self._queue) + sum(len(w.tasks) for w in self._workers.values())
         return self._jobs * AHEAD - under_way
 
     def submit(self, task: Task) -> None:
+        """It goes to a worker with the next `wait`, together with others."""
         self._queue.append(task)
-        self._distribute()
 
     def wait(self, seconds: float) -> list[Answer]:
         """What has come in meanwhile; at the latest after so long, also nothing."""
+        self._distribute()
         answers: list[Answer] = []
         for heard in self._hear(seconds):
             answers += self._take(heard)
         answers += self._end_overdue()
-        self._distribute()
         return answers
 
     def wake(self) -> None:
@@ -187,26 +103,27 @@ class Pool:
         self._heard.put(None)
 
     def close(self) -> None:
-        """Kill who is left; what they were doing is lost."""
+        """Kill the workers that are left; what they were doing is lost."""
         for worker in self._workers.values():
             worker.kill()
         for worker in self._workers.values():
-            worker.bury()
+            worker.close()
         self._workers.clear()
 
     # --- inside
 
-    def _hear(self, seconds: float) -> list[_Heard]:
-        heard: list[_Heard] = []
+    def _hear(self, seconds: float) -> list[Heard]:
+        heard: list[Heard] = []
         with suppress(Empty):
             message = self._heard.get(timeout=seconds)
+            time.sleep(GATHER_SECONDS)
             while True:
                 if message is not None:
                     heard.append(message)
                 message = self._heard.get_nowait()
         return heard
 
-    def _take(self, heard: _Heard) -> list[Answer]:
+    def _take(self, heard: Heard) -> list[Answer]:
         worker = self._workers.get(heard.worker)
         if worker is None:  # killed, and its thread had one more thing to say
             return []
@@ -218,21 +135,27 @@ class Pool:
             self._stillborn = 0
             return []
         assert isinstance(heard.message, Answer)
-        return [self._answered(worker, heard.message)]
+        if heard.message.is_last:
+            self._finish(worker, heard.message)
+        return [heard.message]
 
-    def _answered(self, worker: _Worker, answer: Answer) -> Answer:
+    def _finish(self, worker: WorkerProcess, answer: Answer) -> None:
         worker.tasks.popleft()
         worker.served += 1
         self._deaths.pop(answer.task, None)
         self.most_memory = max(self.most_memory, answer.memory)
-        worn = worker.served >= self._limits.files or answer.memory > self._limits.memory
-        if worn and not worker.retired:
-            worker.dismiss()
-        return answer
+        if worker.served >= self._limits.files or answer.memory > self._limits.memory:
+            self._end(worker)
 
-    def _lose(self, worker: _Worker) -> list[Answer]:
+    def _end(self, worker: WorkerProcess) -> None:
+        """Nothing is wrong with what it has left to do: others do that."""
+        worker.kill()
+        self._remove(worker)
+        self._queue.extendleft(reversed(worker.tasks))
+
+    def _lose(self, worker: WorkerProcess) -> list[Answer]:
         """A worker is gone. The file it was at is to blame; those it had not begun are not."""
-        cause = self._bury(worker)
+        cause = self._remove(worker)
         if not worker.ready:
             self._check_stillborn(cause)
             self._queue.extendleft(reversed(worker.tasks))
@@ -249,18 +172,17 @@ class Pool:
 
     def _end_overdue(self) -> list[Answer]:
         answers = []
-        for worker in list(self._workers.values()):
-            if worker.overdue(self._limits.seconds):
-                worker.kill()
-                self._bury(worker)
-                blamed, *others = worker.tasks
-                self._queue.extendleft(reversed(others))
-                answers.append(_given_up(blamed, _too_slow(self._limits.seconds)))
+        for worker in [each for each in self._workers.values() if each.tasks]:
+            allowed = self._limits.seconds_for(worker.tasks[0])
+            if worker.overdue(allowed):
+                blamed = worker.tasks.popleft()
+                self._end(worker)
+                answers.append(_given_up(blamed, _too_slow(allowed)))
         return answers
 
-    def _bury(self, worker: _Worker) -> str:
+    def _remove(self, worker: WorkerProcess) -> str:
         del self._workers[worker.number]
-        return worker.bury()
+        return worker.close()
 
     def _check_stillborn(self, cause: str) -> None:
         """A worker that can't even start says nothing about any file."""
@@ -271,21 +193,43 @@ class Pool:
             )
 
     def _distribute(self) -> None:
-        """To the one with the least to do; a fresh worker where one is missing."""
-        while self._queue:
-            able = [w for w in self._workers.values() if not w.retired]
-            if len(able) < self._jobs and all(worker.tasks for worker in able):
-                able.append(self._start())
-            worker = min(able, key=lambda w: (len(w.tasks), w.number))
-            if len(worker.tasks) >= AHEAD:
-                return
-            worker.give(self._queue.popleft())
+        while self._queue and (worker := self._next_worker()):
+            worker.give(self._next_message(self._files_left(worker)))
 
-    def _start(self) -> _Worker:
-        worker = _Worker(next(self._numbers), self._analyse, self._heard)
+    def _next_worker(self) -> WorkerProcess | None:
+        """The one with the least to do; a fresh one where one is missing."""
+        workers = self._workers.values()
+        if len(workers) < self._jobs and all(worker.tasks for worker in workers):
+            return self._start()
+        able = [w for w in workers if w.wants_more and self._files_left(w) > 0]
+        return min(able, key=lambda w: (len(w.tasks), w.number)) if able else None
+
+    def _files_left(self, worker: WorkerProcess) -> int:
+        """Until it is replaced."""
+        return self._limits.files - worker.served - len(worker.tasks)
+
+    def _next_message(self, most: int) -> list[Task]:
+        """Up to `MESSAGE_BYTES`, and no more than a share of the queue: at the end of a run every
+        worker has something left to do."""
+        most = min(most, -(-len(self._queue) // self._jobs))
+        message = [self._queue.popleft()]
+        size = _weight(message[0])
+        while self._queue and len(message) < most:
+            size += _weight(self._queue[0])
+            if size > MESSAGE_BYTES:
+                break
+            message.append(self._queue.popleft())
+        return message
+
+    def _start(self) -> WorkerProcess:
+        worker = WorkerProcess(next(self._numbers), self._analyse, self._heard)
         self._workers[worker.number] = worker
         self.started += 1
         return worker
+
+
+def _weight(task: Task) -> int:
+    return _GLANCE_BYTES if task.step == "glance" else task.size
 
 
 def _given_up(task: Task, reason: str) -> Answer:
@@ -294,4 +238,4 @@ def _given_up(task: Task, reason: str) -> Answer:
 
 
 def _too_slow(seconds: float) -> str:
-    return f"it took longer than the {seconds:g} s that --timeout allows"
+    return f"it took longer than the {seconds:.6g} s that --timeout allows"

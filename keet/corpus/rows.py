@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from keet.analysis.account import Account, Part
 from keet.analysis.findings import Finding
-from keet.corpus.layout import METRICS
+from keet.corpus.layout import LAUNCH_COLUMNS, METRICS
 from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.profile import Launch, Provenance
 from keet.profile.launch import Dim3
 from keet.profile.run_table import RunPositions
+from keet.records import NamedTuple
 
 Row = tuple[object, ...]
+_DURATION = LAUNCH_COLUMNS.index("duration_us")
+_METRIC_IDS = tuple(spec.id for spec in METRICS)
+SLICE = 256
+"""Launches whose rows a worker holds and sends at a time: some 50 kB each."""
 
 
 class RunTimes(NamedTuple):
@@ -52,23 +56,42 @@ class FileRows(NamedTuple):
         """Of the report; `None` where there is no launch to tell."""
         return str(self.launches[0][0]) if self.launches else None
 
+    @property
+    def gpu_us(self) -> float:
+        """Of the launches that say how long they took, in microseconds."""
+        return sum(us for row in self.launches if isinstance(us := row[_DURATION], float))
 
-def rows_of(explanation: Explanation, document: Callable[[LaunchExplanation], str]) -> FileRows:
-    """`document`: makes the text of the column `explanation`."""
-    provenance, in_run = explanation.profile.provenance, explanation.profile.in_run
-    run = _run_times(in_run)
-    launches = tuple(
-        (
-            *_launch_row(provenance, each, _in_run(in_run, run, each.launch)),
-            document(each),
-            *_metrics(each.launch),
-        )
-        for each in explanation.launches
-    )
-    sha256 = provenance.sha256
-    found = tuple(row for each in explanation.launches for row in _finding_rows(sha256, each))
-    parts = tuple(row for each in explanation.launches for row in _account_rows(sha256, each))
-    return FileRows(launches, found, parts, run)
+
+Document = Callable[[LaunchExplanation], str]
+"""Makes the text of the column `explanation`."""
+
+
+def slices_of(
+    explanation: Explanation, document: Document, most: int = SLICE
+) -> Iterator[FileRows]:
+    """The rows of a report, those of so many launches at a time; one slice where it has none. Each
+    launch is looked at once, and may be forgotten afterwards."""
+    profile = explanation.profile
+    run = _run_times(profile.in_run)
+    launches: list[Row] = []
+    findings: list[Row] = []
+    account: list[Row] = []
+    for each in explanation.launches:
+        if len(launches) == most:
+            yield FileRows(tuple(launches), tuple(findings), tuple(account), run)
+            launches, findings, account = [], [], []
+        in_run = _in_run(profile.in_run, run, each.launch)
+        head = _launch_row(profile.provenance, each, in_run)
+        launches.append((*head, document(each), *_metrics(each.launch)))
+        findings.extend(_finding_rows(profile.provenance.sha256, each))
+        account.extend(_account_rows(profile.provenance.sha256, each))
+    yield FileRows(tuple(launches), tuple(findings), tuple(account), run)
+
+
+def rows_of(explanation: Explanation, document: Document) -> FileRows:
+    """All of them."""
+    (rows,) = slices_of(explanation, document, max(len(explanation.launches), 1))
+    return rows
 
 
 def _run_times(in_run: RunPositions | None) -> RunTimes | None:
@@ -222,8 +245,9 @@ def _share(part: Part) -> float | None:
 
 
 def _metrics(launch: Launch) -> Row:
-    found = (launch.get(spec.id) for spec in METRICS)
-    return tuple(_finite(quantity.value) if quantity else None for quantity in found)
+    """Those that can be measurements, so that each is finite."""
+    found = map(launch.number, _METRIC_IDS)
+    return tuple([None if number is None else float(number) for number in found])
 
 
 def _finite(value: float) -> float | None:

@@ -15,14 +15,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from keet.corpus.discovery import NO_TABLE, Found, TableFile
 from keet.corpus.gone import is_gone
-from keet.corpus.layout import storable
+from keet.corpus.layout import part_folders, storable
+from keet.corpus.messages import Look, Step
 from keet.corpus.rows import RunTimes
 from keet.corpus.store import Store, open_manifest
-from keet.corpus.worker import Look, Step
+from keet.records import NamedTuple
 
 Number = int
 """A file of this run, by its place in the order."""
@@ -75,11 +76,13 @@ class _Last(NamedTuple):
 def settle(out: Path, files: Sequence[Found], *, retry_failed: bool = False) -> Settled:
     """Compare with the manifest: a path with the size and time of its record, and with the same
     table of its run, is not read again."""
+    if not files or not part_folders(out):
+        return Settled(tuple(files), 0, 0, NOTHING_KEPT)
     with open_manifest(out) as store:
-        last = _last_records(store, files) if files and store.part_count else {}
+        last = _last_records(store, files)
         said = [_settled_as(file, last, retry_failed=retry_failed) for file in files]
         left = tuple(file for file, status in zip(files, said) if status is None)
-        kept = _kept(store, left) if left and store.part_count else NOTHING_KEPT
+        kept = _kept(store, left) if left else NOTHING_KEPT
     counts = Counter(said)
     return Settled(left, counts["done"] + counts["duplicate"], counts["failed"], kept)
 

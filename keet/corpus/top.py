@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from keet.corpus.chosen import POOL, Chosen, choose
 from keet.corpus.store import Store
 from keet.corpus.top_groups import By, Leader, Member, find_leaders, find_members
+from keet.records import NamedTuple
 
 DEFAULT_LIMIT = 10
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from keet.corpus.chosen import POOL, Chosen
 from keet.corpus.store import Store
+from keet.records import NamedTuple
 
 By = Literal["kernel", "finding", "file"]
 

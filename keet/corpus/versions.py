@@ -10,10 +10,10 @@ import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from keet.corpus.layout import SCHEMA_VERSION, STORE_FILE, part_folders, tables_of
 from keet.errors import DamagedReport, UnsupportedVersion, UsageError
+from keet.records import NamedTuple
 
 
 class StoreVersion(NamedTuple):

@@ -183,7 +183,7 @@ def create_views(
     if "launches" in tables:
         connection.execute(f"CREATE VIEW metrics AS {_long()}")
     _set_files(connection, tables, by_mark)
-    if connection.execute(_CLEAN).fetchone() == (False,):
+    if connection.execute(_CLEAN).fetchall() == [(False,)]:
         _hide_superseded(connection, tables)
 
 

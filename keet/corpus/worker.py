@@ -9,17 +9,30 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
-import pickle
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Literal, NamedTuple
+from typing import IO
 
 from keet.corpus.discovery import status_of, table_file
+from keet.corpus.messages import (
+    READY,
+    Analysed,
+    Answer,
+    Failed,
+    Hashed,
+    Look,
+    Result,
+    Seen,
+    Slice,
+    Task,
+    read_frame,
+    write_frame,
+)
 from keet.corpus.rows import FileRows
 from keet.errors import IngestError, KeetError, UnreadableFile, one_line
 from keet.ingest.files import open_input
@@ -29,95 +42,35 @@ _GLANCE = 16 << 10
 _GARBAGE = 20_000
 """Objects that may be garbage before they are looked through; a file makes some thousands."""
 _LONGEST_REASON = 500
+_STATM = Path("/proc/self/statm")
 
-
-Step = Literal["glance", "hash", "analyse"]
-
-
-class Task(NamedTuple):
-    number: int
-    step: Step
-    path: str
-
-
-class Seen(NamedTuple):
-    """The file, and the table of its run, before they were read: what changes later shows."""
-
-    size: int
-    mtime_ns: int
-    run_table_size: int | None = None
-    """None: there is no table."""
-    run_table_mtime_ns: int | None = None
-
-
-class Look(NamedTuple):
-    """Three places of a file: where these differ, files differ."""
-
-    size: int
-    digest: bytes
-
-
-class Hashed(NamedTuple):
-    sha256: str
-
-
-class Analysed(NamedTuple):
-    rows: FileRows
-
-
-class Failed(NamedTuple):
-    reason: str
-    """One line that ends with what to do next."""
-
-
-class Answer(NamedTuple):
-    task: Task
-    result: Look | Hashed | Analysed | Failed
-    seen: Seen | None
-    seconds: float
-    memory: int
-    """Bytes that the worker holds now."""
-
-
-READY = "ready"
-"""A worker's first word: what it has to import is there."""
-
-
-# --- frames: a length, then a pickle; both ends are keet's own
-
-
-def write_frame(stream: IO[bytes], message: object) -> None:
-    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.write(len(data).to_bytes(8, "little") + data)
-    stream.flush()
-
-
-def read_frame(stream: IO[bytes]) -> object | None:
-    """`None` at the end, also in the middle of a frame: its writer is dead."""
-    size = stream.read(8)
-    data = stream.read(int.from_bytes(size, "little")) if len(size) == 8 else b""
-    if len(size) < 8 or len(data) < int.from_bytes(size, "little"):
-        return None
-    return pickle.loads(data)  # type: ignore[no-any-return]
+Analyse = Callable[[str], Iterable[FileRows]]
+"""From a path to its rows, in slices where the report is large."""
 
 
 # --- the process
 
 
 def serve(analyse: str) -> None:
-    """Work until stdin ends. `analyse`: `module:function`, from a path to `FileRows`."""
-    tasks, answers = sys.stdin.buffer, _private_stdout()
+    """Work until stdin ends. `analyse`: `module:function`, an `Analyse`."""
+    messages, answers = sys.stdin.buffer, _private_stdout()
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     module, _, function = analyse.partition(":")
     work = getattr(import_module(module), function)
     gc.set_threshold(50 * _GARBAGE)
-    first = True
     write_frame(answers, READY)
-    while (task := read_frame(tasks)) is not None:
-        assert isinstance(task, Task)
-        write_frame(answers, perform(task, work))
+    first = True
+    for task in _tasks(messages):
+        for answer in perform(task, work):
+            write_frame(answers, answer)
         _collect_between_files(first=first and task.step == "analyse")
         first = first and task.step != "analyse"
+
+
+def _tasks(messages: IO[bytes]) -> Iterator[Task]:
+    while (message := read_frame(messages)) is not None:
+        assert isinstance(message, list)
+        yield from message
 
 
 def _collect_between_files(*, first: bool) -> None:
@@ -144,33 +97,45 @@ def _private_stdout() -> IO[bytes]:
     return answers
 
 
-def perform(task: Task, analyse: Callable[[str], FileRows]) -> Answer:
+def perform(task: Task, analyse: Analyse) -> Iterator[Answer]:
+    """One answer, after those of the slices of a large report."""
     start = time.perf_counter()
     seen = look(task.path)
-    result = _attempt(task, analyse)
-    return Answer(task, result, seen, time.perf_counter() - start, memory_held())
+    for result in _attempt(task, analyse):
+        yield Answer(task, result, seen, time.perf_counter() - start, memory_held())
 
 
-def _attempt(task: Task, analyse: Callable[[str], FileRows]) -> Look | Hashed | Analysed | Failed:
+def _attempt(task: Task, analyse: Analyse) -> Iterator[Result]:
     try:
-        return _do(task, analyse)
+        yield from _do(task, analyse)
     except IngestError as problem:
-        return Failed(_reason(f"{problem.problem}; {problem.remedy}"))
+        yield Failed(_reason(f"{problem.problem}; {problem.remedy}"))
     except KeetError as problem:
-        return Failed(_reason(str(problem)))
+        yield Failed(_reason(str(problem)))
     except MemoryError:
-        return Failed("there is not enough memory for it; run with fewer --jobs")
+        yield Failed("there is not enough memory for it; run with fewer --jobs")
     except Exception as problem:  # noqa: BLE001 - a bug costs the file that shows it, not the run
         named = f"{type(problem).__name__}: {problem}"
-        return Failed(_reason(f"this is a bug in keet: {named}; see: keet explain on this file"))
+        yield Failed(_reason(f"this is a bug in keet: {named}; see: keet explain on this file"))
 
 
-def _do(task: Task, analyse: Callable[[str], FileRows]) -> Look | Hashed | Analysed:
+def _do(task: Task, analyse: Analyse) -> Iterator[Result]:
     if task.step == "glance":
-        return look_of(Path(task.path))
-    if task.step == "hash":
-        return Hashed(sha256_of(Path(task.path)))
-    return Analysed(analyse(task.path))
+        yield look_of(Path(task.path))
+    elif task.step == "hash":
+        yield Hashed(sha256_of(Path(task.path)))
+    else:
+        yield from _analysed(analyse(task.path))
+
+
+def _analysed(slices: Iterable[FileRows]) -> Iterator[Result]:
+    last, before = None, -1
+    for rows in slices:
+        if last is not None:
+            yield Slice(before, last)
+        last, before = rows, before + 1
+    assert last is not None
+    yield Analysed(last, before)
 
 
 def _reason(text: str) -> str:
@@ -218,8 +183,8 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
 def memory_held() -> int:
     """Resident bytes; the peak where the system does not tell what is held now."""
     try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
+        with _STATM.open("rb", buffering=0) as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, AttributeError):
         return _peak_memory()
 

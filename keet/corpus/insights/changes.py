@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from statistics import median
-from typing import NamedTuple
 
 from keet.corpus.insights import noise
 from keet.corpus.insights.book import Book, numbered
@@ -17,6 +16,7 @@ from keet.corpus.insights.records import Change, Dated, Insight
 from keet.corpus.insights.series import Capture
 from keet.corpus.insights.sweeps import limiters
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 
 _LEAST_FILES = 5
 """Of a history: with fewer, a change can't be told from an odd capture."""

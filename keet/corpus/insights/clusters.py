@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from keet.catalog import findings
 from keet.corpus.insights.book import Book
@@ -14,6 +14,7 @@ from keet.corpus.insights.points import Source
 from keet.corpus.insights.records import Basis, Cluster, ClusterKernel, Insight
 from keet.corpus.insights.run_times import GPU, RunTimes
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 
 _LEAST_KERNELS = 2
 _SHOWN = 8

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from keet.corpus.insights.describe import plural
 from keet.corpus.insights.families import function_of
 from keet.corpus.insights.points import Source, literals
+from keet.records import NamedTuple
 
 _AT_ONCE = 100_000
 """Launches that are held in memory: a few hundred MB."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
-_NUMBER = re.compile(
+from keet.patterns import regex
+from keet.records import NamedTuple
+
+_NUMBER = regex(
     r"(?<![\w.])(?:\((?:unsigned |signed |long |short )*(?:int|long|char|short|bool|size_t)\))?"
     r"(-?\d+)(?:[uUlL]*)(?![\w.])"
 )
-_ARGUMENTS = re.compile(r"<.*>", re.DOTALL)
+_ARGUMENTS = regex(r"<.*>", re.DOTALL)
 
 
 class Family(NamedTuple):

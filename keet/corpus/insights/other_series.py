@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from keet.corpus.insights.points import Point
 from keet.corpus.insights.series import Capture
+from keet.records import NamedTuple
 
 _VERSIONS = (
     ("driver", "driver_version"),

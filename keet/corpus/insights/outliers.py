@@ -6,7 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from keet.corpus.insights import noise
 from keet.corpus.insights.book import Book, numbered
@@ -15,6 +15,7 @@ from keet.corpus.insights.moved import moved_between
 from keet.corpus.insights.points import Point, Source, literals, point_at
 from keet.corpus.insights.records import Insight, Moved, Outlier, Outliers
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 
 _LEAST_PEERS = 5
 _SHOWN = 5

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from keet.corpus.insights.knob_names import (
     CONTROL_OPTIONS,
@@ -19,6 +19,7 @@ from keet.corpus.insights.knob_names import (
     naming_of,
 )
 from keet.corpus.layout import METRICS
+from keet.records import NamedTuple
 
 Shape = tuple[int | None, int | None, int | None]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from keet.records import NamedTuple
 
 Kind = Literal["sweep", "cluster", "outliers", "change"]
 Work = Literal["same", "varies", "unknown"]

@@ -7,10 +7,10 @@ launches on that GPU count as profiled.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from keet.corpus.chosen import ALIKE, REPLAY_GAP
 from keet.corpus.insights.points import Source, literals
+from keet.records import NamedTuple
 
 GPU = "coalesce(device, 'unknown GPU')"
 

@@ -12,11 +12,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
 
 from keet.corpus.insights.families import Family, family_of
 from keet.corpus.insights.ordinals import Names, left_out, names_in, only_counts
 from keet.corpus.insights.points import Point
+from keet.records import NamedTuple
 
 LEAST_VALUES = 3
 """Of a number; two points are a comparison (`keet diff`), not a curve."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from keet.analysis.ceilings import HOST_LINK, NEAR
 from keet.catalog import metrics
 from keet.corpus.insights.points import Point
+from keet.records import NamedTuple
 
 VOLUMES = (
     *("inst_executed_total", "dram_bytes_read", "dram_bytes_written", "l2_sectors"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from keet.corpus.insights import noise
 from keet.corpus.insights.describe import amount, capital, joined, spoken
@@ -14,6 +13,7 @@ from keet.corpus.insights.sweep_additions import Additions
 from keet.corpus.insights.sweep_facts import SweepFacts
 from keet.corpus.insights.sweeps import limiters
 from keet.evidence import Evidence
+from keet.records import NamedTuple
 
 _FULL = 85.0
 """Per cent of its peak from which a unit has nothing more to give."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.corpus.insights import noise
 from keet.corpus.insights.other_series import Alternatives
@@ -13,6 +13,7 @@ from keet.corpus.insights.points import Point
 from keet.corpus.insights.records import CurvePoint, LeftOut, LimiterChange, Sweep
 from keet.corpus.insights.series import Coordinate, Series
 from keet.corpus.insights.work import WorkJudgement, judge_work, work_of
+from keet.records import NamedTuple
 
 Shares = Mapping[tuple[str, int], Mapping[str, float]]
 Kind = Literal["parameter", "size", "gpu", "version"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from keet.catalog import metrics
 from keet.corpus.insights.points import Point
+from keet.records import NamedTuple
 
 _FILLING = ("waves_per_sm", "achieved_warps_per_sm", "achieved_occupancy_pct")
 """More of it fills the GPU."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from keet.corpus.insights.points import Point
 from keet.corpus.insights.records import Work
+from keet.records import NamedTuple
 
 _SAME = 1.15
 """Most to least, up to which a counter counts as unchanged."""

@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -29,7 +30,7 @@ def rows(path: str) -> FileRows:
     return FileRows((tuple(known.get(name) for name in LAUNCH_COLUMNS),), ())
 
 
-def by_content(path: str) -> FileRows:
+def by_content(path: str) -> Iterator[FileRows]:
     """Do what the file says."""
     order = Path(path).read_text()
     if order == "die":
@@ -50,14 +51,46 @@ def by_content(path: str) -> FileRows:
     elif order == "print":
         print("noise among the answers")  # noqa: T201 - that is the point
         os.write(1, b"more noise")
-    return rows(path)
+    yield rows(path)
+
+
+SLICES = 5
+
+
+def sliced(path: str) -> Iterator[FileRows]:
+    """One launch in each slice; the file says what happens after the third."""
+    for number in range(SLICES):
+        if number == 3:
+            yield from _without_rows(by_content(path))
+        yield launch_rows(path, number)
+
+
+def sliced_at_first(path: str) -> Iterator[FileRows]:
+    """The worker dies over a large report, which is a small one when it is read again."""
+    return iter([launch_rows(path, 0)]) if Path(path).read_text() == "fine" else sliced(path)
+
+
+def _without_rows(slices: Iterator[FileRows]) -> Iterator[FileRows]:
+    """Nothing, but all that happens on the way."""
+    for _ in slices:
+        yield from ()
+
+
+def launch_rows(path: str, number: int) -> FileRows:
+    ((row,), *_) = rows(path)
+    sha256, _, _, *cells = row
+    return FileRows(
+        ((sha256, path, number, *cells),),
+        ((sha256, number, 1, "id", *[None] * 10),),
+        ((sha256, number, "part", None, "label", True, 0.5, None),),
+    )
 
 
 TICKETS = "TESTS_TICKETS"
 """Names a folder: each file in it lets one report be analysed."""
 
 
-def with_a_ticket(path: str) -> FileRows:
+def with_a_ticket(path: str) -> Iterator[FileRows]:
     """The real thing, which waits when no ticket is left: a run that has fewer tickets than files
     can't end before it is killed, however late that is."""
     from keet.cli.batch import analyse
@@ -88,23 +121,23 @@ def hand_out(folder: Path, count: int) -> dict[str, str]:
 _held: list[bytearray] = []
 
 
-def leak(path: str) -> FileRows:
+def leak(path: str) -> Iterator[FileRows]:
     _held.append(bytearray(40 << 20))
-    return rows(path)
+    yield rows(path)
 
 
-def of_another_version(path: str) -> FileRows:
+def of_another_version(path: str) -> Iterator[FileRows]:
     """Rows of a class that the run does not know, as after an update of keet while it runs."""
     module = ModuleType("keet_of_tomorrow")
     module.Row = type("Row", (tuple,), {"__module__": module.__name__})  # type: ignore[attr-defined]
     sys.modules[module.__name__] = module
-    return FileRows((module.Row(),), ())
+    yield FileRows((module.Row(),), ())
 
 
-def kill_dask_worker(path: str) -> FileRows:
+def kill_dask_worker(path: str) -> Iterator[FileRows]:
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(600)
-    return rows(path)
+    yield rows(path)
 
 
 if __name__ == "__main__":

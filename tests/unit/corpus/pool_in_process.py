@@ -6,8 +6,9 @@ from collections import deque
 from importlib import import_module
 from typing import Self
 
+from keet.corpus.messages import Answer, Task
 from keet.corpus.pool import AHEAD, Limits
-from keet.corpus.worker import Answer, Task, perform
+from keet.corpus.worker import perform
 
 
 class PoolInProcess:
@@ -26,6 +27,9 @@ class PoolInProcess:
     def __exit__(self, *_: object) -> None:
         self._queue.clear()
 
+    def start_workers(self) -> None:
+        """There are none."""
+
     def room(self) -> int:
         return self._jobs * AHEAD - len(self._queue)
 
@@ -33,7 +37,7 @@ class PoolInProcess:
         self._queue.append(task)
 
     def wait(self, seconds: float) -> list[Answer]:
-        return [perform(self._queue.popleft(), self._work)] if self._queue else []
+        return list(perform(self._queue.popleft(), self._work)) if self._queue else []
 
     def wake(self) -> None:
         """Nobody sleeps here."""

@@ -8,12 +8,13 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.corpus.batch import Batch, PartWriter, Tally
+from keet.corpus.batch import Batch, Tally
 from keet.corpus.discovery import NO_TABLE, Content, Found, TableFile
+from keet.corpus.messages import Analysed, Answer, Failed, Hashed, Look, Task
+from keet.corpus.part_queue import PartWriter
 from keet.corpus.part_writer import FileRecord
 from keet.corpus.rows import FileRows, RunTimes
 from keet.corpus.settled import NOTHING_KEPT, Kept, Owner
-from keet.corpus.worker import Analysed, Answer, Failed, Hashed, Look, Task
 from tests.unit.corpus.batch_doubles import rows
 
 

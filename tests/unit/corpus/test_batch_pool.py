@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from keet.corpus.messages import Analysed, Answer, Failed, Hashed, Task
 from keet.corpus.pool import Limits, Pool
-from keet.corpus.worker import Analysed, Answer, Failed, Hashed, Task
 from keet.errors import NotAvailable
 from tests.unit.corpus.batch_doubles import HERE
 
@@ -69,19 +69,32 @@ class Clock:
     def monotonic(self) -> float:
         return 3600.0 * self._file.exists()
 
+    def sleep(self, seconds: float) -> None:
+        """No time passes."""
+
 
 def test_a_file_that_takes_too_long_costs_itself_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One worker: it is at the file that hangs when the hour passes."""
     made = tasks(tmp_path, "fine", "hang", "fine")
-    monkeypatch.setattr("keet.corpus.pool.time", Clock(Path(f"{made[1].path}.begun")))
+    clock = Clock(Path(f"{made[1].path}.begun"))
+    monkeypatch.setattr("keet.corpus.pool.time", clock)
+    monkeypatch.setattr("keet.corpus.worker_process.time", clock)
     with Pool(f"{HERE}:by_content", 1, Limits(seconds=60.0)) as pool:
         found = answers(pool, made)
     failed = found.pop(1).result
     assert isinstance(failed, Failed)
     assert failed.reason.startswith("it took longer than the 60 s that --timeout allows")
     assert all(isinstance(answer.result, Analysed) for answer in found.values())
+
+
+def test_a_large_file_has_more_time() -> None:
+    """In proportion to its size; a small one has as long as any other."""
+    limits = Limits(seconds=60.0)
+    sizes = [0, 1 << 20, 256 << 20, 512 << 20, 1 << 30]
+    allowed = [limits.seconds_for(Task(0, "analyse", "", size)) for size in sizes]
+    assert allowed == [60.0, 60.0, 60.0, 120.0, 240.0]
 
 
 def test_a_death_by_accident_costs_a_retry(tmp_path: Path) -> None:
@@ -126,8 +139,9 @@ def test_a_worker_does_not_outlive_its_run(tmp_path: Path) -> None:
     (task,) = tasks(tmp_path, "hang")
     code = (
         "import os, sys, time; from keet.corpus.pool import Pool; "
-        "from keet.corpus.worker import Task\n"
+        "from keet.corpus.messages import Task\n"
         f"pool = Pool('{HERE}:by_content', 1); pool.submit(Task(0, 'analyse', {task.path!r}))\n"
+        "pool.wait(0)\n"
         "print(*(w.process.pid for w in pool._workers.values()), flush=True)\n"
         f"while not os.path.exists({task.path + '.begun'!r}): time.sleep(0.02)\n"
         "os._exit(9)"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keet.corpus import batch as batch_module
+from keet.corpus import part_queue
 from keet.corpus.discovery import NO_TABLE, find_reports
 from keet.corpus.layout import FILES, LAUNCHES, TABLES
 from keet.corpus.store import open_store
@@ -175,7 +175,7 @@ def test_stores_of_before_go_on_without_analysing_all_again(
         kept = {name: [c.name not in new for c in columns] for name, columns in TABLES.items()}
         for name, columns in list(TABLES.items()):
             patch.setitem(TABLES, name, tuple(c for c in columns if c.name not in new))
-        write = batch_module.write_part
+        write = part_queue.write_part
 
         def write_old(out: Path, records: Any, rows: Any) -> Path:
             old = [
@@ -184,7 +184,7 @@ def test_stores_of_before_go_on_without_analysing_all_again(
             ]
             return write(out, [cut(record, kept["files"]) for record in records], old)  # type: ignore[arg-type]
 
-        patch.setattr(batch_module, "write_part", write_old)
+        patch.setattr(part_queue, "write_part", write_old)
         assert batch(tree, "-o", out).code == 0
     assert "2 settled before" in batch(tree, "-o", out).out
     assert in_run(out)[0][1:] == NOT_KNOWN

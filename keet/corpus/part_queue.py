@@ -1,0 +1,111 @@
+"""What is through waits here for its part, which is written in the background every few seconds."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Self
+
+from keet.corpus.part_writer import FileRecord, write_part
+from keet.corpus.pieces import Pieces
+from keet.corpus.rows import FileRows
+from keet.errors import KeetError
+
+FIRST_PART_SECONDS, PART_SECONDS = 0.5, 8.0
+PART_LAUNCHES = 4_000
+"""A part is written after so long or with so much in it, whichever comes first. The first ones come
+early: a short run that is killed has something to show, and a long one does not make crumbs."""
+
+
+class PartWriter:
+    """Collects what is through and writes it as parts, one at a time, in a thread of its own."""
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+        self._records: list[FileRecord] = []
+        self._rows: list[FileRows] = []
+        self._launches = 0
+        self._since = time.monotonic()
+        self._patience = FIRST_PART_SECONDS
+        self._thread = ThreadPoolExecutor(1, "part-writer")
+        self._under_way: deque[Future[object]] = deque()
+        self._pieces: set[Pieces] = set()
+
+    def add(self, record: FileRecord, rows: FileRows | None = None) -> None:
+        if not self._records:
+            self._since = time.monotonic()
+        self._records.append(record)
+        if rows is not None:
+            self._rows.append(rows)
+            self._launches += len(rows.launches)
+
+    # --- large reports
+
+    def new_pieces(self) -> Pieces:
+        pieces = Pieces(self._out)
+        self._pieces.add(pieces)
+        return pieces
+
+    def add_piece(self, pieces: Pieces, rows: FileRows) -> None:
+        pieces.add(rows)
+        overflow = pieces.overflow()
+        if overflow is not None:
+            self._do(pieces.write, overflow)
+
+    def add_last_piece(self, record: FileRecord, rows: FileRows, pieces: Pieces) -> None:
+        """A report that is on disk is a part of its own: its rows appear with its record."""
+        self._pieces.remove(pieces)
+        rest = pieces.rest(rows)
+        if not pieces.is_large:
+            self.add(record, rest)
+            return
+        self._start()  # in the order in which files were through
+        self._do(write_part, self._out, [record], [rest], pieces)
+
+    def discard(self, pieces: Pieces) -> None:
+        self._pieces.remove(pieces)
+        self._do(pieces.remove)
+
+    # --- parts
+
+    def write_when_due(self) -> None:
+        """Raises what went wrong with the part before: a full disk ends the run."""
+        while self._under_way and self._under_way[0].done():
+            self._under_way.popleft().result()
+        waited = time.monotonic() - self._since
+        due = waited >= self._patience or self._launches >= PART_LAUNCHES
+        if due and not self._under_way:
+            self._start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Keep what is through also when the run could not go on; not where writing failed."""
+        try:
+            if kind is None or issubclass(kind, KeetError):
+                self.close()
+        finally:
+            self._thread.shutdown()
+            for pieces in self._pieces:
+                pieces.remove()
+
+    def close(self) -> None:
+        """All that was added is in the store now."""
+        self._start()
+        while self._under_way:
+            self._under_way.popleft().result()
+
+    def _start(self) -> None:
+        if not self._records:
+            return
+        records, rows = self._records, self._rows
+        self._records, self._rows, self._launches = [], [], 0
+        self._patience = min(2 * self._patience, PART_SECONDS)
+        self._do(write_part, self._out, records, rows)
+
+    def _do(self, work: Callable[..., object], *arguments: object) -> None:
+        self._under_way.append(self._thread.submit(work, *arguments))
