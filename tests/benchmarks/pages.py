@@ -10,56 +10,46 @@ an explanation on top of it.
 
 from __future__ import annotations
 
-import os
-import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.benchmarks.measure import KEET, at_most, compared, line, spent
 from tests.browser.made_pages import SLOW, some_launches
 
 ROUNDS = 5
-BUDGET = 1.5
-KEET = Path(sys.executable).with_name("keet")
+BUDGET = at_most(1.5)
 
 
 def seconds(report: Path, cache: Path, *options: str) -> float:
-    before = os.times()
-    subprocess.run(
-        [str(KEET), "explain", "--no-model", str(report), *options],
-        env=os.environ | {"KEET_CACHE": str(cache)},
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
-    after = os.times()
-    return sum(after[2:4]) - sum(before[2:4])  # user and system time of children
+    command = [KEET, "explain", "--no-model", str(report), *options]
+    return spent(command, environment={"KEET_CACHE": str(cache)}).cpu
 
 
-def line(report: Path, what: str, cache: Path) -> str:
-    """Medians of interleaved runs."""
+def page_line(report: Path, what: str, cache: Path) -> str:
     page = cache / "page.html"
-    as_page = ("--format", "html", "-o", str(page))
     seconds(report, cache)  # fills the cache
-    rounds = [(seconds(report, cache, *as_page), seconds(report, cache)) for _ in range(ROUNDS)]
-    ratio = statistics.median(made / told for made, told in rounds)
-    made, told = (statistics.median(column) for column in zip(*rounds))
-    word = "holds" if ratio <= BUDGET else "MISSED"
-    return (
-        f"  {ratio:5.2f} (budget <= {BUDGET:g}, {word})  {made * 1e3:6.1f} ms / {told * 1e3:6.1f} ms  "
-        f"keet explain --format html of {what} ({page.stat().st_size / 1e6:.2f} MB), "
-        "against the terminal's format"
+    ratio = compared(
+        lambda: seconds(report, cache, "--format", "html", "-o", str(page)),
+        lambda: seconds(report, cache),
+        ROUNDS,
     )
+    size = page.stat().st_size / 1e6
+    made = f"keet explain --format html of {what} ({size:.2f} MB), against the terminal's format"
+    return line(ratio.ratio, BUDGET, ratio.milliseconds, made)
 
 
 def lines(reports: Sequence[Path] = ()) -> list[str]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if reports:
-            return [line(report, report.name, folder) for report in reports]
+            return [page_line(report, report.name, folder) for report in reports]
         many = some_launches(folder, 30, 5)
-        return [line(SLOW, "one launch", folder), line(many, "160 launches", folder)]
+        return [
+            page_line(SLOW, "one launch", folder),
+            page_line(many, "160 launches", folder),
+        ]
 
 
 if __name__ == "__main__":

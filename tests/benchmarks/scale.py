@@ -20,7 +20,8 @@ from keet.corpus.discovery import Found, find_reports
 from keet.corpus.layout import part_folders, utc_now
 from keet.corpus.part_writer import FileRecord, write_part
 from keet.corpus.settled import settle
-from tests.benchmarks.batch import SAMPLES, launches_of, measured, write_copies
+from tests.benchmarks.batch import SAMPLES, launches_of, write_copies
+from tests.benchmarks.measure import KEET, spent
 
 LARGE = 1_200
 LISTED = 100_000
@@ -51,16 +52,15 @@ def cost_of_files(many: int) -> Cost:
 
 def _run(tree: Path) -> tuple[float, float]:
     out = tree.parent / f"{tree.name}_store"
-    command = [sys.executable, "-m", "keet", "batch", str(tree), "-o", str(out), "--jobs", "2"]
-    _, rate = measured(command)
-    return 1 / rate.core, 1 / rate.wall
+    run = spent([KEET, "batch", "-q", str(tree), "-o", str(out), "--jobs", "2"])
+    return run.cpu, run.wall
 
 
 def bytes_a_launch() -> float:
     """Of reports that are really different: copies would compress too well."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "store"
-        measured([sys.executable, "-m", "keet", "batch", str(SAMPLES), "-o", str(out)])
+        spent([KEET, "batch", "-q", str(SAMPLES), "-o", str(out)])
         size = sum(file.stat().st_size for part in part_folders(out) for file in part.iterdir())
     return size / launches_of(sorted(SAMPLES.glob("*/*.ncu-rep")))
 

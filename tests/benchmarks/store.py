@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import statistics
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ from keet.corpus.top_groups import By
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.version import __version__
+from tests.benchmarks.measure import at_most, compared, line
 
 SAMPLES = Path(__file__).parents[2] / "kernels_samples"
 ROUNDS = 5
@@ -151,16 +151,10 @@ def seconds(ask: Callable[[Path], None], out: Path) -> float:
     return time.perf_counter() - start
 
 
-def line(question: Question, out: Path) -> str:
-    """Medians of interleaved runs, as in the rest of the benchmarks."""
-    pairs = [(seconds(question.ask, out), seconds(bare, out)) for _ in range(ROUNDS)]
-    taken = statistics.median(ours for ours, _ in pairs)
-    ratio = statistics.median(ours / theirs for ours, theirs in pairs)
-    word = "holds" if taken <= question.budget else "MISSED"
-    return (
-        f"  {taken:5.2f} s (budget {question.budget} s, {word}), "
-        f"{ratio:4.1f} x of bare duckdb over two columns  {question.what}"
-    )
+def question_line(question: Question, out: Path) -> str:
+    ratio = compared(lambda: seconds(question.ask, out), lambda: seconds(bare, out), ROUNDS)
+    amounts = f"s, {ratio.ratio:4.1f} times bare duckdb over two columns"
+    return line(ratio.ours, at_most(question.budget), amounts, question.what)
 
 
 def main(launches: int = 1_000_000, parts: int = 200) -> list[str]:
@@ -174,7 +168,7 @@ def main(launches: int = 1_000_000, parts: int = 200) -> list[str]:
             f"  a store of {launches:,} launches in {parts} parts, made in "
             f"{time.perf_counter() - start:.0f} s, {size:,.0f} bytes a launch:"
         )
-        return [made, *(line(question, out) for question in QUESTIONS)]
+        return [made, *(question_line(question, out) for question in QUESTIONS)]
 
 
 if __name__ == "__main__":

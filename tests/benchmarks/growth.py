@@ -1,0 +1,131 @@
+"""How the time of a command grows with the launches of one report: linear, at any size.
+
+    python -m tests.benchmarks.growth [SHARE]
+
+Each command reads synthetic reports of N and of 8 N launches (tests/giant_reports.py). What it takes
+for 1 launch is subtracted from both, so that the start of a program does not hide how it grows.
+`SHARE` multiplies all N: 0.1 for a quick look.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.benchmarks.measure import KEET, Point, Spent, at_most, exponent, line, spent
+from tests.giant_reports import write_giant
+
+GROWTH = 8
+LINEAR = at_most(1.05)
+KERNELS = 40
+ROUNDS = 3
+CLAIMS = "The kernel takes 3.4 us. DRAM throughput is 61 %.\n" * 20
+"""For `keet verify`: sentences that are looked up in every launch."""
+
+Runner = Callable[[Path, Path], Spent]
+"""Runs a command on a report. The folder is for what it writes."""
+
+
+class Command(NamedTuple):
+    what: str
+    run: Runner
+    launches: int
+    """N: a second or so of work, so that the start of the program is small against it."""
+    kind: str = "small"
+    """Which launches the reports have (tests/giant_reports.py)."""
+
+
+def keet(*words: str, accepted: Sequence[int] = (0,)) -> Runner:
+    """`{report}` and `{folder}` stand for what they say."""
+
+    def run(report: Path, folder: Path) -> Spent:
+        named = [word.format(report=report, folder=folder) for word in words]
+        return spent([KEET, *named], accepted=accepted)
+
+    return run
+
+
+def _batch(report: Path, folder: Path) -> Spent:
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+        return spent([KEET, "batch", "-q", str(report), "-o", f"{out}/store", "--jobs", "1"])
+
+
+def _verify(report: Path, folder: Path) -> Spent:
+    (folder / "text.md").write_text(CLAIMS)
+    run = keet("verify", "--report", "{report}", "{folder}/text.md", accepted=(0, 1))
+    return run(report, folder)
+
+
+_EXPLAIN = ("explain", "--no-model", "--no-sass", "{report}")
+COMMANDS = (
+    Command("show", keet("show", "{report}"), 4_000),
+    Command("explain --no-sass", keet(*_EXPLAIN), 1_000),
+    Command("explain --no-sass --format json", keet(*_EXPLAIN, "--format", "json"), 250),
+    Command("metrics", keet("metrics", "{report}"), 500),
+    Command("hotspots --no-sass", keet("hotspots", "--no-sass", "{report}"), 40, "full"),
+    Command("batch", _batch, 250),
+    Command("verify", _verify, 250),
+)
+
+
+class Growth(NamedTuple):
+    """The fastest of some runs for each size: what disturbs a run makes it slower."""
+
+    start: float
+    """CPU seconds for one launch."""
+    runs: dict[int, Spent]
+    """By the number of launches, the smallest first."""
+
+    @property
+    def exponent(self) -> float:
+        points = [Point(count, run.cpu) for count, run in self.runs.items()]
+        return exponent(points, self.start)
+
+
+@contextmanager
+def reports(counts: Sequence[int], kind: str, folder: Path | None) -> Iterator[dict[int, Path]]:
+    """Synthetic reports with so many launches."""
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        made = {count: Path(name) / f"launches_{count}.ncu-rep" for count in counts}
+        for count, path in made.items():
+            write_giant(path, launches=count, kernels=min(count, KERNELS), kind=kind)
+        yield made
+
+
+def fastest(command: Command, report: Path, rounds: int) -> Spent:
+    return min((command.run(report, report.parent) for _ in range(rounds)), key=lambda run: run.cpu)
+
+
+def measured(command: Command, counts: Sequence[int], folder: Path | None = None) -> Growth:
+    with reports([1, *counts], command.kind, folder) as made:
+        start = fastest(command, made[1], ROUNDS)
+        runs = {count: fastest(command, made[count], _rounds(count, counts)) for count in counts}
+    return Growth(start.cpu, runs)
+
+
+def _rounds(count: int, counts: Sequence[int]) -> int:
+    """The largest takes long enough to be exact."""
+    return 1 if count == counts[-1] else ROUNDS
+
+
+def growth_line(command: Command, growth: Growth) -> str:
+    (few, small), (many, large) = list(growth.runs.items())[:: len(growth.runs) - 1]
+    amounts = f"{large.cpu:6.2f} s / {small.cpu:6.2f} s"
+    what = f"exponent of `keet {command.what}`: {many:,} launches against {few:,}"
+    return line(growth.exponent, LINEAR, amounts, what)
+
+
+def lines(share: float = 1.0) -> list[str]:
+    found = []
+    for command in COMMANDS:
+        count = max(int(command.launches * share), 8)
+        found.append(growth_line(command, measured(command, [count, GROWTH * count])))
+    return found
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(lines(*map(float, sys.argv[1:]))) + "\n")

@@ -1,0 +1,89 @@
+"""The arithmetic of `make bench`: budgets, ratios and exponents. No test here looks at a clock."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.benchmarks.measure import (
+    Point,
+    at_least,
+    at_most,
+    exponent,
+    line,
+    ratio_of,
+    spent,
+)
+
+positive = st.floats(0.1, 100.0)
+
+
+@given(positive, positive, st.floats(0.0, 3.0), st.integers(2, 6))
+def test_an_exponent_is_found_whatever_the_start_and_the_factor(
+    start: float, factor: float, power: float, count: int
+) -> None:
+    sizes = [8.0**at for at in range(1, count + 1)]
+    points = [Point(size, start + factor * size**power) for size in sizes]
+    assert exponent(points, start) == pytest.approx(power, abs=1e-3)
+
+
+def test_linear_and_quadratic_growth_are_told_apart() -> None:
+    linear = [Point(1_000, 1.2), Point(8_000, 8.2)]
+    quadratic = [Point(1_000, 1.2), Point(8_000, 64.2)]
+    budget = at_most(1.05)
+    assert budget.holds(exponent(linear, 0.2))
+    assert not budget.holds(exponent(quadratic, 0.2))
+
+
+def test_a_start_that_is_not_subtracted_hides_growth() -> None:
+    points = [Point(1_000, 10.0 + 0.1), Point(8_000, 10.0 + 6.4)]
+    assert exponent(points) < 0.3
+    assert exponent(points, 10.0) == pytest.approx(2.0)
+
+
+def test_what_can_not_be_measured_holds_no_budget() -> None:
+    unknown = exponent([Point(1, 0.5), Point(8, 0.7)], 0.6)
+    assert math.isnan(unknown)
+    assert at_most(1.05).words(unknown) == "(budget <= 1.05, MISSED)"
+    assert not at_least(1.8).holds(unknown)
+
+
+@pytest.mark.parametrize(
+    ("budget", "value", "words"),
+    [
+        (at_most(1.0), 1.0, "(budget <= 1, holds)"),
+        (at_most(1.0), 1.001, "(budget <= 1, MISSED)"),
+        (at_least(2.5), 2.5, "(budget >= 2.5, holds)"),
+        (at_least(2.5), 2.499, "(budget >= 2.5, MISSED)"),
+        (at_most(1 / 6, "1/6"), 0.2, "(budget <= 1/6, MISSED)"),
+    ],
+)
+def test_words_of_a_budget(budget, value: float, words: str) -> None:
+    assert budget.words(value) == words
+    assert words in line(value, budget, "", "")
+
+
+def test_a_ratio_is_of_neighbours() -> None:
+    """A machine that is twice as slow half of the time changes the medians, not the ratio."""
+    found = ratio_of([(1.0, 2.0), (2.0, 4.0), (1.0, 2.0), (2.0, 4.0)])
+    assert found.ratio == 0.5
+    assert found.ours == 1.5
+
+
+def test_a_program_is_measured_with_its_output() -> None:
+    run = spent([sys.executable, "-c", "print(input() + '!')"], "text")
+    assert run.out == "text!\n"
+    assert run.cpu > 0
+    assert run.peak > 1 << 20
+
+
+def test_a_program_that_fails_is_not_measured() -> None:
+    failing = [sys.executable, "-c", "raise SystemExit(1)"]
+    with pytest.raises(subprocess.CalledProcessError):
+        spent(failing)
+    assert spent(failing, accepted=(0, 1)).cpu > 0
