@@ -109,7 +109,7 @@ def _record(path: str, launches: Sequence[Cells]) -> FileRecord:
 
 def reports_in(out: Path, reports: Iterable[Path]) -> Path:
     """A store of real reports, analysed as a worker of `keet batch` does."""
-    files = [(str(report), analyse(str(report))) for report in reports]
+    files = [(str(report), next(analyse(str(report)))) for report in reports]
     records = [
         FileRecord(path, 1, 1, rows.sha256, "done", None, None, 1, 0.1, "0.1.0", MONDAY)
         for path, rows in files

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from keet.ingest.container import PROCESS, STRINGS, Block, blocks_of
+from keet.ingest.container import PROCESS, Block, blocks_of
 from keet.ingest.wire import Message
 from keet.profile import Launch, Profile
 from keet.profile.launch import LaunchData, RawMetric
@@ -88,13 +88,13 @@ def combined(reports: Sequence[bytes], times: int) -> bytes:
     version of ncu with one set of sections: results refer to names of metrics by number."""
     blocks = [blocks_of(data, Path()) for data in reports]
     assert len(set(map(_metric_names, blocks))) == 1, "the reports number their metrics differently"
-    (program,) = blocks[0][0].header.messages(PROCESS)
-    results = [b"".join(_results(data, program.text(3) or "")) for data in reports]
+    program = Message(blocks[0][0].process or b"").text(3)
+    results = [b"".join(_results(data, program or "")) for data in reports]
     return reports[0] + b"".join(results[1:]) + b"".join(results) * (times - 1)
 
 
 def _metric_names(blocks: Sequence[Block]) -> tuple[str, ...]:
-    tables = [raw for block in blocks for raw in block.header.raws(STRINGS)]
+    tables = [raw for block in blocks for raw in block.strings]
     return tuple(name for table in tables for name in Message(table).texts(1))
 
 
@@ -105,7 +105,6 @@ def _results(data: bytes, program: str) -> Iterator[bytes]:
         entries: dict[int, list[bytes]] = {}
         for entry in block.entries:
             entries.setdefault(entry.kind, []).append(data[entry.start : entry.stop])
-        (process,) = block.header.raws(PROCESS)
-        renamed = changed(process, {3: lambda _: program.encode()})
+        renamed = changed(block.process or b"", {3: lambda _: program.encode()})
         if entries:
             yield encode.block(entries, encode.chunk(PROCESS, renamed))

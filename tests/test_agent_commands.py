@@ -22,8 +22,8 @@ from keet.agent.settings import ModelSpec
 from keet.agent.time_limit import TimeLimit
 from keet.agent.transcript import read_transcript, request_text
 from keet.agent.wire import Fault, Reply, Request, Spent
-from keet.render.json.schema import DOCUMENTS
 from tests.conftest import Keet, Result
+from tests.json_documents import check_document
 
 SAMPLES = Path("kernels_samples")
 TILES = SAMPLES / "score_tiles" / "slow.ncu-rep"
@@ -122,7 +122,7 @@ def findings_of(text: str) -> list[str]:
 
 def document_of(result: Result) -> Any:
     document = json.loads(result.out)
-    DOCUMENTS["explain"].model_validate(document)
+    check_document("explain", document)
     return document
 
 
@@ -781,7 +781,7 @@ def test_a_question_is_answered_by_reference(keet: Keet, script: Script) -> None
     options = ("--model", script(said, again), "--format", "json")
     result = keet("ask", TILES, "What limits it?", *options)
     document = json.loads(result.out)
-    DOCUMENTS["ask"].model_validate(document)
+    check_document("ask", document)
     assert result.code == 0
     assert document["answer"] == (
         "Bank conflicts: 59.6% (shared wavefronts lost to bank conflicts).\n\n"
@@ -870,7 +870,7 @@ def test_two_reports_without_an_answer(keet: Keet, script: Script, tmp_path: Pat
             documents = [json.loads(line) for line in text.splitlines()]
             assert len(documents) == 2
             for document in documents:
-                DOCUMENTS["explain"].model_validate(document)
+                check_document("explain", document)
                 assert document["problem"]
 
 

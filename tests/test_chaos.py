@@ -32,7 +32,7 @@ BAD = {
     "cut.ncu-rep": "the report is cut short",
     "flipped.ncu-rep": "the report is damaged",
     "zeros.ncu-rep": "this is no Nsight Compute report",
-    "giant.ncu-rep": "3.2 GB is more than keet reads",
+    "giant.ncu-rep": "this is no Nsight Compute report",
     "pipe.ncu-rep": "this is a pipe, not a report",
     "folder.ncu-rep": "this is a directory, not a report",
     "round.ncu-rep": "too many levels of symbolic links",

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from keet.render.json.schema import DOCUMENTS
 from tests.conftest import Keet
+from tests.json_documents import check_document
 
 SAMPLES = Path("kernels_samples")
 BEFORE, AFTER = (
@@ -60,7 +60,7 @@ def document(keet: Keet, *arguments: object) -> dict[str, Any]:
     result = keet("diff", *arguments, "--format", "json")
     assert result.err == ""
     told: dict[str, Any] = json.loads(result.out)
-    DOCUMENTS["diff"].model_validate(told)
+    check_document("diff", told)
     return told
 
 

@@ -9,10 +9,10 @@ import pytest
 from keet.explanation.analyst import explain
 from keet.explanation.budget import count_tokens
 from keet.ingest import read_profile
-from keet.render.json.schema import DOCUMENTS
 from keet.render.markdown.context import context_text, longest
 from tests import encode
 from tests.conftest import REPORTS, Keet
+from tests.json_documents import check_document
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
@@ -54,7 +54,7 @@ def test_the_readme_shows_what_is_printed() -> None:
 def test_json(path: Path, keet: Keet) -> None:
     result = keet("explain", path, "--format", "json")
     document = json.loads(result.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    DOCUMENTS["explain"].model_validate(document)
+    check_document("explain", document)
     assert document["launches"]
     for launch in document["launches"]:
         evidence = launch["evidence"]

@@ -8,8 +8,8 @@ import pytest
 from keet.catalog import findings
 from keet.catalog.cases import casebook
 from keet.catalog.precedents import precedents
-from keet.render.json.schema import DOCUMENTS
 from tests.conftest import Keet
+from tests.json_documents import check_document
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_nothing_is_wider_than_the_terminal(keet: Keet) -> None:
 
 def test_json_is_what_the_schema_says(keet: Keet) -> None:
     document = json.loads(keet("finding", "--format", "json").out)
-    DOCUMENTS["finding"].model_validate(document)
+    check_document("finding", document)
     assert [each["id"] for each in document["findings"]] == list(findings())
     known = {case.id for case in casebook()}
     for each in document["findings"]:

@@ -151,12 +151,11 @@ def test_colours_are_keets_own(
 
 
 def test_a_line_of_colour_is_cleaned_before_it_is_coloured() -> None:
-    from rich.text import Text
-
-    from keet.render.terminal.console import make_console
+    from keet.render.terminal.console import Console
+    from keet.render.terminal.layout import Text
 
     out = Terminal()
-    make_console(out).print(Text(f"name{ATTACK}", style="bold red"))
+    Console(out).print(Text(f"name{ATTACK}", style="bold red"))
     assert unsafe_in(re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())) == set()
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from keet.ingest import native
 from keet.profile import Profile
-from keet.render.json.schema import DOCUMENTS
 from tests.conftest import REPORTS, TESTS, Keet
+from tests.json_documents import check_document
 
 SAMPLES = TESTS.parent / "kernels_samples"
 STENCIL = "kernels_samples/stencil_march/slow.ncu-rep"
@@ -20,7 +20,7 @@ def launch_of(keet: Keet, *arguments: object) -> dict[str, Any]:
     result = keet("hotspots", *arguments, "--format", "json")
     assert (result.code, result.err) == (0, "")
     document = json.loads(result.out)
-    DOCUMENTS["hotspots"].model_validate(document)
+    check_document("hotspots", document)
     launches: list[dict[str, Any]] = document["launches"]
     return launches[0]
 

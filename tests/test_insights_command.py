@@ -13,6 +13,7 @@ from keet.agent.transcript import read_transcript
 from keet.render.json.insights import InsightsDocument
 from tests.conftest import Keet
 from tests.insights_sets import finding, launch, make_set, night, reports_in
+from tests.json_documents import read_document
 
 SWEEPS = Path("kernels_samples")
 
@@ -38,7 +39,7 @@ def test_the_terminal_shows_curve_and_words_within_its_width(
 
 
 def test_json_is_what_its_schema_says_and_cites_rows(keet: Keet, store: Path) -> None:
-    document = InsightsDocument.model_validate_json(keet("insights", store, "--format", "json").out)
+    document = read_document(InsightsDocument, keet("insights", store, "--format", "json").out)
     assert document.grounding.verified == document.grounding.numbers
     (dot,) = [each for each in document.insights if each.sweep and each.sweep.knob == "BLOCK"]
     time = next(f for f in dot.facts.values() if f.column == "duration_us" and f.value > 190)

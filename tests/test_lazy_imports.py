@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import REPORTS
+from tests.rows import each_row
 
 REPORT = str(REPORTS / "tour_full.ncu-rep")
 HEAVY = ("pandas", "numpy", "langchain", "langchain_core", "openai", "duckdb", "mcp", "ncu_report")
@@ -62,7 +64,7 @@ def test_no_heavy_package() -> None:
 def test_help_and_show_need_less() -> None:
     after_help, after_show = loaded_by(("--help",), ("show", REPORT))
     assert after_help.isdisjoint({"rich", "pydantic", "tomllib", "hashlib"})
-    assert "pydantic" not in after_show
+    assert after_show.isdisjoint({"rich", "pydantic"})
 
 
 NOT_FOR_A_REPORT_ALONE = (
@@ -77,6 +79,7 @@ NOT_FOR_A_REPORT_ALONE = (
     "shlex",
     "shutil",
     "difflib",
+    "rich",
 )
 """What `explain --no-sass` has no use for, where there is neither a model nor a run."""
 
@@ -89,10 +92,53 @@ def test_explain_loads_what_it_needs() -> None:
 
 
 @pytest.mark.slow
-def test_the_probe_sees_what_is_loaded() -> None:
-    """The tests above can fail: JSON output does load pydantic."""
-    (loaded,) = loaded_by(("show", REPORT, "--format", "json"))
-    assert "pydantic" in loaded
+def test_json_needs_no_pydantic_and_the_schema_does() -> None:
+    """The second part shows that the probe sees pydantic where it is loaded."""
+    commands = (
+        ("show", REPORT),
+        ("explain", "--no-sass", REPORT),
+        ("hotspots", "--no-sass", REPORT),
+    )
+    *written, schema = loaded_by(*((*each, "--format", "json") for each in commands), ("schema",))
+    for loaded in written:
+        assert loaded.isdisjoint({"pydantic", "pydantic_core"})
+    assert "pydantic" in schema
+
+
+@pytest.mark.slow
+def test_explain_as_json_loads_little_more() -> None:
+    (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, "--format", "json"))
+    assert loaded.isdisjoint(NOT_FOR_A_REPORT_ALONE)
+    assert "keet.render.json.explain" in loaded
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["markdown", "html"])
+def test_a_page_loads_little_more(form: str, tmp_path: Path) -> None:
+    written = ("--format", form, "-o", str(tmp_path / "page"))
+    (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, *written))
+    assert loaded.isdisjoint({*NOT_FOR_A_REPORT_ALONE, "statistics", "random", "base64"})
+    assert f"keet.render.{form}.explain" in loaded
+
+
+@pytest.mark.slow
+def test_a_page_of_a_report_alone_has_no_words_for_a_run_or_a_model(tmp_path: Path) -> None:
+    written = ("--format", "html", "-o", str(tmp_path / "page"))
+    (loaded,) = loaded_by(("explain", "--no-sass", "--no-model", REPORT, *written))
+    of_others = ("common.whole_run", "markdown.whole_run", "common.statement", "html.source_sass")
+    assert loaded.isdisjoint(f"keet.render.{name}" for name in of_others)
+
+
+COLLECTING = "import gc; {before}; import keet.cli; print(gc.isenabled())"
+
+
+@pytest.mark.slow
+@each_row(("before", "enabled"), [("pass", "True"), ("gc.disable()", "False")])
+def test_garbage_is_looked_for_after_the_command_line_is_loaded(before: str, enabled: str) -> None:
+    """As it was before: it is only put off while modules are loaded."""
+    command = [sys.executable, "-c", COLLECTING.format(before=before)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == enabled
 
 
 IMPORT = """

@@ -19,8 +19,8 @@ from keet.ingest import read_profile
 from keet.ingest.run_table import table_document, write_run_table
 from keet.profile import KernelRun, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, SkippedKernel
-from keet.render.json.schema import DOCUMENTS
 from tests.conftest import REPORTS, Keet
+from tests.json_documents import check_document
 from tests.rows import each_row
 
 MS, US = 1e6, 1e3
@@ -204,7 +204,7 @@ follows explains the replay, not the run.**
 def test_json(beside: Path, keet: Keet) -> None:
     result = keet("explain", beside, "--no-model", "--format", "json")
     document = json.loads(result.out)
-    DOCUMENTS["explain"].model_validate(document)
+    check_document("explain", document)
     run = document["run"]
     assert (run["recorder"], run["launches"]) == ("cupti", 513)
     assert run["busy"] == {"value": pytest.approx(252_580), "unit": "us", "nonfinite": None}
@@ -265,7 +265,7 @@ def test_show(beside: Path, keet: Keet) -> None:
     assert "Run %: of the run's GPU time, by the launches that this one stands for" in result.out
     assert "wait_for_host could not be profiled" in result.out
     document = json.loads(keet("show", beside, "--format", "json").out)
-    DOCUMENTS["show"].model_validate(document)
+    check_document("show", document)
     assert document["run"]["kernels"][0]["kernel"] == "normalise"
     shares = [launch["run_share_pct"] for launch in document["launches"]]
     assert shares == [pytest.approx(100 * ms / 252.58) for ms in (0.7, 4.88, 241)]

@@ -28,6 +28,7 @@ from keet.render.common.top_times import duration
 from keet.render.json.query import QueryDocument
 from keet.render.json.top import TopDocument
 from tests.conftest import Keet
+from tests.json_documents import read_document
 from tests.unit.corpus.run_tables import OTHER, write_table
 from tests.unit.corpus.store_rows import record
 
@@ -40,7 +41,7 @@ PATHS = [
 
 @pytest.fixture(scope="session")
 def analysed() -> dict[str, FileRows]:
-    return {path: analyse(path) for path in PATHS}
+    return {path: next(analyse(path)) for path in PATHS}
 
 
 @pytest.fixture(scope="session")
@@ -130,10 +131,12 @@ def test_a_launch_without_a_duration_has_shares_and_no_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     profile = read_profile("kernels_samples/matrix_flip/slow.ncu-rep")
-    data = profile.launches[0].data
-    measured = data.metric
+    kind = type(profile.launches[0].data)
+    measured = kind.metric
     monkeypatch.setattr(
-        data, "metric", lambda name: None if "time_duration" in name else measured(name)
+        kind,
+        "metric",
+        lambda data, name: None if "time_duration" in name else measured(data, name),
     )
     rows = rows_of(explain(profile, profile.launches, 5, sass=False), lambda _: "{}")
     parts = account_of(rows, 0)
@@ -197,7 +200,7 @@ def test_the_last_line_can_be_pasted(store: Path, keet: Keet) -> None:
 
 def test_top_json_adds_up(store: Path, keet: Keet) -> None:
     result = keet("top", store, "--limit", 1000, "--format", "json")
-    top = TopDocument.model_validate_json(result.out)
+    top = read_document(TopDocument, result.out)
     assert (top.reports, top.failed) == (len(PATHS), 1)
     assert [gpu.launches for gpu in top.gpus] == [top.launches]
     assert sum(each.launches for each in top.opportunities) == top.launches
@@ -275,7 +278,7 @@ def test_several_gpus_are_told_one_by_one(
 @pytest.mark.slow
 def test_a_report_without_counters_is_not_found_well(tmp_path: Path, keet: Keet) -> None:
     path = "tests/data/reports/metrics_only.ncu-rep"
-    rows = analyse(path)
+    rows = next(analyse(path))
     cells = [dict(zip(LAUNCH_COLUMNS, row)) for row in rows.launches]
     assert [each["not_judged"] for each in cells] == [each["top_finding"] is None for each in cells]
     assert {each["unknown_share"] for each in cells} == {1.0}
@@ -369,14 +372,14 @@ def test_columns_are_listed_with_their_meaning(store: Path, keet: Keet) -> None:
 def test_query_json(store: Path, keet: Keet) -> None:
     sql = """SELECT kernel, launch_id, created, 1.5::DECIMAL(4, 2), 'nan'::DOUBLE, NULL, [1, 2.5], {'a': 'é"'}
         FROM launches ORDER BY path, launch_id LIMIT 1"""
-    document = QueryDocument.model_validate_json(keet("query", store, sql, "--format", "json").out)
+    document = read_document(QueryDocument, keet("query", store, sql, "--format", "json").out)
     (row,) = document.rows
     assert row[:2] == ["fan_update", 0]
     assert row[2].startswith("2026-")
     assert row[3:] == [1.5, None, None, [1, 2.5], {"a": 'é"'}]
     assert [column.type for column in document.columns[:3]] == ["VARCHAR", "INTEGER", "TIMESTAMP"]
     empty = keet("query", store, "FROM launches WHERE false", "--format", "json").out
-    assert QueryDocument.model_validate_json(empty).rows == []
+    assert read_document(QueryDocument, empty).rows == []
 
 
 def test_query_csv(store: Path, keet: Keet) -> None:
@@ -524,7 +527,7 @@ def run_store(tmp_path: Path) -> Path:
     write_table(
         report, {"transpose_rows": (50, 90_000.0), "normalise": (10, 150.0), OTHER: (1, 5.0)}
     )
-    rows = analyse(str(report))
+    rows = next(analyse(str(report)))
     assert rows.run is not None
     done = record(str(report), rows.sha256, run_total_us=rows.run.total_us)
     done = done._replace(run_unprofiled_us=rows.run.unprofiled_us)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from keet.render.json.schema import DOCUMENTS
 from tests.conftest import REPORTS, Keet
+from tests.json_documents import check_document
 
 TEXT = "tests/data/texts/tour.md"
 REPORT = "tests/data/reports/tour_full.ncu-rep"
@@ -26,7 +26,7 @@ def test_json(keet: Keet) -> None:
     result = keet("verify", TEXT, "--report", REPORT, "--format", "json")
     assert result.code == 1
     document = json.loads(result.out)
-    DOCUMENTS["verify"].model_validate(document)
+    check_document("verify", document)
     checks = document["checks"]
     assert document["summary"]["numbers"] == len(checks)
     text = Path(TEXT).read_text()
@@ -104,7 +104,7 @@ def test_a_comparison_is_held_to_both_reports(keet: Keet, tmp_path: Path) -> Non
     both = keet("verify", text, "--report", before, "--report", after, "--format", "json")
     assert both.code == 0
     document = json.loads(both.out)
-    DOCUMENTS["verify"].model_validate(document)
+    check_document("verify", document)
     assert document["summary"]["confirmed"] == document["summary"]["numbers"] > 30
     assert [Path(document[side]["path"]).name for side in ("before", "report")] == [
         "slow.ncu-rep",
@@ -145,7 +145,7 @@ def test_a_comparison_is_checked_by_itself(keet: Keet, tmp_path: Path) -> None:
     text.write_text("In launch 0, DRAM (5.9 %) is busier than L2 (76.6 %).\n")
     result = keet("verify", text, "--report", REPORT, "--format", "json")
     document = json.loads(result.out)
-    DOCUMENTS["verify"].model_validate(document)
+    check_document("verify", document)
     assert result.code == 1
     assert [check["verdict"] for check in document["checks"]] == ["confirmed", "confirmed"]
     (relation,) = document["relations"]

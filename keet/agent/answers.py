@@ -21,8 +21,9 @@ from pydantic import (
 )
 
 from keet.catalog import findings
+from keet.patterns import regex
 
-_FENCE = re.compile(r"```(?:json)?\s*+(?=\{)")
+_FENCE = regex(r"```(?:json)?\s*+(?=\{)")
 _TRIED = 20
 """Places of a reply at which an object may begin."""
 _LONGEST = 4000
@@ -32,7 +33,7 @@ _LONGEST_CODE = 8000
 
 
 MOST_CORRECTIONS = 40
-_BETWEEN = re.compile(r";|\}\s*+(?:,\s*+)?\{")
+_BETWEEN = regex(r";|\}\s*+(?:,\s*+)?\{")
 
 
 class NoAnswer(Exception):

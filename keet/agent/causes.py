@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from keet.agent.answers import SaidCause, SaidClaim, known_finding
 from keet.agent.names import Vocabulary
@@ -29,6 +28,7 @@ from keet.prose.expressions import Result, evaluate, has_influence, parse
 from keet.prose.reading import unfounded
 from keet.prose.text import Prose, Reference
 from keet.prose.values import Value, ValueProblem
+from keet.records import NamedTuple, replace
 from keet.texts import code_lines
 from keet.units import Quantity
 

@@ -5,7 +5,6 @@ Every number comes with its name in braces, by which texts refer to it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from keet_tools.analyst_findings import ACCOUNT, FINDINGS, account_lines
@@ -15,6 +14,7 @@ from keet_tools.telling import Telling, shorten
 
 from keet.comparison.difference import PairDifference
 from keet.explanation.analyst import LaunchExplanation
+from keet.patterns import regex
 from keet.profile import shape_text
 
 _AHEAD = ("analyst_findings", "source_hotspots", "stall_reasons", "address_forms")
@@ -32,7 +32,7 @@ _BYTES = (
     "global_load_requests", "global_store_sectors", "global_store_requests",
     "shared_load_wavefronts", "bank_conflicts_load",
 )  # fmt: skip
-_PAGE = re.compile(r"\n`page \d+ of \d+`[^\n]*$")
+_PAGE = regex(r"\n`page \d+ of \d+`[^\n]*$")
 _LEAST_BUSY = 3.0
 """Per cent of its peak: a unit below it has no part in the matter."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from keet.agent.answers import (
     Conclusion,
@@ -18,6 +17,7 @@ from keet.agent.edits.placed import EditPlacer, PlacedEdit, sketch_of
 from keet.agent.names import Vocabulary
 from keet.explanation.statement import Cause, Edit, Hypothesis, Statement
 from keet.prose.text import Prose
+from keet.records import NamedTuple
 
 
 class AnswerFault(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from keet_tools.case import Case
 
@@ -23,6 +22,7 @@ from keet.agent.wire import Fault, Message
 from keet.analysis.findings import Place
 from keet.explanation.analyst import LaunchExplanation
 from keet.profile import Launch, shape_text
+from keet.records import NamedTuple
 
 _SOURCE_TOKENS = 3000
 """Of the source, which is sent with every call of the conversation."""

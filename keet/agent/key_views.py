@@ -12,11 +12,13 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
 
+from keet.patterns import regex
+
 Span = tuple[int, int]
 
 _PASSES = 4
 """How often a text is unescaped: JSON inside JSON, entities inside percent signs."""
-_ESCAPE = re.compile(
+_ESCAPE = regex(
     r"""
       &\#[0-9]{1,7};? | &\#[xX][0-9a-fA-F]{1,6};?
     | &[A-Za-z][A-Za-z0-9]{1,31}; | &(?:shy|nbsp|amp|lt|gt|quot)
@@ -27,9 +29,9 @@ _ESCAPE = re.compile(
     """,
     re.VERBOSE,
 )
-_UNSEEN = re.compile(r"<!--.*?(?:-->|\Z)|<[^<>]{0,256}>|\x1b\[[0-?]*+[ -/]*+[@-~]", re.DOTALL)
+_UNSEEN = regex(r"<!--.*?(?:-->|\Z)|<[^<>]{0,256}>|\x1b\[[0-?]*+[ -/]*+[@-~]", re.DOTALL)
 """Comments and tags of HTML, colours of a terminal: they have letters, and are not seen."""
-_BETWEEN = re.compile(r"[\W_]+")
+_BETWEEN = regex(r"[\W_]+")
 _LAST = 0x10FFFF
 
 

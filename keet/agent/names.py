@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from keet_tools.case import Case
 
@@ -17,6 +16,7 @@ from keet.prose.free_numbers import Allowed
 from keet.prose.names import HARDWARE, Fact, Names
 from keet.prose.reading import read_prose
 from keet.prose.text import Prose
+from keet.records import NamedTuple
 
 
 class Vocabulary(NamedTuple):

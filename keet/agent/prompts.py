@@ -16,10 +16,11 @@ from string import Template
 from keet.analysis.claims import KINDS
 from keet.catalog import findings
 from keet.errors import one_line
+from keet.patterns import regex
 
 AT_ONCE = 5
 """Tool calls of one round that are answered."""
-_MARK = re.compile(r"\[(?=\s*(?:end\s+of\s+)?data\b)", re.IGNORECASE)
+_MARK = regex(r"\[(?=\s*(?:end\s+of\s+)?data\b)", re.IGNORECASE)
 _TEXTS = Path(__file__).parent / "texts"
 
 

@@ -12,7 +12,6 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from keet.agent.bounded_client import ReplyTimeout, ReplyTooLarge
 from keet.agent.reply_shape import UnusableReply
@@ -21,6 +20,8 @@ from keet.agent.settings import ModelSpec, provider_of
 from keet.agent.wire import CantCallTools, Fault
 from keet.errors import one_line
 from keet.extras import is_installed, missing
+from keet.patterns import regex
+from keet.records import NamedTuple
 
 PASSING = frozenset({"rate_limit", "unreachable", "server"})
 """What may be gone a moment later. A timeout is not: the user has waited for it once."""
@@ -29,20 +30,18 @@ _SCRUBBED = 64 * 2**10
 """Characters of what a server said that are searched for keys before it is cut."""
 _READ = 4000
 """Characters of what a server said that are searched for words: patterns take their time."""
-_TOO_LONG = re.compile(
+_TOO_LONG = regex(
     r"context.?length|context.?window|context.?size|maximum context|too many tokens|max_model_len"
     r"|prompt is too long|input is too long|reduce the length|exceeds? the (?:maximum|model)"
     r"|contextoverflow",
     re.IGNORECASE,
 )
-_TOOLS = re.compile(r"\btools?\b|tool[_ -](?:choice|call|use)|function.?call|\bfunctions\b", re.I)
-_NO_KEY = re.compile(
-    r"missing credentials|api.?key.*(?:must|not|missing)|did not find \w*key", re.I
-)
-_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:API_)?(?:KEY|TOKEN)\b")
+_TOOLS = regex(r"\btools?\b|tool[_ -](?:choice|call|use)|function.?call|\bfunctions\b", re.I)
+_NO_KEY = regex(r"missing credentials|api.?key.*(?:must|not|missing)|did not find \w*key", re.I)
+_VARIABLE = regex(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:API_)?(?:KEY|TOKEN)\b")
 _OF_EXTRA = ("langchain", "langchain_openai")
-_INSTALL = re.compile(r"pip install [`'\"]?([\w.\[\]-]+)")
-_NO_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
+_INSTALL = regex(r"pip install [`'\"]?([\w.\[\]-]+)")
+_NO_QUOTA = regex(r"insufficient_quota|exceeded your current quota|billing|credit", re.I)
 _GARBAGE = (
     *("JSONDecode", "Validation", "KeyError", "TypeError", "ValueError", "IndexError"),
     *("AttributeError", "ProtocolError", "DecodingError", "UnicodeDecode", "UnusableReply"),

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from keet.agent.reply_shape import MOST_CALLS, is_count
 from keet.agent.wire import Message, Reply, Request, Spent, ToolCall, ToolSpec, request_document
 from keet.explanation.budget import guess_tokens
+from keet.patterns import regex
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
-_THINKING = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
+_THINKING = regex(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
 """Some local servers leave it in the answer."""
 _LONGEST_TOKEN = 16
 """Characters of a reply per token that was asked for: about four is usual, blanks and escapes of

@@ -11,7 +11,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from keet.agent.bounded_client import bounded_client
 from keet.agent.model_process import ModelProcess
@@ -37,6 +37,7 @@ from keet.agent.settings import ModelSpec, provider_of
 from keet.agent.time_limit import LONGEST_WAIT_S, TimeLimit
 from keet.agent.wire import CantCallTools, Chat, Fault, Reply, Request
 from keet.errors import one_line
+from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

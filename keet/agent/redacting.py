@@ -14,21 +14,22 @@ from keet.agent import prompts
 from keet.agent.secrets import scrub
 from keet.errors import one_line
 from keet.explanation.analyst import Explanation
+from keet.patterns import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
 
 Redaction = Literal["names", "source", "all"]
 
-_QUOTED_CODE = re.compile(r" \(`[^`\n]*`(?:, `[^`\n]*`)*\)")
+_QUOTED_CODE = regex(r" \(`[^`\n]*`(?:, `[^`\n]*`)*\)")
 """What the analyst quotes of a line: ` (`out[x * n + y]`)`."""
 _SHORTEST = 3
 """Letters of a name: a shorter one would be found inside other words."""
-_FENCED = re.compile(r"\[data [0-9a-f]+: ([^\n]*)\]\n(.*?)\n\[end of data [0-9a-f]+\]", re.DOTALL)
-_CUT = re.compile(r"(?<![^`\n…])[^`\n…]*…")
+_FENCED = regex(r"\[data [0-9a-f]+: ([^\n]*)\]\n(.*?)\n\[end of data [0-9a-f]+\]", re.DOTALL)
+_CUT = regex(r"(?<![^`\n…])[^`\n…]*…")
 """A quotation that was too long: a name may have lost its end. Begins where it can, only: from each
 character to the end of a long line would take the square of its length."""
 _LEAST_OF_A_NAME = 4
-_INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_INCLUDED = regex(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 """A header of the project: those of the system stand in angle brackets."""
 
 

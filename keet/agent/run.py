@@ -12,7 +12,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 from keet_tools.case import Case
 
@@ -33,6 +32,7 @@ from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.statement import Answered, Authorship, Statement, Usage
 from keet.files import cache_folder
 from keet.prose.text import Prose
+from keet.records import NamedTuple
 
 MOST_LAUNCHES = 3
 """That a model explains unless told otherwise: each costs some thousand tokens."""
@@ -90,9 +90,9 @@ def explain_with_model(
 def _chosen(explanation: Explanation, plan: Plan, progress: Progress) -> list[int]:
     """Positions of the launches that the model is asked about."""
     chosen = _longest(explanation.launches, plan.launches)
-    if len(chosen) < len(explanation.launches):
+    if len(chosen) < len(explanation.asked):
         progress(
-            f"the model explains the {len(chosen)} longest of {len(explanation.launches)} "
+            f"the model explains the {len(chosen)} longest of {len(explanation.asked):,} "
             "launches; choose others with --launch or --kernel, more with --model-launches"
         )
     return chosen

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from keet.agent.key_views import Span, View, letters, seen, unescaped
+from keet.patterns import regex
 
 KEY = "[key]"
 
@@ -28,12 +29,12 @@ ordinary words."""
 _LOOSE_LETTERS = 24
 """The same for a key without digits, which has to have small and capital letters: SORT_KEY may be
 `shared_memory`, and tokens of Hugging Face may have 34 letters and no digit."""
-_NAMES = re.compile(
+_NAMES = regex(
     r"(?:API_?KEY|_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT|_AUTH)(?:_ID)?$", re.IGNORECASE
 )
 _PREFIXES = r"sk|gsk|gh[opsu]|hf|r8|lsv2"
 _LOOKS = tuple(
-    re.compile(pattern)
+    regex(pattern)
     for pattern in (
         # A name of a function has words, a key has digits.
         rf"\b(?:{_PREFIXES})[-_](?:(?:live|test|pt|sk)_)?(?=[A-Za-z]*\d)[A-Za-z0-9]{{20,}}[\w-]*",
@@ -48,13 +49,13 @@ _LOOKS = tuple(
         r"\bAKIA[0-9A-Z]{12,}",
     )
 )
-_WORDS = re.compile(r"\bsk-[\w*-]{8,}+")
+_WORDS = regex(r"\bsk-[\w*-]{8,}+")
 """A key if there is a digit or a star in it. That is looked at afterwards: a search from each of
 many `sk-` to the end would take the square of the length."""
-_DIGIT = re.compile(r"[\d*]")
-_WEB_TOKEN = re.compile(r"\beyJ[\w-]{10,}+(?P<rest>\.[\w-]{10,}+\.[\w-]*)?")
+_DIGIT = regex(r"[\d*]")
+_WEB_TOKEN = regex(r"\beyJ[\w-]{10,}+(?P<rest>\.[\w-]{10,}+\.[\w-]*)?")
 """A JSON web token if it has all three parts, for the same reason."""
-_AFTER = re.compile(
+_AFTER = regex(
     r"""(?ix)
       \b(?:x-api-key|api-key|authorization)
         (?: ["']?\s*[:=] | ["'], ) \s* b?["']? (?:(?:bearer|basic|token)\s+)?
@@ -64,15 +65,15 @@ _AFTER = re.compile(
     | [a-z0-9+.-]:// (?P<user> [^\s/@?\#"']++ ) (?=@)
     """
 )
-_URL = re.compile(r"""(?i)(?:[a-z0-9+.-]:/|(?<![^\s"'(]))/(?![/*])[^\s"'<>]++""")
+_URL = regex(r"""(?i)(?:[a-z0-9+.-]:/|(?<![^\s"'(]))/(?![/*])[^\s"'<>]++""")
 """Or a path, as servers quote them. `&key=` and `?key=` are code elsewhere."""
-_QUERY = re.compile(
+_QUERY = regex(
     r"""(?ix)
     [?&](?:[a-z_-]*(?:key|token|secret|password)|sig|signature|auth)=(?!=) (?P<query> [^&\s"'\#]+ )
     """
 )
-_NOTHING = re.compile("")
-_BESIDE_BASE64 = re.compile(r"[A-Za-z0-9+/=_-]{0,4}")
+_NOTHING = regex("")
+_BESIDE_BASE64 = regex(r"[A-Za-z0-9+/=_-]{0,4}")
 """Up to 3 characters on each side have some bits of the key."""
 _of_urls: set[str] = set()
 

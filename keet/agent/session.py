@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -19,6 +19,7 @@ from keet.agent.wire import CantCallTools, Chat, Fault, Message, Reply, Request,
 from keet.errors import one_line
 from keet.explanation.budget import guess_tokens
 from keet.explanation.statement import Usage
+from keet.records import NamedTuple
 
 Progress = Callable[[str], None]
 Shape = TypeVar("Shape", bound=BaseModel)

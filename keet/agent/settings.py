@@ -6,12 +6,13 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from keet.agent.secrets import remember_url, scrub
 from keet.errors import UsageError, one_line
 from keet.files import user_folder
+from keet.records import NamedTuple
 
 _HOSTED_TIMEOUT_S = 240.0
 _OWN_TIMEOUT_S = 600.0

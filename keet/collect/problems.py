@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from keet.patterns import regex
+from keet.records import NamedTuple
 
 
 class Problem(NamedTuple):
@@ -81,7 +83,7 @@ def nothing_profiled(log: str) -> Problem | None:
     )
 
 
-_KERNELS = re.compile(r"Available Kernels:\s*\n(?P<names>(?:\s*\d+\..*\n?)+)")
+_KERNELS = regex(r"Available Kernels:\s*\n(?P<names>(?:\s*\d+\..*\n?)+)")
 
 
 def available_kernels(log: str) -> list[str]:
@@ -90,7 +92,7 @@ def available_kernels(log: str) -> list[str]:
     return re.findall(r"^\s*\d+\.\s*(.+?)\s*$", found["names"], re.MULTILINE) if found else []
 
 
-_RETURNED = re.compile(r"application returned an error code \((-?\d+)\)")
+_RETURNED = regex(r"application returned an error code \((-?\d+)\)")
 
 
 def program_status(log: str) -> int | None:

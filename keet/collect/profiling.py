@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from keet.collect.command import Request, ncu_command
 from keet.collect.durations import record_with_ncu
@@ -37,8 +36,10 @@ from keet.errors import NotAvailable, ProgramFailed, UsageError
 from keet.files import put_in_place
 from keet.ingest import read_profile
 from keet.ingest.run_table import table_path, write_run_table
+from keet.patterns import regex
 from keet.profile.names import short_name
 from keet.profile.run_table import RunTable, SkippedKernel
+from keet.records import NamedTuple
 
 _AS_RANGE = (
     "call cudaProfilerStart before and cudaProfilerStop after the launches that belong together "
@@ -338,7 +339,7 @@ class _Profiling:
         self._progress(f"wrote {path}, what every kernel took in the plain run")
 
 
-_FAILED = re.compile(r'^==ERROR== Failed to profile "(?:\d+:\d+:)?(.+?)(?::\d+)?" in', re.MULTILINE)
+_FAILED = regex(r'^==ERROR== Failed to profile "(?:\d+:\d+:)?(.+?)(?::\d+)?" in', re.MULTILINE)
 
 
 def _not_replayed(attempt: Attempt) -> str | None:

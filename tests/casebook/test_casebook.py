@@ -11,6 +11,7 @@ import pytest
 
 from keet.catalog.cases import MovedCounter, casebook
 from keet.ingest import read_profile
+from keet.ingest.report_bytes import HeldBytes
 from keet.ingest.zstd import unpacked
 from keet.profile import Absent
 from kernels_samples.casebook.cases import Case, load_cases, profile_path
@@ -45,7 +46,7 @@ def test_the_counter_of_the_cause_moved_in_every_case() -> None:
 @cache
 def metrics_of(path: Path) -> list[dict[str, float]]:
     """The scalar metrics of each launch, without all that makes a profile of them."""
-    with unpacked(path.read_bytes()) as stream:
+    with unpacked(HeldBytes(path.read_bytes())) as stream:
         document = json.loads(stream.read())
     columns = [launch["metrics"] for launch in document["launches"]]
     return [dict(zip(each["names"], each["values"], strict=True)) for each in columns]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from keet.texts import LONGEST, bounded_line, bounded_lines, code_lines, shortened
+from keet import texts
+from keet.texts import LONGEST, bounded_line, bounded_lines, code_lines, shortened, visible
 
 
 def test_only_a_line_feed_ends_a_line() -> None:
@@ -48,3 +51,19 @@ def test_a_bounded_line(text: str, times: int) -> None:
     assert len(line) <= LONGEST
     assert line.isprintable()
     assert line == text or not text.isprintable() or len(text) > LONGEST
+
+
+@given(st.text() | st.text("ab \n\t\r·é\u00a0\u202e\u2028\x1b\x85\ud800"))
+@example("\r\n")
+@example("a\r")
+@example("".join(map(chr, range(0x300))))
+def test_what_is_safe_is_not_looked_at_twice(text: str) -> None:
+    """Only the signs beyond ASCII decide whether a text has to be searched."""
+    assert visible(text) == texts._UNSAFE.sub(lambda found: texts._escaped(found[0]), text)
+
+
+def test_no_unsafe_character_is_taken_for_a_safe_one() -> None:
+    every = "".join(map(chr, range(sys.maxunicode + 1)))
+    unsafe = texts._UNSAFE.findall(every)
+    assert len(unsafe) > 4000
+    assert [ascii(each) for each in unsafe if visible(each) == each] == []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_NOT_CODE = re.compile(
+from keet.patterns import regex
+
+_NOT_CODE = regex(
     r'//[^\n]*|/\*.*?(?:\*/|\Z)|R"([^\s()\\]{0,16})\(.*?(?:\)\1"|\Z)'
     r'|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Za-z])\'(?:\\.|[^\'\\\n])+\'',
     re.DOTALL,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 
+from keet.patterns import regex
 from keet.prose.free_numbers import Allowed, free_number
 
-_COMMENT = re.compile(
+_COMMENT = regex(
     r"(?<![ \t])[ \t]*+(?:(?://|#(?!\s*(?:pragma|define|if|endif|include|else|elif|undef|line|error)))[^\n]*"
     r"|/\*.*?(?:\*/|\Z))",
     re.DOTALL,
 )
 """With the blanks before it, from the first of them: a search from each would take the square of
 their number."""
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = regex(r"\d+(?:\.\d+)?")
 
 
 def without_figures(code: str, source: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, MutableMapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.agent.edits.checks import python_syntax_error
 from keet.agent.edits.code_text import is_cuda
@@ -36,6 +36,8 @@ from keet.agent.edits.nvcc import (
 from keet.agent.edits.patches import Patch
 from keet.agent.edits.unified_diff import plain_path
 from keet.errors import one_line
+from keet.patterns import regex
+from keet.records import NamedTuple
 
 __all__ = [
     "BuildOptions",
@@ -53,7 +55,7 @@ __all__ = [
 TIMEOUT_S = 60.0
 _MOST_TEXT = 20_000_000
 _MOST_UNITS = 3
-_FLAGS = re.compile(
+_FLAGS = regex(
     r"--?std=(?:c|gnu)\+\+\d\w|-O[0-3]|--?use_fast_math|--?ftz=(?:true|false)|-G|-g|--?lineinfo"
     r"|--?generate-line-info|--?prec-(?:div|sqrt)=(?:true|false)|--?fmad=(?:true|false)"
     r"|--?maxrregcount=\d+|--?expt-(?:relaxed-constexpr|extended-lambda)|--?extended-lambda"

@@ -10,16 +10,18 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_COMMENT = re.compile(
+from keet.patterns import regex
+
+_COMMENT = regex(
     r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?(?:\*/|\Z)',
     re.DOTALL,
 )
-_DIRECTIVE = re.compile(
+_DIRECTIVE = regex(
     r"^[^\S\n]*(?:\#|%:|\?\?=)[^\S\n]*(include(?:_next)?|import|embed|line|\d+|pragma)\b([^\n]*)",
     re.MULTILINE,
 )
-_OPERATOR = re.compile(r"__has_(?:include|embed)\w*\s*\(([^\n]*)|_Pragma\s*\(([^\n]*)|\.incbin\b()")
-_TARGET = re.compile(r"""^\s*(?:"([^"\n]*)"|<([^>\n]*)>)""")
+_OPERATOR = regex(r"__has_(?:include|embed)\w*\s*\(([^\n]*)|_Pragma\s*\(([^\n]*)|\.incbin\b()")
+_TARGET = regex(r"""^\s*(?:"([^"\n]*)"|<([^>\n]*)>)""")
 _HEADER = (".h", ".hpp", ".hh", ".hxx", ".cuh", ".cu", ".inl", ".inc", ".ipp", ".tpp", ".cpp", ".c")
 
 

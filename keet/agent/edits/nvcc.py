@@ -12,12 +12,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from keet.agent.edits.code_text import is_cuda
 from keet.agent.edits.compiler_output import flags_asked_for, needs_own_arch
 from keet.agent.edits.patches import encoded
 from keet.agent.edits.unified_diff import diff_names, plain_path
+from keet.patterns import regex
+from keet.records import NamedTuple
 
 _MOST_OUTPUT = 4_000_000
 _MOST_MEMORY = 16 << 30
@@ -25,7 +26,7 @@ _LARGEST_FILE = 256 << 20
 _MOST_FOLDERS = 40
 _MOST_RETRIES = 4
 _NEWER = "-std=c++20"
-_TOOLKIT = re.compile(r"^/usr/(?:include|lib)|/cuda(?:-[\d.]+)?/|/include/(?:c\+\+|crt)/|/nvidia/")
+_TOOLKIT = regex(r"^/usr/(?:include|lib)|/cuda(?:-[\d.]+)?/|/include/(?:c\+\+|crt)/|/nvidia/")
 """Headers of compilers and libraries: those of this machine are used."""
 
 

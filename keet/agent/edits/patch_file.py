@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from pathlib import PurePosixPath
-from typing import NamedTuple
 
 from keet.agent.edits.patches import Patch, combined, git_apply_check
 from keet.agent.edits.unified_diff import Span, applied, diff_names, plain_path, split_lines
@@ -13,6 +12,7 @@ from keet.agent.source.listing import own_files
 from keet.explanation.analyst import Explanation
 from keet.explanation.statement import Edit
 from keet.profile import Launch
+from keet.records import NamedTuple
 
 
 class LeftOut(NamedTuple):

@@ -11,7 +11,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from keet.agent.edits.checks import damage
 from keet.agent.edits.placing import MATCHES, NotPlaced, Placed, place
@@ -28,6 +27,7 @@ from keet.agent.edits.unified_diff import (
     split_lines,
 )
 from keet.errors import one_line
+from keet.records import NamedTuple
 
 __all__ = [
     "Change",

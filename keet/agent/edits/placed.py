@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from keet.agent.answers import SaidChange, SaidEdit
 from keet.agent.edits.comments import without_figures
@@ -19,9 +17,11 @@ from keet.agent.edits.patches import (
 )
 from keet.agent.source.build_facts import build_facts
 from keet.agent.source.listing import own_files
+from keet.patterns import regex
 from keet.profile import Launch
+from keet.records import NamedTuple
 
-_PROVED_FLAG = re.compile(r"\((-[\w=-]+), part of")
+_PROVED_FLAG = regex(r"\((-[\w=-]+), part of")
 """`-ftz=true` in a fact about the build."""
 _NOT_COMPILED = Comparison("not checked", "not compiled: --no-compile was given")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from typing import NamedTuple
 
 from keet.agent.edits.code_text import brace_depth
 from keet.agent.edits.indentation import first_indented, indented_like, reindented
@@ -27,6 +26,7 @@ from keet.agent.edits.search import (
 from keet.agent.edits.similar_lines import Window, aligned, similar_windows
 from keet.agent.edits.text import Change, is_elision, lines_of, readings
 from keet.agent.edits.unified_diff import Span
+from keet.records import NamedTuple
 
 _LONGEST_OLD = 400
 _MOST_SHOWN = 4

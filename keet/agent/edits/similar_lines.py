@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from keet.patterns import regex
+from keet.records import NamedTuple
 
 LIMIT = 0.8
 """Share of words and signs in common, comments apart, in three lines and more."""
@@ -16,8 +17,8 @@ NEAR = 12
 MARGIN = 0.05
 """By which the best place has to be more similar than any other."""
 _SAME_LINE = 0.5
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-_COMMENT = re.compile(r"(?<=\S)\s*//.*$")
+_TOKEN = regex(r"\w+|[^\w\s]")
+_COMMENT = regex(r"(?<=\S)\s*//.*$")
 _MOST_LINES = 20_000
 _MOST_TOKENS = 1500
 _MOST_WORK = 4_000_000

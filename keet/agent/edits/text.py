@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+
+from keet.patterns import regex
+from keet.records import NamedTuple
 
 
 class Change(NamedTuple):
@@ -27,13 +29,13 @@ class Change(NamedTuple):
     """Set by `parse_diff`: old and new text of groups with perhaps other lines between them."""
 
 
-_FENCE = re.compile(r"^\s*(?:```|~~~)[\w+.-]*\s*$")
-_NUMBER = re.compile(r"^\s*L?(\d{1,7})(?:\s?[|:] ?|\t)")
-_ELISION = re.compile(
+_FENCE = regex(r"^\s*(?:```|~~~)[\w+.-]*\s*$")
+_NUMBER = regex(r"^\s*L?(\d{1,7})(?:\s?[|:] ?|\t)")
+_ELISION = regex(
     r"^\s*(?:(?://|\#|/\*)?\s*(?:\.{3,}|…)[\w\s,()'.:-]*(?:\*/)?|(?://|\#|/\*).*(?:\.{3,}|…)\s*(?:\*/)?)\s*$"
 )
-_HUNK = re.compile(r"^@@+(?:\s*-(\d{1,7})(?:,(\d{1,7}))?)?")
-_FILE_LINE = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$")
+_HUNK = regex(r"^@@+(?:\s*-(\d{1,7})(?:,(\d{1,7}))?)?")
+_FILE_LINE = regex(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$")
 _NOISE = ("diff --git ", "index ", "new file mode", "deleted file mode", "*** ", "\\ No newline")
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from keet.ingest.build_info import BuildInfo, HasCubins, build_info
+from keet.patterns import regex
 from keet.profile import Launch
 
-_OPTION = re.compile(r"-{1,2}[A-Za-z][\w-]{0,30}(?:[= ]\w[\w.,=-]{0,30})?")
-_TOLD_OTHERWISE = re.compile(r"-{1,2}(?:arch|m|lineinfo|gpu-name|machine)\b.*")
+_OPTION = regex(r"-{1,2}[A-Za-z][\w-]{0,30}(?:[= ]\w[\w.,=-]{0,30})?")
+_TOLD_OTHERWISE = regex(r"-{1,2}(?:arch|m|lineinfo|gpu-name|machine)\b.*")
 
 
 def build_facts(launch: Launch) -> list[str]:

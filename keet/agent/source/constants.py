@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from keet.agent.source.definitions import Definition, definitions_of, guarded_macros
 from keet.agent.source.expressions import (
@@ -19,6 +18,7 @@ from keet.agent.source.listing import own_files
 from keet.agent.source.selection import kernel_source
 from keet.agent.source.tokens import Token, c_tokens, is_fortran, is_python, python_tokens, written
 from keet.profile import Launch
+from keet.records import NamedTuple
 
 _MOST_PASSES = 12
 """Names may be built from names that are defined below them; a longer chain stays unknown."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from keet.agent.source.expressions import Macro
 from keet.agent.source.fortran import fortran_values
@@ -31,6 +30,7 @@ from keet.agent.source.tokens import (
 from keet.agent.source.types import is_float_type, is_integer_type, struct_size, type_size
 from keet.profile import Launch
 from keet.profile.names import file_name
+from keet.records import NamedTuple
 
 _FIXED = frozenset({"const", "constexpr", "consteval", "constinit"})
 

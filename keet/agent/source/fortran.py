@@ -7,20 +7,21 @@ from collections.abc import Sequence
 
 from keet.agent.source.parts import Part
 from keet.agent.source.tokens import Kind, Token, split_commas
+from keet.patterns import regex
 
-_START = re.compile(
+_START = regex(
     r"\s*(?:(?:pure|elemental|recursive|impure)\s+|attributes\s*\([^)\n]*\)\s*)*"
     r"(?:subroutine|function|program)\s+(\w+)",
     re.IGNORECASE,
 )
-_END = re.compile(r"\s*end\s*(?:subroutine|function|program)\b|\s*end\s*(?:!|$)", re.IGNORECASE)
-_PARAMETER = re.compile(r"[^!\n]*,\s*parameter\b[^!\n]*::", re.IGNORECASE)
-_TOKEN = re.compile(
+_END = regex(r"\s*end\s*(?:subroutine|function|program)\b|\s*end\s*(?:!|$)", re.IGNORECASE)
+_PARAMETER = regex(r"[^!\n]*,\s*parameter\b[^!\n]*::", re.IGNORECASE)
+_TOKEN = regex(
     r"!.*|(?P<text>'[^'\n]*'?|\"[^\"\n]*\"?)|(?P<name>[^\W\d]\w*)"
     r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eEdD][+-]?\d+)?(?:_\w+)?)|(?P<sign>::|\*\*|\S)"
 )
 _KINDS: dict[str, Kind] = {"text": "text", "name": "name", "sign": "sign"}
-_OPENACC_NAME = re.compile(r"(\w+?)_\d+_gpu(?:__red)?")
+_OPENACC_NAME = regex(r"(\w+?)_\d+_gpu(?:__red)?")
 
 
 def procedure_of(kernel: str) -> str:

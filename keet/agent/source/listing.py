@@ -10,15 +10,16 @@ from keet.agent.source.selection import Piece, kernel_source, pieces_of, source_
 from keet.analysis.findings import Place
 from keet.errors import one_line
 from keet.explanation.budget import count_tokens
+from keet.patterns import regex
 from keet.profile import Launch
 from keet.profile.names import file_name
 
 _LONGEST = 160
 """Characters of a line: generated code has longer ones."""
-_FOREIGN = re.compile(r"(?:^|/)(?:usr|opt|site-packages|dist-packages|cuda[\w.-]*)/|/include/")
+_FOREIGN = regex(r"(?:^|/)(?:usr|opt|site-packages|dist-packages|cuda[\w.-]*)/|/include/")
 """Where headers of compilers and libraries lie: nobody edits these."""
 
-_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
+_INCLUDE = regex(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
 
 _MOST_PLACES = 20
 _HEAD_LINES = 6

@@ -7,7 +7,7 @@ branch, and `__global__` ends whatever was left open before it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.agent.source.tokens import (
     Token,
@@ -19,6 +19,7 @@ from keet.agent.source.tokens import (
     is_python,
     macro_of,
 )
+from keet.records import NamedTuple
 
 PartKind = Literal["function", "type", "value", "macro", "prototype", "module"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from keet.agent.source.parts import Part
 from keet.agent.source.statements import ASSIGNMENTS, Statement
 from keet.agent.source.tokens import Token, python_tokens, split_commas
+from keet.records import NamedTuple
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _MOST_HEADERS = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from keet.agent.source.fortran import fortran_parts, procedure_of
 from keet.agent.source.launches import (
@@ -20,6 +20,7 @@ from keet.agent.source.python import python_parts
 from keet.agent.source.statements import Statement, member_names, used_names
 from keet.agent.source.tokens import Token, c_tokens, is_fortran, is_python, macro_of
 from keet.profile import Launch
+from keet.records import NamedTuple
 from keet.texts import code_lines
 
 Role = Literal["kernel", "launch", "used", "sizes", "memory"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from keet.agent.source.parts import Part
 from keet.agent.source.tokens import Token, after_angles, closing, is_python, split_commas
+from keet.records import NamedTuple
 
 _NO_TYPES = frozenset(
     """return delete else case goto throw new if for while do switch break continue using namespace

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from keet.patterns import regex
+from keet.records import NamedTuple
 
 Kind = Literal["name", "number", "text", "sign", "directive", "newline"]
 
@@ -28,7 +31,7 @@ _NUMBER = (
     r"(?P<number>0[xX][0-9a-fA-F'_]+[uUlLzZ]*+|0[bB][01'_]+[uUlLzZ]*+"
     r"|\.?\d(?:[eE][+-](?=\d)|'(?=\d)|[\w.])*+)"
 )
-_C = re.compile(
+_C = regex(
     r"(?P<skip>\s++|//(?:[^\n\\]++|\\[\s\S]|\\\Z)*+|/\*[\s\S]*?(?:\*/|\Z))"
     r'|(?P<raw>R"(?P<mark>[^()\s\\"]{0,16})\([\s\S]*?(?:\)(?P=mark)"|\Z))'
     r"|(?P<name>[^\W\d]\w*+)"
@@ -37,7 +40,7 @@ _C = re.compile(
     r"|(?P<directive>\#(?:[^\n\\/]++|\\[\s\S]|\\\Z|/\*[\s\S]*?(?:\*/|\Z)|/(?!/))*+)"
     r"|(?P<sign><<<|>>>|<<=|>>=|\.\.\.|->|::|\+\+|--|&&|\|\||[-+*/%&|^=!<>]=|<<|>>|\S)"
 )
-_PYTHON = re.compile(
+_PYTHON = regex(
     r"(?P<newline>\n)|(?P<skip>[^\S\n]++|\#[^\n]*+|\\\n)"
     r'|(?P<raw>[rRbBfFuU]{0,2}(?:"""[\s\S]*?(?:"""|\Z)' + r"|'''[\s\S]*?(?:'''|\Z)))"
     r"""|(?P<text>[rRbBfFuU]{0,2}(?:"(?:[^"\\\n]++|\\[\s\S]|\\\Z)*+"?"""
@@ -94,7 +97,7 @@ class Macro(NamedTuple):
     body: list[Token]
 
 
-_DEFINE = re.compile(r"#\s*define[ \t]+(\w+)(\([^)\n]*\))?")
+_DEFINE = regex(r"#\s*define[ \t]+(\w+)(\([^)\n]*\))?")
 
 
 def macro_of(directive: Token) -> Macro | None:

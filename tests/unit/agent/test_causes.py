@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -273,7 +272,7 @@ def test_json_and_text_agree() -> None:
     done = series(pipe(claim=HALF))
     author = Authorship("fake", Usage(2, 0, 0, 0, None, 0.0), None, None)
     told = done.before._replace(launches=(done.found.each,), author=author)
-    document = json.loads(explain_document(told).model_dump_json())
+    document = explain_document(told).to_dict()
     (launch,) = document["launches"]
     assert launch["verdict"]["headline"] == done.found.each.verdict.headline
     assert launch["verdict"]["by"] == "model, computed by keet"

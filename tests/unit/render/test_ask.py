@@ -18,11 +18,12 @@ from keet.prose.reading import read_prose
 from keet.prose.text import Prose, Reference, Sentence
 from keet.render.common.answer import Block, Line, blocks_of, origin_of
 from keet.render.json.ask import AskDocument, ask_document
-from keet.render.json.documents import json_text
 from keet.render.json.schema import json_schema
+from keet.render.json.writing import json_text
 from keet.render.markdown.ask import ask_markdown
 from keet.render.terminal.ask import ask_view
 from keet.render.terminal.console import to_text
+from tests.json_documents import check_text
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
@@ -78,7 +79,7 @@ def terminal(answer: Answered, width: int = 80, *, verbose: bool = False) -> str
 
 def document(answer: Answered) -> dict:
     text = json_text(ask_document(answer))
-    AskDocument.model_validate_json(text)
+    check_text(AskDocument, text)
     return json.loads(text)
 
 

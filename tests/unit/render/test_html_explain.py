@@ -120,6 +120,7 @@ def test_a_rule_has_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
     speedup = SpeedupEstimate(SpeedupScope.GLOBAL, 60.0)
     rule = RuleResult("CPIStall", "Warp Stall", "S", RuleKind.OPTIMIZATION, "Long", "text", speedup)
     monkeypatch.setattr(each.launch, "rules", (rule,), raising=False)
+    monkeypatch.setattr(each.launch, "leading_rule", rule, raising=False)
     said = second_opinion(each.launch, each.findings, each.minor, 0.0)
     each = each._replace(second_opinion=said)
     text = PageParts(rules_section(each, Anchors()) or "").text

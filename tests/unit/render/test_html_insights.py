@@ -17,6 +17,7 @@ from keet.render.html.insights_reports import distinct_names
 from keet.render.json.insights import InsightDocument, InsightsDocument, insights_document
 from keet.texts import one_line
 from tests.insights_sets import finding, insights_of, launch, make_set, night, reports_in
+from tests.json_documents import replaced
 from tests.page_parts import page_tree, table_rows, value_of, with_class, words
 
 SWEEP = Path("kernels_samples/pair_reduce/sweep")
@@ -112,8 +113,8 @@ def changed(document: InsightsDocument, **sweep: object) -> InsightsDocument:
     """With the first sweep alone, and other fields of it."""
     first = next(each for each in document.insights if each.sweep)
     assert first.sweep is not None
-    other = first.model_copy(update={"sweep": first.sweep.model_copy(update=sweep)})
-    return document.model_copy(update={"insights": [other]})
+    other = replaced(first, sweep=replaced(first.sweep, **sweep))
+    return replaced(document, insights=[other])
 
 
 @pytest.mark.parametrize("document", [samples, every_kind])
@@ -203,7 +204,7 @@ def test_names_of_strangers_are_text() -> None:
 def test_a_sweep_of_one_point_without_units_is_drawn() -> None:
     first = samples().insights[0].sweep
     assert first is not None
-    alone = first.points[0].model_copy(update={"units": {}, "limiter": None})
+    alone = replaced(first.points[0], units={}, limiter=None)
     document = changed(samples(), points=[alone], best=None, changes=[])
     page = Read(insights_page(document))
     assert len(page.of_class("column")) == 1
@@ -216,7 +217,7 @@ def test_every_unit_is_drawn_however_many() -> None:
     first = samples().insights[0].sweep
     assert first is not None
     units = {f"unit {number}": 5.0 * number for number in range(14)}
-    points = [point.model_copy(update={"units": units}) for point in first.points]
+    points = [replaced(point, units=units) for point in first.points]
     page = Read(insights_page(changed(samples(), points=points)))
     assert (
         len(page.of_class("unit")) == len(page.of_class("name")) - 1 == len(units)
@@ -224,12 +225,12 @@ def test_every_unit_is_drawn_however_many() -> None:
 
 
 def test_what_is_missing_is_said_where_there_is_no_sweep() -> None:
-    none = samples().model_copy(update={"insights": []})
+    none = replaced(samples(), insights=[])
     words = NO_SWEEP.partition("`")[0].strip()
     assert words in (text := Read(insights_page(none)).text)
     assert NOTHING in text
     others = [each for each in every_kind().insights if not each.sweep]
-    text = Read(insights_page(every_kind().model_copy(update={"insights": others}))).text
+    text = Read(insights_page(replaced(every_kind(), insights=others))).text
     assert words in text
     assert NOTHING not in text
     assert words not in Read(insights_page(every_kind())).text
@@ -238,8 +239,8 @@ def test_what_is_missing_is_said_where_there_is_no_sweep() -> None:
 @pytest.mark.slow
 def test_many_insights_fold_but_stay_whole() -> None:
     (one,) = [each for each in samples().insights if each.sweep and each.sweep.knob == "BLOCK"]
-    many = [one.model_copy(update={"id": f"sweep-{number}"}) for number in range(1, 21)]
-    page = Read(insights_page(samples().model_copy(update={"insights": many})))
+    many = [replaced(one, id=f"sweep-{number}") for number in range(1, 21)]
+    page = Read(insights_page(replaced(samples(), insights=many)))
     assert len(page.of_class("folded")) == 14
     assert len(page.of_class("time-bar")) == 20 * 4
     assert page.text.count(one.adds) == 2 * 20
@@ -249,13 +250,12 @@ def test_many_insights_fold_but_stay_whole() -> None:
 def test_the_models_words_are_marked_and_its_faults_told() -> None:
     written = {"text": "[unchecked] It takes 7 us.", "unchecked": []}
     written["unchecked"] = [{"text": "It takes 7 us.", "reason": "no fact has this number"}]
-    first = samples().insights[0].model_dump() | {"written": written}
-    document = samples().model_copy(
-        update={
-            "insights": [InsightDocument.model_validate(first)],
-            "author": "model:scripted:x",
-            "problem": "the model timed out",
-        }
+    first = samples().insights[0].to_dict() | {"written": written}
+    document = replaced(
+        samples(),
+        insights=[InsightDocument(**first)],
+        author="model:scripted:x",
+        problem="the model timed out",
     )
     text = Read(insights_page(document)).text
     assert "Model: [unchecked] It takes 7 us." in text

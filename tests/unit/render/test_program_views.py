@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Group
 
 from keet.explanation.analyst import Explanation, explain
 from keet.explanation.program import program_of
@@ -23,6 +21,7 @@ from keet.render.json.explain import explain_document
 from keet.render.markdown.explain import explain_markdown
 from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view
+from keet.render.terminal.layout import Group
 from keet.render.terminal.program import program_view
 from keet.verification.checked import Verdict
 from keet.verification.known import Knowledge
@@ -82,7 +81,7 @@ def test_everything_on_request(many: Explanation) -> None:
 
 @pytest.mark.slow
 def test_json_keeps_every_launch(many: Explanation) -> None:
-    document = json.loads(explain_document(many).model_dump_json())
+    document = explain_document(many).to_dict()
     program = document["program"]
     assert [each["id"] for each in document["launches"]] == list(range(MANY))
     assert sum(row["count"] for row in program["rows"]) == MANY

@@ -23,12 +23,13 @@ from keet.prose.names import Names
 from keet.prose.reading import read_prose
 from keet.prose.text import Prose, Reference, Sentence
 from keet.render.common.statement import edit_status, first_sentences, places_of, usage_text
-from keet.render.json.documents import json_text
 from keet.render.json.explain import ExplainDocument, explain_document
+from keet.render.json.writing import json_text
 from keet.render.markdown.explain import explain_markdown
 from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view
 from keet.units import Quantity
+from tests.json_documents import check_text
 from tests.rows import each_row
 
 SAMPLES = Path("kernels_samples")
@@ -202,7 +203,7 @@ def flowing(explanation: Explanation, **how: Any) -> str:
 
 def document(explanation: Explanation) -> dict:
     text = json_text(explain_document(explanation))
-    ExplainDocument.model_validate_json(text)
+    check_text(ExplainDocument, text)
     return json.loads(text)
 
 

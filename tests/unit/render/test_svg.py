@@ -56,6 +56,27 @@ def test_room() -> None:
     assert not room.free(Box(95, 10, 105, 20))
 
 
+BOXES = st.builds(
+    lambda left, top, width, height: Box(left, top, left + width, top + height),
+    *[st.integers(-10, 110)] * 2,
+    *[st.integers(1, 30)] * 2,
+)
+
+
+@given(st.lists(BOXES, max_size=8), st.lists(st.lists(BOXES, min_size=1, max_size=5), min_size=1))
+def test_the_place_with_least_in_the_way(taken: list[Box], places: list[list[Box]]) -> None:
+    """Each box against everything that is taken; of equal places the first."""
+    room = Room(Box(0, 0, 100, 100))
+    for box in taken:
+        room.take(box)
+    plain = [
+        sum(sum(map(box.meets, taken)) + (not box.within(room.area)) for box in boxes)
+        for boxes in places
+    ]
+    assert [room.crowding(boxes) for boxes in places] == plain
+    assert room.least_crowded(places) == plain.index(min(plain))
+
+
 def check(svg: str) -> ET.Element:
     """Well-formed, self-contained, and all text within the page."""
     root = ET.fromstring(svg)

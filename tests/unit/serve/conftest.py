@@ -38,7 +38,7 @@ def called(shelf: Shelf, name: str, work: Work | None = None, **arguments: Any) 
     """Bounded as the server does it."""
     tool = TOOLS[name]
     reply = tool.call(shelf, tool.arguments.model_validate(arguments), work or Work())
-    result = bounded(reply.result.model_dump(mode="json"), reply.result.paged)
+    result = bounded(reply.result.to_dict(), reply.result.paged)
     return {**result, "_text": bounded_text(reply.text, reply.end), "_size": json_size(result)}
 
 
