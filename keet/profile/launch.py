@@ -219,7 +219,7 @@ class Launch:
             return 0.0
         return float(Quantity(_HALF_A_HUNDREDTH, raw.unit).to_base().value)
 
-    @property
+    @cached_property
     def is_printed(self) -> bool:
         """Whether its numbers are those of an export, rounded."""
         return any(self.rounding(name) > 0 for name in self.metric_names()[:1])

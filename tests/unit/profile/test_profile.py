@@ -9,7 +9,8 @@ from keet.errors import MetricNotCollected
 from keet.ingest import read_profile
 from keet.profile import Profile, Workload
 from tests import encode
-from tests.conftest import CORPUS, Keet, needs_corpus
+from tests.conftest import CORPUS, REPORTS, Keet, needs_corpus
+from tests.many_launches import Changed, copied
 from tests.rows import each_row
 
 
@@ -103,3 +104,20 @@ def test_grids_are_in_blocks(name: str, launch: int, grid: tuple[int, int, int] 
     assert count is not None
     assert math.prod(found.grid) == count.value
     assert grid in (None, found.grid)
+
+
+def test_whether_numbers_were_printed_is_read_once() -> None:
+    """It is asked for each number of a text and each launch, which are released meanwhile."""
+    asked = []
+
+    class Counting(Changed):
+        def metric_names(self) -> tuple[str, ...]:
+            asked.append(1)
+            return ("sm__cycles_active.avg",)
+
+    launch = copied(read_profile(REPORTS / "tour_full.ncu-rep").launches[0], 0)
+    launch.data = Counting(launch.data, {})  # type: ignore[assignment]
+    for _ in range(3):
+        assert not launch.is_printed
+        launch.release()
+    assert len(asked) == 1
