@@ -30,6 +30,8 @@ _NAMED = 3
 """Launches that a row names."""
 _WORTH = 1.02
 """Times faster, from which a gain is printed."""
+_IDS = 10
+"""Launches without a measurement that are named."""
 LEAST_NAME = 16
 """Characters that a name is not cut below."""
 HEADINGS = ("Share", "Launches", "Time", "Kernel", "Gain", "First finding")
@@ -164,6 +166,14 @@ def hidden_text(explanation: Explanation, shown: Sequence[LaunchExplanation]) ->
     if hidden == 1:
         return "1 more launch: use --all or --launch N"
     return f"{hidden:,} more launches: use --all for all of them, --launch N for one"
+
+
+def whose_text(ids: Sequence[int], explanation: Explanation) -> str:
+    """Which launches lack something; empty where all of the report do."""
+    if len(ids) == len(explanation.launches):
+        return " (in the launches that are explained)" if explanation.is_sample else ""
+    more = ", …" if len(ids) > _IDS else ""
+    return f" (launch {', '.join(map(str, ids[:_IDS]))}{more})"
 
 
 def verified_text(explanation: Explanation, own: Grounded) -> str:

@@ -10,7 +10,7 @@ from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.ingest.completeness import uncertain_count
 from keet.profile import Launch, Profile
 from keet.render.common.device import describe_device
-from keet.render.common.program import without_code_text
+from keet.render.common.program import whose_text, without_code_text
 from keet.render.html.anchors import Anchors
 from keet.render.html.clocks import clock_warning, range_text
 from keet.render.html.markup import Content, Html, element, fragment
@@ -37,8 +37,6 @@ _MEANINGS = {
 """What `ncu --help` says of them; of other values, nothing is said."""
 _CLOCKS = {"SM clock": "sm_frequency", "DRAM clock": "dram_frequency"}
 _PASSES = "profiler__replayer_passes"
-_IDS = 10
-"""Launches that a row names."""
 
 
 def capture_section(
@@ -156,7 +154,7 @@ def _not_checked(explanation: Explanation, anchors: Anchors) -> Iterator[Html]:
     yield element(
         "ul",
         [
-            element("li", f"{check}{_whose(ids, explanation)}: {reason}")
+            element("li", f"{check}{whose_text(ids, explanation)}: {reason}")
             for (check, reason), ids in lacking.items()
         ],
     )
@@ -165,10 +163,3 @@ def _not_checked(explanation: Explanation, anchors: Anchors) -> Iterator[Html]:
         yield _command(hints.command, anchors.top("capture-again"))
     if hints.sentences:
         yield element("p", " ".join(hints.sentences))
-
-
-def _whose(ids: Sequence[int], explanation: Explanation) -> str:
-    if len(ids) == len(explanation.launches):
-        return ""
-    more = ", …" if len(ids) > _IDS else ""
-    return f" (launch {', '.join(map(str, ids[:_IDS]))}{more})"

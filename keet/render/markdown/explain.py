@@ -31,6 +31,7 @@ from keet.render.common.program import (
     shown_launches,
     stands_for_text,
     verified_text,
+    whose_text,
 )
 from keet.render.common.source_text import source_lines
 from keet.render.common.statement import edit_replaces_advice, statements
@@ -50,8 +51,6 @@ from keet.render.markdown.whole_run import replay_markdown, unlike_markdown
 from keet.verification.own_texts import Grounded
 from keet.version import __version__
 
-_IDS = 10
-"""Launches that a note names."""
 _RADIUS = 2
 """Lines of code before and after those that matter."""
 
@@ -259,7 +258,7 @@ def _not_judged(explanation: Explanation) -> Iterator[str]:
         return
     yield "### Not checked"
     yield "\n".join(
-        f"- {prose(check)}{_whose(ids, explanation)}: {prose(reason)}"
+        f"- {prose(check)}{whose_text(ids, explanation)}: {prose(reason)}"
         for (check, reason), ids in lacking.items()
     )
     hints = explanation.capture_hints
@@ -268,13 +267,6 @@ def _not_judged(explanation: Explanation) -> Iterator[str]:
         yield fence([hints.command], "sh")
     if hints.sentences:
         yield prose(" ".join(hints.sentences))
-
-
-def _whose(ids: Sequence[int], explanation: Explanation) -> str:
-    if len(ids) == len(explanation.launches):
-        return ""
-    more = ", …" if len(ids) > _IDS else ""
-    return f" (launch {', '.join(map(str, ids[:_IDS]))}{more})"
 
 
 def _closing(explanation: Explanation, program: Program | None) -> Iterator[str]:

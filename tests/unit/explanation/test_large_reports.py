@@ -18,7 +18,13 @@ from keet.explanation.program import OnePass, Program, program_of
 from keet.profile import Launch, Profile
 from keet.profile.identical import representative
 from keet.profile.walking import walked
-from keet.render.common.program import answer_text, hidden_text, listed_rows, shown_launches
+from keet.render.common.program import (
+    answer_text,
+    hidden_text,
+    listed_rows,
+    shown_launches,
+    whose_text,
+)
 from keet.render.json.explain import explain_document
 from keet.render.markdown.explain import explain_markdown
 from keet.verification.own_texts import Grounded
@@ -287,3 +293,11 @@ def test_a_program_grows_with_its_launches() -> None:
         counts.append(_calls(lambda told=told: explain_markdown(told, everything=True)))  # type: ignore[misc]
     first, second, third = counts
     assert third - second < 2.3 * (second - first)
+
+
+def test_what_explained_launches_lack_is_not_said_of_all() -> None:
+    told = view_of(_thirty(), most=9)
+    ids = [each.launch.id for each in told.launches]
+    assert whose_text(ids, told) == " (in the launches that are explained)"
+    assert whose_text(ids[:2], told) == f" (launch {ids[0]}, {ids[1]})"
+    assert whose_text(range(30), view_of(_thirty(), most=30)) == ""
