@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, TypeVar
 
-from keet.render.json.fields import Document
-from keet.render.json.models import model_of
+from keet.render.json.encoding.fields import Document
+from keet.render.json.encoding.models import model_of
 from keet.render.json.schema import DOCUMENTS
 
 D = TypeVar("D", bound=Document)

@@ -11,9 +11,9 @@ import pytest
 from keet.cli.arguments import Destination
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
+from keet.render.json.encoding.writing import json_line, json_pieces, json_text
 from keet.render.json.explain import explain_document, explain_stream, launch_json
 from keet.render.json.schema import DOCUMENTS
-from keet.render.json.writing import json_line, json_pieces, json_text
 from tests.conftest import REPORTS, TESTS, Keet
 from tests.json_documents import check_document, check_text
 from tests.rows import each_row

@@ -13,7 +13,7 @@ from keet.texts import visible
 if TYPE_CHECKING:
     import pandas as pd
 
-    from keet.render.json.fields import Document
+    from keet.render.json.encoding.fields import Document
 
 WIDTH = 100
 """Columns of a text where nothing else is asked for."""
@@ -33,7 +33,7 @@ class Result(ABC):
 
     def to_json(self) -> str:
         """The text that the command prints with `--format json`."""
-        from keet.render.json.writing import json_text
+        from keet.render.json.encoding.writing import json_text
 
         return visible(json_text(self.document))
 

@@ -137,7 +137,7 @@ def _print(args: Namespace, answered: Answered) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.render.json.ask import ask_document
-        from keet.render.json.writing import json_text
+        from keet.render.json.encoding.writing import json_text
 
         out.write(json_text(ask_document(answered)))
     elif args.format == "markdown":

@@ -240,7 +240,7 @@ def _print(args: Namespace, difference: Difference, gate: Gate | None) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.render.json.diff import diff_document
-        from keet.render.json.writing import json_text
+        from keet.render.json.encoding.writing import json_text
 
         out.write(json_text(diff_document(difference, gate)))
     elif args.format == "markdown":

@@ -314,7 +314,7 @@ def print_against(args: Namespace, explanation: Explanation, compared: Differenc
         out.write(explain_page(explanation, everything=everything, compared=changes))
     elif args.format == "json":
         from keet.render.json.diff import explain_against_stream
-        from keet.render.json.writing import json_pieces
+        from keet.render.json.encoding.writing import json_pieces
 
         out.write_pieces(json_pieces(explain_against_stream(explanation, difference)))
     elif args.format == "markdown":
@@ -348,8 +348,8 @@ def _view(
 
 
 def _json(explanations: Sequence[Explanation], *, lines: bool) -> Iterator[str]:
+    from keet.render.json.encoding.writing import json_pieces
     from keet.render.json.explain import explain_stream
-    from keet.render.json.writing import json_pieces
 
     for each in explanations:
         yield from json_pieces(explain_stream(each), line=lines)

@@ -60,8 +60,8 @@ def run(args: Namespace) -> None:
 
 def _write_json(out: Destination, wanted: str | None) -> None:
     from keet.catalog import findings
+    from keet.render.json.encoding.writing import json_text
     from keet.render.json.finding_reference import findings_document
-    from keet.render.json.writing import json_text
 
     chosen = [wanted] if wanted else list(findings())
     out.write(json_text(findings_document(map(_reference, chosen))))

@@ -104,7 +104,7 @@ def _document(args: Namespace, found: Insights, summed: Summed | None) -> Insigh
 def _print(args: Namespace, document: InsightsDocument) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.render.json.writing import json_text
+        from keet.render.json.encoding.writing import json_text
 
         out.write(json_text(document))
     elif args.format == "markdown":

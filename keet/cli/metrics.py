@@ -63,8 +63,8 @@ def run(args: Namespace) -> None:
     tables = _tables(launches, args)
     out = Destination(args, sys.stdout)
     if args.format == "json":
+        from keet.render.json.encoding.writing import json_pieces
         from keet.render.json.metrics import metrics_stream
-        from keet.render.json.writing import json_pieces
 
         out.write_pieces(json_pieces(metrics_stream(profile, tables)))
     elif args.format == "csv":

@@ -41,8 +41,8 @@ def run(args: Namespace) -> None:
     found = map(find_roofline, launches)
     out = Destination(args, sys.stdout)
     if args.format == "json":
+        from keet.render.json.encoding.writing import json_pieces
         from keet.render.json.roofline import roofline_stream
-        from keet.render.json.writing import json_pieces
 
         out.write_pieces(json_pieces(roofline_stream(profile, found)))
         return

@@ -20,7 +20,7 @@ from keet.cli.arguments import (
 from keet.profile import Launch, Profile
 
 if TYPE_CHECKING:
-    from keet.render.json.documents import RunDocument
+    from keet.render.json.shared_types import RunDocument
 
 MAX_ROWS = 40
 """Launches that a terminal lists unless --all: a report may hold thousands."""
@@ -57,8 +57,8 @@ def run(args: Namespace) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.profile.walking import walked
+        from keet.render.json.encoding.writing import json_pieces
         from keet.render.json.show import show_stream
-        from keet.render.json.writing import json_pieces
 
         listed = walked(launches, "writing launches")
         document = show_stream(profile, coverage, listed, _run_document(profile))

@@ -129,7 +129,7 @@ def _opportunity(rank: int, each: Opportunity) -> OpportunityDocument:
 
 def _print(args: Namespace, out: Destination, document: TopDocument) -> None:
     if args.format == "json":
-        from keet.render.json.writing import json_text
+        from keet.render.json.encoding.writing import json_text
 
         out.write(json_text(document))
     elif args.format == "csv":

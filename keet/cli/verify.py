@@ -76,8 +76,8 @@ def run(args: Namespace) -> int:
             found = with_run_claims(found, profile)
     out = Destination(args, sys.stdout)
     if args.format == "json":
+        from keet.render.json.encoding.writing import json_text
         from keet.render.json.verify import verify_document
-        from keet.render.json.writing import json_text
 
         out.write(json_text(verify_document(profiles, args.text, found)))
     else:

@@ -5,7 +5,7 @@
 - A part that several commands of a format share is named after what it shows (`finding.py`,
   `account.py`, `statement.py`). A part of one command has the command's name first
   (`hotspots_line.py`), unless other commands show it too. What a format needs to be written at all
-  is `markup.py`; for the terminal it is `console.py`, for JSON `documents.py`.
+  is `markup.py`; for the terminal it is `console.py`, for JSON the folder `encoding`.
 - Words, selections and rows that several formats print are in `common`, named after what they are
   about. `common` imports no format.
 - A format imports itself and `common`, with two exceptions. What `top`, `query`, `insights` and

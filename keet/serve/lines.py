@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from keet.errors import UsageError
 from keet.profile import Absent, Launch, Location
-from keet.render.json.fields import Document
+from keet.render.json.encoding.fields import Document
 from keet.render.json.hotspots import HotspotsLaunch, hotspots_document
 from keet.serve.arguments import Line
 from keet.serve.bounds import page_of

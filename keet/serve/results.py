@@ -15,15 +15,15 @@ from keet.render.json.diff import (
     ComparabilityDocument,
     NextDocument,
 )
-from keet.render.json.documents import EVIDENCE_IDS, DeviceDocument, Dimensions, QuantityDocument
+from keet.render.json.encoding.fields import Document, field
+from keet.render.json.evidence import NumberDocument
 from keet.render.json.explain import GroundingDocument, UnitDocument
-from keet.render.json.fields import Document, field
 from keet.render.json.finding import FindingDocument
 from keet.render.json.hotspots import PointerDocument, SpotDocument
 from keet.render.json.hotspots_line import AwaitedDocument, PurposeShare
 from keet.render.json.metrics import MetricDocument
-from keet.render.json.numbers import NumberDocument
 from keet.render.json.program import ProgramGainDocument
+from keet.render.json.shared_types import EVIDENCE_IDS, DeviceDocument, Dimensions, QuantityDocument
 from keet.render.json.verify import NumberCheck, RelationDocument, VerifySummary
 
 

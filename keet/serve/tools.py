@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from keet.records import NamedTuple
-from keet.render.json.models import schema_of
+from keet.render.json.encoding.models import schema_of
 from keet.serve import arguments, results
 from keet.serve.casebook import cases
 from keet.serve.comparing import diff, verify

@@ -15,8 +15,8 @@ from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.ingest.instances import _whole_numbers, read_value
 from keet.profile import Launch
+from keet.render.json.encoding.writing import json_line
 from keet.render.json.explain import explain_document, launch_json
-from keet.render.json.writing import json_line
 from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS
 from tests.rows import each_row

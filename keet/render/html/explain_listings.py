@@ -16,7 +16,7 @@ from keet.render.html.anchors import Anchors
 from keet.render.html.finding import Lines
 from keet.render.html.launch import link_to
 from keet.render.html.markup import Content, Html, element
-from keet.render.html.source import source_listing
+from keet.render.html.source.listing import source_listing
 from keet.render.markdown.context import context_text
 
 _SMALL_PAGE, _LARGE_PAGE = 1_500_000, 6_000_000

@@ -8,11 +8,11 @@ from keet.evidence import Evidence
 from keet.explanation.statement import Answered
 from keet.render.common.answer import origin_of
 from keet.render.common.statement import unchecked_line
-from keet.render.json.documents import Producer, ReportDocument
+from keet.render.json.encoding.fields import Document, field
+from keet.render.json.evidence import NumberDocument, number
 from keet.render.json.explain import GroundingDocument
-from keet.render.json.fields import Document, field
-from keet.render.json.numbers import NumberDocument, number
 from keet.render.json.report import report_document
+from keet.render.json.shared_types import Producer, ReportDocument
 from keet.render.json.statement import (
     UncheckedDocument,
     UsageDocument,

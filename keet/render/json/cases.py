@@ -6,8 +6,8 @@ import json
 from typing import Literal
 
 from keet.catalog.cases import CaseEntry
-from keet.render.json.documents import Producer
-from keet.render.json.fields import Document, field
+from keet.render.json.encoding.fields import Document, field
+from keet.render.json.shared_types import Producer
 
 
 class CaseStepDocument(Document):

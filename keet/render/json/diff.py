@@ -19,19 +19,19 @@ from keet.comparison.weighing import Basis
 from keet.explanation.analyst import Explanation
 from keet.profile.launch import Location
 from keet.render.json.diff_account import PartChangeDocument, part_change_document
-from keet.render.json.documents import (
+from keet.render.json.encoding.fields import Document, field
+from keet.render.json.encoding.writing import Streamed
+from keet.render.json.evidence import NumberDocument, number
+from keet.render.json.explain import ExplainDocument, GroundingDocument, explain_fields
+from keet.render.json.finding import ForecastDocument
+from keet.render.json.report import device_document, quantity_document, report_document
+from keet.render.json.shared_types import (
     EVIDENCE_IDS,
     DeviceDocument,
     Producer,
     QuantityDocument,
     ReportDocument,
 )
-from keet.render.json.explain import ExplainDocument, GroundingDocument, explain_fields
-from keet.render.json.fields import Document, field
-from keet.render.json.finding import ForecastDocument
-from keet.render.json.numbers import NumberDocument, number
-from keet.render.json.report import device_document, quantity_document, report_document
-from keet.render.json.writing import Streamed
 from keet.units import Quantity
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keet.comparison.account import PartChange
-from keet.render.json.fields import Document, field
+from keet.render.json.encoding.fields import Document, field
 
 
 class PartChangeDocument(Document):

@@ -14,7 +14,13 @@ from keet.explanation.notes import Note
 from keet.explanation.program import OnePass
 from keet.profile import Launch
 from keet.render.common.statement import BY_MODEL, statements
-from keet.render.json.documents import (
+from keet.render.json.encoding.fields import Document, PartlyFilled, field
+from keet.render.json.encoding.writing import Streamed
+from keet.render.json.evidence import NumberDocument, numbers_by_id
+from keet.render.json.finding import FindingDocument, finding_fields
+from keet.render.json.program import ProgramDocument, program_document
+from keet.render.json.report import device_document, finite, report_document
+from keet.render.json.shared_types import (
     EVIDENCE_IDS,
     DeviceDocument,
     Dimensions,
@@ -24,11 +30,6 @@ from keet.render.json.documents import (
     RunDocument,
     SkippedDocument,
 )
-from keet.render.json.fields import Document, PartlyFilled, field
-from keet.render.json.finding import FindingDocument, finding_fields
-from keet.render.json.numbers import NumberDocument, numbers_by_id
-from keet.render.json.program import ProgramDocument, program_document
-from keet.render.json.report import device_document, finite, report_document
 from keet.render.json.statement import (
     HypothesisDocument,
     ModelDocument,
@@ -49,7 +50,6 @@ from keet.render.json.whole_run import (
     replay_document,
     run_document,
 )
-from keet.render.json.writing import Streamed
 from keet.verification.own_texts import Tally, check_launch, check_program, check_run
 
 if TYPE_CHECKING:

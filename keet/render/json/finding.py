@@ -9,7 +9,7 @@ from keet.analysis.findings import Confidence, Finding, Forecast, Place
 from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.confidence import why_low
 from keet.explanation.precedents import precedents_of
-from keet.render.json.fields import Document, PartlyFilled, field
+from keet.render.json.encoding.fields import Document, PartlyFilled, field
 
 
 class ForecastDocument(Document):

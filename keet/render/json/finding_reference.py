@@ -10,9 +10,9 @@ from keet.catalog.cases import CaseEntry
 from keet.catalog.findings_page import condition, remedy_text
 from keet.catalog.precedents import gain_of_cause
 from keet.render.common.finding_reference import FindingReference
-from keet.render.json.documents import Producer
-from keet.render.json.fields import Document, field
+from keet.render.json.encoding.fields import Document, field
 from keet.render.json.finding import PrecedentsDocument
+from keet.render.json.shared_types import Producer
 
 
 class ParameterDocument(Document):

@@ -17,8 +17,8 @@ from keet.render.common.hotspot_rows import (
     row_key,
 )
 from keet.render.common.source_text import source_line, source_lines
-from keet.render.json.documents import Producer, ReportDocument, SkippedDocument
-from keet.render.json.fields import Document, field
+from keet.render.json.encoding.fields import Document, field
+from keet.render.json.encoding.writing import Streamed
 from keet.render.json.hotspots_line import (
     LineDocument,
     PurposeShare,
@@ -29,7 +29,7 @@ from keet.render.json.hotspots_line import (
     purpose_shares,
 )
 from keet.render.json.report import report_document
-from keet.render.json.writing import Streamed
+from keet.render.json.shared_types import Producer, ReportDocument, SkippedDocument
 
 
 class StallDocument(Document):

@@ -23,7 +23,7 @@ from keet.render.common.line_facts import (
     line_facts,
 )
 from keet.render.common.machine_code import FormWords, offset_in_function
-from keet.render.json.fields import Document, field
+from keet.render.json.encoding.fields import Document, field
 
 PurposeName = Literal[
     "value", "memory", "address", "control", "conversion", "move", "sync", "unknown"

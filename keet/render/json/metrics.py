@@ -7,10 +7,10 @@ from typing import Literal
 
 from keet.catalog import MetricSpec
 from keet.profile import Launch, Metric, Profile, Value
-from keet.render.json.documents import NonFinite, Producer, ReportDocument
-from keet.render.json.fields import Document, field
+from keet.render.json.encoding.fields import Document, field
+from keet.render.json.encoding.writing import Streamed
 from keet.render.json.report import finite, report_document
-from keet.render.json.writing import Streamed
+from keet.render.json.shared_types import NonFinite, Producer, ReportDocument
 from keet.units import Number
 
 

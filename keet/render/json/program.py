@@ -6,8 +6,8 @@ from keet.analysis.across_launches import CrossLaunch, Kind
 from keet.analysis.findings import Confidence, Forecast
 from keet.evidence import Evidence
 from keet.explanation.program import Program, ProgramRow
-from keet.render.json.documents import EVIDENCE_IDS, Dimensions, EvidenceDocument
-from keet.render.json.fields import Document, field
+from keet.render.json.encoding.fields import Document, field
+from keet.render.json.shared_types import EVIDENCE_IDS, Dimensions, EvidenceDocument
 from keet.render.json.whole_run import evidence_document
 from keet.units import Quantity
 

@@ -9,8 +9,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
-from keet.render.json.documents import Producer
-from keet.render.json.fields import Document, field
+from keet.render.json.encoding.fields import Document, field
+from keet.render.json.shared_types import Producer
 
 Row = Sequence[Any]
 

@@ -6,7 +6,12 @@ import math
 
 from keet.analysis.coverage import profile_notes
 from keet.profile import Device, Profile
-from keet.render.json.documents import DeviceDocument, NonFinite, QuantityDocument, ReportDocument
+from keet.render.json.shared_types import (
+    DeviceDocument,
+    NonFinite,
+    QuantityDocument,
+    ReportDocument,
+)
 from keet.units import Number, Quantity
 
 

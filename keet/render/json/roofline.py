@@ -10,7 +10,10 @@ from keet.analysis.roofline import Intensity, Roofline, stage_name
 from keet.analysis.stages import Stage
 from keet.evidence import Evidence
 from keet.profile import Profile
-from keet.render.json.documents import (
+from keet.render.json.encoding.fields import Document, field
+from keet.render.json.encoding.writing import Streamed
+from keet.render.json.report import quantity_document, report_document
+from keet.render.json.shared_types import (
     EVIDENCE_IDS,
     EvidenceDocument,
     Producer,
@@ -18,9 +21,6 @@ from keet.render.json.documents import (
     ReportDocument,
     SkippedDocument,
 )
-from keet.render.json.fields import Document, field
-from keet.render.json.report import quantity_document, report_document
-from keet.render.json.writing import Streamed
 from keet.units import Quantity
 
 

@@ -8,8 +8,8 @@ from keet.render.json.ask import AskDocument
 from keet.render.json.cases import CasesDocument
 from keet.render.json.diff import DiffDocument, ExplainAgainstDocument
 from keet.render.json.doctor import DoctorDocument
+from keet.render.json.encoding.fields import Document
 from keet.render.json.explain import ExplainDocument
-from keet.render.json.fields import Document
 from keet.render.json.finding_reference import FindingsDocument
 from keet.render.json.hotspots import HotspotsDocument
 from keet.render.json.insights import InsightsDocument
@@ -40,6 +40,6 @@ DOCUMENTS: dict[str, type[Document]] = {
 
 
 def json_schema(name: str) -> dict[str, Any]:
-    from keet.render.json.models import schema_of
+    from keet.render.json.encoding.models import schema_of
 
     return schema_of(DOCUMENTS[name])

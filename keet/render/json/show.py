@@ -7,7 +7,10 @@ from typing import Any, ClassVar, Literal
 
 from keet.analysis.coverage import Coverage
 from keet.profile import Launch, Profile
-from keet.render.json.documents import (
+from keet.render.json.encoding.fields import Document, PartlyFilled, field
+from keet.render.json.encoding.writing import Streamed
+from keet.render.json.report import device_document, quantity_document, report_document
+from keet.render.json.shared_types import (
     DeviceDocument,
     Dimensions,
     Producer,
@@ -15,9 +18,6 @@ from keet.render.json.documents import (
     ReportDocument,
     RunDocument,
 )
-from keet.render.json.fields import Document, PartlyFilled, field
-from keet.render.json.report import device_document, quantity_document, report_document
-from keet.render.json.writing import Streamed
 
 
 class GapDocument(Document):

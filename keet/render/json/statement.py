@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from keet.render.common.statement import causes_of, statements, unchecked_lines
-from keet.render.json.documents import QuantityDocument
-from keet.render.json.fields import Document, field
+from keet.render.json.encoding.fields import Document, field
 from keet.render.json.finding import ForecastDocument, forecast_fields
 from keet.render.json.report import finite
+from keet.render.json.shared_types import QuantityDocument
 
 if TYPE_CHECKING:
     from keet.analysis.claims import Evaluated

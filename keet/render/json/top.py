@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keet.render.json.documents import Producer
-from keet.render.json.fields import Document, field
+from keet.render.json.encoding.fields import Document, field
+from keet.render.json.shared_types import Producer
 
 Basis = Literal["run", "reports"]
 BASIS = (

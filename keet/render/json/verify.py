@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from keet.profile import Profile
-from keet.render.json.documents import Producer, QuantityDocument, ReportDocument
-from keet.render.json.fields import Document, field
+from keet.render.json.encoding.fields import Document, field
 from keet.render.json.report import quantity_document, report_document
+from keet.render.json.shared_types import Producer, QuantityDocument, ReportDocument
 from keet.verification.checked import Check, CheckedSentence, Verdict
 
 _Verdict = Literal["confirmed", "contradicted", "not_found"]

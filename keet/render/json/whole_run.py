@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from keet.profile.run_table import RECORDER_NAMES
-from keet.render.json.documents import (
+from keet.render.json.encoding.fields import Document, field
+from keet.render.json.shared_types import (
     EvidenceDocument,
     MigrationsDocument,
     QuantityDocument,
@@ -13,7 +14,6 @@ from keet.render.json.documents import (
     RunKernelDocument,
     SkippedKernelDocument,
 )
-from keet.render.json.fields import Document, field
 from keet.units import Quantity
 
 if TYPE_CHECKING:

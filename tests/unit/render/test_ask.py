@@ -18,8 +18,8 @@ from keet.prose.reading import read_prose
 from keet.prose.text import Prose, Reference, Sentence
 from keet.render.common.answer import Block, Line, blocks_of, origin_of
 from keet.render.json.ask import AskDocument, ask_document
+from keet.render.json.encoding.writing import json_text
 from keet.render.json.schema import json_schema
-from keet.render.json.writing import json_text
 from keet.render.markdown.ask import ask_markdown
 from keet.render.terminal.ask import ask_view
 from keet.render.terminal.console import to_text

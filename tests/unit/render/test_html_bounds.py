@@ -17,13 +17,14 @@ from keet.ingest import read_profile
 from keet.profile import Location
 from keet.render.common.machine_code import function_start
 from keet.render.html import explain as explain_module
-from keet.render.html import roofline, source_comments, source_panels
+from keet.render.html import roofline
 from keet.render.html.anchors import Anchors
 from keet.render.html.diff_rows import paired_files
 from keet.render.html.explain import explain_page
 from keet.render.html.launch import Surroundings, brief_entry
-from keet.render.html.source import Listing, source_listing
-from keet.render.html.source_extent import FileLines, extents_within
+from keet.render.html.source import comments, panels
+from keet.render.html.source.extent import FileLines, extents_within
+from keet.render.html.source.listing import Listing, source_listing
 from keet.texts import bounded_lines, line_at
 from tests.many_launches import different
 from tests.page_parts import PageParts, broken_links
@@ -76,7 +77,7 @@ class TestSourceText:
     def test_without_room_the_hottest_lines_have_a_row(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(source_panels, "_FEWEST", 5)
+        monkeypatch.setattr(panels, "_FEWEST", 5)
         each = one(PHYSICS, 0)
         found = find_hotspots(each.launch)
         assert isinstance(found, Hotspots)
@@ -110,8 +111,8 @@ class TestWork:
     """Counts of what is done, not of seconds."""
 
     def test_only_lines_that_are_shown_are_marked(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        made = _counted(monkeypatch, source_comments, "_content")
-        looked_at = _counted(monkeypatch, source_comments, "_spans")
+        made = _counted(monkeypatch, comments, "_content")
+        looked_at = _counted(monkeypatch, comments, "_spans")
         listing = source_listing(one(FLIP, 20_000), Anchors(), 100_000)
         assert isinstance(listing, Listing)
         assert 0 < len(made) < 100
@@ -120,7 +121,7 @@ class TestWork:
     def test_comments_of_lines_that_are_not_shown_go_on(self) -> None:
         lines = ["int a; /* begins", "goes on", "and on", "ends */ int b;", "int c; // d"]
         for number, wanted in ((3, True), (5, False)):
-            found = source_comments.marked(lines, "k.cu", [number])
+            found = comments.marked(lines, "k.cu", [number])
             assert [*found] == [number]
             assert (found[number] == ["", "<i>and on</i>", ""]) is wanted
 

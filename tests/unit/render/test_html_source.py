@@ -20,10 +20,10 @@ from keet.render.common.source_text import source_lines
 from keet.render.html.anchors import Anchors
 from keet.render.html.heat import STEPS, heat_step
 from keet.render.html.markup import Content, fragment
-from keet.render.html.source import Listing, source_listing
-from keet.render.html.source_comments import marked
-from keet.render.html.source_row import compact
-from keet.render.html.source_stalls import LABELS, group_of, parts, stall_bar
+from keet.render.html.source.comments import marked
+from keet.render.html.source.listing import Listing, source_listing
+from keet.render.html.source.row import compact
+from keet.render.html.source.stalls import LABELS, group_of, parts, stall_bar
 from keet.texts import code_lines
 
 SAMPLES = Path("kernels_samples")

@@ -17,11 +17,11 @@ from keet.render.common.hotspots import chance_error, hotspots_summary
 from keet.render.common.line_facts import CodeByLine
 from keet.render.common.line_sentences import routine_items
 from keet.render.html.anchors import Anchors
-from keet.render.html.source import Listing, few_samples, source_listing
-from keet.render.html.source_data import SourceData
-from keet.render.html.source_line import traffic_facts
-from keet.render.html.source_row import waiting
-from keet.render.html.source_stalls import group_of
+from keet.render.html.source.data import SourceData
+from keet.render.html.source.line import traffic_facts
+from keet.render.html.source.listing import Listing, few_samples, source_listing
+from keet.render.html.source.row import waiting
+from keet.render.html.source.stalls import group_of
 from tests.page_parts import PageParts
 from tests.unit.sass.assembled import assembled, machine
 

@@ -19,7 +19,7 @@ from keet.explanation.analyst import LaunchExplanation, explain
 from keet.ingest import read_profile
 from keet.profile import Launch
 from keet.render.html.anchors import Anchors
-from keet.render.html.source import Listing, source_listing
+from keet.render.html.source.listing import Listing, source_listing
 from keet.render.json.hotspots_line import line_document
 from tests.page_parts import links_in, page_tree, with_class, words
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
-from keet.render.json.conversion import converter
-from keet.render.json.fields import Document, PartlyFilled, field
-from keet.render.json.models import model_of
+from keet.render.json.encoding.conversion import converter
+from keet.render.json.encoding.fields import Document, PartlyFilled, field
+from keet.render.json.encoding.models import model_of
 
 
 class Inner(Document):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from keet.evidence import Evidence
-from keet.render.json.numbers import NumberDocument, number, numbers_by_id
-from keet.render.json.writing import json_line
+from keet.render.json.encoding.writing import json_line
+from keet.render.json.evidence import NumberDocument, number, numbers_by_id
 
 
 def test_all_in_one_go_are_the_same_as_each_alone() -> None:

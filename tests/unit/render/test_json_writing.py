@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from keet.render.json.fields import Document, field
-from keet.render.json.writing import Streamed, json_line, json_pieces, json_text
+from keet.render.json.encoding.fields import Document, field
+from keet.render.json.encoding.writing import Streamed, json_line, json_pieces, json_text
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 NUMBERS = (

@@ -23,8 +23,8 @@ from keet.prose.names import Names
 from keet.prose.reading import read_prose
 from keet.prose.text import Prose, Reference, Sentence
 from keet.render.common.statement import edit_status, first_sentences, places_of, usage_text
+from keet.render.json.encoding.writing import json_text
 from keet.render.json.explain import ExplainDocument, explain_document
-from keet.render.json.writing import json_text
 from keet.render.markdown.explain import explain_markdown
 from keet.render.terminal.console import to_text
 from keet.render.terminal.explain import explain_view

@@ -11,10 +11,10 @@ from keet.records import NamedTuple
 from keet.render.common.excerpt import around, indentation, runs
 from keet.render.common.machine_code import mix_text
 from keet.render.html.markup import Content, Html, element, fragment
-from keet.render.html.source_comments import marked
-from keet.render.html.source_data import SourceData, total_share
-from keet.render.html.source_extent import Extent
-from keet.render.html.source_row import badges, cells, heads, opening_row
+from keet.render.html.source.comments import marked
+from keet.render.html.source.data import SourceData, total_share
+from keet.render.html.source.extent import Extent
+from keet.render.html.source.row import badges, cells, heads, opening_row
 from keet.texts import one_line
 
 _CONTEXT = 3

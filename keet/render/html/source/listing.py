@@ -13,13 +13,13 @@ from keet.render.common.hotspots import chance_error, hotspots_notes, hotspots_s
 from keet.render.common.source_text import source_line
 from keet.render.html.anchors import Anchors
 from keet.render.html.markup import Content, Html, element, fragment, joined
-from keet.render.html.source_data import SourceData
-from keet.render.html.source_extent import OF_ID, extents_within
-from keet.render.html.source_file import SourceFile
-from keet.render.html.source_line import reasons_of_all
-from keet.render.html.source_panels import fill_rows, left_out
-from keet.render.html.source_row import cells, opening_row, share_text
-from keet.render.html.source_stalls import legend
+from keet.render.html.source.data import SourceData
+from keet.render.html.source.extent import OF_ID, extents_within
+from keet.render.html.source.file import SourceFile
+from keet.render.html.source.line import reasons_of_all
+from keet.render.html.source.panels import fill_rows, left_out
+from keet.render.html.source.row import cells, opening_row, share_text
+from keet.render.html.source.stalls import legend
 
 _HOTTEST = 5
 _LEAST = 0.01
@@ -59,7 +59,7 @@ def source_listing(
         return found
     data = SourceData(each, found, anchors)
     if found.by == "instruction":
-        from keet.render.html.source_instructions import instruction_rows
+        from keet.render.html.source.instructions import instruction_rows
 
         rows, note = instruction_rows(data, room)
         return Listing(_listing(data, [rows], note), frozenset(), note)

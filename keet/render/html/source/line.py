@@ -13,8 +13,8 @@ from keet.profile import Absent
 from keet.render.common.hotspot_rows import first_wait
 from keet.render.common.machine_code import FormWords, line_text, mix_text, size_text
 from keet.render.html.markup import Content, Html, element, joined
-from keet.render.html.source_data import Mention, SourceData
-from keet.render.html.source_stalls import (
+from keet.render.html.source.data import Mention, SourceData
+from keet.render.html.source.stalls import (
     FEW_IN_ROW,
     group_of,
     reason_text,
@@ -226,7 +226,7 @@ def _sass(data: SourceData, spot: Spot, facts: LineFacts | None) -> Html:
     addresses = data.addresses.get(spot.location, ())
     if facts is None and (isinstance(data.sass, Absent) or not addresses):
         return element("p", _why_no_sass(data), class_="muted")
-    from keet.render.html.source_sass import analysed_rows, plain_rows, sass_block
+    from keet.render.html.source.sass import analysed_rows, plain_rows, sass_block
 
     if facts is not None:
         return sass_block(analysed_rows(data, facts.instructions), samples, label)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from keet.patterns import regex
 from keet.records import NamedTuple
 from keet.render.html.markup import Content, element
-from keet.render.html.source_extent import TAB
+from keet.render.html.source.extent import TAB
 
 # Each alternative takes what it begins with, closed or not, so that a line is gone through once.
 _STRING = r'"(?:\\.|[^"\\])*"?' + r"|'(?:\\.|[^'\\])*'?"

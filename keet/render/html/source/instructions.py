@@ -16,8 +16,8 @@ from keet.render.common.excerpt import around
 from keet.render.common.line_facts import LoopFacts
 from keet.render.common.line_sentences import BEHIND_EXIT, is_behind_exit, loop_item
 from keet.render.html.markup import Content, Html, element
-from keet.render.html.source_data import SourceData
-from keet.render.html.source_line import (
+from keet.render.html.source.data import SourceData
+from keet.render.html.source.line import (
     Fact,
     awaited_fact,
     cost_facts,
@@ -25,7 +25,7 @@ from keet.render.html.source_line import (
     threads_text,
     traffic_facts,
 )
-from keet.render.html.source_row import cells, heads, opening_row
+from keet.render.html.source.row import cells, heads, opening_row
 from keet.texts import one_line
 
 _MOST = 400

@@ -12,7 +12,7 @@ from keet.records import NamedTuple
 from keet.render.common.machine_code import line_text, noun
 from keet.render.html.heat import heat_class
 from keet.render.html.markup import Content, Html, element
-from keet.render.html.source_data import SourceData
+from keet.render.html.source.data import SourceData
 from keet.texts import one_line
 
 if TYPE_CHECKING:

@@ -11,7 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keet.render.json.fields import Document
+    from typing import Protocol
+
+    class _DocumentType(Protocol):
+        """The class of a document: what this module uses of `fields.Document`."""
+
+        __name__: str
+
+        def fits(self, value: Any) -> bool: ...
+        def made_of(self, value: Any) -> Any: ...
+
 
 Converter = Callable[[Any], Any]
 """Of a value that is not None."""
@@ -45,12 +54,12 @@ def _choice(options: list[str], names: Names) -> Converter | None:
     return _float_unless_text if "float" in options and not whole else None
 
 
-def _document(kind: str, names: Names) -> type[Document] | None:
-    named = names.get(kind)
-    return named if isinstance(named, type) and hasattr(named, "declared") else None
+def _document(kind: str, names: Names) -> _DocumentType | None:
+    named: Any = names.get(kind)
+    return named if hasattr(named, "declared") else None
 
 
-def _one_of(documents: list[type[Document]]) -> Converter:
+def _one_of(documents: list[_DocumentType]) -> Converter:
     def convert(value: Any) -> Any:
         for each in documents:
             if each.fits(value):

@@ -11,8 +11,8 @@ from keet.render.common.hotspots import stall_reasons
 from keet.render.common.machine_code import purposes_text, size_text
 from keet.render.html.heat import heat_class
 from keet.render.html.markup import Content, Html, element
-from keet.render.html.source_data import Mention, SourceData
-from keet.render.html.source_stalls import reason_text, stall_bar
+from keet.render.html.source.data import Mention, SourceData
+from keet.render.html.source.stalls import reason_text, stall_bar
 from keet.texts import one_line
 
 LEAST_EXCESS = 0.1

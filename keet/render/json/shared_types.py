@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keet.render.json.fields import Document, field
+from keet.render.json.encoding.fields import Document, field
 from keet.units import Number
 from keet.version import __version__
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from json.encoder import encode_basestring as quoted
 from typing import Any, Generic, TypeVar
 
-from keet.render.json.fields import Document
+from keet.render.json.encoding.fields import Document
 
 D = TypeVar("D", bound=Document)
 

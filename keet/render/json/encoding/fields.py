@@ -11,7 +11,7 @@ import sys
 from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
 
 from keet.records import NamedTuple
-from keet.render.json.conversion import Converter, converter
+from keet.render.json.encoding.conversion import Converter, converter
 
 _REQUIRED: Any = object()
 

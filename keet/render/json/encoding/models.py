@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_serializer
 
-from keet.render.json.fields import Declared, Document, PartlyFilled
+from keet.render.json.encoding.fields import Declared, Document, PartlyFilled
 
 
 class _Model(BaseModel):

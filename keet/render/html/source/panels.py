@@ -10,9 +10,9 @@ from keet.profile import Location
 from keet.records import NamedTuple
 from keet.render.common.machine_code import line_text
 from keet.render.html.markup import Html, element
-from keet.render.html.source_data import SourceData
-from keet.render.html.source_file import SourceFile
-from keet.render.html.source_line import line_panel
+from keet.render.html.source.data import SourceData
+from keet.render.html.source.file import SourceFile
+from keet.render.html.source.line import line_panel
 from keet.texts import one_line
 
 _SMALLEST = 300

@@ -25,7 +25,7 @@ from keet.render.common.places import place_shares
 from keet.render.common.source_text import source_lines
 from keet.render.html.anchors import Anchors
 from keet.render.html.markup import Content, Html, element
-from keet.render.html.source_extent import Extent, FileLines, extents_of
+from keet.render.html.source.extent import Extent, FileLines, extents_of
 from keet.texts import one_line, shortened
 
 if TYPE_CHECKING:

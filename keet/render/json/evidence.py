@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from keet.evidence import Evidence
-from keet.render.json.documents import NonFinite
-from keet.render.json.fields import Document, field
+from keet.render.json.encoding.fields import Document, field
 from keet.render.json.report import finite
+from keet.render.json.shared_types import NonFinite
 from keet.units import Number
 
 

@@ -1,0 +1,1 @@
+"""How documents are declared, filled and written as text. Knows no command."""
