@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from keet.explanation.analyst import explain
-from keet.explanation.budget import count_tokens
+from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
 from keet.render.markdown.context import context_text, longest
 from tests import encode

@@ -68,10 +68,10 @@ def test_help_and_show_need_less() -> None:
 
 
 NOT_FOR_A_REPORT_ALONE = (
-    "keet.explanation.statement",
+    "keet.explanation.model_explanation",
     "keet.verification.sentences",
     "keet.explanation.whole_run",
-    "keet.explanation.in_run",
+    "keet.explanation.launch_in_run",
     "keet.analysis.replay_reasons",
     "keet.analysis.sass",
     "keet.ingest.disassembler",

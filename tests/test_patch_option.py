@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.explanation.statement import Authorship, Edit, Usage
+from keet.explanation.model_explanation import Authorship, Edit, Usage
 from tests.conftest import Keet
 from tests.unit.agent.test_patch_file import FALL, SOURCE, applied, diff_of, edit, with_edits
 

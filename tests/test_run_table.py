@@ -14,7 +14,7 @@ from keet_tools.case import Case
 from keet_tools.list_launches import list_launches
 
 from keet.explanation.analyst import explain
-from keet.explanation.budget import count_tokens
+from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
 from keet.ingest.run_table import table_document, write_run_table
 from keet.profile import KernelRun, RunTable

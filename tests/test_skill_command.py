@@ -16,7 +16,7 @@ from keet.catalog.cases import casebook
 from keet.cli import COMMANDS, dispatch, help_text
 from keet.cli.skill import SKILL
 from keet.errors import UsageError
-from keet.explanation.budget import count_tokens
+from keet.explanation.token_budget import count_tokens
 from tests.conftest import Keet
 from tests.rows import each_row
 

@@ -162,7 +162,7 @@ def _run_of(
 
 def _summary(prompts: Sequence[Prompt]) -> Iterator[str]:
     """Prompts and their length by condition: what a run will cost."""
-    from keet.explanation.budget import guess_tokens
+    from keet.explanation.token_budget import guess_tokens
 
     order = list(CONDITIONS)
     ranked = sorted(prompts, key=lambda prompt: order.index(prompt.condition))

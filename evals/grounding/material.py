@@ -8,7 +8,8 @@ from keet.comparison.difference import Difference, compare_explanations
 from keet.comparison.known import knowledge_of
 from keet.errors import NotAvailable
 from keet.evidence import Evidence
-from keet.explanation.analyst import Explanation, LaunchExplanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.ingest import read_profile
 from keet.units import Quantity
 from keet.verification.known import Knowledge

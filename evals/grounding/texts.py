@@ -15,7 +15,8 @@ from evals.contexts import details_page
 from evals.grounding.material import Material
 from keet.comparison.telling import texts_of as texts_of_difference
 from keet.evidence import Evidence
-from keet.explanation.analyst import Explanation, explain, texts_of
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation, texts_of
 from keet.ingest import read_profile
 from keet.profile import Launch
 from keet.render.markdown.context import context_text, longest

@@ -19,10 +19,10 @@ from keet.analysis.claims import (
 from keet.analysis.diagnosis import Diagnosis
 from keet.analysis.findings import Finding, Place
 from keet.analysis.time_model import TimeModel
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet.explanation.headline import By, Verdict, verdict_of
-from keet.explanation.second_opinion import second_opinion
-from keet.explanation.statement import Cause
+from keet.explanation.model_explanation import ModelCause
+from keet.explanation.ncu_rules import second_opinion
 from keet.profile.names import file_name
 from keet.prose.expressions import Result, evaluate, has_influence, parse
 from keet.prose.reading import unfounded
@@ -77,7 +77,7 @@ class Judge:
         self._words = words
         self._model = TimeModel(each.view)
 
-    def cause(self, said: SaidCause, text: Prose, facts: Facts) -> Cause | None:
+    def cause(self, said: SaidCause, text: Prose, facts: Facts) -> ModelCause | None:
         """None: it names no finding of the vocabulary."""
         finding = known_finding(said.finding)
         if finding is None:
@@ -88,15 +88,15 @@ class Judge:
         if problem is None and not facts.are_measured and not text.ids:
             problem = "it names no measured fact"
         claim = self._evaluated(said, finding, place) if problem is None else None
-        return Cause(finding, text, facts.hold, where, problem, claim)
+        return ModelCause(finding, text, facts.hold, where, problem, claim)
 
-    def objection(self, said: SaidCause, text: Prose, facts: Facts) -> Cause | None:
+    def objection(self, said: SaidCause, text: Prose, facts: Facts) -> ModelCause | None:
         finding = known_finding(said.finding)
         if finding is None:
             return None
         is_bare = not facts.are_measured and not text.ids
         problem = facts.problem or ("it names no measured fact" if is_bare else None)
-        return Cause(finding, text, facts.hold, None, problem)
+        return ModelCause(finding, text, facts.hold, None, problem)
 
     def _contradiction(self, finding: str) -> str | None:
         found = check_cause(finding, self._each.view, self._model, self._each.account)
@@ -185,7 +185,7 @@ class Led(NamedTuple):
 
 
 def with_claims(
-    each: LaunchExplanation, causes: Sequence[Cause], objections: Sequence[Cause]
+    each: LaunchExplanation, causes: Sequence[ModelCause], objections: Sequence[ModelCause]
 ) -> Led:
     """By expected gain. A finding of the analyst that the model objects to, with facts that hold,
     stands behind the model's own supported causes."""
@@ -229,7 +229,7 @@ def _with_doubted(each: LaunchExplanation, ranked: Sequence[RankedCause]) -> Lau
     return each._replace(verdict=each.verdict._replace(headline=headline))
 
 
-def _placed(entry: RankedCause, causes: Sequence[Cause], each: LaunchExplanation) -> Finding:
+def _placed(entry: RankedCause, causes: Sequence[ModelCause], each: LaunchExplanation) -> Finding:
     """With the model's line first: who has read the code knows the place better than samples."""
     finding = replace(entry.finding, origin=entry.origin)
     own = (cause for cause in causes if cause.finding == finding.id and not cause.problem)
@@ -253,7 +253,7 @@ def _diagnosis(each: LaunchExplanation) -> Diagnosis:
 
 
 def _reordered(
-    ranked: Sequence[RankedCause], causes: Sequence[Cause], objections: Sequence[Cause]
+    ranked: Sequence[RankedCause], causes: Sequence[ModelCause], objections: Sequence[ModelCause]
 ) -> list[RankedCause]:
     """What the model objects to with facts that hold goes behind what it claims itself."""
     # An objection to a finding that the model also names as a cause is about its place or remedy.

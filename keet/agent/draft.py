@@ -15,7 +15,7 @@ from keet.agent.answers import (
 from keet.agent.causes import Facts, Judge, facts_of
 from keet.agent.edits.placed import EditPlacer, PlacedEdit, sketch_of
 from keet.agent.names import Vocabulary
-from keet.explanation.statement import Cause, Edit, Hypothesis, Statement
+from keet.explanation.model_explanation import Edit, Hypothesis, ModelCause, ModelExplanation
 from keet.prose.text import Prose
 from keet.records import NamedTuple
 
@@ -153,8 +153,8 @@ class Draft:
 
     # --- the statement
 
-    def statement(self, sent_back: int) -> Statement:
-        return Statement(
+    def statement(self, sent_back: int) -> ModelExplanation:
+        return ModelExplanation(
             summary=self.texts["summary"],
             purpose=self.texts["purpose"],
             mapping=self.texts["mapping"],
@@ -165,7 +165,7 @@ class Draft:
             sent_back=sent_back,
         )
 
-    def _causes(self, kind: str, judged: Callable[..., Cause | None]) -> Iterator[Cause]:
+    def _causes(self, kind: str, judged: Callable[..., ModelCause | None]) -> Iterator[ModelCause]:
         for i, said in enumerate(getattr(self._said, kind)):
             where = f"{kind}[{i}]"
             cause = judged(said, self.texts[where], self._facts[where])

@@ -20,7 +20,7 @@ from keet.agent.source.listing import own_files, shown_source
 from keet.agent.toolbox import Toolbox
 from keet.agent.wire import Fault, Message
 from keet.analysis.findings import Place
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet.profile import Launch, shape_text
 from keet.records import NamedTuple
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from keet.agent.reply_shape import MOST_CALLS, is_count
 from keet.agent.wire import Message, Reply, Request, Spent, ToolCall, ToolSpec, request_document
-from keet.explanation.budget import guess_tokens
+from keet.explanation.token_budget import guess_tokens
 from keet.patterns import regex
 
 if TYPE_CHECKING:

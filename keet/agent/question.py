@@ -12,7 +12,8 @@ from keet.agent.names import vocabulary
 from keet.agent.repair import repair
 from keet.agent.session import Session
 from keet.agent.toolbox import Toolbox
-from keet.explanation.statement import Answered, Authorship
+from keet.explanation.answered_question import AnsweredQuestion
+from keet.explanation.model_explanation import Authorship
 from keet.prose.text import Prose
 
 _WHERE = "answer"
@@ -37,9 +38,9 @@ def answer(session: Session, case: Case, question: str) -> Prose:
     return texts[_WHERE]
 
 
-def answered(case: Case, question: str, text: Prose, author: Authorship) -> Answered:
+def answered(case: Case, question: str, text: Prose, author: Authorship) -> AnsweredQuestion:
     pieces = {piece.id: piece for piece in case.evidence()}
-    return Answered(
+    return AnsweredQuestion(
         question=question,
         text=text,
         evidence=tuple(pieces[found] for found in text.ids if found in pieces),

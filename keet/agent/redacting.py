@@ -13,7 +13,7 @@ from typing import Literal
 from keet.agent import prompts
 from keet.agent.secrets import scrub
 from keet.errors import one_line
-from keet.explanation.analyst import Explanation
+from keet.explanation.explained import Explanation
 from keet.patterns import regex
 from keet.profile import Launch
 from keet.profile.names import file_name

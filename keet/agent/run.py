@@ -28,8 +28,9 @@ from keet.agent.time_limit import TimeLimit, default_limit
 from keet.agent.transcript import Transcript, request_text
 from keet.agent.wire import UNSENT, Chat, Fault, Reply, Request, Spent
 from keet.errors import one_line
-from keet.explanation.analyst import Explanation, LaunchExplanation
-from keet.explanation.statement import Answered, Authorship, Statement, Usage
+from keet.explanation.answered_question import AnsweredQuestion
+from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.model_explanation import Authorship, ModelExplanation, Usage
 from keet.files import cache_folder
 from keet.prose.text import Prose
 from keet.records import NamedTuple
@@ -135,7 +136,7 @@ def _investigated(session: Session, case: Case, plan: Plan) -> Investigated:
 _SAID_NOTHING = "the model's answer is empty; ask again, or try another model"
 
 
-def _says_something(said: Statement) -> bool:
+def _says_something(said: ModelExplanation) -> bool:
     parts = (said.purpose, said.hypotheses, said.summary, said.causes, said.objections, said.edits)
     return any(parts)
 
@@ -146,7 +147,7 @@ def _named(fault: Fault, each: LaunchExplanation) -> Fault:
 
 def ask(
     explanations: Sequence[Explanation], question: str, plan: Plan, progress: Progress
-) -> Answered | Authorship:
+) -> AnsweredQuestion | Authorship:
     """The answer; or, where there is none, who was asked and what went wrong."""
     plan = _checked(plan, explanations, question)
     redactor = Redactor(explanations, plan.redact)
@@ -155,18 +156,20 @@ def ask(
     with closing(transcript):
         session = _session(plan, explanations, redactor, transcript, progress, question)
         if isinstance(session, Fault):
-            answer: Answered | Authorship = _author(plan, None, transcript, session)
+            answer: AnsweredQuestion | Authorship = _author(plan, None, transcript, session)
         else:
             answer = _answer(session, case, question, plan)
         _tell_problems(session, transcript, progress)
         return answer
 
 
-def _answer(session: Session, case: Case, question: str, plan: Plan) -> Answered | Authorship:
+def _answer(
+    session: Session, case: Case, question: str, plan: Plan
+) -> AnsweredQuestion | Authorship:
     found = _asked(session, case, question)
     author = _author(plan, session, session.transcript, None)
     told = found if isinstance(found, Fault) else asking.answered(case, question, found, author)
-    if isinstance(told, Answered) and not told.text:
+    if isinstance(told, AnsweredQuestion) and not told.text:
         told = Fault("answer", _SAID_NOTHING)
     fault = told if isinstance(told, Fault) else None
     _end(session.transcript, plan, fault, session.usage)

@@ -17,8 +17,8 @@ from keet.agent.toolbox import Toolbox
 from keet.agent.transcript import Transcript
 from keet.agent.wire import CantCallTools, Chat, Fault, Message, Reply, Request, ToolCall, ToolSpec
 from keet.errors import one_line
-from keet.explanation.budget import guess_tokens
-from keet.explanation.statement import Usage
+from keet.explanation.model_explanation import Usage
+from keet.explanation.token_budget import guess_tokens
 from keet.records import NamedTuple
 
 Progress = Callable[[str], None]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from keet.evidence import Evidence
-    from keet.explanation.analyst import Explanation, LaunchExplanation
+    from keet.explanation.explained import Explanation, LaunchExplanation
     from keet.profile import Dim3, Launch, Profile
     from keet.render.json.explain import ExplainDocument, ExplainLaunch
 

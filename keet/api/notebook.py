@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from keet.api.findings import FindingTable
     from keet.comparison.gate import Gate
     from keet.comparison.result import Difference, PairDifference
-    from keet.explanation.analyst import Explanation, LaunchExplanation
+    from keet.explanation.explained import Explanation, LaunchExplanation
 
 _STYLE = """
 .keet { line-height: 1.45; max-width: 64rem }

@@ -31,8 +31,8 @@ from keet.errors import NotAvailable, UsageError
 
 if TYPE_CHECKING:
     from keet.agent.run import Plan
-    from keet.explanation.analyst import Explanation
-    from keet.explanation.statement import Answered
+    from keet.explanation.answered_question import AnsweredQuestion
+    from keet.explanation.explained import Explanation
 
 EXAMPLES = """\
 examples:
@@ -120,7 +120,7 @@ def _show_prompt(
 def _ask(args: Namespace, explanations: list[Explanation], question: str, chosen: Plan) -> int:
     from keet.agent.run import ask
     from keet.cli.explain import print_explanation
-    from keet.explanation.statement import Authorship
+    from keet.explanation.model_explanation import Authorship
 
     announce(args)
     answered = ask(explanations, question, chosen, tell)
@@ -133,7 +133,7 @@ def _ask(args: Namespace, explanations: list[Explanation], question: str, chosen
     return 0
 
 
-def _print(args: Namespace, answered: Answered) -> None:
+def _print(args: Namespace, answered: AnsweredQuestion) -> None:
     out = Destination(args, sys.stdout)
     if args.format == "json":
         from keet.render.json.ask import ask_document

@@ -37,7 +37,7 @@ from keet.errors import IngestError, NotAvailable, UsageError
 if TYPE_CHECKING:
     from keet.agent.run import Plan
     from keet.comparison.difference import Difference
-    from keet.explanation.analyst import Explanation
+    from keet.explanation.explained import Explanation
     from keet.render.terminal.layout import Renderable
 
 EXAMPLES = """\

@@ -14,7 +14,7 @@ from keet.errors import IngestError, UsageError
 
 if TYPE_CHECKING:
     from keet.agent.run import Plan
-    from keet.explanation.analyst import Explanation
+    from keet.explanation.explained import Explanation
 
 MOST = 50
 """Reports that a person may want to read of; more are a batch's."""

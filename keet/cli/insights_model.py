@@ -20,7 +20,7 @@ from keet.agent.transcript import Transcript, request_text
 from keet.agent.wire import Chat, Fault, Message, Request
 from keet.corpus.insights.summaries import read_summary, told
 from keet.errors import one_line
-from keet.explanation.statement import Usage
+from keet.explanation.model_explanation import Usage
 from keet.files import cache_folder
 from keet.records import NamedTuple
 

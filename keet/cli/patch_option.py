@@ -13,7 +13,7 @@ from keet.files import replacing
 
 if TYPE_CHECKING:
     from keet.agent.edits.patch_file import PatchFile
-    from keet.explanation.analyst import Explanation
+    from keet.explanation.explained import Explanation
 
 EXIT_NO_EDIT = 3
 _PATCH_STARTS = (b"--- ", b"diff ")

@@ -13,7 +13,7 @@ from typing import Literal
 from keet.analysis.ledger import Book
 from keet.catalog import metric_with_id
 from keet.evidence import Evidence
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet.records import NamedTuple
 from keet.units import Quantity
 

@@ -36,7 +36,8 @@ from keet.comparison.time_evidence import TimeEvidence
 from keet.comparison.timing import Timing
 from keet.comparison.whole_run import WholeRun
 from keet.evidence import Evidence
-from keet.explanation.analyst import Explanation, LaunchExplanation, OnLaunch, explain
+from keet.explanation.analyst import OnLaunch, explain
+from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.profile import Launch
 from keet.units import Quantity
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from keet.analysis.account import Account, Part
 from keet.analysis.findings import Finding
 from keet.corpus.layout import LAUNCH_COLUMNS, METRICS
-from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.profile import Launch, Provenance
 from keet.profile.launch import Dim3
 from keet.profile.run_table import RunPositions

@@ -1,1 +1,5 @@
-"""Texts about a launch, and whether what they say is in the report."""
+"""Findings to sentences: what is said about a launch, a program and its run.
+
+One module per part of an explanation; `analyst` makes it, `explained` has its records. Imports
+analysis and below, never a format.
+"""

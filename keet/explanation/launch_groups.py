@@ -10,7 +10,7 @@ from functools import cached_property
 
 from keet.analysis.findings import Finding, Forecast
 from keet.catalog import findings
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet.profile import Launch, RunPositions
 from keet.records import NamedTuple
 
@@ -28,7 +28,7 @@ _SPREAD = 1.2
 """Longest launch over shortest from which they are not called alike."""
 
 
-class Answer(NamedTuple):
+class LaunchResult(NamedTuple):
     """What an explained launch comes to, in short: kept of 100,000 launches."""
 
     launch: Launch
@@ -40,14 +40,14 @@ class Answer(NamedTuple):
     """Whether its machine code was left out."""
 
 
-class Group:
+class LaunchGroup:
     """Launches of one kernel with one grid and block."""
 
     def __init__(
         self,
         launches: Sequence[Launch],
         first: LaunchExplanation,
-        members: Sequence[Answer],
+        members: Sequence[LaunchResult],
         positions: RunPositions | None = None,
     ) -> None:
         self.launches = tuple(launches)
@@ -81,7 +81,7 @@ class Group:
         return min(times), max(times)
 
     @property
-    def slowest(self) -> Answer:
+    def slowest(self) -> LaunchResult:
         return max(self.members, key=lambda each: each.launch.rank_time)
 
     @property
@@ -122,7 +122,7 @@ class Group:
         return found is not None and found.id != "launch_bound" and self.time_ns == total_ns
 
     @cached_property
-    def different(self) -> tuple[Answer, ...]:
+    def different(self) -> tuple[LaunchResult, ...]:
         """Members with another first answer than most. Machine code changes answers, so only those
         that were explained without it are compared."""
         compared = [each for each in self.members if each.without_code] or self.members
@@ -132,9 +132,9 @@ class Group:
         return tuple(each for each in compared if each.id != usual)
 
 
-def answer_of(each: LaunchExplanation) -> Answer:
+def answer_of(each: LaunchExplanation) -> LaunchResult:
     off = each.view.code_state == "off"
-    return Answer(each.launch, first_answer(each), answer_label(each), off)
+    return LaunchResult(each.launch, first_answer(each), answer_label(each), off)
 
 
 def first_answer(each: LaunchExplanation) -> str:
@@ -149,7 +149,7 @@ def answer_label(each: LaunchExplanation) -> str:
     return findings()[each.verdict.healthy].label if each.verdict.healthy else "no finding"
 
 
-def gain_of(groups: Sequence[Group], total_ns: float) -> Forecast | None:
+def gain_of(groups: Sequence[LaunchGroup], total_ns: float) -> Forecast | None:
     """Times faster, if the first finding of each group were fixed and all else stayed."""
     saved = [sum(group.saved_ns(bound) for group in groups) for bound in range(3)]
     if not total_ns or not saved[1]:
@@ -159,7 +159,7 @@ def gain_of(groups: Sequence[Group], total_ns: float) -> Forecast | None:
     return Forecast(*(total_ns / max(total_ns - each, total_ns * 1e-3) for each in saved))
 
 
-def launches_that_matter(groups: Sequence[Group]) -> tuple[LaunchExplanation, ...]:
+def launches_that_matter(groups: Sequence[LaunchGroup]) -> tuple[LaunchExplanation, ...]:
     """The launches that matter: what could save most, then what takes most."""
     # Ranges of several kernels are not in the table of a run: their own time has to do.
     in_run = any(group.time_ns for group in groups)

@@ -16,16 +16,16 @@ from keet.analysis.findings import Forecast
 from keet.analysis.ledger import OF_RUN, Book, scope_in
 from keet.analysis.library import library_of
 from keet.evidence import Evidence
-from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.gain_texts import times_text
 from keet.explanation.launch_groups import (
-    Answer,
-    Group,
+    LaunchGroup,
+    LaunchResult,
     answer_of,
     gain_of,
     launches_that_matter,
 )
-from keet.explanation.program_table import Program, ProgramRow
+from keet.explanation.program_table import ProgramExplanation, ProgramRow
 from keet.explanation.run_texts import (
     count_text,
     launches_text,
@@ -41,13 +41,13 @@ from keet.units import Quantity
 if TYPE_CHECKING:
     from keet.explanation.whole_run import KernelRow
 
-__all__ = ["OnePass", "Program", "ProgramRow", "program_of"]
+__all__ = ["OnePass", "ProgramExplanation", "ProgramRow", "program_of"]
 
 _WORTH = 1.05
 """Times faster, as a whole, from which the gain is said."""
 
 
-def program_of(explanation: Explanation) -> Program | None:
+def program_of(explanation: Explanation) -> ProgramExplanation | None:
     """None where there is one launch, and no run that it is from."""
     passed = OnePass(explanation)
     for _ in passed:
@@ -64,7 +64,7 @@ class OnePass:
         self._same = identical_launches(explanation.asked)
         self._standing = [representative(group).id for group in self._same]
         self._firsts: dict[int, LaunchExplanation | None] = dict.fromkeys(self._standing)
-        self._answers: dict[int, Answer] = {}
+        self._answers: dict[int, LaunchResult] = {}
 
     def __iter__(self) -> Iterator[LaunchExplanation]:
         for each in self._explanation.launches:
@@ -74,7 +74,7 @@ class OnePass:
             if number in self._firsts:
                 self._firsts[number] = each
 
-    def program(self) -> Program | None:
+    def program(self) -> ProgramExplanation | None:
         """None where there is one launch, and no run that it is from. Once all were gone through:
         of those that were not, nothing is known."""
         explanation = self._explanation
@@ -82,7 +82,7 @@ class OnePass:
             return None
         return _Maker(explanation, *self._groups()).program()
 
-    def _groups(self) -> tuple[list[Group], list[list[Launch]]]:
+    def _groups(self) -> tuple[list[LaunchGroup], list[list[Launch]]]:
         """Those that are explained, and those that are not; the most time first."""
         explanation, groups, left_out = self._explanation, [], []
         positions = explanation.profile.in_run if explanation.whole_run else None
@@ -93,13 +93,13 @@ class OnePass:
                 continue
             answers = self._answers
             members = [answers[each.id] for each in launches if each.id in answers]
-            groups.append(Group(launches, first, members, positions))
+            groups.append(LaunchGroup(launches, first, members, positions))
         return sorted(groups, key=lambda g: (-g.time_ns, -g.report_ns)), left_out
 
 
 class _Maker:
     def __init__(
-        self, explanation: Explanation, groups: list[Group], left_out: list[list[Launch]]
+        self, explanation: Explanation, groups: list[LaunchGroup], left_out: list[list[Launch]]
     ) -> None:
         self._explanation, self._asked = explanation, explanation.asked
         self._run = explanation.whole_run
@@ -110,7 +110,7 @@ class _Maker:
         self._standing = {group.first.launch.id: group for group in groups}
         self._rank = {group: rank for rank, group in enumerate(groups)}
 
-    def program(self) -> Program:
+    def program(self) -> ProgramExplanation:
         total = self._total()
         rows = tuple(self._rows(total))
         gain = gain_of(self._groups, float(total.value))
@@ -120,7 +120,7 @@ class _Maker:
             *self._untimed(total),
             *self._differences(),
         )
-        return Program(
+        return ProgramExplanation(
             rows,
             tuple(self._groups),
             total,
@@ -159,7 +159,7 @@ class _Maker:
         for row in self._run.kernels:
             yield self._run_row(row)
 
-    def _row(self, rank: int, group: Group, total: Evidence) -> ProgramRow:
+    def _row(self, rank: int, group: LaunchGroup, total: Evidence) -> ProgramRow:
         key, name = f"program_row_{rank}", group.first.launch.kernel
         took = time(self._book, f"{key}_time", group.time_ns, f"time of {name}")
         times = [launch.rank_time for launch in group.launches]
@@ -299,7 +299,7 @@ class _Maker:
             if group.different:
                 yield self._difference(group)
 
-    def _difference(self, group: Group) -> str:
+    def _difference(self, group: LaunchGroup) -> str:
         key = f"program_different_{group.first.launch.id}"
         some = Quantity(len(group.different), "")
         every = Quantity(len(group.members), "")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from keet.analysis.findings import Finding, Forecast
 from keet.analysis.ledger import Book
 from keet.evidence import Evidence
-from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.launch_groups import Group, gain_of
+from keet.explanation.explained import LaunchExplanation
+from keet.explanation.launch_groups import LaunchGroup, gain_of
 from keet.explanation.run_texts import share, time
 from keet.profile import Dim3
 from keet.records import NamedTuple
@@ -24,7 +24,7 @@ class ProgramRow(NamedTuple):
     """One kernel in one shape; in a run, one kernel in all its shapes."""
 
     kernel: str
-    groups: tuple[Group, ...]
+    groups: tuple[LaunchGroup, ...]
     """The most time first; none where the kernel was not profiled."""
     launches: Evidence
     total: Evidence
@@ -67,12 +67,12 @@ class ProgramRow(NamedTuple):
         return tuple(sorted(launch.id for group in self.groups for launch in group.launches))
 
 
-class Program(NamedTuple):
+class ProgramExplanation(NamedTuple):
     """What the launches of a report, or the run that they are from, take together."""
 
     rows: tuple[ProgramRow, ...]
     """The largest share first."""
-    groups: tuple[Group, ...]
+    groups: tuple[LaunchGroup, ...]
     total: Evidence
     gain: Forecast | None
     """Times faster as a whole, if the first finding of each kernel were fixed."""
@@ -83,7 +83,7 @@ class Program(NamedTuple):
     run: WholeRun | None
     shown: tuple[LaunchExplanation, ...]
     """Launches that matter."""
-    standing: Mapping[int, Group]
+    standing: Mapping[int, LaunchGroup]
     """By launch: the group that it stands for."""
 
     def together(self, rows: Sequence[ProgramRow]) -> ProgramRow:

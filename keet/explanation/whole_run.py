@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.ledger import Book
@@ -24,8 +24,7 @@ from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.explanation.analyst import LaunchExplanation
-    from keet.explanation.in_run import ReplayDiffers
+    from keet.explanation.launch_in_run import ReplayDiffers
 
 _OVERLAP = 1.03
 """Durations over busy time from which kernels overlap, and not only touch."""
@@ -70,7 +69,7 @@ class KernelRow(NamedTuple):
         return tuple(piece for piece in found if piece is not None)
 
 
-class Said(NamedTuple):
+class RunSentence(NamedTuple):
     """A sentence about the run, and the launch that it is about."""
 
     text: str
@@ -90,17 +89,19 @@ class WholeRun(NamedTuple):
     """Per cent of the GPU time that the launches of the report stand for."""
     kernels: tuple[KernelRow, ...]
     """The largest share first."""
-    said: tuple[Said, ...]
+    said: tuple[RunSentence, ...]
     ranges: str | None = None
     """`ranges`: what the report holds that consists of several kernels. The table does not tell
     which of its kernels these are."""
 
 
 def whole_run(
-    profile: Profile, told: Sequence[LaunchExplanation] = (), book: Book | None = None
+    profile: Profile,
+    replays: Iterable[tuple[Launch, ReplayDiffers]] = (),
+    book: Book | None = None,
 ) -> WholeRun | None:
-    """None where the run is not known, or its table has no time. `told`: launches whose replay may
-    differ from it."""
+    """None if the run is not known, or its table has no time. `replays`: launches whose replay took
+    much longer or shorter than the launch in the run."""
     positions, book = profile.in_run, book or Book()
     if positions is None or not positions.table.busy_ns:
         return None
@@ -115,7 +116,7 @@ def whole_run(
     ranges = _ranges(profile)
     rows = _rows(positions, book, busy, in_range=ranges is not None)
     run = WholeRun(table, book, launches, busy, total, span, covered, rows, (), ranges)
-    said = (*map(Said, _sentences(run)), *_gaps(told, book, table))
+    said = (*map(RunSentence, _sentences(run)), *_gaps(replays, book, table))
     return run._replace(said=said)
 
 
@@ -244,20 +245,21 @@ def _idle(run: WholeRun) -> Iterator[str]:
         )
 
 
-def _gaps(told: Sequence[LaunchExplanation], book: Book, table: RunTable) -> Iterator[Said]:
+def _gaps(
+    replays: Iterable[tuple[Launch, ReplayDiffers]], book: Book, table: RunTable
+) -> Iterator[RunSentence]:
     """One sentence per kernel whose replay differs from the run, with the likely reason."""
     by_kernel: dict[str, list[tuple[Launch, ReplayDiffers]]] = defaultdict(list)
-    for each in told:
-        if each.replay:
-            by_kernel[each.launch.kernel].append((each.launch, each.replay))
+    for launch, replay in replays:
+        by_kernel[launch.kernel].append((launch, replay))
     for found in list(by_kernel.values())[:_NAMED_GAPS]:
         yield _gap(found, book, table)
     if len(by_kernel) > _NAMED_GAPS:
         more = book.derived("run_more_gaps", Quantity(len(by_kernel) - _NAMED_GAPS, ""), "kernels")
-        yield Said(f"The replay of {more} more kernels differs as much from the run.")
+        yield RunSentence(f"The replay of {more} more kernels differs as much from the run.")
 
 
-def _gap(found: Sequence[tuple[Launch, ReplayDiffers]], book: Book, table: RunTable) -> Said:
+def _gap(found: Sequence[tuple[Launch, ReplayDiffers]], book: Book, table: RunTable) -> RunSentence:
     launch, gap = found[0]
     key = f"launch_{launch.id}"
     replay = time(book, f"{key}_replay", float(gap.replay.value), "duration under replay")
@@ -265,7 +267,7 @@ def _gap(found: Sequence[tuple[Launch, ReplayDiffers]], book: Book, table: RunTa
     likely = " and ".join(REASON_NAMES[reason.id] for reason in gap.likely_reasons)
     others = ", ".join(f"#{each.id}" for each, _ in found[1 : 1 + _NAMED_LAUNCHES])
     others += ", …" if len(found) > 1 + _NAMED_LAUNCHES else ""
-    return Said(
+    return RunSentence(
         f"{launch.kernel} (#{launch.id}) took {replay} under ncu's replay and {plain} "
         f"{PLAIN[table.recorder]}{f': likely {likely}' if likely else ''}. What is said of it "
         f"below is of the replay{f', and so for {others}' if others else ''}.",

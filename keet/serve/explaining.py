@@ -27,8 +27,8 @@ from keet.serve.shelf import Shelf
 from keet.serve.work import Work
 
 if TYPE_CHECKING:
-    from keet.explanation.analyst import Explanation, LaunchExplanation
-    from keet.explanation.program import Program
+    from keet.explanation.explained import Explanation, LaunchExplanation
+    from keet.explanation.program import ProgramExplanation
 
 _PER_PAGE = 20
 _ROWS = 8
@@ -102,7 +102,7 @@ def _hidden(rest: int) -> list[str]:
     ]
 
 
-def _program(program: Program) -> ProgramSummary:
+def _program(program: ProgramExplanation) -> ProgramSummary:
     document = program_document(program)
     return ProgramSummary(
         us_total=document.us_total,

@@ -19,7 +19,7 @@ from keet.serve.roots import Roots, quoted
 from keet.serve.work import Work
 
 if TYPE_CHECKING:
-    from keet.explanation.analyst import Explanation
+    from keet.explanation.explained import Explanation
 
 MOST_REPORTS = 4
 """Reports that are kept."""

@@ -29,9 +29,10 @@ from keet.verification.readings import has_column
 
 if TYPE_CHECKING:
     from keet.analysis.sass.machine_code import MachineCode
-    from keet.explanation.analyst import Explanation, LaunchExplanation, OnLaunch
-    from keet.explanation.launch_groups import Group
-    from keet.explanation.program import Program
+    from keet.explanation.analyst import OnLaunch
+    from keet.explanation.explained import Explanation, LaunchExplanation
+    from keet.explanation.launch_groups import LaunchGroup
+    from keet.explanation.program import ProgramExplanation
 
 _EVERY = 10_000
 """Findings per launch: all of them."""
@@ -84,7 +85,7 @@ class Computed:
         return [launch for launch in launches if launch in self._explained]
 
     @cached_property
-    def _program(self) -> Program | None:
+    def _program(self) -> ProgramExplanation | None:
         """None: the report has one launch."""
         from keet.explanation.program import program_of
 
@@ -92,7 +93,7 @@ class Computed:
 
     def explained(self, launch: Launch) -> Iterator[Known]:
         """Numbers of `keet explain` and `keet context`."""
-        from keet.explanation.analyst import texts_of
+        from keet.explanation.explained import texts_of
         from keet.verification.known_program import known_group
 
         each = self._explanation_of(launch)
@@ -113,7 +114,7 @@ class Computed:
         yield _count("launches of the report", len(self._profile.launches), "longest")
 
     @cached_property
-    def _groups(self) -> dict[Launch, Group]:
+    def _groups(self) -> dict[Launch, LaunchGroup]:
         groups = self._program.groups if self._program else ()
         return {launch: group for group in groups for launch in group.launches}
 

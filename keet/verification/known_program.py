@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.explanation.launch_groups import Group
-from keet.explanation.program import Program, ProgramRow
+from keet.explanation.launch_groups import LaunchGroup
+from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.units import Quantity
 from keet.verification.known import Known, content_words, labelled, told
 
@@ -15,14 +15,14 @@ _COVERED = 0.6
 """Of the words of a name, the end of which may be cut off."""
 
 
-def known_group(group: Group | None) -> Iterator[Known]:
+def known_group(group: LaunchGroup | None) -> Iterator[Known]:
     """`12.99 us to 24.16 us per launch`: what launches identical to one take."""
     if group is not None and len(group.launches) > 1:
         for label, ns in zip(("shortest launch", "longest launch"), group.durations, strict=True):
             yield Known(label, Quantity(ns, "ns"), content_words("launch"), "window")
 
 
-def known_program(program: Program) -> Iterator[Known]:
+def known_program(program: ProgramExplanation) -> Iterator[Known]:
     """Sentences and rows."""
     firsts = range(1, min(len(program.rows) - 1, _MOST_ROWS))
     rows = [program.together(program.rows[first:]) for first in firsts]
@@ -37,7 +37,7 @@ def known_program(program: Program) -> Iterator[Known]:
     yield from labelled(program.evidence.values())
 
 
-def _sentences(program: Program) -> Iterator[Known]:
+def _sentences(program: ProgramExplanation) -> Iterator[Known]:
     yield from told(program.said, [*program.book])
     for found in program.across:
         yield from told([found.text], found.evidence)

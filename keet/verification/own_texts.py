@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keet.explanation.analyst import texts_of
+from keet.explanation.explained import texts_of
 from keet.verification.grounding import Grounding, Grounds, Stray, check_grounding
 
 if TYPE_CHECKING:
-    from keet.explanation.analyst import Explanation, LaunchExplanation
-    from keet.explanation.program import Program
+    from keet.explanation.explained import Explanation, LaunchExplanation
+    from keet.explanation.program import ProgramExplanation
 
 
 class Grounded:
@@ -20,7 +20,7 @@ class Grounded:
     Checked when it is first asked for. `program`: the launches together, where that is printed too.
     """
 
-    def __init__(self, explanation: Explanation, program: Program | None = None) -> None:
+    def __init__(self, explanation: Explanation, program: ProgramExplanation | None = None) -> None:
         self._explanation = explanation
         self._program = program
 
@@ -71,7 +71,7 @@ def check_launch(each: LaunchExplanation) -> Iterator[Grounding]:
     return map(Grounds(each.evidence, each.launch).check, texts)
 
 
-def check_program(program: Program | None) -> Iterator[Grounding]:
+def check_program(program: ProgramExplanation | None) -> Iterator[Grounding]:
     if program is None:
         return
     yield from map(Grounds(program.book).check, program.said)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from keet.evidence import Evidence
-from keet.explanation.in_run import launch_facts
+from keet.explanation.launch_in_run import launch_facts
 from keet.explanation.whole_run import KernelRow, WholeRun, whole_run
 from keet.profile import KernelRun, Profile
 from keet.records import NamedTuple

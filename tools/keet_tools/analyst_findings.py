@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from keet.analysis.findings import Finding, Place
 from keet.explanation.account_rows import account_rows
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text
 from keet.units import Quantity
 from keet_tools.case import Answer, Case

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keet.comparison.difference import Difference, compare_explanations
 from keet.evidence import Evidence
-from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.profile import Absent
 
 if TYPE_CHECKING:

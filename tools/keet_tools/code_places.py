@@ -10,7 +10,7 @@ from keet.analysis.hotspots import InstructionTable, Spot
 from keet.analysis.sass.lines import positions_of
 from keet.errors import one_line
 from keet.evidence import Evidence
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet.profile import Absent, Location
 from keet.texts import bounded_lines
 from keet.units import Quantity

@@ -17,7 +17,7 @@ from keet.comparison.telling import (
     span_text,
 )
 from keet.evidence import Evidence
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet.units import Quantity
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.telling import Telling, one_page, quote, shorten

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from keet.errors import one_line
 from keet.evidence import Evidence
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet_tools.case import MAX_CHARACTERS, Abstention, Answer
 
 Item = TypeVar("Item")

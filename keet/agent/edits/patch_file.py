@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 from keet.agent.edits.patches import Patch, combined, git_apply_check
 from keet.agent.edits.unified_diff import Span, applied, diff_names, plain_path, split_lines
 from keet.agent.source.listing import own_files
-from keet.explanation.analyst import Explanation
-from keet.explanation.statement import Edit
+from keet.explanation.explained import Explanation
+from keet.explanation.model_explanation import Edit
 from keet.profile import Launch
 from keet.records import NamedTuple
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from keet.agent.source.selection import Piece, kernel_source, pieces_of, source_lines
 from keet.analysis.findings import Place
 from keet.errors import one_line
-from keet.explanation.budget import count_tokens
+from keet.explanation.token_budget import count_tokens
 from keet.patterns import regex
 from keet.profile import Launch
 from keet.profile.names import file_name

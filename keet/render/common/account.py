@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from keet.analysis.account import Part
 from keet.analysis.ceilings import Ceiling
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.account_notes import Note
 from keet.explanation.busy_units import distinct_units
-from keet.explanation.notes import Note
+from keet.explanation.explained import LaunchExplanation
 
 HEADING = "Where the time goes"
 _LEAST = 0.05

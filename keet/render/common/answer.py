@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from keet.evidence import Evidence
-from keet.explanation.analyst import Explanation, LaunchExplanation
-from keet.explanation.statement import Answered
+from keet.explanation.answered_question import AnsweredQuestion
+from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.patterns import regex
 from keet.prose.text import Prose, Sentence
 from keet.records import NamedTuple
@@ -83,7 +83,7 @@ class Origin(NamedTuple):
     launch: LaunchExplanation
 
 
-def origin_of(entry: Evidence, answered: Answered) -> Origin | None:
+def origin_of(entry: Evidence, answered: AnsweredQuestion) -> Origin | None:
     """None for what belongs to no single launch, as a difference between two does."""
     for report, explanation in enumerate(answered.explanations):
         for launch in explanation.launches:
@@ -92,5 +92,5 @@ def origin_of(entry: Evidence, answered: Answered) -> Origin | None:
     return None
 
 
-def paths_of(answered: Answered) -> list[str]:
+def paths_of(answered: AnsweredQuestion) -> list[str]:
     return [explanation.profile.provenance.path for explanation in answered.explanations]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from keet.analysis.findings import Finding
-from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.confidence import why_low
+from keet.explanation.explained import LaunchExplanation
 from keet.explanation.gain_texts import forecast_text
 from keet.explanation.precedents import precedents_text
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from keet.analysis.across_launches import CrossLaunch
 from keet.analysis.findings import Finding
 from keet.errors import one_line
-from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.gain_texts import times_text
 from keet.explanation.launch_groups import answer_label, first_answer
 from keet.explanation.precedents import precedents_of
-from keet.explanation.program import Program, ProgramRow
+from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.explanation.run_texts import count_text, share_text
 from keet.profile import shape_text
 from keet.units import Quantity
@@ -37,7 +37,7 @@ LEAST_NAME = 16
 HEADINGS = ("Share", "Launches", "Time", "Kernel", "Gain", "First finding")
 
 
-def listed_rows(program: Program, most: int = ROWS) -> list[ProgramRow]:
+def listed_rows(program: ProgramExplanation, most: int = ROWS) -> list[ProgramRow]:
     """At most so many rows: large ones one by one, the others in one row."""
     rows = program.rows
     large = sum(row.share.value >= _SMALL for row in rows)
@@ -47,7 +47,7 @@ def listed_rows(program: Program, most: int = ROWS) -> list[ProgramRow]:
     return [*single, program.together(rest)] if len(rest) > 1 else [*single, *rest]
 
 
-def listed_across(program: Program) -> tuple[CrossLaunch, ...]:
+def listed_across(program: ProgramExplanation) -> tuple[CrossLaunch, ...]:
     return program.across[:_ACROSS]
 
 
@@ -86,7 +86,7 @@ def detail_text(row: ProgramRow, repeated: Counter[str]) -> str:
     return ", ".join(parts)
 
 
-def figures(row: ProgramRow, program: Program) -> tuple[str, str, str]:
+def figures(row: ProgramRow, program: ProgramExplanation) -> tuple[str, str, str]:
     """Share, launches and time; a dash where the report has no durations."""
     if not program.total.value:
         return "-", count_text(row.launches), "-"
@@ -120,7 +120,7 @@ def _profiled_members(row: ProgramRow) -> str:
     return f"{sum(map(is_profiled, row.members))} of {len(row.members)} profiled"
 
 
-def stands_for_text(program: Program | None, each: LaunchExplanation) -> str:
+def stands_for_text(program: ProgramExplanation | None, each: LaunchExplanation) -> str:
     """`; it stands for 13 launches of this shape`, where there are more."""
     group = program.standing.get(each.launch.id) if program else None
     members = len(group.launches) if group else 1
@@ -135,7 +135,7 @@ def stands_for_text(program: Program | None, each: LaunchExplanation) -> str:
 
 
 def shown_launches(
-    explanation: Explanation, program: Program | None, *, everything: bool
+    explanation: Explanation, program: ProgramExplanation | None, *, everything: bool
 ) -> Sequence[LaunchExplanation]:
     """Those that are printed: all, those that a model explains, or those that matter."""
     by_model = [each for each in explanation.launches if each.statement]
@@ -144,7 +144,7 @@ def shown_launches(
     return by_model or program.shown
 
 
-def finding_text(finding: Finding, program: Program | None) -> str:
+def finding_text(finding: Finding, program: ProgramExplanation | None) -> str:
     """What is printed with the program already is not printed again."""
     across = listed_across(program) if program else ()
     if all(finding.text != found.text for found in across):

@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING
 from keet.catalog import findings
 from keet.errors import one_line
 from keet.evidence import Evidence
-from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.patterns import regex
 
 if TYPE_CHECKING:
-    from keet.explanation.statement import Authorship, Cause, Edit, Statement, Unchecked, Usage
+    from keet.explanation.model_explanation import (
+        Authorship,
+        Edit,
+        ModelCause,
+        ModelExplanation,
+        UncheckedSentence,
+        Usage,
+    )
     from keet.prose.text import Prose
 
 MARKS = {"confirmed": "✓", "refuted": "✗", "inconclusive": "?"}
@@ -65,45 +72,45 @@ def first_sentences(text: Prose, most: int) -> Prose:
 # --- causes
 
 
-def causes_of(each: LaunchExplanation, finding: str) -> tuple[Cause, ...]:
+def causes_of(each: LaunchExplanation, finding: str) -> tuple[ModelCause, ...]:
     causes = each.statement.causes if each.statement else ()
     return tuple(cause for cause in causes if cause.finding == finding)
 
 
-def objections_to(each: LaunchExplanation, finding: str) -> tuple[Cause, ...]:
+def objections_to(each: LaunchExplanation, finding: str) -> tuple[ModelCause, ...]:
     objections = each.statement.objections if each.statement else ()
     return tuple(cause for cause in objections if cause.finding == finding)
 
 
-def objections_beyond(each: LaunchExplanation) -> tuple[Cause, ...]:
+def objections_beyond(each: LaunchExplanation) -> tuple[ModelCause, ...]:
     """To what is not listed: a consequence of a finding, for example."""
     listed = {finding.id for finding in each.findings}
     objections = each.statement.objections if each.statement else ()
     return tuple(cause for cause in objections if cause.finding not in listed)
 
 
-def causes_beyond(each: LaunchExplanation) -> tuple[Cause, ...]:
+def causes_beyond(each: LaunchExplanation) -> tuple[ModelCause, ...]:
     """Those of findings that are not listed: they have no forecast."""
     listed = {finding.id for finding in each.findings}
     causes = each.statement.causes if each.statement else ()
     return tuple(cause for cause in causes if cause.finding not in listed)
 
 
-def leading_causes(each: LaunchExplanation) -> tuple[Cause, ...]:
+def leading_causes(each: LaunchExplanation) -> tuple[ModelCause, ...]:
     """Of the first finding; where there is none, the model's first cause."""
     if each.findings:
         return causes_of(each, each.findings[0].id)
     return each.statement.causes[:1] if each.statement else ()
 
 
-def leading_objections(each: LaunchExplanation) -> tuple[Cause, ...]:
+def leading_objections(each: LaunchExplanation) -> tuple[ModelCause, ...]:
     """None where the model names the finding as a cause itself: its place was adopted then."""
     if not each.findings or leading_causes(each):
         return ()
     return objections_to(each, each.findings[0].id)
 
 
-def standing(cause: Cause, each: LaunchExplanation) -> str:
+def standing(cause: ModelCause, each: LaunchExplanation) -> str:
     """What keet says of a cause: empty where it is a finding and nothing speaks against it."""
     if cause.problem:
         return not_confirmed(cause)
@@ -116,12 +123,12 @@ def standing(cause: Cause, each: LaunchExplanation) -> str:
     return "not among keet's findings: no forecast"
 
 
-def not_confirmed(cause: Cause) -> str:
+def not_confirmed(cause: ModelCause) -> str:
     """All that there is to say of an objection; empty where nothing speaks against it."""
     return f"not confirmed: {flat(cause.problem)}" if cause.problem else ""
 
 
-def claim_notes(cause: Cause) -> list[str]:
+def claim_notes(cause: ModelCause) -> list[str]:
     """What keet computed from an amount that the model claimed."""
     claim = cause.claim
     if claim is None or not claim.supported:
@@ -229,7 +236,7 @@ def cited(each: LaunchExplanation, *, everything: bool = True) -> list[Evidence]
     return [known[entry] for entry in said.ids if entry in known]
 
 
-def without_guesses(said: Statement, *, everything: bool) -> Statement:
+def without_guesses(said: ModelExplanation, *, everything: bool) -> ModelExplanation:
     """`everything`: as it is. Otherwise without hypotheses, purpose and mapping."""
     if everything:
         return said
@@ -241,7 +248,7 @@ def without_guesses(said: Statement, *, everything: bool) -> Statement:
 # --- the closing lines
 
 
-def statements(explanation: Explanation) -> list[Statement]:
+def statements(explanation: Explanation) -> list[ModelExplanation]:
     return [each.statement for each in explanation.launches if each.statement]
 
 
@@ -260,7 +267,7 @@ def unchecked_lines(explanation: Explanation, *, always_named: bool = False) -> 
             yield prefix + unchecked_line(sentence)
 
 
-def unchecked_line(sentence: Unchecked) -> str:
+def unchecked_line(sentence: UncheckedSentence) -> str:
     reason = reason_text(sentence.reason)
     return f"{flat(sentence.where)}: “{flat(sentence.text)}” ({reason})"
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet.profile import Workload
 
 if TYPE_CHECKING:
-    from keet.explanation.in_run import ReplayDiffers
+    from keet.explanation.launch_in_run import ReplayDiffers
     from keet.explanation.whole_run import KernelRow, WholeRun
 
 

@@ -12,7 +12,7 @@ from keet.comparison.both_sides import WeighedLaunch
 from keet.comparison.result import Difference, PairDifference
 from keet.comparison.telling import how_paired, limits, pair_headline
 from keet.evidence import Evidence
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet.explanation.gain_texts import times_text
 from keet.profile.launch import Location
 from keet.records import NamedTuple

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keet.explanation.analyst import Explanation, LaunchExplanation
+from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.gain_texts import times_text
-from keet.explanation.launch_groups import Group
+from keet.explanation.launch_groups import LaunchGroup
 from keet.explanation.program import program_of
 from keet.profile import Launch, Profile
 from keet.profile.names import file_name
@@ -64,14 +64,14 @@ class _Report:
         return next(iter((*most, *self.shown)))
 
     @cached_property
-    def others(self) -> list[Group]:
+    def others(self) -> list[LaunchGroup]:
         """Groups of launches of which none is shown in full, the most time first."""
         full = {each.launch.id for each in self.shown}
         groups = self.program.groups if self.program else ()
         return [g for g in groups if not full.intersection(e.launch.id for e in g.members)]
 
     @property
-    def listed_others(self) -> list[Group]:
+    def listed_others(self) -> list[LaunchGroup]:
         """Those that have an entry on the page."""
         return self.others[:MOST_ROWS]
 

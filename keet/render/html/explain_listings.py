@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from keet.analysis.hotspots import find_hotspots
-from keet.explanation.analyst import Explanation, LaunchExplanation
-from keet.explanation.launch_groups import Group
+from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.launch_groups import LaunchGroup
 from keet.profile import Absent
 from keet.records import NamedTuple
 from keet.render.html.anchors import Anchors
@@ -67,7 +67,7 @@ class Listings:
         owners: Mapping[int, LaunchExplanation],
         anchors: Anchors,
         room: Room,
-        groups: Mapping[int, Group],
+        groups: Mapping[int, LaunchGroup],
     ) -> None:
         """`owners`: see `listing_owners`. `groups`: launches of one kernel and shape, by launch."""
         self._explanation, self._anchors = explanation, anchors
@@ -130,7 +130,7 @@ def page_room(launches: int, in_full: int) -> Room:
 
 
 def listing_owners(
-    shown: Sequence[LaunchExplanation], groups: Mapping[int, Group]
+    shown: Sequence[LaunchExplanation], groups: Mapping[int, LaunchGroup]
 ) -> dict[int, LaunchExplanation]:
     """By launch, the one whose listing it shares: of its kernel and shape, the launch that stands
     for all where that is shown in full, else the first that is."""
@@ -147,7 +147,7 @@ def listing_owners(
 
 
 def shared_room(
-    owners: Mapping[int, LaunchExplanation], groups: Mapping[int, Group], room: int
+    owners: Mapping[int, LaunchExplanation], groups: Mapping[int, LaunchGroup], room: int
 ) -> dict[int, int]:
     """Bytes by launch, of those that take enough of the time: a part to all alike, the rest in
     proportion to time. The one that takes most has a listing in any case."""
@@ -160,6 +160,6 @@ def shared_room(
     return {number: round(room * (alike + rest * share)) for number, share in kept.items()}
 
 
-def _time(each: LaunchExplanation, groups: Mapping[int, Group]) -> float:
+def _time(each: LaunchExplanation, groups: Mapping[int, LaunchGroup]) -> float:
     group = groups.get(each.launch.id)
     return (group.time_ns or group.report_ns) if group else each.launch.rank_time

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from keet.analysis.findings import Finding, Place
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet.records import NamedTuple
 from keet.render.common.finding import confidence_of, forecast_of, is_disputed, new_remarks
 from keet.render.common.places import place_shares, unplaced_shares

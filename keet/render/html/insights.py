@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.explanation.statement import Authorship, Usage
+from keet.explanation.model_explanation import Authorship, Usage
 from keet.render.common.insights import ADDS, HEADINGS, NO_SWEEP, NOTHING, summary_line
 from keet.render.common.statement import usage_text
 from keet.render.html.insights_figure import sweep_figure

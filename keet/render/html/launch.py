@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from keet.analysis.findings import Finding
 from keet.analysis.parameters import parameter
 from keet.explanation.account_rows import leading_text
-from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.launch_groups import Group
-from keet.explanation.program import Program
+from keet.explanation.explained import LaunchExplanation
+from keet.explanation.launch_groups import LaunchGroup
+from keet.explanation.program import ProgramExplanation
 from keet.profile import Launch, Workload, shape_text
 from keet.records import NamedTuple
 from keet.render.common.account import HEADING, shown_notes
@@ -42,8 +42,8 @@ class Surroundings(NamedTuple):
     """What the page has around a launch."""
 
     anchors: Anchors
-    program: Program | None = None
-    group: Group | None = None
+    program: ProgramExplanation | None = None
+    group: LaunchGroup | None = None
     """Launches of the same kernel and shape."""
     lines: Lines = Lines(-1)
     source: Content = None
@@ -105,7 +105,7 @@ def brief_entry(each: LaunchExplanation, around: Surroundings) -> Html:
 # --- the head
 
 
-def _title(level: str, each: LaunchExplanation, program: Program | None) -> Html:
+def _title(level: str, each: LaunchExplanation, program: ProgramExplanation | None) -> Html:
     launch = each.launch
     stands = _in_run(each) if program and program.run else ""
     facts = f"{', '.join(_facts(launch))}{stands or stands_for_text(program, each)}"

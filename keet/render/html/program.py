@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.launch_groups import Group
-from keet.explanation.program import Program, ProgramRow
+from keet.explanation.explained import LaunchExplanation
+from keet.explanation.launch_groups import LaunchGroup
+from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.profile import Launch
 from keet.render.common.program import (
     answer_text,
@@ -49,7 +49,9 @@ _MEMBER_COLUMNS = (
 _GAIN_NOTE = "Gain: times faster, if the first finding of the kernel were fixed (an estimate)."
 
 
-def program_section(program: Program, anchors: Anchors, targets: Collection[int]) -> Html:
+def program_section(
+    program: ProgramExplanation, anchors: Anchors, targets: Collection[int]
+) -> Html:
     """`targets`: launches that have a place on the page."""
     rows = list(program.rows[:MOST_ROWS])
     if rest := program.rows[MOST_ROWS:]:
@@ -69,7 +71,7 @@ def program_section(program: Program, anchors: Anchors, targets: Collection[int]
     )
 
 
-def _sentences(program: Program) -> Iterator[Html]:
+def _sentences(program: ProgramExplanation) -> Iterator[Html]:
     said = list(program.run.said) if program.run else []
     texts = [(text, launch is not None) for text, launch in said]
     texts += [(text, False) for text in program.said]
@@ -82,7 +84,7 @@ def _sentences(program: Program) -> Iterator[Html]:
 
 def _cells(
     row: ProgramRow,
-    program: Program,
+    program: ProgramExplanation,
     repeated: Counter[str],
     anchors: Anchors,
     targets: Collection[int],
@@ -115,12 +117,12 @@ def _kernel(
         yield [element("br"), element("span", detail, class_="muted detail")]
 
 
-def _across(program: Program) -> Html | None:
+def _across(program: ProgramExplanation) -> Html | None:
     found = listed_across(program)
     return element("ul", [element("li", prose(each.text)) for each in found]) if found else None
 
 
-def _run_notes(program: Program) -> Iterator[Html]:
+def _run_notes(program: ProgramExplanation) -> Iterator[Html]:
     if program.run is None:
         return
     from keet.render.common.whole_run import skipped_texts
@@ -130,7 +132,7 @@ def _run_notes(program: Program) -> Iterator[Html]:
         yield element("p", text, class_="note warn")
 
 
-def members_fold(each: LaunchExplanation, group: Group | None) -> Html | None:
+def members_fold(each: LaunchExplanation, group: LaunchGroup | None) -> Html | None:
     """The launches that this one stands for; None where there are no others, and where another one
     of the group lists them."""
     if group is None or group.first is not each or len(group.launches) < 2:

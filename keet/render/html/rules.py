@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.second_opinion import judge_rule, rule_name
+from keet.explanation.explained import LaunchExplanation
+from keet.explanation.ncu_rules import judge_rule, rule_name
 from keet.patterns import regex
 from keet.profile.rules import RuleKind, RuleResult, SpeedupScope
 from keet.render.html.anchors import Anchors

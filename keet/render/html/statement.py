@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.explanation.analyst import Explanation, LaunchExplanation
-from keet.explanation.statement import Authorship, Cause, Hypothesis, Statement
+from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.model_explanation import Authorship, Hypothesis, ModelCause, ModelExplanation
 from keet.prose.text import Prose
 from keet.render.common.statement import (
     MARKS,
@@ -85,14 +85,14 @@ def _causes(each: LaunchExplanation, words: ModelWords) -> Iterator[Html]:
             yield element("ul", rows, class_="causes")
 
 
-def _cause(cause: Cause, known: str, words: ModelWords) -> Html:
+def _cause(cause: ModelCause, known: str, words: ModelWords) -> Html:
     """`known`: what keet says of it."""
     at = [" at ", words.place(flat(cause.where))] if cause.where else None
     head = element("strong", words.finding(cause.finding, title_of(cause.finding)), at, ":")
     return element("li", head, " ", words.of(cause.text), _notes(cause, known, words))
 
 
-def _notes(cause: Cause, known: str, words: ModelWords) -> Iterator[Content]:
+def _notes(cause: ModelCause, known: str, words: ModelWords) -> Iterator[Content]:
     notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
     if notes:
         kind = "warn" if known.startswith("not confirmed") else "muted"
@@ -102,7 +102,7 @@ def _notes(cause: Cause, known: str, words: ModelWords) -> Iterator[Content]:
         yield element("p", "Rests on: ", facts, ".", class_="rests")
 
 
-def _analyst(statement: Statement) -> Html | None:
+def _analyst(statement: ModelExplanation) -> Html | None:
     if not (statement.leads and statement.analyst_headline):
         return None
     text = prose(flat(statement.analyst_headline))
@@ -112,7 +112,7 @@ def _analyst(statement: Statement) -> Html | None:
 # --- what it expected
 
 
-def _expected(statement: Statement, words: ModelWords) -> Html | None:
+def _expected(statement: ModelExplanation, words: ModelWords) -> Html | None:
     about = (("The code", statement.purpose), ("Threads", statement.mapping))
     facts = [_fact(name, text, words) for name, text in about if text]
     guesses = [_hypothesis(guess, words) for guess in statement.hypotheses]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.statement import Edit
+from keet.explanation.explained import LaunchExplanation
+from keet.explanation.model_explanation import Edit
 from keet.render.common.short_diff import HUNK
 from keet.render.common.statement import (
     aim_of,

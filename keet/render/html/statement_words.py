@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from keet.evidence import Evidence
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet.patterns import regex
 from keet.prose.text import UNCHECKED, Prose, Reference, Sentence
 from keet.render.common.computations import computations

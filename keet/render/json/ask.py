@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from keet.evidence import Evidence
-from keet.explanation.statement import Answered
+from keet.explanation.answered_question import AnsweredQuestion
 from keet.render.common.answer import origin_of
 from keet.render.common.statement import unchecked_line
 from keet.render.json.encoding.fields import Document, field
@@ -52,7 +52,7 @@ class AskDocument(Document):
     transcript: str | None = field(description="where the run with the model is recorded")
 
 
-def ask_document(answered: Answered) -> AskDocument:
+def ask_document(answered: AnsweredQuestion) -> AskDocument:
     author = encodable(answered.author)
     text, unchecked = encodable(answered.text), encodable(answered.unchecked)
     return AskDocument(
@@ -74,7 +74,7 @@ def ask_document(answered: Answered) -> AskDocument:
     )
 
 
-def _number(entry: Evidence, answered: Answered) -> CitedNumberDocument:
+def _number(entry: Evidence, answered: AnsweredQuestion) -> CitedNumberDocument:
     origin = origin_of(entry, answered)
     return CitedNumberDocument(
         **number(entry),

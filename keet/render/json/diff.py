@@ -16,7 +16,7 @@ from keet.comparison.sides import Group, Side
 from keet.comparison.telling import grounded, headline, pair_headline
 from keet.comparison.timing import Word
 from keet.comparison.weighing import Basis
-from keet.explanation.analyst import Explanation
+from keet.explanation.explained import Explanation
 from keet.profile.launch import Location
 from keet.render.json.diff_account import PartChangeDocument, part_change_document
 from keet.render.json.encoding.fields import Document, field

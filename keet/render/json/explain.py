@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from keet.analysis.account import Part
 from keet.analysis.findings import Finding
 from keet.evidence import Evidence
-from keet.explanation.analyst import Explanation, LaunchExplanation
-from keet.explanation.notes import Note
+from keet.explanation.account_notes import Note
+from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.program import OnePass
 from keet.profile import Launch
 from keet.render.common.statement import BY_MODEL, statements
@@ -53,7 +53,7 @@ from keet.render.json.whole_run import (
 from keet.verification.own_texts import Tally, check_launch, check_program, check_run
 
 if TYPE_CHECKING:
-    from keet.explanation.statement import Authorship
+    from keet.explanation.model_explanation import Authorship
 
 
 class VerdictDocument(PartlyFilled):

@@ -6,8 +6,8 @@ import math
 from typing import Any, ClassVar, Literal
 
 from keet.analysis.findings import Confidence, Finding, Forecast, Place
-from keet.explanation.analyst import LaunchExplanation
 from keet.explanation.confidence import why_low
+from keet.explanation.explained import LaunchExplanation
 from keet.explanation.precedents import precedents_of
 from keet.render.json.encoding.fields import Document, PartlyFilled, field
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from keet.analysis.across_launches import CrossLaunch, Kind
 from keet.analysis.findings import Confidence, Forecast
 from keet.evidence import Evidence
-from keet.explanation.program import Program, ProgramRow
+from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.render.json.encoding.fields import Document, field
 from keet.render.json.shared_types import EVIDENCE_IDS, Dimensions, EvidenceDocument
 from keet.render.json.whole_run import evidence_document
@@ -78,7 +78,7 @@ class ProgramDocument(Document):
     evidence: dict[str, EvidenceDocument] = field(description=EVIDENCE_IDS)
 
 
-def program_document(program: Program) -> ProgramDocument:
+def program_document(program: ProgramExplanation) -> ProgramDocument:
     return ProgramDocument(
         rows=[_row(row) for row in program.rows],
         us_total=_us(program.total),

@@ -19,14 +19,14 @@ from keet.render.json.shared_types import QuantityDocument
 if TYPE_CHECKING:
     from keet.analysis.claims import Evaluated
     from keet.evidence import Evidence
-    from keet.explanation.analyst import Explanation, LaunchExplanation
-    from keet.explanation.statement import (
+    from keet.explanation.explained import Explanation, LaunchExplanation
+    from keet.explanation.model_explanation import (
         Authorship,
-        Cause,
         Edit,
         Hypothesis,
-        Statement,
-        Unchecked,
+        ModelCause,
+        ModelExplanation,
+        UncheckedSentence,
         Usage,
     )
     from keet.prose.text import Prose
@@ -187,7 +187,7 @@ def model_document(each: LaunchExplanation) -> ModelDocument | None:
     return _model(each.statement, each) if each.statement else None
 
 
-def _model(said: Statement, each: LaunchExplanation) -> ModelDocument:
+def _model(said: ModelExplanation, each: LaunchExplanation) -> ModelDocument:
     raised = {finding.id for finding in each.findings}
     return ModelDocument(
         summary=str(said.summary),
@@ -204,7 +204,7 @@ def _model(said: Statement, each: LaunchExplanation) -> ModelDocument:
     )
 
 
-def _causes(causes: Iterable[Cause], raised: set[str]) -> list[CauseDocument]:
+def _causes(causes: Iterable[ModelCause], raised: set[str]) -> list[CauseDocument]:
     return [
         CauseDocument(
             finding=cause.finding,
@@ -245,7 +245,7 @@ def _edit(edit: Edit) -> EditDocument:
     return EditDocument(**own, applies=bool(edit.diff), evidence=ids)
 
 
-def unchecked_document(sentence: Unchecked) -> UncheckedDocument:
+def unchecked_document(sentence: UncheckedSentence) -> UncheckedDocument:
     return UncheckedDocument(**sentence._asdict())
 
 

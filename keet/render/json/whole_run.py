@@ -18,7 +18,7 @@ from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.evidence import Evidence
-    from keet.explanation.in_run import InRun, ReplayDiffers
+    from keet.explanation.launch_in_run import LaunchInRun, ReplayDiffers
     from keet.explanation.whole_run import KernelRow, WholeRun
 
 
@@ -118,7 +118,7 @@ def _kernel(row: KernelRow) -> RunKernelDocument:
     )
 
 
-def in_run_document(found: InRun) -> InRunDocument:
+def in_run_document(found: LaunchInRun) -> InRunDocument:
     return InRunDocument(
         launches=float(found.launches.value),
         share_pct=float(found.share.value),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.evidence import Evidence
-from keet.explanation.statement import Answered
+from keet.explanation.answered_question import AnsweredQuestion
 from keet.render.common.answer import Block, Line, blocks_of, origin_of, paths_of
 from keet.render.common.statement import flat
 from keet.render.markdown.markup import code, fence, prose
 from keet.render.markdown.statement import author_markdown, numbers_markdown, words
 
 
-def ask_markdown(answered: Answered) -> str:
+def ask_markdown(answered: AnsweredQuestion) -> str:
     blocks = [
         *_heading(answered),
         *map(_block, blocks_of(answered.text)),
@@ -22,7 +22,7 @@ def ask_markdown(answered: Answered) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _heading(answered: Answered) -> Iterator[str]:
+def _heading(answered: AnsweredQuestion) -> Iterator[str]:
     yield f"## {prose(flat(answered.question))}"
     paths = [code(path) for path in paths_of(answered)]
     if len(paths) > 1:
@@ -44,12 +44,12 @@ def _line(line: Line) -> str:
     return f"{mark} {words(line.text)}"
 
 
-def _numbers(answered: Answered) -> Iterator[str]:
+def _numbers(answered: AnsweredQuestion) -> Iterator[str]:
     launches = [_launch(entry, answered) for entry in answered.evidence]
     yield from numbers_markdown(answered.evidence, [answered.text], launches)
 
 
-def _launch(entry: Evidence, answered: Answered) -> str:
+def _launch(entry: Evidence, answered: AnsweredQuestion) -> str:
     origin = origin_of(entry, answered)
     if origin is None:
         return ""
@@ -57,7 +57,7 @@ def _launch(entry: Evidence, answered: Answered) -> str:
     return f"{origin.launch.launch.id}{report}: {code(origin.launch.launch.kernel)}"
 
 
-def _closing(answered: Answered) -> Iterator[str]:
+def _closing(answered: AnsweredQuestion) -> Iterator[str]:
     yield from author_markdown(answered.author, "", answered=bool(answered.text), part="answer")
     if answered.followups:
         yield "Go on with:"

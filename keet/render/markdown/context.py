@@ -8,13 +8,14 @@ from keet.analysis.findings import Finding, Place
 from keet.analysis.hotspots import Hotspots, find_hotspots
 from keet.errors import one_line
 from keet.explanation.account_rows import AccountRow, account_rows
-from keet.explanation.analyst import Explanation, LaunchExplanation, explain
-from keet.explanation.budget import Piece, fit
+from keet.explanation.analyst import explain
 from keet.explanation.busy_units import distinct_units
 from keet.explanation.confidence import why_low
+from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.ncu_rules import precedes_findings
 from keet.explanation.precedents import precedents_text
 from keet.explanation.run_texts import launches_text
-from keet.explanation.second_opinion import precedes_findings
+from keet.explanation.token_budget import TextPiece, fit
 from keet.profile import Absent, Launch, Profile, Workload, shape_text
 from keet.render.common.device import describe_device
 from keet.render.common.finding import confidence_of, forecast_of
@@ -76,7 +77,7 @@ def context_text(
     source = CostedSource(each.launch, found)
     headings = _HEADINGS | (_OF_REPLAY if each.replay else {})
 
-    def compose(number: int, pieces: Sequence[Piece]) -> str:
+    def compose(number: int, pieces: Sequence[TextPiece]) -> str:
         # Pieces come by worth; a reader wants cause 1 whole before cause 2.
         texts = [p.text for p in sorted(pieces, key=lambda p: p.group) if p.text]
         shown = source.text({line for piece in pieces for line in piece.lines})
@@ -88,20 +89,20 @@ def context_text(
 
 def _pieces(
     explanation: Explanation, each: LaunchExplanation, source: CostedSource, of: int
-) -> Iterator[Piece]:
+) -> Iterator[TextPiece]:
     """Everything that could be told, the most useful first."""
     first, rest = each.findings[:1], each.findings[1:]
     start = _first_rank(each)
-    yield Piece(_VERDICT, _title(each), group="0")
+    yield TextPiece(_VERDICT, _title(each), group="0")
     yield from _reasons(each)
     if each.replay:
         headline = one_line(f"Under replay: {each.verdict.headline}")
-        yield Piece(_VERDICT, headline, group="0 headline", needs=_WHY)
+        yield TextPiece(_VERDICT, headline, group="0 headline", needs=_WHY)
     if precedes_findings(each.second_opinion):
         yield from _opinion(each)
     for finding in first:
         yield from _cause(start, finding, each)
-    yield Piece(_VERDICT, _facts(each, of), group="1")
+    yield TextPiece(_VERDICT, _facts(each, of), group="1")
     yield from _run(explanation, each)
     for finding in first:
         yield from _lines(finding.places)
@@ -125,11 +126,11 @@ def _pieces(
 # --- what is told
 
 
-def _opinion(each: LaunchExplanation) -> Iterator[Piece]:
+def _opinion(each: LaunchExplanation) -> Iterator[TextPiece]:
     """Groups are printed in alphabetical order: above the causes, or below them."""
     if each.second_opinion:
         group = "above" if precedes_findings(each.second_opinion) else "second opinion"
-        yield Piece(_CAUSES, one_line(each.second_opinion), group=group)
+        yield TextPiece(_CAUSES, one_line(each.second_opinion), group=group)
 
 
 def _title(each: LaunchExplanation) -> str:
@@ -146,7 +147,7 @@ def _first_rank(each: LaunchExplanation) -> int:
     return 1 + (len(each.replay.likely_reasons) if each.replay else 0)
 
 
-def _reasons(each: LaunchExplanation) -> Iterator[Piece]:
+def _reasons(each: LaunchExplanation) -> Iterator[TextPiece]:
     """Why the run differs from the replay, before what the replay shows."""
     if each.replay is None:
         return
@@ -156,8 +157,8 @@ def _reasons(each: LaunchExplanation) -> Iterator[Piece]:
     for rank, (heading, text, tell) in enumerate(reason_texts(each.replay), 1):
         mark = f"{rank}." if rank <= likely else "-"
         group = _WHY if rank == 1 else f"{_WHY} {rank}"
-        yield Piece(_REASONS, one_line(f"{mark} {heading} {text}"), group=group)
-        yield Piece(_REASONS, f"   {one_line(tell)}", group=group)
+        yield TextPiece(_REASONS, one_line(f"{mark} {heading} {text}"), group=group)
+        yield TextPiece(_REASONS, f"   {one_line(tell)}", group=group)
 
 
 def _facts(each: LaunchExplanation, of: int) -> str:
@@ -178,7 +179,7 @@ def _why_this(each: LaunchExplanation, of: int) -> str:
     return f" (of {of} that were profiled, the one with the largest share of the run)"
 
 
-def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[Piece]:
+def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextPiece]:
     run = explanation.whole_run
     if run is None:
         return
@@ -186,10 +187,10 @@ def _run(explanation: Explanation, each: LaunchExplanation) -> Iterator[Piece]:
 
     texts = [text for text, launch in run.said if launch is None]
     for text in (" ".join(texts), *run_lines(run, each.launch.id)):
-        yield Piece(_RUN, text, group="run")
+        yield TextPiece(_RUN, text, group="run")
 
 
-def _account(each: LaunchExplanation) -> Iterator[Piece]:
+def _account(each: LaunchExplanation) -> Iterator[TextPiece]:
     """All rows or none: they add up."""
     if each.verdict.not_judged:
         return
@@ -197,24 +198,24 @@ def _account(each: LaunchExplanation) -> Iterator[Piece]:
     needs = _WHY if each.replay else ""
     told = [f"{'  ' * row.depth}- {row.share:.0f}{_took(row)}: {row.label}" for row in rows]
     if told:
-        yield Piece(_TIME, "\n".join(told), group="time 0", needs=needs)
+        yield TextPiece(_TIME, "\n".join(told), group="time 0", needs=needs)
     for note in each.notes:
-        yield Piece(_TIME, f"- {one_line(note.text)}", group="time 1", needs=needs)
+        yield TextPiece(_TIME, f"- {one_line(note.text)}", group="time 1", needs=needs)
 
 
 def _took(row: AccountRow) -> str:
     return f" ({row.time})" if row.us else ""
 
 
-def _across(explanation: Explanation, each: LaunchExplanation) -> Iterator[Piece]:
+def _across(explanation: Explanation, each: LaunchExplanation) -> Iterator[TextPiece]:
     """What this launch and others show together, unless a cause says it."""
     said = {finding.text for finding in each.findings}
     for found in explanation.across:
         if each.launch.id in found.launches and found.text not in said:
-            yield Piece(_ACROSS, f"- {one_line(found.text)}", group="across")
+            yield TextPiece(_ACROSS, f"- {one_line(found.text)}", group="across")
 
 
-def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[Piece]:
+def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[TextPiece]:
     gain = f"{forecast_of(each, finding)} if fixed, confidence {confidence_of(each, finding)}"
     places = finding.places[:_PLACES]
     unplaced = (f"no source line ({share})" for share in unplaced_shares(places))
@@ -229,7 +230,7 @@ def _cause(rank: int, finding: Finding, each: LaunchExplanation) -> Iterator[Pie
         one_line(f"   {_why_low(finding, each)}".rstrip()),
     ]
     needs = _WHY if each.replay else ""
-    yield from (Piece(_CAUSES, x, group=f"cause {rank}", needs=needs) for x in told if x)
+    yield from (TextPiece(_CAUSES, x, group=f"cause {rank}", needs=needs) for x in told if x)
 
 
 def _why_low(finding: Finding, each: LaunchExplanation) -> str:
@@ -240,29 +241,29 @@ def _why_low(finding: Finding, each: LaunchExplanation) -> str:
     return "" if told in said else told
 
 
-def _evidence(each: LaunchExplanation) -> Iterator[Piece]:
+def _evidence(each: LaunchExplanation) -> Iterator[TextPiece]:
     for rank, finding in enumerate(each.findings, _first_rank(each)):
         numbers = list(dict.fromkeys(f"{e.label} {e}" for e in finding.evidence))[:_EVIDENCE]
         if numbers:
             told = f"   Evidence: {one_line('; '.join(numbers))}"
-            yield Piece(_CAUSES, told, group=f"cause {rank}")
+            yield TextPiece(_CAUSES, told, group=f"cause {rank}")
         gained = precedents_text(finding)
         if gained:
-            yield Piece(_CAUSES, f"   Precedents: {gained}", group=f"cause {rank}")
+            yield TextPiece(_CAUSES, f"   Precedents: {gained}", group=f"cause {rank}")
 
 
-def _constraints(each: LaunchExplanation) -> Iterator[Piece]:
+def _constraints(each: LaunchExplanation) -> Iterator[TextPiece]:
     launch = each.launch
     for number, told in enumerate((_shape(launch), _resources(launch), _occupancy(launch))):
         if told:
-            yield Piece(_LIMITS, f"- {told}", group=f"limit {number}")
+            yield TextPiece(_LIMITS, f"- {told}", group=f"limit {number}")
     for note in each.healthy:
-        yield Piece(_LIMITS, f"- Keep: {one_line(note.text)}", group="limit 4")
+        yield TextPiece(_LIMITS, f"- Keep: {one_line(note.text)}", group="limit 4")
     busiest = distinct_units(each.ceilings)[:_UNITS]
     busy = [c for c in busiest if c.share >= 0.01] or busiest[:1]
     units = [f"{c.name} at {c.reached:.0f} of peak" for c in busy]
     if units:
-        yield Piece(_LIMITS, f"- Units: {'; '.join(units)}", group="limit 3")
+        yield TextPiece(_LIMITS, f"- Units: {'; '.join(units)}", group="limit 3")
 
 
 def _shape(launch: Launch) -> str:
@@ -295,18 +296,20 @@ def _occupancy(launch: Launch) -> str:
     return f"Occupancy: {'; '.join(filter(None, (', '.join(told), limit)))}"
 
 
-def _check(each: LaunchExplanation) -> Iterator[Piece]:
-    yield Piece(_CHECK, "- The results are the same on the same inputs.", group="check 0")
+def _check(each: LaunchExplanation) -> Iterator[TextPiece]:
+    yield TextPiece(_CHECK, "- The results are the same on the same inputs.", group="check 0")
     if told := _faster(each):
-        yield Piece(_CHECK, f"- Profile again (keet profile -- COMMAND): {told}.", group="check 1")
+        yield TextPiece(
+            _CHECK, f"- Profile again (keet profile -- COMMAND): {told}.", group="check 1"
+        )
     first = (e for f in each.findings[:1] for e in f.evidence)
     moved = list(dict.fromkeys(f"{e.label} (now {e})" for e in first))[:3]
     if moved:
         numbers, rank = one_line("; ".join(moved)), _first_rank(each)
         told = f"- If cause {rank} is gone, these have moved: {numbers}."
-        yield Piece(_CHECK, told, group="check 2")
+        yield TextPiece(_CHECK, told, group="check 2")
     if each.healthy:
-        yield Piece(_CHECK, "- What is marked Keep above is unchanged.", group="check 3")
+        yield TextPiece(_CHECK, "- What is marked Keep above is unchanged.", group="check 3")
 
 
 def _faster(each: LaunchExplanation) -> str | None:
@@ -325,33 +328,35 @@ def _faster(each: LaunchExplanation) -> str | None:
 
 def _gaps(
     explanation: Explanation, each: LaunchExplanation, source: CostedSource
-) -> Iterator[Piece]:
+) -> Iterator[TextPiece]:
     for note in source.notes:
-        yield Piece(_GAPS, f"- {one_line(note)}", group="gap")
+        yield TextPiece(_GAPS, f"- {one_line(note)}", group="gap")
     hints = explanation._replace(launches=(each,)).capture_hints
     if hints.lacking:
-        yield Piece(_GAPS, f"- Not in the report: {', '.join(hints.lacking)}", group="gap")
+        yield TextPiece(_GAPS, f"- Not in the report: {', '.join(hints.lacking)}", group="gap")
     if hints.command:
         told = one_line(f"{hints.introduction} {hints.command}")
-        yield Piece(_GAPS, f"- {told}", group="remedy")
+        yield TextPiece(_GAPS, f"- {told}", group="remedy")
     for sentence in hints.sentences:
-        yield Piece(_GAPS, f"- {one_line(sentence)}", group="remedy")
+        yield TextPiece(_GAPS, f"- {one_line(sentence)}", group="remedy")
     for claim in Grounded(explanation).unchecked:
-        yield Piece(_GAPS, f"- not supported by the report: {one_line(claim)}", group="gap")
+        yield TextPiece(_GAPS, f"- not supported by the report: {one_line(claim)}", group="gap")
 
 
 # --- source lines
 
 
-def _lines(places: Sequence[Place]) -> Iterator[Piece]:
+def _lines(places: Sequence[Place]) -> Iterator[TextPiece]:
     """Each line on its own: a few fit where many do not."""
     for place in places:
-        yield Piece(_SOURCE, lines=((place.file, place.line),), group="source")
+        yield TextPiece(_SOURCE, lines=((place.file, place.line),), group="source")
 
 
-def _rings(source: CostedSource, places: Sequence[Place], radii: Sequence[int]) -> Iterator[Piece]:
+def _rings(
+    source: CostedSource, places: Sequence[Place], radii: Sequence[int]
+) -> Iterator[TextPiece]:
     """Code around lines that matter, wider and wider."""
     for radius in radii:
         lines = source.around(places, radius)
         if lines:
-            yield Piece(_SOURCE, lines=tuple(lines), group="source")
+            yield TextPiece(_SOURCE, lines=tuple(lines), group="source")

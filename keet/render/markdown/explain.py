@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from keet.analysis.findings import Finding, Place
-from keet.explanation.analyst import Explanation, LaunchExplanation
 from keet.explanation.capture_hints import caution_about
-from keet.explanation.program import Program, program_of
-from keet.explanation.second_opinion import precedes_findings
+from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.ncu_rules import precedes_findings
+from keet.explanation.program import ProgramExplanation, program_of
 from keet.profile import shape_text
 from keet.render.common.detail import (
     FINDINGS,
@@ -115,7 +115,7 @@ def _lines(*blocks: str) -> int:
     return sum(block.count("\n") + 2 for block in blocks)
 
 
-def _stands_for(each: LaunchExplanation, program: Program | None) -> str:
+def _stands_for(each: LaunchExplanation, program: ProgramExplanation | None) -> str:
     if program and program.run:
         return stands_for(each)
     return stands_for_text(program, each).removeprefix("; ")
@@ -128,7 +128,7 @@ def _heading(explanation: Explanation) -> Iterator[str]:
 
 
 def _launch(
-    each: LaunchExplanation, program: Program | None, detail: Detail, *, verbose: bool
+    each: LaunchExplanation, program: ProgramExplanation | None, detail: Detail, *, verbose: bool
 ) -> Iterator[str]:
     # "#3" would be a link to an issue.
     yield f"### Launch {each.launch.id}: {code(each.launch.kernel)}"
@@ -153,7 +153,7 @@ def _launch(
 
 
 def _with_model(
-    each: LaunchExplanation, program: Program | None, *, verbose: bool
+    each: LaunchExplanation, program: ProgramExplanation | None, *, verbose: bool
 ) -> Iterator[str]:
     """The first cause and how to fix it, then everything else."""
     said: set[str] = set()
@@ -173,7 +173,7 @@ def _account(each: LaunchExplanation, detail: Detail, *, verbose: bool) -> Itera
 
 def _findings(
     each: LaunchExplanation,
-    program: Program | None,
+    program: ProgramExplanation | None,
     detail: Detail,
     said: set[str],
     which: slice = slice(None),
@@ -269,7 +269,7 @@ def _not_judged(explanation: Explanation) -> Iterator[str]:
         yield prose(" ".join(hints.sentences))
 
 
-def _closing(explanation: Explanation, program: Program | None) -> Iterator[str]:
+def _closing(explanation: Explanation, program: ProgramExplanation | None) -> Iterator[str]:
     author, own = explanation.author, Grounded(explanation, program)
     yield from unsupported_markdown(own.unchecked)
     verified = verified_text(explanation, own)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from keet.explanation.program import Program, ProgramRow
+from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.render.common.program import (
     HEADINGS,
     answer_text,
@@ -20,7 +20,7 @@ from keet.render.common.whole_run import skipped_texts
 from keet.render.markdown.markup import code, prose, table, unlinked
 
 
-def program_markdown(program: Program) -> Iterator[str]:
+def program_markdown(program: ProgramExplanation) -> Iterator[str]:
     run = program.run
     said = [text for text, launch in (run.said if run else ()) if launch is None]
     yield prose(unlinked(" ".join((*said, *program.said))))
@@ -35,7 +35,7 @@ def program_markdown(program: Program) -> Iterator[str]:
         yield "\n".join(f"- {prose(unlinked(text))}" for text in listed)
 
 
-def _row(row: ProgramRow, program: Program, detail: str) -> list[str]:
+def _row(row: ProgramRow, program: ProgramExplanation, detail: str) -> list[str]:
     name = prose(row.kernel) if row.members else code(row.kernel)
     name += f" ({prose(row.library)})" if row.library else ""
     ids = ", ".join(map(str, named_launches(row)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from keet.evidence import Evidence
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet.render.common.computations import computations, in_short
 from keet.render.common.statement import (
     BY_MODEL,
@@ -36,7 +36,13 @@ from keet.render.markdown.markup import code, fence, prose, table
 from keet.version import __version__
 
 if TYPE_CHECKING:
-    from keet.explanation.statement import Authorship, Cause, Edit, Hypothesis, Statement
+    from keet.explanation.model_explanation import (
+        Authorship,
+        Edit,
+        Hypothesis,
+        ModelCause,
+        ModelExplanation,
+    )
     from keet.prose.text import Prose, Sentence
 
 
@@ -72,7 +78,7 @@ def why_markdown(each: LaunchExplanation, finding: str) -> Iterator[str]:
         yield f"**The model objects:** {words(objection.text)}{notes}"
 
 
-def _notes(cause: Cause, known: str) -> str:
+def _notes(cause: ModelCause, known: str) -> str:
     """What keet knows of it."""
     notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
     facts = ", ".join(flat(reference.text) for reference in cause.because)
@@ -134,18 +140,18 @@ def _list(title: str, items: Sequence[str]) -> Iterator[str]:
         yield "\n".join(items)
 
 
-def _cause(cause: Cause, known: str) -> str:
+def _cause(cause: ModelCause, known: str) -> str:
     at = f" at {code(flat(cause.where))}" if cause.where else ""
     head = f"**{prose(title_of(cause.finding))}**{at}"
     return f"- {head}: {words(cause.text)}{_notes(cause, known)}"
 
 
-def _analyst(statement: Statement) -> Iterator[str]:
+def _analyst(statement: ModelExplanation) -> Iterator[str]:
     if statement.leads and statement.analyst_headline:
         yield f"Without the model, keet's headline is: {prose(flat(statement.analyst_headline))}"
 
 
-def _about(statement: Statement) -> Iterator[str]:
+def _about(statement: ModelExplanation) -> Iterator[str]:
     about = (("The code", statement.purpose), ("Threads", statement.mapping))
     rows = [f"- **{name}:** {words(text)}" for name, text in about if text]
     if rows:

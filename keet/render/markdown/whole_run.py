@@ -17,11 +17,11 @@ from keet.render.common.whole_run import (
 from keet.render.markdown.markup import prose, unlinked
 
 if TYPE_CHECKING:
-    from keet.explanation.in_run import InRun, ReplayDiffers
+    from keet.explanation.launch_in_run import LaunchInRun, ReplayDiffers
     from keet.explanation.whole_run import WholeRun
 
 
-def unlike_markdown(found: InRun | None) -> Iterator[str]:
+def unlike_markdown(found: LaunchInRun | None) -> Iterator[str]:
     if found and found.unlike:
         yield f"**{prose(found.unlike)}**"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.evidence import Evidence
-from keet.explanation.statement import Answered
+from keet.explanation.answered_question import AnsweredQuestion
 from keet.render.common.answer import Block, Line, blocks_of, origin_of, paths_of
 from keet.render.common.computations import computation_lines, in_short
 from keet.render.common.device import describe_device
@@ -18,7 +18,7 @@ from keet.render.terminal.statement import author_view, own_words_view, reasons_
 _WIDEST_MARK = 5
 
 
-def ask_view(answered: Answered, *, verbose: bool = False) -> Group:
+def ask_view(answered: AnsweredQuestion, *, verbose: bool = False) -> Group:
     """`verbose`: with the numbers that the answer refers to, and why sentences are unchecked."""
     return Group(
         *_heading(answered),
@@ -29,7 +29,7 @@ def ask_view(answered: Answered, *, verbose: bool = False) -> Group:
     )
 
 
-def _heading(answered: Answered) -> Iterator[Renderable]:
+def _heading(answered: AnsweredQuestion) -> Iterator[Renderable]:
     several = len(answered.explanations) > 1
     for number, told in enumerate(answered.explanations):
         devices = ", ".join(describe_device(device) for device in told.profile.devices)
@@ -39,7 +39,7 @@ def _heading(answered: Answered) -> Iterator[Renderable]:
     yield Text(flat(answered.question), "bold cyan")
 
 
-def _answer(answered: Answered, *, verbose: bool) -> Iterator[Renderable]:
+def _answer(answered: AnsweredQuestion, *, verbose: bool) -> Iterator[Renderable]:
     """Without `verbose`, how numbers were computed is printed below the paragraph or list."""
     said: set[str] = set()
     for block in blocks_of(answered.text):
@@ -69,14 +69,14 @@ def _line(line: Line) -> Renderable:
     return grid
 
 
-def _numbers(answered: Answered) -> Iterator[Renderable]:
+def _numbers(answered: AnsweredQuestion) -> Iterator[Renderable]:
     if not answered.evidence:
         return
     yield ""
     yield indented(_table(answered), 2)
 
 
-def _table(answered: Answered) -> Table:
+def _table(answered: AnsweredQuestion) -> Table:
     """Without the column of source lines where no number is of one."""
     has_lines = any(entry.line for entry in answered.evidence)
     table = Table(padding=(0, 2), heading_style="dim")
@@ -95,7 +95,7 @@ def _table(answered: Answered) -> Table:
     return table
 
 
-def _launch_of(answered: Answered, entry: Evidence) -> str:
+def _launch_of(answered: AnsweredQuestion, entry: Evidence) -> str:
     origin = origin_of(entry, answered)
     if origin is None:
         return ""
@@ -104,7 +104,7 @@ def _launch_of(answered: Answered, entry: Evidence) -> str:
     return f"#{launch.id} {launch.kernel}{report}"
 
 
-def _closing(answered: Answered, *, verbose: bool) -> Iterator[Renderable]:
+def _closing(answered: AnsweredQuestion, *, verbose: bool) -> Iterator[Renderable]:
     if answered.text:
         yield from own_words_view(len(answered.unchecked))
     if verbose:

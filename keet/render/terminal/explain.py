@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.explanation.analyst import Explanation, LaunchExplanation
-from keet.explanation.program import Program, program_of
-from keet.explanation.second_opinion import precedes_findings
+from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.ncu_rules import precedes_findings
+from keet.explanation.program import ProgramExplanation, program_of
 from keet.profile import shape_text
 from keet.render.common.detail import FINDINGS, MOST_LINES, NAMED, PLACES, Detail, details_that_fit
 from keet.render.common.device import describe_device
@@ -77,7 +77,7 @@ def explain_view(
 
 def _with_model(
     explanation: Explanation,
-    program: Program | None,
+    program: ProgramExplanation | None,
     shown: Sequence[LaunchExplanation],
     width: int,
     *,
@@ -105,7 +105,7 @@ def _with_model(
 
 
 def _screen(
-    each: LaunchExplanation, program: Program | None, lines: int, width: int
+    each: LaunchExplanation, program: ProgramExplanation | None, lines: int, width: int
 ) -> list[Renderable]:
     from keet.render.terminal.statement_screen import first_screen
 
@@ -114,12 +114,14 @@ def _screen(
     return [*title, *first_screen(each, program, lines, width, _COLUMNS)]
 
 
-def _head(explanation: Explanation, program: Program | None, width: int) -> list[Renderable]:
+def _head(
+    explanation: Explanation, program: ProgramExplanation | None, width: int
+) -> list[Renderable]:
     heading = _heading(explanation, width)
     return [*heading, *(["", *program_view(program, width)] if program else [])]
 
 
-def _stands_for(each: LaunchExplanation, program: Program | None) -> str:
+def _stands_for(each: LaunchExplanation, program: ProgramExplanation | None) -> str:
     in_run = f"; {stands_for(each)}." if program and program.run else ""
     return in_run or stands_for_text(program, each)
 
@@ -134,7 +136,12 @@ def _heading(explanation: Explanation, width: int) -> list[Renderable]:
 
 
 def _launch(
-    each: LaunchExplanation, width: int, program: Program | None, detail: Detail, *, verbose: bool
+    each: LaunchExplanation,
+    width: int,
+    program: ProgramExplanation | None,
+    detail: Detail,
+    *,
+    verbose: bool,
 ) -> Iterator[Renderable]:
     yield from _heading_of(each, program)
     yield from _verdict(each)
@@ -169,7 +176,9 @@ def _launch(
         yield from _rest(each)
 
 
-def _heading_of(each: LaunchExplanation, program: Program | None) -> Iterator[Renderable]:
+def _heading_of(
+    each: LaunchExplanation, program: ProgramExplanation | None
+) -> Iterator[Renderable]:
     yield _title(each, _stands_for(each, program))
     yield from unlike_view(each.in_run)
     if each.replay:
@@ -211,7 +220,7 @@ def _rest(each: LaunchExplanation) -> Iterator[Renderable]:
 
 def _closing(
     explanation: Explanation,
-    program: Program | None,
+    program: ProgramExplanation | None,
     shown: Sequence[LaunchExplanation],
     width: int,
 ) -> list[Renderable]:
@@ -250,7 +259,7 @@ def _without_code(explanation: Explanation, shown: Sequence[LaunchExplanation]) 
 
 
 def _verified(
-    explanation: Explanation, program: Program | None, shown: Sequence[LaunchExplanation]
+    explanation: Explanation, program: ProgramExplanation | None, shown: Sequence[LaunchExplanation]
 ) -> Iterator[Renderable]:
     own = Grounded(explanation, program)
     cases = "" if any(each.statement for each in shown) else cases_text(shown)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from keet.explanation.program import Program, ProgramRow
+from keet.explanation.program import ProgramExplanation, ProgramRow
 from keet.render.common.program import (
     HEADINGS,
     LEAST_NAME,
@@ -28,7 +28,7 @@ _NAME, _LEAST_FINDING = 30, 20
 """Characters that a name has before findings are folded, and the least of a finding."""
 
 
-def program_view(program: Program, width: int) -> Iterator[Renderable]:
+def program_view(program: ProgramExplanation, width: int) -> Iterator[Renderable]:
     yield from _sentences(program)
     yield ""
     yield _table(program, width)
@@ -48,7 +48,7 @@ def _bullets(texts: Sequence[str]) -> Table:
     return listed
 
 
-def _sentences(program: Program) -> Iterator[Text]:
+def _sentences(program: ProgramExplanation) -> Iterator[Text]:
     said = [
         (text, launch is not None) for text, launch in (program.run.said if program.run else ())
     ]
@@ -57,7 +57,7 @@ def _sentences(program: Program) -> Iterator[Text]:
         yield Text(text, style="yellow" if warns else "" if number else "bold")
 
 
-def _table(program: Program, width: int) -> Table:
+def _table(program: ProgramExplanation, width: int) -> Table:
     rows = listed_rows(program)
     repeated = Counter(row.kernel for row in rows)
     numbers = [figures(row, program) for row in rows]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.explanation.analyst import Explanation, LaunchExplanation
-from keet.explanation.statement import Authorship, Edit
+from keet.explanation.explained import Explanation, LaunchExplanation
+from keet.explanation.model_explanation import Authorship, Edit
 from keet.prose.text import UNCHECKED, Prose, Sentence
 from keet.render.common.statement import (
     BY_MODEL,

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 
 from keet.analysis.findings import Finding
-from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.program import Program
-from keet.explanation.statement import Cause, Edit
+from keet.explanation.explained import LaunchExplanation
+from keet.explanation.model_explanation import Edit, ModelCause
+from keet.explanation.program import ProgramExplanation
 from keet.prose.text import Prose
 from keet.records import NamedTuple
 from keet.render.common.computations import computation_lines, in_short
@@ -86,7 +86,7 @@ _Step = tuple[str, int]
 
 def first_screen(
     each: LaunchExplanation,
-    program: Program | None,
+    program: ProgramExplanation | None,
     lines: int,
     width: int,
     columns: int,
@@ -120,7 +120,7 @@ def _less(room: _Room, step: _Step) -> _Room:
 
 class _Screen:
     def __init__(
-        self, each: LaunchExplanation, program: Program | None, room: _Room, width: int
+        self, each: LaunchExplanation, program: ProgramExplanation | None, room: _Room, width: int
     ) -> None:
         self._each = each
         self._program = program
@@ -174,7 +174,7 @@ class _Screen:
             if room.advice and not edit_replaces_advice(each, finding.id):
                 yield action_view(finding)
 
-    def _why(self, cause: Cause) -> Text:
+    def _why(self, cause: ModelCause) -> Text:
         """A cause that is not a finding says what it is."""
         same = [finding for finding in self._each.findings if finding.id == cause.finding]
         name = "Why (model)" if same else f"{title_of(cause.finding)} (model)"
@@ -237,7 +237,7 @@ class _Screen:
         return head if says_where and text.cell_len > self._width else text
 
 
-def _also(cause: Cause, each: LaunchExplanation) -> Text:
+def _also(cause: ModelCause, each: LaunchExplanation) -> Text:
     at = f" at {flat(cause.where)}" if cause.where else ""
     known = standing(cause, each)
     return Text.assemble(("Also (model): ", BY), f"{title_of(cause.finding)}{at} ({known})")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from keet.evidence import Evidence
-from keet.explanation.analyst import LaunchExplanation
-from keet.explanation.statement import Cause, Edit, Hypothesis, Statement
+from keet.explanation.explained import LaunchExplanation
+from keet.explanation.model_explanation import Edit, Hypothesis, ModelCause, ModelExplanation
 from keet.render.common.statement import (
     MARKS,
     causes_beyond,
@@ -58,7 +58,7 @@ def statement_view(each: LaunchExplanation) -> Iterator[Renderable]:
     yield from _numbers(cited(each))
 
 
-def _notes(cause: Cause, known: str) -> Text:
+def _notes(cause: ModelCause, known: str) -> Text:
     """What keet knows of it: behind the model's words, in another style."""
     notes = "; ".join([*filter(None, [known]), *claim_notes(cause)])
     facts = ", ".join(flat(reference.text) for reference in cause.because)
@@ -86,7 +86,7 @@ def _code(edit: Edit) -> Iterator[Renderable]:
         yield code_block(lines, EDIT_INDENT, is_diff=is_diff(edit.sketch))
 
 
-def _causes_of(title: str, causes: Sequence[tuple[Cause, str]]) -> Iterator[Renderable]:
+def _causes_of(title: str, causes: Sequence[tuple[ModelCause, str]]) -> Iterator[Renderable]:
     """`causes`: with what keet knows of each."""
     if causes:
         yield from _section(title)
@@ -96,7 +96,7 @@ def _causes_of(title: str, causes: Sequence[tuple[Cause, str]]) -> Iterator[Rend
         yield indented(Text.assemble(head, words(cause.text), _notes(cause, known)), 2)
 
 
-def _about(statement: Statement) -> Iterator[Renderable]:
+def _about(statement: ModelExplanation) -> Iterator[Renderable]:
     about = (("code", statement.purpose), ("threads", statement.mapping))
     rows = [(Text(name, "dim"), words(text)) for name, text in about if text]
     if rows:
@@ -119,7 +119,7 @@ def _hypothesis(guess: Hypothesis) -> tuple[Text, Text]:
     return verdict, Text.assemble(expected, reason)
 
 
-def _analyst(statement: Statement) -> Iterator[Renderable]:
+def _analyst(statement: ModelExplanation) -> Iterator[Renderable]:
     if statement.leads and statement.analyst_headline:
         yield from _section("Without the model, keet's headline is:")
         yield indented(Text(flat(statement.analyst_headline)), 2)

@@ -19,7 +19,7 @@ from keet.render.common.whole_run import (
 from keet.render.terminal.layout import Indented, Renderable, Table, Text
 
 if TYPE_CHECKING:
-    from keet.explanation.in_run import InRun, ReplayDiffers
+    from keet.explanation.launch_in_run import LaunchInRun, ReplayDiffers
     from keet.explanation.whole_run import KernelRow, WholeRun
 
 
@@ -53,7 +53,7 @@ def _kernel(row: KernelRow) -> Text:
     return name.append(f"\n{spread}", style="dim not bold") if spread else name
 
 
-def unlike_view(found: InRun | None) -> Iterator[Renderable]:
+def unlike_view(found: LaunchInRun | None) -> Iterator[Renderable]:
     """That the launch stands for others which took much longer or shorter."""
     if found and found.unlike:
         yield _indented(Text(found.unlike, style="bold yellow"))

@@ -16,8 +16,9 @@ from keet.agent.redacting import Redaction, Redactor
 from keet.agent.session import Limits, Session, estimate
 from keet.agent.transcript import Transcript
 from keet.agent.wire import Fault, Reply, Request, Spent, ToolCall
-from keet.explanation.analyst import Explanation, explain
-from keet.explanation.statement import Statement
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation
+from keet.explanation.model_explanation import ModelExplanation
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.prose.text import Prose
@@ -96,7 +97,7 @@ class Talk(NamedTuple):
     """Progress."""
 
     @property
-    def statement(self) -> Statement:
+    def statement(self) -> ModelExplanation:
         assert self.found.each.statement is not None, self.found.fault
         return self.found.each.statement
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keet.explanation.statement import Authorship, Cause, Usage
+from keet.explanation.model_explanation import Authorship, ModelCause, Usage
 from tests.unit.agent.conversations import Talk, cause, conclusion, explained, talk
 
 HALF = {"kind": "instructions", "of": "all", "needed": "inst_executed / 2"}
@@ -20,7 +20,7 @@ def series(*causes: Any, objections: Any = ()) -> Talk:
     return talk(READS, said, {"corrections": []}, sample=SERIES)
 
 
-def only(done: Talk) -> Cause:
+def only(done: Talk) -> ModelCause:
     (found,) = done.statement.causes
     return found
 

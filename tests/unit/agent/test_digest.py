@@ -9,7 +9,7 @@ from keet_tools.case import Case
 
 from keet.agent.digest import digest, overview
 from keet.agent.names import vocabulary
-from keet.explanation.budget import guess_tokens
+from keet.explanation.token_budget import guess_tokens
 from tests.unit.agent.conversations import explained
 
 SAMPLES = ["score_tiles/slow", "matrix_flip/slow", "gas_state/slow", "stencil_march/slow"]

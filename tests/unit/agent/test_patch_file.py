@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from keet.agent.edits.patch_file import patch_file
-from keet.explanation.analyst import Explanation, explain
-from keet.explanation.statement import Edit, Statement
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation
+from keet.explanation.model_explanation import Edit, ModelExplanation
 from keet.ingest import read_profile
 from keet.prose.text import Prose
 
@@ -37,7 +38,7 @@ def explained() -> Explanation:
 
 def with_edits(*edits: Edit) -> Explanation:
     told = explained()
-    said = Statement(Prose(), Prose(), Prose(), (), (), (), edits)
+    said = ModelExplanation(Prose(), Prose(), Prose(), (), (), (), edits)
     launches = tuple(each._replace(statement=said) for each in told.launches)
     return told._replace(launches=launches)
 

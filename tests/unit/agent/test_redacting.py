@@ -9,7 +9,8 @@ import pytest
 
 from keet.agent import prompts
 from keet.agent.redacting import Redactor
-from keet.explanation.analyst import Explanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation
 from keet.ingest import read_profile
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"

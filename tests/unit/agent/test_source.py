@@ -12,7 +12,7 @@ from keet.agent.source.constants import read_constants, source_literals
 from keet.agent.source.listing import own_files, shown_source
 from keet.agent.source.selection import kernel_source
 from keet.analysis.findings import Place
-from keet.explanation.budget import count_tokens
+from keet.explanation.token_budget import count_tokens
 from keet.ingest import read_profile
 from keet.profile import Launch
 from tests.long_texts import SOURCE, repeated

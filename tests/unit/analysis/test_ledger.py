@@ -17,7 +17,8 @@ from keet.comparison.difference import compare, compare_explanations
 from keet.comparison.sides import Run, Side
 from keet.errors import KeetError
 from keet.evidence import Evidence, slug_of
-from keet.explanation.analyst import Explanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation
 from keet.explanation.program import program_of
 from keet.ingest import read_profile
 from keet.profile import Profile

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from keet.analysis.coverage import Gap
 from keet.comparison.difference import compare
 from keet.comparison.sides import Run, Side
-from keet.explanation.analyst import Explanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation
 from keet.explanation.large_reports import fair_shares, launches_to_explain
-from keet.explanation.program import OnePass, Program, program_of
+from keet.explanation.program import OnePass, ProgramExplanation, program_of
 from keet.profile import Launch, Profile
 from keet.profile.identical import representative
 from keet.profile.walking import walked
@@ -38,7 +39,7 @@ def view_of(profile: Profile, most: int) -> Explanation:
     return explain(profile, profile.launches, 5, sass=False, most=most)
 
 
-def program(explanation: Explanation) -> Program:
+def program(explanation: Explanation) -> ProgramExplanation:
     found = program_of(explanation)
     assert found is not None
     for grounding in Grounded(explanation, found).checked:

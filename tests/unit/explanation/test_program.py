@@ -11,15 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.analysis.findings import Finding, Forecast
-from keet.explanation.analyst import Explanation, LaunchExplanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import (
     MOST_SHOWN,
-    Group,
+    LaunchGroup,
     answer_of,
     gain_of,
     launches_that_matter,
 )
-from keet.explanation.program import Program, program_of
+from keet.explanation.program import ProgramExplanation, program_of
 from keet.profile import Launch, Profile, RunTable
 from keet.profile.identical import identical_launches, median, representative
 from keet.profile.run_table import KernelRun
@@ -35,7 +36,7 @@ def explained(profile: Profile) -> Explanation:
     return explain(profile, profile.launches, 5, sass=False)
 
 
-def program(explanation: Explanation) -> Program:
+def program(explanation: Explanation) -> ProgramExplanation:
     found = program_of(explanation)
     assert found is not None
     for grounding in Grounded(explanation, found).checked:
@@ -50,11 +51,11 @@ def with_forecast(
     return each._replace(findings=(Finding(finding, "high", "text", forecast, ()),))
 
 
-def group_of(told: Sequence[LaunchExplanation]) -> Group:
+def group_of(told: Sequence[LaunchExplanation]) -> LaunchGroup:
     launches = [each.launch for each in told]
     standing = representative(launches)
     first = next(each for each in told if each.launch is standing)
-    return Group(launches, first, list(map(answer_of, told)))
+    return LaunchGroup(launches, first, list(map(answer_of, told)))
 
 
 @pytest.fixture(scope="module")

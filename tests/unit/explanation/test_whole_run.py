@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.evidence import Evidence
-from keet.explanation.analyst import Explanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation
 from keet.explanation.whole_run import launches_text, share_text
 from keet.profile import KernelRun, Profile, RunTable
 from keet.profile.run_table import Migrations, ProfiledLaunch, Recorder, SkippedKernel

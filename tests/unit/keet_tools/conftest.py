@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from keet_tools.case import Case, scope_of
 
-from keet.explanation.analyst import Explanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation
 from keet.ingest import read_profile
 from tests.conftest import REPORTS, TESTS
 

@@ -14,7 +14,8 @@ from keet_tools.registry import TOOLS, call_tool
 from keet.catalog import metrics
 from keet.errors import KeetError
 from keet.evidence import Evidence
-from keet.explanation.analyst import LaunchExplanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import LaunchExplanation
 from keet.ingest import read_profile
 from keet.verification.grounding import check_grounding
 from tests.conftest import corpus_files, needs_corpus

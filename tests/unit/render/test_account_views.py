@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from keet.explanation.analyst import Explanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation
 from keet.ingest import read_profile
 from keet.render.json.explain import explain_document
 from keet.render.markdown.context import context_text

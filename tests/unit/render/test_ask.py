@@ -9,8 +9,10 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from keet.evidence import Evidence
-from keet.explanation.analyst import Explanation, explain
-from keet.explanation.statement import Answered, Authorship, Usage
+from keet.explanation.analyst import explain
+from keet.explanation.answered_question import AnsweredQuestion
+from keet.explanation.explained import Explanation
+from keet.explanation.model_explanation import Authorship, Usage
 from keet.ingest import read_profile
 from keet.prose.free_numbers import Allowed
 from keet.prose.names import Names
@@ -58,12 +60,12 @@ def answer_text() -> Prose:
     return Prose((*told[:-1], last, CODE, UNCHECKED))
 
 
-def answered(reports: int = 1) -> Answered:
+def answered(reports: int = 1) -> AnsweredQuestion:
     found = {piece.id: piece for piece in explained()[0].launches[0].evidence}
     evidence = tuple(found[each] for each in answer_text().ids)
     if reports > 1:
         evidence += explained()[1].launches[0].evidence[:1]
-    return Answered(
+    return AnsweredQuestion(
         "Would more occupancy help?",
         answer_text(),
         evidence,
@@ -73,11 +75,11 @@ def answered(reports: int = 1) -> Answered:
     )
 
 
-def terminal(answer: Answered, width: int = 80, *, verbose: bool = False) -> str:
+def terminal(answer: AnsweredQuestion, width: int = 80, *, verbose: bool = False) -> str:
     return to_text(ask_view(answer, verbose=verbose), width)
 
 
-def document(answer: Answered) -> dict:
+def document(answer: AnsweredQuestion) -> dict:
     text = json_text(ask_document(answer))
     check_text(AskDocument, text)
     return json.loads(text)
@@ -207,7 +209,7 @@ HOSTILE = [
 def test_hostile_answers(text: str) -> None:
     author = Authorship(text, AUTHOR.usage, text, text)
     told = Prose((Sentence((text,), None, "\n\n"), Sentence((text,), text, "\n")))
-    answer = Answered(text, told, (), explained()[:1], author, (text,))
+    answer = AnsweredQuestion(text, told, (), explained()[:1], author, (text,))
     views = (terminal(answer), terminal(answer, 40, verbose=True), ask_markdown(answer))
     for out in views:
         assert all(char == "\n" or char.isprintable() for char in out)

@@ -12,7 +12,8 @@ from keet import texts
 from keet.analysis.hotspots import Hotspots, find_hotspots
 from keet.comparison import code, lines
 from keet.comparison.lines import LineCost, SideLines, match_lines
-from keet.explanation.analyst import Explanation, LaunchExplanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.ingest import read_profile
 from keet.profile import Location
 from keet.render.common.machine_code import function_start

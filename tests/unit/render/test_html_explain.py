@@ -11,9 +11,10 @@ import pytest
 
 from keet.analysis.findings import Forecast
 from keet.evidence import Evidence
-from keet.explanation.analyst import Explanation, explain, with_first
+from keet.explanation.analyst import explain, with_first
+from keet.explanation.explained import Explanation
+from keet.explanation.ncu_rules import second_opinion
 from keet.explanation.program import program_of
-from keet.explanation.second_opinion import second_opinion
 from keet.ingest import read_profile
 from keet.profile.rules import RuleKind, RuleResult, SpeedupEstimate, SpeedupScope
 from keet.render.html.anchors import Anchors

@@ -15,7 +15,8 @@ import pytest
 from keet.analysis.account import UNKNOWN
 from keet.analysis.roofline import find_roofline
 from keet.explanation.account_rows import account_rows
-from keet.explanation.analyst import LaunchExplanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import LaunchExplanation
 from keet.ingest import read_profile
 from keet.profile import Profile
 from keet.render.html.account import (

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.roofline import find_roofline
-from keet.explanation.analyst import Explanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation
 from keet.explanation.gain_texts import times_text
 from keet.ingest import read_profile
 from keet.profile import KernelRun, Launch, RunTable

@@ -13,7 +13,8 @@ import pytest
 
 from keet.analysis.hotspots import Hotspots, find_hotspots
 from keet.catalog import stalls
-from keet.explanation.analyst import LaunchExplanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import LaunchExplanation
 from keet.ingest import read_profile
 from keet.profile import Absent
 from keet.render.common.source_text import source_lines

@@ -10,7 +10,8 @@ from pathlib import Path
 from keet.analysis.account import KINDS
 from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
-from keet.explanation.analyst import LaunchExplanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import LaunchExplanation
 from keet.ingest import read_profile
 from keet.profile import Location
 from keet.render.common.hotspots import chance_error, hotspots_summary

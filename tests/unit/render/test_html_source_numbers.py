@@ -15,7 +15,8 @@ import pytest
 from keet.analysis.findings import Place
 from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
-from keet.explanation.analyst import LaunchExplanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import LaunchExplanation
 from keet.ingest import read_profile
 from keet.profile import Launch
 from keet.render.html.anchors import Anchors

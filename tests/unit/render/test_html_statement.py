@@ -7,8 +7,8 @@ import re
 import xml.etree.ElementTree as ET
 from functools import cache
 
-from keet.explanation.analyst import Explanation
-from keet.explanation.statement import Edit
+from keet.explanation.explained import Explanation
+from keet.explanation.model_explanation import Edit
 from keet.prose.text import Prose, Sentence
 from keet.render.common.statement import OWN_WORDS, edit_status
 from keet.render.html.anchors import Anchors

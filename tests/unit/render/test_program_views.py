@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.explanation.analyst import Explanation, explain
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation
 from keet.explanation.program import program_of
 from keet.ingest import read_profile
 from keet.profile import Profile

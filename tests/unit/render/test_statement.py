@@ -15,8 +15,16 @@ from markdown_it import MarkdownIt
 from keet.analysis.claims import Evaluated, WorkClaim
 from keet.analysis.findings import Forecast
 from keet.errors import one_line
-from keet.explanation.analyst import Explanation, explain
-from keet.explanation.statement import Authorship, Cause, Edit, Hypothesis, Statement, Usage
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation
+from keet.explanation.model_explanation import (
+    Authorship,
+    Edit,
+    Hypothesis,
+    ModelCause,
+    ModelExplanation,
+    Usage,
+)
 from keet.ingest import read_profile
 from keet.prose.free_numbers import Allowed
 from keet.prose.names import Names
@@ -70,11 +78,11 @@ def change_of(sample: str, old: str, new: str) -> str:
 
 
 @cache
-def physics() -> Statement:
+def physics() -> ModelExplanation:
     def told(text: str) -> Prose:
         return said("column_physics", text)
 
-    return Statement(
+    return ModelExplanation(
         summary=told(
             "The spectrum of drops lives in local memory because `regime.mode` and `regime.hop` are "
             "computed per cell. Every growth and break-up step reads and writes it through L2, "
@@ -98,7 +106,7 @@ def physics() -> Statement:
             ),
         ),
         causes=(
-            Cause(
+            ModelCause(
                 "local_memory_spill",
                 told(
                     "`Spectrum::mass` is a private array, and `k + regime.hop` differs from cell to "
@@ -108,7 +116,7 @@ def physics() -> Statement:
                 told("{local_share > 90 %}").sentences[0].references,
                 "slow.cu:96",
             ),
-            Cause(
+            ModelCause(
                 "occupancy_limited_registers",
                 told(
                     "`__launch_bounds__` holds the occupancy down: {theoretical_occupancy_pct}. "
@@ -118,12 +126,12 @@ def physics() -> Statement:
             ),
         ),
         objections=(
-            Cause(
+            ModelCause(
                 "local_memory_spill",
                 told("Registers alone do not help. The compiler spilled nothing: {spilling_requests}."),
                 (), None, "the report has no count of spilled registers",
             ),
-            Cause("latency_bound", told("The waits are for L2 and nothing else."), ()),
+            ModelCause("latency_bound", told("The waits are for L2 and nothing else."), ()),
         ),
         edits=(
             Edit(
@@ -152,7 +160,7 @@ def physics() -> Statement:
 
 
 @cache
-def leading() -> tuple[Explanation, Statement]:
+def leading() -> tuple[Explanation, ModelExplanation]:
     """A model's claim leads: the agent has put it before the findings of the analyst."""
     told = explained("column_physics")
     (each,) = told.launches
@@ -167,7 +175,7 @@ def leading() -> tuple[Explanation, Statement]:
         WorkClaim("redundant_traffic", "bytes", Quantity(126e6, "byte"), of="DRAM read"), True,
         "The columns need 126 MB.", None, 2.2, 1.8, forecast, (floor,), floor, "the LSU pipe", True,
     )  # fmt: skip
-    cause = Cause(
+    cause = ModelCause(
         "redundant_traffic", said("column_physics", "Each column is read again for sunlight."),
         (), "slow.cu:140", None, claim,
     )  # fmt: skip
@@ -181,7 +189,7 @@ def leading() -> tuple[Explanation, Statement]:
 
 
 def with_model(
-    sample: str, statement: Statement | None = None, author: Authorship = AUTHOR
+    sample: str, statement: ModelExplanation | None = None, author: Authorship = AUTHOR
 ) -> Explanation:
     told = explained(sample)
     (each,) = told.launches
@@ -248,7 +256,7 @@ LONG = (
 SCREENS = ["column_physics", "half_dense", "score_tiles", "softmax_rows", "sparse_apply"]
 
 
-def long_statement(sample: str) -> Statement:
+def long_statement(sample: str) -> ModelExplanation:
     """Everything that a model may say, at length."""
     told = said(sample, LONG)
     findings = [finding.id for finding in explained(sample).launches[0].findings]
@@ -260,10 +268,10 @@ def long_statement(sample: str) -> Statement:
     )  # fmt: skip
     edits = tuple(edit._replace(places=(f"slow.cu:{line}",)) for line in range(1, 8))
     others = ("latency_bound", "tail_effect", "sfu_bound")
-    causes = [Cause(finding, told, (), "slow.cu:30") for finding in (first, *others)]
-    objections = (Cause(first, told, ()), Cause("warp_divergence", told, ()))
+    causes = [ModelCause(finding, told, (), "slow.cu:30") for finding in (first, *others)]
+    objections = (ModelCause(first, told, ()), ModelCause("warp_divergence", told, ()))
     guess = Hypothesis(told, first, "confirmed", told)
-    return Statement(told, told, told, (guess,) * 3, tuple(causes), objections, edits)
+    return ModelExplanation(told, told, told, (guess,) * 3, tuple(causes), objections, edits)
 
 
 BYTES = "DRAM bytes read 201.3 MB / (N 12,288 × 4 B)"
@@ -686,7 +694,7 @@ def test_an_incomplete_part_says_so() -> None:
 
 
 def test_a_model_that_says_nothing() -> None:
-    empty = Statement(Prose(), Prose(), Prose(), (), (), (), ())
+    empty = ModelExplanation(Prose(), Prose(), Prose(), (), (), (), ())
     told = with_model("column_physics", empty)
     for text in (terminal(told), terminal(told, verbose=True), explain_markdown(told)):
         for part in ("Model: ", "Expected", "Edit", "also names", "refers to:", "code  ", "Why"):
@@ -724,14 +732,14 @@ HOSTILE = [
 ]
 
 
-def hostile_statement(text: str) -> Statement:
+def hostile_statement(text: str) -> ModelExplanation:
     reference = Reference(text, (text,), text)
     told = Prose((Sentence((text, reference)), Sentence((text,), text)))
-    return Statement(
+    return ModelExplanation(
         told, told, told,
         (Hypothesis(told, text, "refuted", told),),
-        (Cause("local_memory_spill", told, (reference,), text, text), Cause(text, told, (), text)),
-        (Cause("local_memory_spill", told, ()), Cause(text, told, ())),
+        (ModelCause("local_memory_spill", told, (reference,), text, text), ModelCause(text, told, (), text)),
+        (ModelCause("local_memory_spill", told, ()), ModelCause(text, told, ())),
         (Edit(text, told, "", (text,), text, text, "not checked", text, told, told),
          Edit(None, told, text, (text,), "", None, "fails", text, told, told)),
         True, text,

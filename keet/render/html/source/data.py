@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.findings import Finding
 from keet.analysis.hotspots import Hotspots, InstructionTable, Spot
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet.profile import Absent, Location
 from keet.profile.names import file_name
 from keet.records import NamedTuple

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
-from keet.explanation.analyst import LaunchExplanation
+from keet.explanation.explained import LaunchExplanation
 from keet.profile import Absent, Location
 from keet.records import NamedTuple
 from keet.render.common.hotspot_rows import first_wait

@@ -10,7 +10,7 @@ import pytest
 from keet.analysis.diagnosis import diagnose
 from keet.analysis.findings import Finding, Forecast
 from keet.explanation.confidence import why_low
-from keet.explanation.second_opinion import precedes_findings, second_opinion
+from keet.explanation.ncu_rules import precedes_findings, second_opinion
 from keet.ingest import read_profile
 from keet.ingest.details import rule_result
 from keet.ingest.stored import StoredLaunch

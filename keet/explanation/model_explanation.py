@@ -10,8 +10,6 @@ from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.analysis.claims import Evaluated
-    from keet.evidence import Evidence
-    from keet.explanation.analyst import Explanation
 
 Judgement = Literal["confirmed", "refuted", "inconclusive"]
 
@@ -26,7 +24,7 @@ class Hypothesis(NamedTuple):
     reason: Prose
 
 
-class Cause(NamedTuple):
+class ModelCause(NamedTuple):
     """Why the code behaves as measured, or what is wrong with a finding of the analyst."""
 
     finding: str
@@ -72,7 +70,7 @@ class Edit(NamedTuple):
     """Number of the edit that it is an alternative to, from 1."""
 
 
-class Unchecked(NamedTuple):
+class UncheckedSentence(NamedTuple):
     """A sentence whose numbers keet cannot vouch for: printed with a mark."""
 
     where: str
@@ -81,7 +79,7 @@ class Unchecked(NamedTuple):
     reason: str
 
 
-class Statement(NamedTuple):
+class ModelExplanation(NamedTuple):
     """One launch, as a model explains it."""
 
     summary: Prose
@@ -90,9 +88,9 @@ class Statement(NamedTuple):
     mapping: Prose
     """How the work is laid out over threads, warps and blocks."""
     hypotheses: tuple[Hypothesis, ...]
-    causes: tuple[Cause, ...]
+    causes: tuple[ModelCause, ...]
     """The most important first."""
-    objections: tuple[Cause, ...]
+    objections: tuple[ModelCause, ...]
     """Against findings of the analyst."""
     edits: tuple[Edit, ...]
     leads: bool = False
@@ -120,7 +118,7 @@ class Statement(NamedTuple):
         yield "mapping", self.mapping
 
     @property
-    def unchecked(self) -> tuple[Unchecked, ...]:
+    def unchecked(self) -> tuple[UncheckedSentence, ...]:
         return tuple(
             unchecked(where, sentence) for where, text in self.texts for sentence in text.problems
         )
@@ -139,8 +137,8 @@ class Statement(NamedTuple):
         return causes + sum(text.numbers for _, text in self.texts)
 
 
-def unchecked(where: str, sentence: Sentence) -> Unchecked:
-    return Unchecked(where, sentence.text, sentence.problem or "")
+def unchecked(where: str, sentence: Sentence) -> UncheckedSentence:
+    return UncheckedSentence(where, sentence.text, sentence.problem or "")
 
 
 class Usage(NamedTuple):
@@ -166,21 +164,3 @@ class Authorship(NamedTuple):
     problem: str | None
     """Why the model's part is missing or incomplete, in one line."""
     transcript: str | None
-
-
-class Answered(NamedTuple):
-    """A question about reports, answered by a model."""
-
-    question: str
-    text: Prose
-    evidence: tuple[Evidence, ...]
-    """What the answer refers to."""
-    explanations: tuple[Explanation, ...]
-    """The reports that were asked about."""
-    author: Authorship
-    followups: tuple[str, ...]
-    """Commands to go on with."""
-
-    @property
-    def unchecked(self) -> tuple[Unchecked, ...]:
-        return tuple(unchecked("answer", each) for each in self.text.problems)

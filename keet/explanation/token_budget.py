@@ -56,7 +56,7 @@ def guess_tokens(text: str) -> int:
     return math.ceil(_length(text) / _USUAL_BYTES)
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A part of a text that may be left out."""
 
     section: int
@@ -70,7 +70,7 @@ class Piece(NamedTuple):
     """A group of earlier pieces without which this one would mislead."""
 
 
-Compose = Callable[[int, Sequence[Piece]], str]
+Compose = Callable[[int, Sequence[TextPiece]], str]
 """The text of one section, by its number, of the pieces that stand in it; they come by worth."""
 
 
@@ -87,20 +87,20 @@ class _Text:
 
     def __init__(self, compose: Compose) -> None:
         self._compose = compose
-        self._pieces: dict[int, list[Piece]] = {}
+        self._pieces: dict[int, list[TextPiece]] = {}
         self._blocks: dict[int, str] = {}
         self._lines = _Sizes()
         self._sizes: dict[str, int] = {}
         self._firsts: dict[str, int] = {}
         """What is counted too much for first lines of a text, which have no newline before them."""
 
-    def with_piece(self, piece: Piece) -> dict[int, str]:
+    def with_piece(self, piece: TextPiece) -> dict[int, str]:
         """The sections if the piece were added, in their order."""
         pieces = [*self._pieces.get(piece.section, ()), piece]
         blocks = self._blocks | {piece.section: self._compose(piece.section, pieces)}
         return dict(sorted(blocks.items()))
 
-    def add(self, piece: Piece, blocks: dict[int, str]) -> None:
+    def add(self, piece: TextPiece, blocks: dict[int, str]) -> None:
         self._pieces.setdefault(piece.section, []).append(piece)
         self._blocks = blocks
 
@@ -127,7 +127,7 @@ def _joined(blocks: Mapping[int, str]) -> str:
     return "\n\n".join(filter(None, blocks.values())) + "\n"
 
 
-def fit(pieces: Iterable[Piece], compose: Compose, budget: int) -> str:
+def fit(pieces: Iterable[TextPiece], compose: Compose, budget: int) -> str:
     """The text of as many pieces as there is room for, the worthiest first."""
     text = _Text(compose)
     begun: dict[str, bool] = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.diagnosis import Diagnosis, diagnose
-from keet.explanation.notes import ISSUING, account_notes
+from keet.explanation.account_notes import ISSUING, account_notes
 from keet.ingest import read_profile
 from keet.verification.grounding import check_grounding
 from tests.rows import each_row

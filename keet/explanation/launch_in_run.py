@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from keet.analysis.replay import DIFFERS, ReplayGap, replay_gap
@@ -26,7 +26,7 @@ from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.explanation.analyst import LaunchExplanation
+    pass
 
 _ALIKE = 0.5
 """Of the time that a launch stands for: with less of it in launches about as long, the reader is
@@ -41,7 +41,7 @@ _WHOSE: Mapping[KnownBy, str] = {
 _NOT_TOLD_APART = " (the table does not tell the launches of this kernel apart)"
 
 
-class InRun(NamedTuple):
+class LaunchInRun(NamedTuple):
     """What one launch stands for."""
 
     launches: Evidence
@@ -95,39 +95,6 @@ class ReplayDiffers(NamedTuple):
         return tuple(reason for reason in self.reasons if reason.status == "likely")
 
 
-def with_run(told: Iterable[LaunchExplanation], profile: Profile) -> Iterator[LaunchExplanation]:
-    """Each launch with what it stands for in the run, and whether its replay differs from it."""
-    positions = profile.in_run
-    if positions is None or not positions.table.busy_ns:
-        return iter(told)
-    reasons, shapes = ReplayReasons(profile, positions), Shapes(profile, positions)
-    return _reasons_once(_launch_with_run(each, positions, reasons, shapes) for each in told)
-
-
-def _reasons_once(told: Iterable[LaunchExplanation]) -> Iterator[LaunchExplanation]:
-    seen: dict[tuple[tuple[str, str], ...], int] = {}
-    for each in told:
-        if each.replay is None:
-            yield each
-            continue
-        said = tuple((reason.status, reason.text) for reason in each.replay.open_reasons)
-        first = seen.setdefault(said, each.launch.id)
-        as_for = None if first == each.launch.id or not said else first
-        yield each._replace(replay=each.replay._replace(as_for=as_for))
-
-
-def _launch_with_run(
-    each: LaunchExplanation, positions: RunPositions, reasons: ReplayReasons, shapes: Shapes
-) -> LaunchExplanation:
-    position = positions.of(each.launch.id)
-    if position is None:
-        return each
-    found = in_run_of(each.view, position, shapes)
-    gap = replay_gap(each.launch, position)
-    differs = gap and _differs(each.view, gap, position, found, (reasons, shapes))
-    return each._replace(in_run=found, replay=differs)
-
-
 class Shapes:
     """Launch shapes of the run, as the table tells them."""
 
@@ -155,7 +122,7 @@ class Shapes:
         return told and self._key(launch) not in self._rows
 
 
-def in_run_of(view: View, position: Position, shapes: Shapes) -> InRun:
+def in_run_of(view: View, position: Position, shapes: Shapes) -> LaunchInRun:
     book, table = view.ledger, shapes.table
     launches = book.derived(
         "run_launches",
@@ -171,7 +138,7 @@ def in_run_of(view: View, position: Position, shapes: Shapes) -> InRun:
         f"{_shorter(view.launch, position, plain)}stands for {about}{launches_text(launches)}, "
         f"{about}{share_text(of_whole)} of {whole_time(table)}{why}"
     )
-    found = InRun(launches, of_whole, busy, plain, position.known_by, text, others=(whole,))
+    found = LaunchInRun(launches, of_whole, busy, plain, position.known_by, text, others=(whole,))
     return _with_alike(_with_shape(found, view, position, shapes), view, position)
 
 
@@ -185,7 +152,7 @@ def _shorter(launch: Launch, position: Position, plain: Evidence | None) -> str:
     return f"{plain} in the run; "
 
 
-def _with_shape(found: InRun, view: View, position: Position, shapes: Shapes) -> InRun:
+def _with_shape(found: LaunchInRun, view: View, position: Position, shapes: Shapes) -> LaunchInRun:
     """How much of it is in launches of its own shape, where it stands for others too."""
     if shapes.lacks(view.launch):
         return found._replace(text=f"{found.text} (none of its shape)")
@@ -203,7 +170,7 @@ def _with_shape(found: InRun, view: View, position: Position, shapes: Shapes) ->
     return found._replace(text=text, of_shape=count, others=(*found.others, own, of_shape))
 
 
-def _with_alike(found: InRun, view: View, position: Position) -> InRun:
+def _with_alike(found: LaunchInRun, view: View, position: Position) -> LaunchInRun:
     if position.alike is None or position.alike_ns is None or found.plain is None:
         return found
     book = view.ledger
@@ -213,7 +180,9 @@ def _with_alike(found: InRun, view: View, position: Position) -> InRun:
     return found if position.alike >= _ALIKE else _with_warning(found, alike, view, position)
 
 
-def _with_warning(found: InRun, alike: Evidence, view: View, position: Position) -> InRun:
+def _with_warning(
+    found: LaunchInRun, alike: Evidence, view: View, position: Position
+) -> LaunchInRun:
     book = view.ledger
     shortest = maybe_time(book, "run_shortest", position.shortest_ns, "shortest launch")
     longest = maybe_time(book, "run_longest", position.longest_ns, "longest launch")
@@ -242,11 +211,11 @@ def launch_facts(profile: Profile, positions: RunPositions) -> Iterator[tuple[in
                 yield launch.id, _factor(view, gap)
 
 
-def _differs(
+def replay_difference(
     view: View,
     gap: ReplayGap,
     position: Position,
-    found: InRun,
+    found: LaunchInRun,
     known: tuple[ReplayReasons, Shapes],
 ) -> ReplayDiffers | None:
     replay, plain = view.get("duration"), found.plain

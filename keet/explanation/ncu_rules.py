@@ -98,7 +98,7 @@ def rule_name(rule: RuleResult) -> str:
     return f"{rule.rule} ({rule.title})" if rule.title else rule.rule
 
 
-class Judged(NamedTuple):
+class RuleAssessment(NamedTuple):
     """What keet makes of a rule that estimates a gain."""
 
     text: str
@@ -108,23 +108,23 @@ class Judged(NamedTuple):
     """The finding is what the rule is about."""
 
 
-NOT_JUDGED = Judged("keet cannot judge it: much of the time is not attributable.")
+NOT_JUDGED = RuleAssessment("keet cannot judge it: much of the time is not attributable.")
 
 
 def judge_rule(
     rule: RuleResult, found: Sequence[Finding], minor: Sequence[Finding], unknown: float
-) -> Judged:
+) -> RuleAssessment:
     """`unknown`: per cent of the time that the account could not attribute."""
     rank = next((n for n, finding in enumerate(found, 1) if _is_about(rule, finding)), None)
     if rank is not None:
-        return Judged(f"It agrees with finding {rank}.", rank, agrees=True)
+        return RuleAssessment(f"It agrees with finding {rank}.", rank, agrees=True)
     if found and rule.rule in _SYMPTOMS:
-        return Judged("keet considers it a consequence of finding 1.", 1)
+        return RuleAssessment("keet considers it a consequence of finding 1.", 1)
     if rule.rule not in _checked_rules():
-        return Judged("keet has no check of its own for it.")
+        return RuleAssessment("keet has no check of its own for it.")
     if unknown >= _MUCH and not _is_known(rule, minor):
         return NOT_JUDGED
-    return Judged("keet estimates that fixing it would gain less than 10%.")
+    return RuleAssessment("keet estimates that fixing it would gain less than 10%.")
 
 
 def _is_known(rule: RuleResult, minor: Sequence[Finding]) -> bool:

@@ -6,26 +6,27 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.explanation.budget import Piece, count_tokens, cut, fit
+from keet.explanation.token_budget import TextPiece, count_tokens, cut, fit
 from tests.rows import each_row
 
 WORDS = st.text(alphabet=string.printable + "é×→漢", max_size=60)
 PIECES = st.lists(
-    st.builds(Piece, st.just(0), WORDS, st.just(()), st.sampled_from(["", "a", "b"])), max_size=12
+    st.builds(TextPiece, st.just(0), WORDS, st.just(()), st.sampled_from(["", "a", "b"])),
+    max_size=12,
 )
 
 INDENTED = st.text(alphabet="a1, \t\n\r\x0b\u2028é漢", max_size=12)
 PIECES_OF_SECTIONS = st.lists(
     # Each in a group of its own: what does not fit leaves the others alone.
-    st.builds(Piece, st.integers(0, 3), st.one_of(WORDS, INDENTED)), max_size=12
+    st.builds(TextPiece, st.integers(0, 3), st.one_of(WORDS, INDENTED)), max_size=12
 ).map(lambda pieces: [piece._replace(group=str(at)) for at, piece in enumerate(pieces)])  # fmt: skip
 
 
-def joined(_section: int, pieces: Sequence[Piece]) -> str:
+def joined(_section: int, pieces: Sequence[TextPiece]) -> str:
     return "\n".join(piece.text for piece in pieces)
 
 
-def composed(pieces: Sequence[Piece]) -> str:
+def composed(pieces: Sequence[TextPiece]) -> str:
     """All sections anew, as `fit` does it for the one that has changed."""
     numbers = sorted({piece.section for piece in pieces})
     blocks = [joined(n, [piece for piece in pieces if piece.section == n]) for n in numbers]
@@ -33,8 +34,10 @@ def composed(pieces: Sequence[Piece]) -> str:
 
 
 @given(PIECES_OF_SECTIONS, st.integers(1, 120))
-def test_as_many_pieces_as_fit_when_all_is_counted_anew(pieces: list[Piece], budget: int) -> None:
-    chosen: list[Piece] = []
+def test_as_many_pieces_as_fit_when_all_is_counted_anew(
+    pieces: list[TextPiece], budget: int
+) -> None:
+    chosen: list[TextPiece] = []
     for piece in pieces:
         if count_tokens(composed([*chosen, piece])) <= budget:
             chosen.append(piece)
@@ -45,7 +48,7 @@ def test_as_many_pieces_as_fit_when_all_is_counted_anew(pieces: list[Piece], bud
 
 
 @given(PIECES, st.integers(1, 120))
-def test_a_text_is_never_over_its_budget(pieces: list[Piece], budget: int) -> None:
+def test_a_text_is_never_over_its_budget(pieces: list[TextPiece], budget: int) -> None:
     assert count_tokens(fit(pieces, joined, budget)) <= budget
 
 
@@ -77,21 +80,25 @@ def test_code_and_numbers_cost_more_than_their_words(text: str, least: int) -> N
 
 
 def test_the_worthiest_come_first_and_keep_their_place() -> None:
-    pieces = [Piece(0, "first"), Piece(0, "word " * 50), Piece(0, "last")]
+    pieces = [TextPiece(0, "first"), TextPiece(0, "word " * 50), TextPiece(0, "last")]
     assert fit(pieces, joined, 10) == "first\nlast\n"
 
 
 def test_a_group_is_nothing_without_its_first() -> None:
-    pieces = [Piece(0, "verdict"), Piece(0, "cause " * 50, group="c"), Piece(0, "do", group="c")]
+    pieces = [
+        TextPiece(0, "verdict"),
+        TextPiece(0, "cause " * 50, group="c"),
+        TextPiece(0, "do", group="c"),
+    ]
     assert fit(pieces, joined, 10) == "verdict\n"
 
 
 def test_a_piece_that_would_mislead_without_another() -> None:
     pieces = [
-        Piece(0, "first"),
-        Piece(0, "a reason that takes more words than there is room for here", group="why"),
-        Piece(0, "cause", group="cause", needs="why"),
-        Piece(0, "other", group="other"),
+        TextPiece(0, "first"),
+        TextPiece(0, "a reason that takes more words than there is room for here", group="why"),
+        TextPiece(0, "cause", group="cause", needs="why"),
+        TextPiece(0, "other", group="other"),
     ]
     assert fit(pieces, joined, 8) == "first\nother\n"
     assert fit(pieces, joined, 100).endswith("here\ncause\nother\n")

@@ -1,0 +1,44 @@
+"""Adds to each explained launch what it stands for in the run, and how its replay differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from keet.analysis.replay import replay_gap
+from keet.analysis.replay_reasons import ReplayReasons
+from keet.explanation.explained import LaunchExplanation
+from keet.explanation.launch_in_run import Shapes, in_run_of, replay_difference
+from keet.profile import Profile, RunPositions
+
+
+def with_run(told: Iterable[LaunchExplanation], profile: Profile) -> Iterator[LaunchExplanation]:
+    """Each launch with what it stands for in the run, and whether its replay differs from it."""
+    positions = profile.in_run
+    if positions is None or not positions.table.busy_ns:
+        return iter(told)
+    reasons, shapes = ReplayReasons(profile, positions), Shapes(profile, positions)
+    return _reasons_once(_launch_with_run(each, positions, reasons, shapes) for each in told)
+
+
+def _reasons_once(told: Iterable[LaunchExplanation]) -> Iterator[LaunchExplanation]:
+    seen: dict[tuple[tuple[str, str], ...], int] = {}
+    for each in told:
+        if each.replay is None:
+            yield each
+            continue
+        said = tuple((reason.status, reason.text) for reason in each.replay.open_reasons)
+        first = seen.setdefault(said, each.launch.id)
+        as_for = None if first == each.launch.id or not said else first
+        yield each._replace(replay=each.replay._replace(as_for=as_for))
+
+
+def _launch_with_run(
+    each: LaunchExplanation, positions: RunPositions, reasons: ReplayReasons, shapes: Shapes
+) -> LaunchExplanation:
+    position = positions.of(each.launch.id)
+    if position is None:
+        return each
+    found = in_run_of(each.view, position, shapes)
+    gap = replay_gap(each.launch, position)
+    differs = gap and replay_difference(each.view, gap, position, found, (reasons, shapes))
+    return each._replace(in_run=found, replay=differs)

@@ -1,0 +1,120 @@
+"""Explained launches and reports: the records that the analyst makes and every view prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from keet.analysis.account import Account
+from keet.analysis.ceilings import Ceiling
+from keet.analysis.findings import Finding, Skipped
+from keet.analysis.view import View
+from keet.evidence import Evidence
+from keet.explanation.account_notes import Note, account_notes
+from keet.explanation.capture_hints import CaptureHints, capture_hints
+from keet.explanation.headline import Verdict
+from keet.profile import Launch, Profile
+from keet.records import NamedTuple
+
+if TYPE_CHECKING:
+    from keet.analysis.across_launches import CrossLaunch
+    from keet.explanation.launch_in_run import LaunchInRun, ReplayDiffers
+    from keet.explanation.model_explanation import Authorship, ModelExplanation
+    from keet.explanation.whole_run import WholeRun
+
+
+class LaunchExplanation(NamedTuple):
+    """One launch explained."""
+
+    launch: Launch
+    verdict: Verdict
+    ceilings: tuple[Ceiling, ...]
+    findings: tuple[Finding, ...]
+    account: Account
+    """Where the time goes; its parts add up."""
+    healthy: tuple[Note, ...]
+    """What is as it should be."""
+    skipped: tuple[Skipped, ...]
+    second_opinion: str | None
+    view: View
+    minor: tuple[Finding, ...] = ()
+    """Real, but not worth a change alone."""
+    judged_by: frozenset[str] = frozenset()
+    """Metrics that the checks looked at and found, by ncu's names."""
+    statement: ModelExplanation | None = None
+    """What a model adds."""
+    in_run: LaunchInRun | None = None
+    """What it stands for; None: the run is not known, or has no such kernel."""
+    replay: ReplayDiffers | None = None
+    """Set where the replay took much longer or shorter than the launch in the run."""
+    unlisted: tuple[Finding, ...] = ()
+    """Findings beyond the number that was asked for, which rank below those listed."""
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """All that was looked up so far: an agent's tools add to it."""
+        return tuple(self.view.ledger)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What the account shows beyond its parts: instructions by line, stages of L2, bytes."""
+        return account_notes(self.view, self.account)
+
+
+class Explanation(NamedTuple):
+    """A report explained."""
+
+    profile: Profile
+    launches: Sequence[LaunchExplanation]
+    """As they were chosen; by the GPU time that they stand for where the run is known."""
+    author: Authorship | None = None
+    """The model that had a part in it."""
+    reads_code: bool = True
+    """Whether machine code may be analysed."""
+    whole_run: WholeRun | None = None
+    """What the program spent its GPU time on; None: not known."""
+    across: tuple[CrossLaunch, ...] = ()
+    """What launches of the report show together, what would save most first."""
+    build_hint: str | None = None
+    """What to compile with, so that another report has source lines."""
+    report_scope: str = ""
+    """What evidence ids have before the launch; empty where no other report is looked at."""
+    chosen: tuple[Launch, ...] = ()
+    """All launches that were asked for, where a view of a large report explains some of them, or
+    none is kept; empty: those in `launches`."""
+
+    @property
+    def asked(self) -> tuple[Launch, ...]:
+        """All launches that were asked for: more than `launches` in a view of a large report."""
+        return self.chosen or tuple(each.launch for each in self.launches)
+
+    def only(self, *launches: LaunchExplanation) -> Explanation:
+        """As if only these launches had been asked for."""
+        return self._replace(launches=launches, chosen=())
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether some of the launches that were asked for are not explained."""
+        return len(self.chosen) > len(self.launches)
+
+    @property
+    def capture_hints(self) -> CaptureHints:
+        skipped = (each for told in self.launches for each in told.skipped)
+        refused = [name for told in self.launches for name in sorted(told.view.ledger.refused)]
+        return capture_hints(skipped, self.build_hint, refused)
+
+
+def texts_of(each: LaunchExplanation) -> list[str]:
+    notes = (*each.healthy, *each.notes)
+    texts = [*_run_texts(each), each.verdict.headline, *(note.text for note in notes)]
+    return texts + [text for finding in each.findings for text in (finding.text, finding.action)]
+
+
+def _run_texts(each: LaunchExplanation) -> Iterator[str]:
+    if each.in_run:
+        yield each.in_run.text
+        if each.in_run.unlike:
+            yield each.in_run.unlike
+    if each.replay:
+        yield each.replay.text
+        yield from (text for r in each.replay.reasons for text in (r.text, r.how_to_tell))
