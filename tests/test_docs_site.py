@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from importlib import import_module
 from pathlib import Path
 
 import pytest
-from docs_site import commands_page
+from docs_site import commands_page, terminal_picture
 from docs_site.building import SiteError, build
 from docs_site.links import checked_files, link_faults, unreachable_pages
 from docs_site.markdown import parse, slug
@@ -69,6 +70,28 @@ def test_getting_started_shows_what_keet_prints(
     excerpt = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").split("```")[1]
     for line in excerpt.strip().splitlines()[1:]:
         assert line.removesuffix(" ...") in printed
+
+
+def test_the_picture_of_the_readme_shows_what_keet_prints() -> None:
+    picture = (ROOT / "docs/pictures/terminal_explain.svg").read_text(encoding="utf-8")
+    lines = [unescape(re.sub("<[^>]*>", "", line)) for line in picture.splitlines()[2:]]
+    printed = (ROOT / "tests/golden/explain.matrix_flip.80.txt").read_text(encoding="utf-8")
+    command = f"$ keet {' '.join(terminal_picture.COMMAND)}"
+    assert without_blanks(lines) == without_blanks([command, *printed.splitlines()])
+
+
+def without_blanks(lines: list[str]) -> list[str]:
+    """A picture has positions in place of blanks."""
+    return ["".join(line.split()) for line in lines if line.strip()]
+
+
+def test_runs_of_a_line_have_column_and_style() -> None:
+    plain, bold = frozenset[str](), frozenset({"1", "36"})
+    assert terminal_picture.runs_of("ab \x1b[1;36mcd\x1b[0m ef  ") == [
+        (0, "ab ", plain),
+        (3, "cd", bold),
+        (5, " ef", plain),
+    ]
 
 
 # Checker and builder, on made-up repositories.
