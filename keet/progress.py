@@ -23,7 +23,7 @@ _CLEAR = "\r\x1b[2K"
 T = TypeVar("T")
 
 
-class _Line:
+class _ProgressLine:
     """What stands on the terminal now. There is one for the process, as there is one stderr."""
 
     def __init__(self) -> None:
@@ -55,10 +55,10 @@ def _room() -> int:
         return _LONGEST
 
 
-_line = _Line()
+_line = _ProgressLine()
 
 
-class Stage:
+class ProgressStage:
     """A part of the work with a known amount: `advance` tells what is done of it."""
 
     def __init__(self, what: str, total: int, unit: str = "", scale: int = 1) -> None:
@@ -79,7 +79,7 @@ class Stage:
         left = seconds * (self._total - self._done) / max(self._done, 1)
         return f"keet: {self._what}: {done} of {total}{self._unit}, {_time_text(left)} left"
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> ProgressStage:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,7 +103,7 @@ def counted(items: Iterable[T], what: str, total: int | None = None) -> Iterator
 
 
 def _counted(items: Iterable[T], what: str, total: int) -> Iterator[T]:
-    with Stage(what, total) as stage:
+    with ProgressStage(what, total) as stage:
         for item in items:
             yield item
             stage.advance()

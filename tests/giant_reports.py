@@ -18,8 +18,8 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.ingest.container import PROCESS, Block, EntryKind, blocks_of
-from keet.ingest.wire import Message, fields
+from keet.ingest.ncu_rep.container import PROCESS, EntryKind, ReportBlock, blocks_of
+from keet.ingest.protobuf import ProtoMessage, fields
 from tests import encode
 from tests.hostile_reports import changed
 from tests.many_launches import DURATION, _metric_names
@@ -75,21 +75,21 @@ def _alike(reports: Sequence[bytes]) -> list[bytes]:
     return [data for data in reports if _metric_names(blocks_of(data, Path())) == names]
 
 
-def _results(block: Block) -> int:
+def _results(block: ReportBlock) -> int:
     return sum(entry.kind is EntryKind.KERNEL for entry in block.entries)
 
 
-def _program(blocks: Sequence[Block]) -> bytes:
-    return (Message(blocks[0].process or b"").text(3) or "").encode()
+def _program(blocks: Sequence[ReportBlock]) -> bytes:
+    return (ProtoMessage(blocks[0].process or b"").text(3) or "").encode()
 
 
-def _process(block: Block, program: bytes) -> bytes:
+def _process(block: ReportBlock, program: bytes) -> bytes:
     """Of the first report's program, with the process id of its own report: references to code are
     told apart by it."""
     return encode.chunk(PROCESS, changed(block.process or b"", {3: lambda _: program}))
 
 
-def _code(data: bytes, blocks: Sequence[Block], program: bytes) -> Iterator[bytes]:
+def _code(data: bytes, blocks: Sequence[ReportBlock], program: bytes) -> Iterator[bytes]:
     for block in blocks:
         found = [data[e.start : e.stop] for e in block.entries if e.kind is EntryKind.SOURCE]
         if found:
@@ -97,7 +97,7 @@ def _code(data: bytes, blocks: Sequence[Block], program: bytes) -> Iterator[byte
 
 
 def _templates(
-    reports: Sequence[bytes], blocks: Sequence[Sequence[Block]], kernels: int
+    reports: Sequence[bytes], blocks: Sequence[Sequence[ReportBlock]], kernels: int
 ) -> Iterator[Template]:
     number = list(_metric_names(blocks[0])).index(DURATION)
     real = [

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from keet.ingest.container import EntryKind
-from keet.ingest.wire import BYTES, FIXED32, FIXED64, VARINT, varint
+from keet.ingest.ncu_rep.container import EntryKind
+from keet.ingest.protobuf import BYTES, FIXED32, FIXED64, VARINT, varint
 from tests import encode
 
 ATTACK = (

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from keet.ingest.container import PROCESS, Block, blocks_of
-from keet.ingest.wire import Message
+from keet.ingest.ncu_rep.container import PROCESS, ReportBlock, blocks_of
+from keet.ingest.protobuf import ProtoMessage
 from keet.profile import Launch, Profile
 from keet.profile.launch import LaunchData, RawMetric
 from tests import encode
@@ -88,14 +88,14 @@ def combined(reports: Sequence[bytes], times: int) -> bytes:
     version of ncu with one set of sections: results refer to names of metrics by number."""
     blocks = [blocks_of(data, Path()) for data in reports]
     assert len(set(map(_metric_names, blocks))) == 1, "the reports number their metrics differently"
-    program = Message(blocks[0][0].process or b"").text(3)
+    program = ProtoMessage(blocks[0][0].process or b"").text(3)
     results = [b"".join(_results(data, program or "")) for data in reports]
     return reports[0] + b"".join(results[1:]) + b"".join(results) * (times - 1)
 
 
-def _metric_names(blocks: Sequence[Block]) -> tuple[str, ...]:
+def _metric_names(blocks: Sequence[ReportBlock]) -> tuple[str, ...]:
     tables = [raw for block in blocks for raw in block.strings]
-    return tuple(name for table in tables for name in Message(table).texts(1))
+    return tuple(name for table in tables for name in ProtoMessage(table).texts(1))
 
 
 def _results(data: bytes, program: str) -> Iterator[bytes]:

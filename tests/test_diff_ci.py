@@ -16,7 +16,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from markdown_it import MarkdownIt
 
-from keet.ingest.snapshot import write_snapshot
+from keet.ingest.snapshots.snapshot import write_snapshot
 from tests.conftest import REPORTS, TESTS, Keet
 
 PAGE = (TESTS.parent / "docs" / "ci.md").read_text(encoding="utf-8")
@@ -32,7 +32,7 @@ OTHER_GPU = "NVIDIA A100-SXM4-80GB"
 def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where NVIDIA's reader is not installed: nothing here is said of SASS, and each report that
     is kept takes it two seconds. (What runs in processes of its own has the reader.)"""
-    monkeypatch.setattr("keet.ingest.native.find_spec", lambda name: None)
+    monkeypatch.setattr("keet.ingest.sass.nvidia_reader.find_spec", lambda name: None)
 
 
 # --- the page
@@ -373,7 +373,7 @@ def test_an_interrupt_leaves_the_old_baseline(
             raise KeyboardInterrupt
         write_snapshot(profile, path)
 
-    monkeypatch.setattr("keet.ingest.baselines.write_snapshot", interrupted)
+    monkeypatch.setattr("keet.ingest.snapshots.baselines.write_snapshot", interrupted)
     assert keet("baseline", "save", "main", AFTER, AFTER).code == 130
     assert list(kept(project)) == old
 

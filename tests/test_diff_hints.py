@@ -19,7 +19,7 @@ MANY, ONE = RUNS / "steps_many.ncu-repz", RUNS / "steps_one.ncu-repz"
 
 @pytest.fixture(autouse=True)
 def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.ingest.native.find_spec", lambda name: None)
+    monkeypatch.setattr("keet.ingest.sass.nvidia_reader.find_spec", lambda name: None)
 
 
 def _document(keet: Keet, *arguments: object) -> dict[str, Any]:

@@ -16,7 +16,7 @@ BEFORE, AFTER = (REPORTS / f"pipeline_{side}.ncu-repz" for side in ("before", "a
 
 @pytest.fixture(autouse=True)
 def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.ingest.native.find_spec", lambda name: None)
+    monkeypatch.setattr("keet.ingest.sass.nvidia_reader.find_spec", lambda name: None)
 
 
 def page(keet: Keet, tmp_path: Path, *arguments: object, code: int = 0) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from keet.ingest import ncu_rep, read_profile
-from keet.ingest.decoded_launch import DecodedLaunch
+from keet.ingest import read_profile
+from keet.ingest.ncu_rep import reader
+from keet.ingest.ncu_rep.decoded_launch import DecodedLaunch
 from keet.profile import walking
 from tests.conftest import Keet
 from tests.giant_reports import write_giant
@@ -68,7 +69,7 @@ def test_how_often_a_launch_is_read(
     command: str, times: int, many: Path, keet: Keet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that the cost is linear in launches, and stays what it is."""
-    monkeypatch.setattr(ncu_rep, "_KEPT_BYTES", 100_000)
+    monkeypatch.setattr(reader, "_KEPT_BYTES", 100_000)
     counter = Counter(monkeypatch)
     name, *options = command.split()
     assert keet(name, many, *options).code == 0
@@ -101,5 +102,5 @@ def test_a_walk_keeps_nothing(many: Path) -> None:
         assert launch.get("duration")
         assert launch.metric_names()
     data = profile.launches[0].data
-    assert isinstance(data, ncu_rep.FileLaunch)
+    assert isinstance(data, reader.FileLaunch)
     assert data._report.kept == {}

@@ -179,8 +179,8 @@ def test_long_names_stay_two_and_pair(keet: Keet, tmp_path: Path) -> None:
 def test_every_reader_hands_on_names_as_one_bounded_line(tmp_path: Path) -> None:
     """Snapshots, CSV exports and tables of runs are edited by hand, and by attackers."""
     from keet.ingest import read_profile
-    from keet.ingest.run_table import read_run_table
-    from keet.ingest.snapshot import write_snapshot
+    from keet.ingest.run_tables.run_table import read_run_table
+    from keet.ingest.snapshots.snapshot import write_snapshot
 
     attack = ATTACK.replace("\r", "")  # which ends a row of CSV
     for name in (f"k{attack}", "k" * 100_000):
@@ -250,10 +250,10 @@ KNOWN = {
     "keet/cli/diff.py": "GITHUB_STEP_SUMMARY, appended, with `visible`",
     "keet/corpus/discovery.py": "opened to read",
     "keet/corpus/part_writer.py": "opened to sync",
-    "keet/ingest/files.py": "opened to read",
-    "keet/ingest/native_child.py": "the answer to the parent process",
-    "keet/ingest/reader_process.py": "a folder for NVIDIA's reader",
-    "keet/ingest/sass_cache.py": "keet's own cache",
+    "keet/ingest/input/files.py": "opened to read",
+    "keet/ingest/sass/nvidia_reader_child.py": "the answer to the parent process",
+    "keet/ingest/sass/reader_process.py": "a folder for NVIDIA's reader",
+    "keet/ingest/sass/sass_cache.py": "keet's own cache",
 }
 
 

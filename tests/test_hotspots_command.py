@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keet.ingest import native
+from keet.ingest.sass import nvidia_reader
 from keet.profile import Profile
 from tests.conftest import REPORTS, TESTS, Keet
 from tests.json_documents import check_document
@@ -113,7 +113,7 @@ def test_no_sass_starts_no_process(keet: Keet, monkeypatch: pytest.MonkeyPatch) 
     def started(*arguments: object) -> None:
         pytest.fail("a process was started")
 
-    monkeypatch.setattr(native, "_start", started)
+    monkeypatch.setattr(nvidia_reader, "_start", started)
     monkeypatch.setattr(Profile, "prefetch_code", started)
     plain = keet("hotspots", STENCIL, "--no-sass").out
     assert "slow.cu:29  Long Scoreboard 84%\n" in plain

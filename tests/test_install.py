@@ -276,7 +276,7 @@ def test_the_wheel_holds_its_data(tmp_path: Path) -> None:
     files = {name for name in tracked.stdout.splitlines() if (ROOT / name).is_file()}
     assert files <= held
     assert {"keet/catalog/compiled.json", "keet/catalog/cases.json", "keet/py.typed"} <= held
-    assert {"keet/ingest/snapshot.dict.zst", "keet/skill/SKILL.md"} <= held
+    assert {"keet/ingest/input/snapshot.dict.zst", "keet/skill/SKILL.md"} <= held
     assert any(name.startswith("keet_tools/") for name in held)
     assert {name.split("/")[0].split("-")[0] for name in held} == {
         *("keet", "keet_tools", "keet_ncu"),

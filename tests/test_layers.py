@@ -32,7 +32,7 @@ DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
 
 
 OWNERS = {
-    "ncu_report": {"keet/ingest/native_child.py"},
+    "ncu_report": {"keet/ingest/sass/nvidia_reader_child.py"},
     "langchain": {"keet/agent/"},
     "langchain_core": {"keet/agent/"},
     "langchain_openai": {"keet/agent/"},
@@ -64,7 +64,7 @@ def module_of(path: Path) -> str:
 
 
 def part_of(module: str) -> str | None:
-    """`keet.ingest.wire` belongs to `ingest`, `keet_tools.case` to `keet_tools`; the package itself
+    """`keet.ingest.protobuf` belongs to `ingest`, `keet_tools.case` to `keet_tools`; the package itself
     to nobody."""
     names = module.split(".")
     if names[0] == "keet_tools":
@@ -182,5 +182,5 @@ def test_what_formats_share_loads_no_library_of_one() -> None:
 
 def test_the_child_knows_nothing_of_keet() -> None:
     """It has to start fast, and to die without taking anything along."""
-    path = ROOT / "keet" / "ingest" / "native_child.py"
+    path = ROOT / "keet" / "ingest" / "sass" / "nvidia_reader_child.py"
     assert not [module for module in imported(path) if module.startswith("keet")]

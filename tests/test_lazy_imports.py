@@ -74,7 +74,7 @@ NOT_FOR_A_REPORT_ALONE = (
     "keet.explanation.launch_in_run",
     "keet.analysis.replay_reasons",
     "keet.analysis.sass",
-    "keet.ingest.disassembler",
+    "keet.ingest.sass.disassembler",
     "secrets",
     "shlex",
     "shutil",

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from keet.errors import IngestError
 from keet.files import STDIN
-from keet.ingest import files, read_profile, standard_input
+from keet.ingest import read_profile
+from keet.ingest.input import files, standard_input
 from tests.conftest import REPORTS, Keet
 
 BASIC = REPORTS / "tour_basic.ncu-rep"

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from evals.sass.labels import ROOT
 from keet.analysis.hotspots import InstructionTable
-from keet.analysis.sass.opcodes import Role
-from keet.analysis.sass.program import Program
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.instructions.opcodes import Role
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.profile import Absent
@@ -51,7 +51,7 @@ def coverage(paths: Iterator[Path]) -> Coverage:
             if isinstance(texts, Absent):
                 absent += 1
                 continue
-            program = Program.of(texts, InstructionTable(launch).executed or {})
+            program = SassProgram.of(texts, InstructionTable(launch).executed or {})
             own = _unknown(program)
             unknown += own
             instructions += len(program.code)
@@ -60,7 +60,7 @@ def coverage(paths: Iterator[Path]) -> Coverage:
     return Coverage(len(shares), absent, instructions, mean, max(shares, default=0.0), unknown)
 
 
-def _unknown(program: Program) -> Counter[str]:
+def _unknown(program: SassProgram) -> Counter[str]:
     found: Counter[str] = Counter()
     for each, count in zip(program.code, program.counts, strict=True):
         if each.role is Role.UNKNOWN and count:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keet.analysis.hotspots import InstructionTable
-from keet.analysis.sass.program import Program
+from keet.analysis.sass.flow.program import SassProgram
 from keet.ingest import read_profile
 from keet.profile import Absent
 
@@ -20,7 +20,7 @@ class Labelled(NamedTuple):
     """A kernel whose executed instructions have a purpose each, by address."""
 
     name: str
-    program: Program
+    program: SassProgram
     purposes: dict[int, str]
 
 
@@ -42,7 +42,7 @@ def labelled_kernels(folder: str) -> Iterator[Labelled]:
             executed[at] = int(count) if count != "-" else 0
             if purpose != "-" and executed[at]:
                 purposes[at] = purpose
-        yield Labelled(path.stem, Program.of(texts, executed), purposes)
+        yield Labelled(path.stem, SassProgram.of(texts, executed), purposes)
 
 
 class Stall(NamedTuple):
@@ -65,7 +65,7 @@ def labelled_stalls() -> list[Stall]:
 
 
 @cache
-def program_of(report: str, launch: int) -> Program:
+def program_of(report: str, launch: int) -> SassProgram:
     """Of a report of the repository; of a public one, the program that was kept as text."""
     if report.startswith("corpus"):
         return _kept_program(LABELS / "programs" / f"{Path(report).name}.tsv")
@@ -73,13 +73,13 @@ def program_of(report: str, launch: int) -> Program:
     texts = read.disassembly
     if isinstance(texts, Absent):
         raise FileNotFoundError(f"{report}: {texts.reason}")
-    return Program.of(texts, InstructionTable(read).executed or {})
+    return SassProgram.of(texts, InstructionTable(read).executed or {})
 
 
-def _kept_program(path: Path) -> Program:
+def _kept_program(path: Path) -> SassProgram:
     texts: dict[int, str] = {}
     executed: dict[int, int] = {}
     for address, count, _, text, *_ in rows_of(path):
         texts[int(address, 16)] = text
         executed[int(address, 16)] = int(count)
-    return Program.of(texts, executed)
+    return SassProgram.of(texts, executed)

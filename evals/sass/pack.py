@@ -10,8 +10,8 @@ from pathlib import Path
 
 from keet.catalog import metric_named
 from keet.ingest import read_profile
-from keet.ingest.snapshot import write_snapshot
-from keet.ingest.stored import StoredLaunch
+from keet.ingest.in_memory_launch import InMemoryLaunch
+from keet.ingest.snapshots.snapshot import write_snapshot
 from keet.profile import Launch, Profile
 
 FOLDER = Path(__file__).parent
@@ -34,7 +34,7 @@ def _kept(launch: Launch) -> Launch:
         for each in launch.metric_names()
         if metric_named(each) is not None or each.startswith(_BY_INSTRUCTION)
     ]
-    stored = StoredLaunch(
+    stored = InMemoryLaunch(
         stored_device=launch.device,
         metrics={each: raw for each in metrics if (raw := data.metric(each)) is not None},
         stored_instances={each: one for each in metrics if (one := data.instances(each))},

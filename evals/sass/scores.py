@@ -18,10 +18,10 @@ from evals.sass.labels import (
 )
 from keet.analysis.diagnosis import diagnose
 from keet.analysis.sass import MachineCode, machine_code
-from keet.analysis.sass.blame import producers_of
-from keet.analysis.sass.opcodes import Role
-from keet.analysis.sass.purpose import purposes
-from keet.analysis.sass.reuse import READS, at_most
+from keet.analysis.sass.analyses.blame import producers_of
+from keet.analysis.sass.analyses.purpose import purposes
+from keet.analysis.sass.analyses.reuse import READS, at_most
+from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.signature import parameters
 from keet.analysis.sass.streaming import streaming
 from keet.ingest import read_profile

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from keet.analysis.sass.flow.trip_counts import uneven_exits
 from keet.analysis.sass.inlined import calling_line
+from keet.analysis.sass.instructions.opcodes import Role
 from keet.analysis.sass.machine_code import MachineCode
-from keet.analysis.sass.opcodes import Role
-from keet.analysis.sass.trips import uneven_exits
 from keet.profile import Location
 from keet.records import NamedTuple
 

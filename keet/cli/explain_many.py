@@ -87,7 +87,7 @@ def _check(args: Namespace) -> None:
 
 def _found(places: list[Path]) -> list[Path]:
     """Each report once, whichever way it was named."""
-    from keet.ingest.run_table import SUFFIX
+    from keet.ingest.run_tables.run_table import SUFFIX
 
     every = [
         path for place in places for path in (reports_in(place) if place.is_dir() else [place])

@@ -83,7 +83,7 @@ def _version(package: str) -> str | None:
 
 def _zstd() -> Check:
     try:
-        from keet.ingest.zstd import LIBRARY
+        from keet.ingest.input.zstd import LIBRARY
 
         return Check("zstd", "ok", True, LIBRARY)
     except ImportError as problem:
@@ -93,7 +93,7 @@ def _zstd() -> Check:
 
 def _native_reader() -> Check:
     """Only the SASS text needs it, so a keet without it is whole but for that."""
-    from keet.ingest.native import PACKAGE, installed_version
+    from keet.ingest.sass.nvidia_reader import PACKAGE, installed_version
 
     installed = installed_version()
     if installed is None:

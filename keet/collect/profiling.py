@@ -35,7 +35,7 @@ from keet.collect.tools import has_gpu
 from keet.errors import NotAvailable, ProgramFailed, UsageError
 from keet.files import put_in_place
 from keet.ingest import read_profile
-from keet.ingest.run_table import table_path, write_run_table
+from keet.ingest.run_tables.run_table import table_path, write_run_table
 from keet.patterns import regex
 from keet.profile.names import short_name
 from keet.profile.run_table import RunTable, SkippedKernel

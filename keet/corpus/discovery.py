@@ -16,7 +16,7 @@ from pathlib import Path
 
 from keet.corpus.sharding import WHOLE, Shard
 from keet.errors import UsageError
-from keet.ingest.run_table import MARK, SUFFIX, table_path
+from keet.ingest.run_tables.run_table import MARK, SUFFIX, table_path
 from keet.patterns import regex
 from keet.records import NamedTuple
 

@@ -35,7 +35,7 @@ from keet.corpus.messages import (
 )
 from keet.corpus.rows import FileRows
 from keet.errors import IngestError, KeetError, UnreadableFile, one_line
-from keet.ingest.files import open_input
+from keet.ingest.input.files import open_input
 
 _CHUNK = 1 << 20
 _GLANCE = 16 << 10

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from keet.errors import DamagedReport, EmptyReport, UnknownFormat, UnreadableFile
 from keet.files import STDIN
-from keet.ingest import container
-from keet.ingest.files import (
+from keet.ingest.input.files import (
     HEAD,
     MAX_TEXT,
     InputFile,
@@ -21,7 +20,8 @@ from keet.ingest.files import (
     printable_path,
     sha256,
 )
-from keet.ingest.report_bytes import (
+from keet.ingest.input.report_bytes import (
+    COPY_AGAIN,
     LARGE,
     DiskBytes,
     ForwardBytes,
@@ -31,12 +31,13 @@ from keet.ingest.report_bytes import (
     spooled,
     unreadable,
 )
-from keet.ingest.wire import Malformed
+from keet.ingest.ncu_rep import container
+from keet.ingest.protobuf import Malformed
 from keet.profile import Profile, Provenance, ReportFormat
 from keet.version import __version__
 
 if TYPE_CHECKING:
-    from keet.ingest.details import Page
+    from keet.ingest.printed.details_page import PrintedPage
 
 __all__ = ["read_profile"]
 
@@ -61,12 +62,12 @@ def read_profile(
     returned is all of its file; launches are decoded when they are asked for, and one whose bytes
     were changed raises then.
     """
-    from keet.ingest.run_table import with_run
+    from keet.ingest.run_tables.run_table import with_run
 
     report = STDIN if path is STDIN else Path(path)
     profile = with_run(_read(report), report, None if run_table is None else Path(run_table))
     if source is not None:
-        from keet.ingest.source_folder import SourceFolder
+        from keet.ingest.code.source_folder import SourceFolder
 
         folder = SourceFolder(Path(source))
         for launch in profile.launches:
@@ -91,7 +92,7 @@ def _read(path: Path) -> Profile:
 def _read_stdin() -> InputFile:
     """Into memory, or into a temporary file without a name: nothing is left behind, however keet
     ends. What keet does not read is refused by its first bytes."""
-    from keet.ingest.standard_input import read_once
+    from keet.ingest.input.standard_input import read_once
 
     def limit_for(head: bytes) -> int | None:
         reader = _reader_for(InputFile(STDIN, len(head), head))
@@ -165,7 +166,7 @@ def _opened(file: InputFile) -> Iterator[WholeReport]:
 
 
 def _read_compressed(file: InputFile) -> Profile:
-    from keet.ingest import zstd
+    from keet.ingest.input import zstd
 
     with _opened(file) as packed:
         pass
@@ -181,7 +182,7 @@ def _read_compressed(file: InputFile) -> Profile:
 def _unpacked(file: InputFile, packed: WholeReport, chunks: Iterator[bytes]) -> WholeReport:
     """What is large is unpacked and walked first, and written to disk then: a file of zeros is
     refused before it fills the disk."""
-    from keet.ingest import zstd
+    from keet.ingest.input import zstd
 
     held, total = [], 0
     for chunk in chunks:
@@ -200,7 +201,7 @@ def _unpacked(file: InputFile, packed: WholeReport, chunks: Iterator[bytes]) -> 
 
 def _read_packed_text(file: InputFile, chunks: Iterator[bytes]) -> Profile:
     """A packed snapshot (`.keet.json.zst`)."""
-    from keet.ingest import snapshot
+    from keet.ingest.snapshots import snapshot
 
     content = b"".join(_bounded_text(file, chunks))
     if not _is_snapshot(content[:HEAD].decode("utf-8", errors="replace")):
@@ -209,7 +210,7 @@ def _read_packed_text(file: InputFile, chunks: Iterator[bytes]) -> Profile:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         raise DamagedReport(
-            file.path, "the snapshot is damaged: it is not UTF-8", container.COPY_AGAIN
+            file.path, "the snapshot is damaged: it is not UTF-8", COPY_AGAIN
         ) from None
     return snapshot.read_snapshot(text, file.path)
 
@@ -224,7 +225,7 @@ def _bounded_text(file: InputFile, chunks: Iterator[bytes]) -> list[bytes]:
 
 
 def _is_snapshot(text: str) -> bool:
-    from keet.ingest import snapshot
+    from keet.ingest.snapshots import snapshot
 
     return text.lstrip().startswith("{") and snapshot.MARK in text[:HEAD]
 
@@ -232,11 +233,11 @@ def _is_snapshot(text: str) -> bool:
 def _from_container(
     file: InputFile,
     source: WholeReport,
-    blocks: list[container.Block],
+    blocks: list[container.ReportBlock],
     form: ReportFormat,
     digest: str,
 ) -> Profile:
-    from keet.ingest.ncu_rep import Report
+    from keet.ingest.ncu_rep.reader import Report
 
     report = Report(file.path, source, blocks)
     try:
@@ -270,7 +271,7 @@ def _refuse_giant_text(file: InputFile, size: int) -> None:
 
 
 def _read_text(file: InputFile) -> Profile:
-    from keet.ingest import snapshot
+    from keet.ingest.snapshots import snapshot
 
     _refuse_giant_text(file, file.size)
     data = file.read()
@@ -300,25 +301,25 @@ def _decoded(file: InputFile, data: bytes) -> str:
         raise UnknownFormat(file.path, "this is no Nsight Compute report", _ACCEPTED) from None
 
 
-def _read_export(file: InputFile, text: str) -> tuple[ReportFormat, Page]:
+def _read_export(file: InputFile, text: str) -> tuple[ReportFormat, PrintedPage]:
     """What ncu printed: as CSV of either page, or as tables for people."""
-    from keet.ingest import csv_export, details_csv, printed_text
-    from keet.ingest.details import Page
+    from keet.ingest.printed import details_csv, details_text, raw_csv
+    from keet.ingest.printed.details_page import PrintedPage
 
     if details_csv.has_details(text):
         return "ncu-csv", details_csv.read_details(text, file.path)
-    if csv_export.has_table(text):
-        launches = csv_export.read_csv_launches(text, file.path)
-        return "ncu-csv", Page(launches, (csv_export.ROUNDED,))
-    if printed_text.has_printed_page(text):
-        page = printed_text.read_printed(text, file.path)
+    if raw_csv.has_table(text):
+        launches = raw_csv.read_csv_launches(text, file.path)
+        return "ncu-csv", PrintedPage(launches, (raw_csv.ROUNDED,))
+    if details_text.has_printed_page(text):
+        page = details_text.read_printed(text, file.path)
         if any(launch.metric_names() for launch in page.launches):
             return "ncu-text", page
     raise _refused_text(file, text)
 
 
 def _refused_text(file: InputFile, text: str) -> UnknownFormat:
-    from keet.ingest.details import RAW_EXPORT
+    from keet.ingest.printed.details_page import RAW_EXPORT
 
     if file.path.name.endswith(".json"):
         return UnknownFormat(file.path, "this JSON is no keet snapshot", _ACCEPTED)

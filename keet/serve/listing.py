@@ -12,7 +12,7 @@ from typing import Any
 from keet.corpus.discovery import is_report_name, looks_like_report
 from keet.errors import UsageError
 from keet.explanation.capture_hints import caution_about
-from keet.ingest.files import printable_path
+from keet.ingest.input.files import printable_path
 from keet.profile import Launch, Profile, shape_text
 from keet.records import NamedTuple
 from keet.render.json.show import ShowLaunch, show_document

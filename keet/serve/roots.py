@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from keet.errors import UsageError, one_line
-from keet.ingest.files import guarded, printable_path
-from keet.ingest.run_table import table_path
+from keet.ingest.input.files import guarded, printable_path
+from keet.ingest.run_tables.run_table import table_path
 from keet.texts import shortened
 
 _LONGEST_NAME = 200

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from keet.errors import IngestError, UsageError
 from keet.ingest import read_profile
-from keet.ingest.run_table import table_path
+from keet.ingest.run_tables.run_table import table_path
 from keet.profile import Launch, Profile
 from keet.records import NamedTuple
 from keet.serve.roots import Roots, quoted

@@ -67,7 +67,7 @@ def known_waits(code: MachineCode) -> Iterator[Known]:
 
 def known_accesses(code: MachineCode, entries: Iterable[int]) -> Iterator[Known]:
     """`0x0120 load, 4 B`, and its lane stride."""
-    from keet.analysis.sass.widths import lane_stride
+    from keet.analysis.sass.analyses.widths import lane_stride
 
     starts = sorted(entries)
     for access in code.accesses:

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from keet.ingest import read_profile
-from keet.ingest.snapshot import snapshot_text, write_snapshot
-from keet.ingest.stored import StoredLaunch
+from keet.ingest.in_memory_launch import InMemoryLaunch
+from keet.ingest.snapshots.snapshot import snapshot_text, write_snapshot
 from keet.profile import Launch, Profile, Provenance
 from kernels_samples.casebook.cases import profile_path
 from kernels_samples.casebook.family import FAMILIES
@@ -182,7 +182,7 @@ def _kept(launch: Launch, number: int, name: str) -> Launch:
     data = launch.data
     metrics = [each for each in launch.metric_names() if not each.startswith(_LEFT_OUT)]
     own = f"/families/{name}/"
-    stored = StoredLaunch(
+    stored = InMemoryLaunch(
         stored_device=launch.device,
         metrics={each: raw for each in metrics if (raw := data.metric(each)) is not None},
         stored_instances={each: one for each in metrics if (one := data.instances(each))},

@@ -38,7 +38,9 @@ os._exit(0)
 THROUGH_KEET = """
 import sys, time
 from keet.explanation.analyst import explain
-from keet.ingest import disassembler, ncu_rep, read_profile
+from keet.ingest import read_profile
+from keet.ingest.sass import disassembler
+from keet.ingest.ncu_rep import reader
 how, path = sys.argv[1:]
 start = time.perf_counter()
 profile = read_profile(path)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.ingest.zstd import zstd
+from keet.ingest.input.zstd import zstd
 from tests.benchmarks.measure import KEET, Budget, at_most, compared, compared_programs, line
 
 ROUNDS = 15
@@ -44,7 +44,7 @@ print(time.process_time() - start, count)
 
 CATALOG_THROUGH_KEET = """
 import sys, time
-import keet.ingest.ncu_rep
+import keet.ingest.ncu_rep.reader
 from keet.catalog import metrics
 from keet.ingest import read_profile
 names = [spec.id for spec in metrics().values()]

@@ -11,8 +11,8 @@ import pytest
 
 from keet.catalog.cases import MovedCounter, casebook
 from keet.ingest import read_profile
-from keet.ingest.report_bytes import HeldBytes
-from keet.ingest.zstd import unpacked
+from keet.ingest.input.report_bytes import HeldBytes
+from keet.ingest.input.zstd import unpacked
 from keet.profile import Absent
 from kernels_samples.casebook.cases import Case, load_cases, profile_path
 from kernels_samples.casebook.counts import KNOWN, counts

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from keet.ingest.zstd import zstd
+from keet.ingest.input.zstd import zstd
 from tests.fuzz import byte_damage, report_damage, text_damage
 from tests.fuzz.report_tree import ReportTree, taken_apart
 
@@ -169,7 +169,7 @@ def _tree(path: Path) -> ReportTree:
 @lru_cache(maxsize=8)
 def _snapshot(path: Path) -> bytes:
     from keet.ingest import read_profile
-    from keet.ingest.snapshot import snapshot_text
+    from keet.ingest.snapshots.snapshot import snapshot_text
 
     return "".join(snapshot_text(read_profile(path))).encode()
 

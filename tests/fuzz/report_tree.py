@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from keet.ingest.container import MAGIC, EntryKind, blocks_of
-from keet.ingest.instances import read_value
-from keet.ingest.wire import Malformed, Message, varint
+from keet.ingest.ncu_rep.container import MAGIC, EntryKind, blocks_of
+from keet.ingest.ncu_rep.instances import read_value
+from keet.ingest.protobuf import Malformed, ProtoMessage, varint
 from tests.encode import Scalar, chunk, scalar, sized
 from tests.encode import varint as varint_bytes
 
@@ -104,7 +104,7 @@ class Metric(NamedTuple):
 
     def instance(self, at: int) -> tuple[Scalar, Scalar]:
         payload = self.fields[at].payload
-        message = Message(payload if isinstance(payload, bytes) else b"")
+        message = ProtoMessage(payload if isinstance(payload, bytes) else b"")
         raw_id, raw = message.raw(1), message.raw(2)
         return (
             None if raw_id is None else read_value(raw_id),
@@ -192,7 +192,7 @@ class ReportTree:
 def taken_apart(data: bytes) -> ReportTree:
     blocks = blocks_of(data, Path("original"))
     length = struct.unpack_from("<I", data, 4)[0]
-    names = [name for b in blocks for raw in b.strings for name in Message(raw).texts(1)]
+    names = [name for b in blocks for raw in b.strings for name in ProtoMessage(raw).texts(1)]
     found = []
     for block in blocks:
         size = struct.unpack_from("<I", data, block.start)[0]

@@ -120,7 +120,7 @@ def test_an_unreadable_file_by_another_name(
     def refuse(*arguments: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("keet.ingest.files.os.open", refuse)
+    monkeypatch.setattr("keet.ingest.input.files.os.open", refuse)
     assert_refused(keet("show", path), path, "permission denied")
 
 
@@ -146,7 +146,7 @@ def test_a_sparse_giant(keet: Keet, tmp_path: Path) -> None:
 
 
 def test_a_compressed_bomb(keet: Keet, bad) -> None:
-    from keet.ingest.zstd import zstd
+    from keet.ingest.input.zstd import zstd
 
     path = bad("bomb.ncu-repz", zstd.compress(b"NVR\0" + bytes(200 << 20), 3))
     assert path.stat().st_size < 100_000

@@ -13,18 +13,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.unit.ingest.test_lines import END, SET_ADDRESS_0, line_at, line_program
 
 from keet.errors import DamagedReport, IngestError
 from keet.ingest import read_profile
-from keet.ingest.elf import Elf
-from keet.ingest.lines import CodePlace, CubinLines, LineTable, read_sequences
-from keet.ingest.wire import Malformed
-from keet.ingest.zstd import zstd
+from keet.ingest.code.elf import Elf
+from keet.ingest.code.line_table import CodePlace, CubinLines, LineTable, read_sequences
+from keet.ingest.input.zstd import zstd
+from keet.ingest.protobuf import Malformed
 from tests import encode
 from tests.conftest import REPORTS, Keet
 from tests.encode import chunk, number
 from tests.unit.ingest.test_container import touch
-from tests.unit.ingest.test_lines import END, SET_ADDRESS_0, line_at, line_program
 
 FILE_HEADER = b"NVR\0" + encode.sized(number(1, 7))
 
@@ -135,7 +135,7 @@ def test_a_line_program_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Millions of rows, at the real limit: here as many as take no time."""
     program = line_program(SET_ADDRESS_0 + bytes([80]) * 50_000 + END)
     assert read_sequences(program, {})
-    monkeypatch.setattr("keet.ingest.lines._MAX_ROWS", 40_000)
+    monkeypatch.setattr("keet.ingest.code.line_table._MAX_ROWS", 40_000)
     with pytest.raises(Malformed, match="rows"):
         read_sequences(program, {})
 
@@ -265,7 +265,7 @@ def test_tables_that_were_damaged(text: str, says: str, save) -> None:
 
 
 def damaged_snapshots() -> dict[str, str]:
-    from keet.ingest.snapshot import snapshot_text
+    from keet.ingest.snapshots.snapshot import snapshot_text
 
     good = "".join(snapshot_text(read_profile(REPORTS / "range.ncu-rep")))
     return {
@@ -369,7 +369,7 @@ def test_versions_that_are_none(version: str, save) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read(save, monkeypatch: pytest.MonkeyPatch) -> None:
-    from keet.ingest import container
+    from keet.ingest.ncu_rep import container
 
     path = save((REPORTS / "range.ncu-rep").read_bytes())
     walk = container.read_blocks
@@ -390,7 +390,7 @@ def test_a_disk_that_fails(save, monkeypatch: pytest.MonkeyPatch, keet: Keet) ->
         raise OSError(5, "Input/output error")
 
     path = save((REPORTS / "range.ncu-rep").read_bytes())
-    monkeypatch.setattr("keet.ingest.container.read_blocks", fail)
+    monkeypatch.setattr("keet.ingest.ncu_rep.container.read_blocks", fail)
     failed = keet("show", path)
     assert failed.code == 4
     assert "input/output error" in failed.err

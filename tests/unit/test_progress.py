@@ -93,7 +93,7 @@ def test_bytes_are_told_in_larger_units(clock: list[float]) -> None:
     with (
         redirect_stderr(Terminal()) as terminal,
         progress.shown(),
-        progress.Stage("reading", 5_000_000_000, " MB", 1_000_000) as stage,
+        progress.ProgressStage("reading", 5_000_000_000, " MB", 1_000_000) as stage,
     ):
         clock[0] = 3.0
         stage.advance(1_000_000_000)

@@ -13,7 +13,7 @@ from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
 from keet.analysis.view import View
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
-from keet.ingest.instances import _whole_numbers, read_value
+from keet.ingest.ncu_rep.instances import _whole_numbers, read_value
 from keet.profile import Launch
 from keet.render.json.encoding.writing import json_line
 from keet.render.json.explain import explain_document, launch_json

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from copy import copy
 
 from keet.analysis.ledger import Ledger
-from keet.analysis.sass.atomics import Atomic
-from keet.analysis.sass.forms import Form
-from keet.analysis.sass.reuse import Access, PointerReuse
-from keet.analysis.sass.widths import Merge, lane_stride
+from keet.analysis.sass.analyses.atomics import Atomic
+from keet.analysis.sass.analyses.reuse import Access, PointerReuse
+from keet.analysis.sass.analyses.widths import Merge, lane_stride
+from keet.analysis.sass.polynomials.polynomial import Polynomial
 from keet.evidence import Evidence
 from keet.units import Quantity
 from keet_tools.case import Answer, Case
@@ -266,7 +266,7 @@ class _Rows:
             return f"depends on {', '.join(sorted(access.form.depends)) or 'no index'}"
         return f"offset {self._quoted(access.form)}"
 
-    def _quoted(self, form: Form) -> str:
+    def _quoted(self, form: Polynomial) -> str:
         named = _PARAMETER.sub(lambda match: self._machine.pointer_name(match[0]), str(form))
         return quote(named, _FORM)
 
@@ -308,7 +308,7 @@ class _Rows:
         return f"{told}; {waits}"
 
 
-def _has_scaled_lane(form: Form) -> bool:
+def _has_scaled_lane(form: Polynomial) -> bool:
     """Whether threadIdx.x is multiplied by numbers that only the caller of the kernel knows."""
     lanes = [product for product in form.terms if any("tid.x" in s.depends for s in product)]
     return bool(lanes) and all(
@@ -362,7 +362,7 @@ def _passes(code: AnalysedCode, reuse: PointerReuse) -> list[int]:
     return sorted(found.values())
 
 
-def _without_loops(form: Form) -> object:
+def _without_loops(form: Polynomial) -> object:
     """Equal for forms that differ in which loop they count."""
     return frozenset(
         (tuple(sorted(_LOOP.sub("loop", symbol.name) for symbol in product)), coefficient)

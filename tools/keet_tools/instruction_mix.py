@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.lines import Line, line_mix
-from keet.analysis.sass.purpose import Purpose
 from keet.evidence import Evidence
 from keet.units import Quantity
 from keet_tools.case import Abstention, Answer, Case

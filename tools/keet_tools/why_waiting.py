@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from keet.analysis.sass.blame import Link
-from keet.analysis.sass.chains import LoopChains
-from keet.analysis.sass.invariant import Invariant
+from keet.analysis.sass.analyses.blame import Link
+from keet.analysis.sass.analyses.loop_chains import LoopChains
+from keet.analysis.sass.analyses.loop_invariants import Invariant
 from keet.catalog import stalls
 from keet.units import Quantity
 from keet_tools.case import Abstention, Answer, Case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.ingest.build_info import BuildInfo, HasCubins, build_info
+from keet.ingest.code.build_info import BuildInfo, HasCubins, build_info
 from keet.patterns import regex
 from keet.profile import Launch
 

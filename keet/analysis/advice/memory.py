@@ -20,7 +20,7 @@ from keet.analysis.advice.limits import (
 )
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.reuse import Access
+    from keet.analysis.sass.analyses.reuse import Access
 
 
 @fact
@@ -80,7 +80,7 @@ def strided_records(known: Known) -> Answer:
     worst = _worst_access(known)
     if worst is None:
         return None
-    from keet.analysis.sass.widths import lane_stride
+    from keet.analysis.sass.analyses.widths import lane_stride
 
     stride = lane_stride(worst.form)
     if stride is None:

@@ -10,8 +10,8 @@ from keet.analysis.advice.limits import KEPT_BACK, MOST, MOST_REGISTERS, MOSTLY_
 from keet.analysis.advice.shared_rows import Rows, rows_of
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.atomics import Atomic
-    from keet.analysis.sass.program import Program
+    from keet.analysis.sass.analyses.atomics import Atomic
+    from keet.analysis.sass.flow.program import SassProgram
 
 _IN_SHARED = ("LDS", "STS", "LDSM", "STSM", "ATOMS")
 _IN_GLOBAL = ("LDG", "STG", "LD", "ST", "RED", "REDG", "ATOM", "ATOMG")
@@ -42,8 +42,8 @@ def stages_through_shared(known: Known) -> Answer:
     return [program.code[each].address for each in staged]
 
 
-def _is_staged(program: Program, position: int) -> bool:
-    from keet.analysis.sass.purpose import address_registers
+def _is_staged(program: SassProgram, position: int) -> bool:
+    from keet.analysis.sass.analyses.purpose import address_registers
 
     spent = address_registers(program.code[position])
     values = [v for name, v in program.values.read[position].items() if name not in spent]
@@ -195,8 +195,8 @@ _STEPS = 3
 """Instructions between a combined value and the atomic, such as its last addition."""
 
 
-def _adds_combined(program: Program, position: int) -> bool:
-    from keet.analysis.sass.purpose import address_registers
+def _adds_combined(program: SassProgram, position: int) -> bool:
+    from keet.analysis.sass.analyses.purpose import address_registers
 
     spent = address_registers(program.code[position])
     values = [v for name, v in program.values.read[position].items() if name not in spent]

@@ -21,7 +21,7 @@ from keet.analysis.advice.limits import (
 from keet.analysis.warp_work import FEW_INSTRUCTIONS, PER_WARP
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.chains import LoopChains
+    from keet.analysis.sass.analyses.loop_chains import LoopChains
 
 
 @fact
@@ -161,7 +161,7 @@ def uneven_loops(known: Known) -> Answer:
     code = known.code
     if code is None:
         return None
-    from keet.analysis.sass.trips import uneven_exits
+    from keet.analysis.sass.flow.trip_counts import uneven_exits
 
     shares = {each.loop: each.share for each in code.chains}
     found = [
@@ -287,7 +287,7 @@ def chases_pointers(known: Known) -> Answer:
         return None
     if loop is None or loop.recurrence is None or not loop.recurrence.loads:
         return False
-    from keet.analysis.sass.chains import FAR
+    from keet.analysis.sass.analyses.loop_chains import FAR
 
     chain = (code.program.code[position] for position in loop.recurrence.positions)
     return [each.address for each in chain if each.opcode in FAR]
@@ -322,7 +322,7 @@ def one_accumulator(known: Known) -> Answer:
         return None
     if loop is None or loop.recurrence is None or loop.recurrence.loads:
         return False
-    from keet.analysis.sass.opcodes import Role
+    from keet.analysis.sass.instructions.opcodes import Role
 
     chain = [code.program.code[position] for position in loop.recurrence.positions]
     is_arithmetic = any(each.role in (Role.FLOAT, Role.TENSOR) for each in chain)

@@ -15,7 +15,7 @@ from keet.records import NamedTuple
 from keet.texts import code_lines
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.forms import Form
+    from keet.analysis.sass.polynomials.polynomial import Polynomial
 
 Rows = Literal["padded", "even", "within", "data"]
 """`even`: threads are an even number of words apart; `within`: so close that they must be in one
@@ -52,7 +52,7 @@ def rows_of(known: Known) -> Rows | None:
 
 
 class _Conflicted(NamedTuple):
-    form: Form
+    form: Polynomial
     width: int
 
 
@@ -66,7 +66,7 @@ def _takes_pieces(found: Sequence[_Conflicted]) -> bool:
     )
 
 
-def _varying(form: Form) -> tuple[object, ...]:
+def _varying(form: Polynomial) -> tuple[object, ...]:
     return tuple(item for item in form.key if item[0])
 
 
@@ -80,8 +80,8 @@ def _conflicted(known: Known) -> list[_Conflicted]:
     code, column = known.code, known.view.table.column("src_shared_wavefronts_excess")
     if code is None or not column:
         return []
-    from keet.analysis.sass.opcodes import SHARED as OPCODES
-    from keet.analysis.sass.reuse import address_form
+    from keet.analysis.sass.analyses.reuse import address_form
+    from keet.analysis.sass.instructions.opcodes import SHARED as OPCODES
 
     worst = sorted((a for a in column if column[a] > 0), key=lambda address: -column[address])
     positions = [code.program.positions.get(address) for address in worst[:_LOOKED_AT]]
@@ -102,9 +102,9 @@ _CLUSTER = "SR_CgaCtaId"
 """Base of a block's shared memory within its cluster: the same for all threads."""
 
 
-def _by_form(form: Form, width: int) -> Rows | None:
-    from keet.analysis.sass.forms import Form as Sum
-    from keet.analysis.sass.widths import lane_stride
+def _by_form(form: Polynomial, width: int) -> Rows | None:
+    from keet.analysis.sass.analyses.widths import lane_stride
+    from keet.analysis.sass.polynomials.polynomial import Polynomial as Sum
 
     own = {p: c for p, c in form.terms.items() if all(s.name != _CLUSTER for s in p)}
     form = Sum(own)

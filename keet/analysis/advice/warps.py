@@ -10,7 +10,7 @@ from keet.analysis.advice.limits import MOST
 from keet.analysis.inactive_threads import WARP, Cause, inactive_threads
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.barriers import BarrierWait
+    from keet.analysis.sass.analyses.barriers import BarrierWait
 
 
 def _inactive_by(cause: Cause) -> Test:
@@ -53,7 +53,7 @@ def _barrier_waits(known: Known) -> list[BarrierWait] | None:
     code, block = known.code, known.launch.block
     if code is None or block is None:
         return None
-    from keet.analysis.sass.barriers import barrier_waits
+    from keet.analysis.sass.analyses.barriers import barrier_waits
 
     warps = -(-block[0] * block[1] * block[2] // WARP)
     return barrier_waits(code.program, code.stalls, warps) or None
@@ -78,7 +78,7 @@ def waits_for_other_blocks(known: Known) -> Answer:
     found = _barrier_waits(known)
     if found is None or known.code is None:
         return None
-    from keet.analysis.sass.barriers import polls_memory
+    from keet.analysis.sass.analyses.barriers import polls_memory
 
     program = known.code.program
     return [program.code[each].address for each in polls_memory(program, found[0].alone)]

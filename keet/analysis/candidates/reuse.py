@@ -16,8 +16,8 @@ from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.across_launches import CrossLaunch
+    from keet.analysis.sass.analyses.reuse import PointerReuse
     from keet.analysis.sass.machine_code import MachineCode
-    from keet.analysis.sass.reuse import PointerReuse
 
 _LEAST_READ = 1e6
 """Bytes below which instructions and constants are a notable part of what DRAM reads."""

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from keet.analysis.sass.effects import span
-from keet.analysis.sass.opcodes import Role
-from keet.analysis.sass.purpose import address_registers
+from keet.analysis.sass.analyses.purpose import address_registers
+from keet.analysis.sass.instructions.opcodes import Role
+from keet.analysis.sass.instructions.register_use import span
 from keet.patterns import regex
 from keet.profile import Location
 

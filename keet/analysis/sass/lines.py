@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from keet.analysis.sass.blame import Link, Wait
+from keet.analysis.sass.analyses.blame import Link, Wait
+from keet.analysis.sass.analyses.purpose import Purpose
 from keet.analysis.sass.machine_code import MachineCode
-from keet.analysis.sass.purpose import Purpose
 from keet.catalog import stalls
 from keet.profile import Location
 from keet.records import NamedTuple

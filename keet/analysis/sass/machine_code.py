@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from keet.analysis.sass.atomics import Atomic, atomics
-from keet.analysis.sass.blame import Wait, waits
-from keet.analysis.sass.chains import LoopChains, loop_chains
-from keet.analysis.sass.counting import SECTOR
-from keet.analysis.sass.evaluate import Evaluation
-from keet.analysis.sass.invariant import Invariant, invariants
-from keet.analysis.sass.launched import Launched, launched
-from keet.analysis.sass.limits import compared_parameters
-from keet.analysis.sass.opcodes import Role
-from keet.analysis.sass.program import MOST_INSTRUCTIONS, Program
-from keet.analysis.sass.purpose import Purpose, mix, purposes
-from keet.analysis.sass.reuse import Access, PointerReuse, accesses, reuse_by_pointer, with_traffic
+from keet.analysis.sass.analyses.atomics import Atomic, atomics
+from keet.analysis.sass.analyses.blame import Wait, waits
+from keet.analysis.sass.analyses.compared_parameters import compared_parameters
+from keet.analysis.sass.analyses.distinct_bytes import SECTOR
+from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
+from keet.analysis.sass.analyses.loop_invariants import Invariant, invariants
+from keet.analysis.sass.analyses.purpose import Purpose, mix, purposes
+from keet.analysis.sass.analyses.reuse import (
+    Access,
+    PointerReuse,
+    accesses,
+    reuse_by_pointer,
+    with_traffic,
+)
+from keet.analysis.sass.analyses.widths import Merge, merges
+from keet.analysis.sass.flow.program import MOST_INSTRUCTIONS, SassProgram
+from keet.analysis.sass.instructions.opcodes import Role
+from keet.analysis.sass.launch_shape import LaunchShape, launch_shape
+from keet.analysis.sass.polynomials.evaluation import Evaluation
 from keet.analysis.sass.signature import pointer_names, pointers
-from keet.analysis.sass.widths import Merge, merges
 from keet.profile import Absent, Launch, Location
 from keet.records import dataclass, field
 
@@ -27,8 +33,8 @@ from keet.records import dataclass, field
 class MachineCode:
     """The analyses of one launch's code. Positions count its instructions by address."""
 
-    program: Program
-    shape: Launched
+    program: SassProgram
+    shape: LaunchShape
     threads: Mapping[int, int] | None
     """Threads that executed each address with its predicate on; `None` without the counter."""
     stalls: Mapping[str, Mapping[int, int]]
@@ -143,8 +149,8 @@ def machine_code(launch: Launch) -> MachineCode | Absent:
         )
     table = InstructionTable(launch)
     return MachineCode(
-        Program.of(texts, table.executed or {}),
-        launched(launch.grid, launch.block, launch.device.compute_capability),
+        SassProgram.of(texts, table.executed or {}),
+        launch_shape(launch.grid, launch.block, launch.device.compute_capability),
         table.threads,
         table.stall_samples,
         table.costs["sectors_global"],

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
-from keet.analysis.sass.opcodes import words
+from keet.analysis.sass.instructions.opcodes import words
 from keet.patterns import regex
 from keet.records import NamedTuple
 
@@ -32,22 +32,22 @@ _VECTOR = regex(r"u?(char|short|int|long|longlong|float|double)([1-4])$")
 _QUALIFIERS = words("const volatile restrict __restrict__ signed")
 
 
-class Parameter(NamedTuple):
+class KernelParameter(NamedTuple):
     offset: int
     is_pointer: bool
     type: str
 
 
-def parameters(demangled: str) -> list[Parameter]:
+def parameters(demangled: str) -> list[KernelParameter]:
     """Parameters up to the first of unknown size: a struct by value hides what comes after it."""
-    found: list[Parameter] = []
+    found: list[KernelParameter] = []
     offset = 0
     for text in _arguments(demangled):
         size, alignment = _layout(text)
         if not size:
             break
         offset = -(-offset // alignment) * alignment
-        found.append(Parameter(offset, _is_pointer(text), text.strip()))
+        found.append(KernelParameter(offset, _is_pointer(text), text.strip()))
         offset += size
     return found
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from keet.analysis.sass.counting import SECTOR
-from keet.analysis.sass.instruction import Instruction
+from keet.analysis.sass.analyses.distinct_bytes import SECTOR
+from keet.analysis.sass.analyses.reuse import Basis, PointerReuse
+from keet.analysis.sass.instructions.instruction import Instruction
+from keet.analysis.sass.instructions.opcodes import GLOBAL, LOCAL, SHARED, Role
 from keet.analysis.sass.machine_code import MachineCode
-from keet.analysis.sass.opcodes import GLOBAL, LOCAL, SHARED, Role
-from keet.analysis.sass.reuse import Basis, PointerReuse
 from keet.profile import Launch
 from keet.records import NamedTuple
 

@@ -17,9 +17,9 @@ from keet.records import NamedTuple
 
 if TYPE_CHECKING:
     from keet.analysis.sass import MachineCode
-    from keet.analysis.sass.blame import Link
-    from keet.analysis.sass.purpose import Purpose
-    from keet.analysis.sass.reuse import Access, PointerReuse
+    from keet.analysis.sass.analyses.blame import Link
+    from keet.analysis.sass.analyses.purpose import Purpose
+    from keet.analysis.sass.analyses.reuse import Access, PointerReuse
 
 
 class Examined(NamedTuple):
@@ -174,7 +174,7 @@ def _why_unknown(row: PointerReuse) -> str:
 
 def why_unbounded(accesses: Sequence[Access]) -> str:
     """Why the distinct bytes of accesses through one pointer are not known."""
-    from keet.analysis.sass.reuse import LOADED
+    from keet.analysis.sass.analyses.reuse import LOADED
 
     if any(access.pointer == LOADED for access in accesses):
         return "pointer is loaded data"

@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import TypeVar
 
 from keet.analysis.sass import MachineCode
-from keet.analysis.sass.atomics import Atomic
-from keet.analysis.sass.blame import Wait
-from keet.analysis.sass.chains import LoopChains
-from keet.analysis.sass.flow import Loop
-from keet.analysis.sass.invariant import Invariant
-from keet.analysis.sass.purpose import Purpose
-from keet.analysis.sass.reuse import Access
-from keet.analysis.sass.widths import Merge, lane_stride
+from keet.analysis.sass.analyses.atomics import Atomic
+from keet.analysis.sass.analyses.blame import Wait
+from keet.analysis.sass.analyses.loop_chains import LoopChains
+from keet.analysis.sass.analyses.loop_invariants import Invariant
+from keet.analysis.sass.analyses.purpose import Purpose
+from keet.analysis.sass.analyses.reuse import Access
+from keet.analysis.sass.analyses.widths import Merge, lane_stride
+from keet.analysis.sass.flow.control_flow import Loop
 from keet.catalog import stalls
 from keet.profile import Location
 from keet.records import NamedTuple

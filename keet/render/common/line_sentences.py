@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keet.analysis.sass import MachineCode
-from keet.analysis.sass.atomics import Atomic
-from keet.analysis.sass.chains import LoopChains
-from keet.analysis.sass.forms import Form
-from keet.analysis.sass.invariant import Invariant
-from keet.analysis.sass.reuse import LOADED, SEVERAL, Access, at_most
-from keet.analysis.sass.widths import Merge
+from keet.analysis.sass.analyses.atomics import Atomic
+from keet.analysis.sass.analyses.loop_chains import LoopChains
+from keet.analysis.sass.analyses.loop_invariants import Invariant
+from keet.analysis.sass.analyses.reuse import LOADED, SEVERAL, Access, at_most
+from keet.analysis.sass.analyses.widths import Merge
+from keet.analysis.sass.polynomials.polynomial import Polynomial
 from keet.render.common.hotspot_rows import why_unbounded
 from keet.render.common.line_facts import LineFacts, LoopFacts, RoutineFacts, known_stride
 from keet.render.common.machine_code import FormWords, Offset, distinct_text, line_text, size_text
@@ -56,7 +56,7 @@ def _access_item(
     if len(own) == 1:
         return label, f"{pointer} + {words.text(first.form)}\n{_size_text(own)}"
     constants = sorted({access.form.constant for access in own})
-    varying = Form({product: c for product, c in first.form.terms.items() if product})
+    varying = Polynomial({product: c for product, c in first.form.terms.items() if product})
     listed = ", ".join(f"{each}" for each in constants[:_CONSTANTS])
     more = f", … {constants[-1]}" if len(constants) > _CONSTANTS else ""
     text = f"and {len(own) - 1} more: {pointer} + {words.text(varying)} + [{listed}{more}]"

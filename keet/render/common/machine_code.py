@@ -15,9 +15,9 @@ from keet.units import Quantity
 
 if TYPE_CHECKING:
     from keet.analysis.sass import MachineCode
-    from keet.analysis.sass.forms import Form
-    from keet.analysis.sass.instruction import Instruction
-    from keet.analysis.sass.purpose import Purpose
+    from keet.analysis.sass.analyses.purpose import Purpose
+    from keet.analysis.sass.instructions.instruction import Instruction
+    from keet.analysis.sass.polynomials.polynomial import Polynomial
 
 Offset = Callable[[int], str]
 """The offset from the start of its function, of the instruction at a position."""
@@ -59,7 +59,7 @@ _NOUNS = {
 
 def noun(each: Instruction) -> str:
     """What people call the instruction that is waited for."""
-    from keet.analysis.sass.opcodes import LOCAL, SHARED, Role
+    from keet.analysis.sass.instructions.opcodes import LOCAL, SHARED, Role
 
     if each.opcode == "MUFU":
         return "special function"
@@ -136,11 +136,11 @@ class FormWords:
         self._numbers: dict[str, str] = {}
         self._used: set[str] = set()
 
-    def text(self, form: Form) -> str:
+    def text(self, form: Polynomial) -> str:
         """`4*tid.x + 65536*ctaid.y`."""
-        from keet.analysis.sass.forms import Form
+        from keet.analysis.sass.polynomials.polynomial import Polynomial
 
-        terms = [str(Form({product: factor})) for product, factor in form.key]
+        terms = [str(Polynomial({product: factor})) for product, factor in form.key]
         text = " + ".join(terms).replace("+ -", "- ") or "0"
         if _CUT in text:
             return self._dependences(form)
@@ -154,7 +154,7 @@ class FormWords:
         self._used.update(["param"] if _PARAMETER.search(text) else [])
         return text
 
-    def _dependences(self, form: Form) -> str:
+    def _dependences(self, form: Polynomial) -> str:
         names = {"data": "loaded data", "path": "the path taken", "unknown": "unknown numbers"}
         listed = sorted(names.get(each, each) for each in form.depends)
         self._used.update(_WORD.findall(" ".join(form.depends)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from keet.analysis.coverage import made_with, profile_notes
 from keet.analysis.ncu_options import setting_of
 from keet.explanation.explained import Explanation, LaunchExplanation
-from keet.ingest.completeness import uncertain_count
+from keet.ingest.ncu_rep.completeness import uncertain_count
 from keet.profile import Launch, Profile
 from keet.render.common.device import describe_device
 from keet.render.common.program import whose_text, without_code_text

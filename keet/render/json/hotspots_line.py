@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from typing import Literal
 
 from keet.analysis.sass import MachineCode
-from keet.analysis.sass.blame import Wait
-from keet.analysis.sass.flow import Loop
-from keet.analysis.sass.purpose import Purpose
-from keet.analysis.sass.reuse import Access
+from keet.analysis.sass.analyses.blame import Wait
+from keet.analysis.sass.analyses.purpose import Purpose
+from keet.analysis.sass.analyses.reuse import Access
+from keet.analysis.sass.flow.control_flow import Loop
 from keet.profile import Launch, Location
 from keet.render.common.line_facts import (
     InstructionFacts,

@@ -7,7 +7,7 @@ from typing import Literal
 
 from keet.analysis.hotspots import Hotspots, Spot
 from keet.analysis.sass import MachineCode
-from keet.analysis.sass.instruction import parse
+from keet.analysis.sass.instructions.instruction import parse
 from keet.catalog import stalls
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from keet.analysis.coverage import Coverage, Gap, made_with, profile_notes
 from keet.analysis.ncu_options import ncu_arguments
 from keet.explanation.run_texts import whole_time
-from keet.ingest.completeness import uncertain_count
+from keet.ingest.ncu_rep.completeness import uncertain_count
 from keet.patterns import regex
 from keet.profile import Launch, Profile, RunPositions, Workload, shape_text
 from keet.render.common.device import describe_device

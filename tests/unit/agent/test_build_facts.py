@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keet.agent.source.build_facts import build_facts
 from keet.agent.source.build_facts import module_facts as told
-from keet.ingest.build_info import BuildInfo, build_info
+from keet.ingest.code.build_info import BuildInfo, build_info
 from keet.profile import Profile
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from keet.analysis.time_model import TimeModel
 from keet.analysis.view import View
 from keet.catalog import hardware_units, metric_with_id
-from keet.ingest.stored import StoredLaunch
+from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Device, Instances, KernelName, Launch, RawMetric, Workload
 
 UNITS = ("dram", "l2", "l1", "lsu", "fma", "alu", "fp64", "xu", "tensor", "issue_slots")
@@ -44,7 +44,7 @@ def made_up(
         workload=Workload.KERNEL,
         grid=(1000, 1, 1),
         block=(256, 1, 1),
-        data=StoredLaunch(H200, {n: RawMetric(v) for n, v in named.items()}, instances),
+        data=InMemoryLaunch(H200, {n: RawMetric(v) for n, v in named.items()}, instances),
     )
 
 

@@ -13,7 +13,7 @@ from keet.analysis.advice.shared_rows import (
     _takes_pieces,
     declared_rows,
 )
-from keet.analysis.sass.forms import Form, Symbol
+from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
 from tests.rows import each_row
 
 NAMES = {"tile"}
@@ -79,8 +79,8 @@ THREAD = Symbol("tid", "tid.x", depends=frozenset({"tid.x"}))
 LOST = Symbol("opaque", "lost", depends=frozenset({"unknown"}))
 
 
-def address(symbol: Symbol, stride: int, offset: int = 0) -> Form:
-    return Form({(symbol,): stride, (): offset})
+def address(symbol: Symbol, stride: int, offset: int = 0) -> Polynomial:
+    return Polynomial({(symbol,): stride, (): offset})
 
 
 @each_row(

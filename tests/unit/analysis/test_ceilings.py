@@ -15,8 +15,8 @@ from keet.analysis.roofline import find_roofline
 from keet.analysis.view import View
 from keet.errors import KeetError
 from keet.ingest import read_profile
-from keet.ingest.container import blocks_of
-from keet.ingest.ncu_rep import Report
+from keet.ingest.ncu_rep.container import blocks_of
+from keet.ingest.ncu_rep.reader import Report
 from keet.profile import Launch, Profile
 from kernels_samples.samples import load_samples
 from tests import encode

@@ -7,8 +7,8 @@ import pytest
 from keet.analysis.hotspots import Hotspots, find_hotspots
 from keet.errors import IngestError
 from keet.ingest import read_profile
-from keet.ingest.container import blocks_of
-from keet.ingest.ncu_rep import Report
+from keet.ingest.ncu_rep.container import blocks_of
+from keet.ingest.ncu_rep.reader import Report
 from keet.profile import Absent, Launch
 from tests import encode
 from tests.conftest import corpus_files, needs_corpus

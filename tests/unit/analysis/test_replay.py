@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from keet.analysis.replay import DIFFERS, FLOOR_NS, ReplayGap, replay_gap
 from keet.analysis.replay_reasons import Reason, ReplayReasons
 from keet.analysis.view import View
-from keet.ingest.stored import StoredLaunch
+from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (
     Device,
     KernelName,
@@ -46,7 +46,7 @@ def launch_with(metrics: dict[str, float], number: int = 0, name: str = "k") -> 
         workload=Workload.KERNEL,
         grid=(1, 1, 1),
         block=(32, 1, 1),
-        data=StoredLaunch(
+        data=InMemoryLaunch(
             Device("NVIDIA H200", "9.0", 132), {n: RawMetric(v) for n, v in metrics.items()}
         ),
     )

@@ -14,8 +14,8 @@ from keet.analysis.roofline import Roofline, find_roofline
 from keet.analysis.roofline_tensor import parse_opcode, tensor_work
 from keet.errors import KeetError
 from keet.ingest import read_profile
-from keet.ingest.container import blocks_of
-from keet.ingest.ncu_rep import Report
+from keet.ingest.ncu_rep.container import blocks_of
+from keet.ingest.ncu_rep.reader import Report
 from keet.profile import Absent, Launch, Profile
 from tests import encode
 from tests.conftest import CORPUS, TESTS, corpus_files, needs_corpus

@@ -14,7 +14,7 @@ from typing import Any
 from keet.comparison.difference import Difference, compare
 from keet.comparison.sides import Group, Run, Side, groups_of
 from keet.ingest import read_profile
-from keet.ingest.stored import StoredLaunch
+from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (
     Device,
     KernelName,
@@ -226,7 +226,7 @@ def _launch(number: int, kernel: Kernel, device: Device) -> Launch:
         workload=Workload.KERNEL,
         grid=kernel.grid,
         block=kernel.block,
-        data=StoredLaunch(device, metrics, stored_files=kernel.source, stored_locations=lines),
+        data=InMemoryLaunch(device, metrics, stored_files=kernel.source, stored_locations=lines),
         process=kernel.process,
     )
 

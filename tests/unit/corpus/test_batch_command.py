@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from keet.corpus.store import open_store
-from keet.ingest.zstd import zstd
+from keet.ingest.input.zstd import zstd
 from tests.conftest import REPORTS, Keet
 from tests.unit.corpus.batch_doubles import HERE, hand_out
 from tests.varied import LAUNCHES, varied, write_varied

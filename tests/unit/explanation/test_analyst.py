@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from keet.explanation.analyst import explain
-from keet.ingest.stored import StoredLaunch
+from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Device, KernelName, Launch, Profile, Provenance, RawMetric, Workload
 from keet.verification.own_texts import Grounded
 from tests.rows import each_row
@@ -20,7 +20,7 @@ def profile_with(**metrics: float) -> Profile:
         workload=Workload.KERNEL,
         grid=(1, 1, 1),
         block=(32, 1, 1),
-        data=StoredLaunch(Device("NVIDIA H200", "9.0", 132), stored),
+        data=InMemoryLaunch(Device("NVIDIA H200", "9.0", 132), stored),
     )
     return Profile((launch,), Provenance("made", "ncu-rep", 0, "0", "a test"))
 

@@ -12,8 +12,8 @@ from keet.analysis.findings import Finding, Forecast
 from keet.explanation.confidence import why_low
 from keet.explanation.ncu_rules import precedes_findings, second_opinion
 from keet.ingest import read_profile
-from keet.ingest.details import rule_result
-from keet.ingest.stored import StoredLaunch
+from keet.ingest.in_memory_launch import InMemoryLaunch
+from keet.ingest.printed.details_page import rule_result
 from keet.profile import (
     Device,
     KernelName,
@@ -81,7 +81,7 @@ def test_what_is_not_attributable_is_not_judged() -> None:
 def ruled(message: str, percent: float = 74.14) -> Launch:
     gain = SpeedupEstimate(SpeedupScope.GLOBAL, percent)
     rule = rule_result("Source", "OPT", message, rule="UncoalescedGlobalAccess", gain=gain)
-    data = StoredLaunch(Device(None, None, None), {}, stored_rules=(rule,))
+    data = InMemoryLaunch(Device(None, None, None), {}, stored_rules=(rule,))
     name = KernelName("k", "k()", "")
     return Launch(number=0, name=name, workload=Workload.KERNEL, grid=None, block=None, data=data)
 

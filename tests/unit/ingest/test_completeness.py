@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.errors import IngestError
-from keet.ingest import read_profile, zstd
-from keet.ingest.completeness import _words, asked_launches
-from keet.ingest.container import EntryKind, blocks_of
-from keet.ingest.report_bytes import HeldBytes
+from keet.ingest import read_profile
+from keet.ingest.input import zstd
+from keet.ingest.input.report_bytes import HeldBytes
+from keet.ingest.ncu_rep.completeness import _words, asked_launches
+from keet.ingest.ncu_rep.container import EntryKind, blocks_of
 from tests.conftest import REPORTS, TESTS, Keet, corpus_files, needs_corpus
 
 RUNS = TESTS / "data" / "runs"

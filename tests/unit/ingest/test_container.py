@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from keet.errors import DamagedReport, EmptyReport, IngestError, UnsupportedVersion
 from keet.ingest import read_profile
-from keet.ingest.container import EntryKind, blocks_of, read_blocks
+from keet.ingest.ncu_rep.container import EntryKind, blocks_of, read_blocks
 from keet.texts import bounded_line
 from tests import encode
 from tests.conftest import REPORTS
@@ -90,8 +90,8 @@ def test_a_changed_byte_never_escapes(position: int, change: int) -> None:
         blocks = blocks_of(bytes(data), Path("x.ncu-rep"))
     except IngestError:
         return
-    from keet.ingest.ncu_rep import Report
-    from keet.ingest.wire import Malformed
+    from keet.ingest.ncu_rep.reader import Report
+    from keet.ingest.protobuf import Malformed
 
     try:
         for launch in Report(Path("x.ncu-rep"), bytes(data), blocks).launches():
@@ -140,7 +140,7 @@ metric_names = st.text(
 )
 @pytest.mark.slow
 def test_what_is_written_is_read(kernels: list[encode.Kernel]) -> None:
-    from keet.ingest.ncu_rep import Report
+    from keet.ingest.ncu_rep.reader import Report
 
     data = encode.report(kernels)
     launches = Report(Path("x"), data, blocks_of(data, Path("x"))).launches()

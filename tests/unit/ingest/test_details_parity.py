@@ -14,8 +14,8 @@ import pytest
 
 from keet.catalog import details_labels, metric_named, metrics
 from keet.ingest import read_profile
-from keet.ingest.details import rule_result
-from keet.ingest.ncu_rep import FileLaunch
+from keet.ingest.ncu_rep.reader import FileLaunch
+from keet.ingest.printed.details_page import rule_result
 from keet.profile import Launch
 from tests.conftest import CORPUS, REPORTS, TESTS
 from tests.printed_pages import Cell, Shown, csv_page, text_page

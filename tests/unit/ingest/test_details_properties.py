@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from keet.errors import KeetError
 from keet.ingest import read_profile
-from keet.ingest.details_csv import read_details
-from keet.ingest.printed_text import read_printed
+from keet.ingest.printed.details_csv import read_details
+from keet.ingest.printed.details_text import read_printed
 from tests.printed_pages import Advice, Cell, Shown, csv_page, text_page
 
 PATH = Path("export")

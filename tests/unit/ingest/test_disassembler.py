@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from keet.ingest import native, read_profile
+from keet.ingest import read_profile
+from keet.ingest.sass import nvidia_reader
 from keet.profile import Absent, Profile
 from tests.conftest import CORPUS, REPORTS
 
-needs_reader = pytest.mark.skipif(native.installed_version() is None, reason="no ncu-report here")
+needs_reader = pytest.mark.skipif(
+    nvidia_reader.installed_version() is None, reason="no ncu-report here"
+)
 TOUR = REPORTS / "tour_full.ncu-rep"
 
 
@@ -26,13 +29,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The launches of each question to the child."""
     questions: list[list[str]] = []
-    start = native._start
+    start = nvidia_reader._start
 
     def counting(data: bytes, question: dict[str, Any]) -> Any:
         questions.append(sorted(question["addresses"]))
         return start(data, question)
 
-    monkeypatch.setattr(native, "_start", counting)
+    monkeypatch.setattr(nvidia_reader, "_start", counting)
     return questions
 
 
@@ -98,7 +101,7 @@ def test_text_of_code_that_lay_elsewhere(path: Path, tmp_path: Path, asked: list
     there = code_of(read_profile(copy))
     assert len(asked) == questions
     assert [min(code) for code in there] == [min(code) + shift for code in here]
-    fresh = native.Disassembly(data, {n: list(code) for n, code in enumerate(there)}).texts()
+    fresh = nvidia_reader.Disassembly(data, {n: list(code) for n, code in enumerate(there)}).texts()
     assert there == list(fresh.values())
 
 
@@ -112,7 +115,7 @@ def test_text_of_another_run_of_the_program(asked: list) -> None:
     found = code_of(profile)
     assert len(asked) == questions
     data = profile.launches[0].data._report.file.source.data  # type: ignore[attr-defined]
-    fresh = native.Disassembly(data, {n: list(code) for n, code in enumerate(found)}).texts()
+    fresh = nvidia_reader.Disassembly(data, {n: list(code) for n, code in enumerate(found)}).texts()
     assert found == list(fresh.values())
     assert any("BRA 0x" in text for code in found for text in code.values())
 
@@ -177,7 +180,7 @@ def test_nothing_to_prefetch(asked: list) -> None:
 
 
 def test_early_without_the_package(asked: list, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "find_spec", lambda name: None)
+    monkeypatch.setattr(nvidia_reader, "find_spec", lambda name: None)
     profile = read_profile(TOUR)
     profile.prefetch_code(profile.launches)
     assert asked == []
@@ -203,8 +206,8 @@ def test_a_failure_costs_the_text_and_is_not_kept(
 ) -> None:
     script = tmp_path / "child.py"
     script.write_text(program)
-    monkeypatch.setattr(native, "_CHILD", script)
-    monkeypatch.setattr("keet.ingest.disassembler.reader_identity", lambda: "1")
+    monkeypatch.setattr(nvidia_reader, "_CHILD", script)
+    monkeypatch.setattr("keet.ingest.sass.disassembler.reader_identity", lambda: "1")
     profile = read_profile(TOUR)
     profile.prefetch_code(profile.launches)
     for launch in profile.launches:
@@ -229,7 +232,7 @@ def test_a_cache_that_can_not_be_written(
 @pytest.mark.slow
 def test_another_reader_is_asked_anew(asked: list, monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_text([read_profile(TOUR).launches[2].disassembly])
-    monkeypatch.setattr("keet.ingest.disassembler.reader_identity", lambda: "2027.1")
+    monkeypatch.setattr("keet.ingest.sass.disassembler.reader_identity", lambda: "2027.1")
     assert is_text([read_profile(TOUR).launches[2].disassembly])
     assert asked == [["2"], ["2"]]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from keet.ingest import read_profile
-from keet.ingest.code import CodeObject
-from keet.ingest.elf import Elf, Symbol
-from keet.ingest.functions import functions_of
-from keet.ingest.lines import CodePlace
+from keet.ingest.code.code_object import CodeObject
+from keet.ingest.code.elf import Elf, ElfSymbol
+from keet.ingest.code.functions import functions_of
+from keet.ingest.code.line_table import CodePlace
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import each_row
 
@@ -91,7 +91,7 @@ def test_no_instruction_is_lost(path: Path) -> None:
 
 def test_a_size_that_is_damaged(code: CodeObject, monkeypatch: pytest.MonkeyPatch) -> None:
     """A function of gigabytes would have the child disassemble for hours."""
-    huge = [Symbol(place.symbol, 1 << 40) for place in code.places]
+    huge = [ElfSymbol(place.symbol, 1 << 40) for place in code.places]
     monkeypatch.setattr(Elf, "symbols", lambda self: huge)
     broken = CodeObject()
     broken.cubin, broken.places = code.cubin, code.places

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.ingest.metrics import MetricPlaces, MetricTable, NameTable
-from keet.ingest.wire import Malformed
+from keet.ingest.ncu_rep.metrics import MetricPlaces, MetricTable, NameTable
+from keet.ingest.protobuf import Malformed
 
 ADDRESS = 0x7F41_2BD3_0000
 

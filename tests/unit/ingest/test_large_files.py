@@ -14,13 +14,16 @@ from hypothesis import strategies as st
 
 from keet.errors import DamagedReport, IngestError, UnreadableFile
 from keet.files import STDIN
-from keet.ingest import container, native, ncu_rep, read_profile, report_bytes
-from keet.ingest.excerpt import excerpt
-from keet.ingest.ncu_rep import FileLaunch
-from keet.ingest.report_bytes import DiskBytes, ForwardBytes, HeldBytes
-from keet.ingest.report_file import ReportFile
-from keet.ingest.snapshot import snapshot_text
-from keet.ingest.zstd import zstd
+from keet.ingest import read_profile
+from keet.ingest.input import report_bytes
+from keet.ingest.input.report_bytes import DiskBytes, ForwardBytes, HeldBytes
+from keet.ingest.input.zstd import zstd
+from keet.ingest.ncu_rep import container, reader
+from keet.ingest.ncu_rep.reader import FileLaunch
+from keet.ingest.ncu_rep.report_file import ReportFile
+from keet.ingest.sass import nvidia_reader
+from keet.ingest.sass.partial_report import excerpt
+from keet.ingest.snapshots.snapshot import snapshot_text
 from keet.profile import Absent, Profile
 from tests import encode
 from tests.conftest import REPORTS
@@ -28,12 +31,14 @@ from tests.giant_reports import write_giant
 from tests.many_launches import DURATION
 
 NAMES = ["tour_basic.ncu-rep", "graph.ncu-rep", "range.ncu-rep", "nvtx.ncu-rep", "zoo.ncu-repz"]
-needs_reader = pytest.mark.skipif(native.installed_version() is None, reason="no ncu-report here")
+needs_reader = pytest.mark.skipif(
+    nvidia_reader.installed_version() is None, reason="no ncu-report here"
+)
 
 
 @pytest.fixture
 def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("keet.ingest", "keet.ingest.report_bytes"):
+    for module in ("keet.ingest", "keet.ingest.input.report_bytes"):
         monkeypatch.setattr(f"{module}.LARGE", 100)
 
 
@@ -53,7 +58,7 @@ def test_nothing_differs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = REPORTS / name
     in_memory = read_profile(path)
     assert isinstance(source_of(in_memory), HeldBytes)
-    for module in ("keet.ingest", "keet.ingest.report_bytes"):
+    for module in ("keet.ingest", "keet.ingest.input.report_bytes"):
         monkeypatch.setattr(f"{module}.LARGE", 100)
     on_disk = read_profile(path)
     assert isinstance(source_of(on_disk), DiskBytes)
@@ -187,14 +192,14 @@ def test_a_launch_is_let_go_and_comes_back() -> None:
 
 def test_the_last_launches_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """In bytes: 100 kB are one launch of 54 kB."""
-    monkeypatch.setattr(ncu_rep, "_KEPT_BYTES", 120_000)
+    monkeypatch.setattr(reader, "_KEPT_BYTES", 120_000)
     profile = read_profile(REPORTS / "tour_basic.ncu-rep")
     assert all(launch.metric_names() for launch in profile)
     assert list(kept_of(profile)) == [2, 3]
 
 
 def test_a_launch_larger_than_the_limit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ncu_rep, "_KEPT_BYTES", 10)
+    monkeypatch.setattr(reader, "_KEPT_BYTES", 10)
     profile = read_profile(REPORTS / "tour_basic.ncu-rep")
     assert all(launch.metric_names() for launch in profile)
     assert list(kept_of(profile)) == [3]
@@ -228,13 +233,13 @@ def test_code_of_a_large_report(
 ) -> None:
     """The child gets a part of the file, and what it says is what it says of all of it."""
     sizes: list[int] = []
-    start = native._start
+    start = nvidia_reader._start
 
     def counting(data: bytes, question: dict[str, Any]) -> Any:
         sizes.append(len(data))
         return start(data, question)
 
-    monkeypatch.setattr(native, "_start", counting)
+    monkeypatch.setattr(nvidia_reader, "_start", counting)
     monkeypatch.setenv("KEET_CODE_CACHE", "0")
     path = tmp_path / "many.ncu-rep"
     write_giant(path, launches=60, kernels=6, kind="full")
@@ -245,7 +250,7 @@ def test_code_of_a_large_report(
     assert sizes[0] < path.stat().st_size / 10
     assert found
     assert not isinstance(found, Absent)
-    assert found == native.Disassembly(path.read_bytes(), {33: list(found)}).texts()[33]
+    assert found == nvidia_reader.Disassembly(path.read_bytes(), {33: list(found)}).texts()[33]
 
 
 # --- bounds
@@ -258,7 +263,7 @@ def test_launches_that_are_too_small_to_be_any(
     path = tmp_path / "tiny.ncu-rep"
     path.write_bytes(encode.report([encode.Kernel()] * 50))
     assert len(read_profile(path)) == 50
-    monkeypatch.setattr("keet.ingest.report_file._MANY", 40)
+    monkeypatch.setattr("keet.ingest.ncu_rep.report_file._MANY", 40)
     with pytest.raises(DamagedReport, match="50 launches in"):
         read_profile(path)
 

@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
-from keet.ingest import native, read_profile
+from keet.ingest import read_profile
+from keet.ingest.sass import nvidia_reader
 from keet.profile import Launch
 from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import mostly_slow
 
-pytestmark = pytest.mark.skipif(native.installed_version() is None, reason="no ncu-report here")
+pytestmark = pytest.mark.skipif(
+    nvidia_reader.installed_version() is None, reason="no ncu-report here"
+)
 
 OWN = sorted(path.name for path in REPORTS.glob("*.ncu-rep*"))
 STRANGERS = [
@@ -50,7 +53,7 @@ def answers_to(data: bytes, questions: Sequence[dict[str, Any]]) -> list[Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "report.ncu-rep"
         path.write_bytes(data)
-        asked = {"child": str(native._CHILD), "path": str(path)}
+        asked = {"child": str(nvidia_reader._CHILD), "path": str(path)}
         done = subprocess.run(
             [sys.executable, "-I", "-c", ASK_TOGETHER],
             input=json.dumps(asked | {"questions": [{**q, **asked} for q in questions]}).encode(),
@@ -104,10 +107,10 @@ def compare(path: Path, most: int, monkeypatch: pytest.MonkeyPatch) -> int:
         for number, pcs in addresses.items()
     ]
     told = dict(zip(map(json.dumps, questions), answers_to(data, questions), strict=True))
-    monkeypatch.setattr(native, "_ask", lambda data, question: told[json.dumps(question)])
-    assert native.count_launches(data) == len(profile.launches)
+    monkeypatch.setattr(nvidia_reader, "_ask", lambda data, question: told[json.dumps(question)])
+    assert nvidia_reader.count_launches(data) == len(profile.launches)
     return sum(
-        assert_equal(profile.launches[number], native.read_launch(data, number, pcs))
+        assert_equal(profile.launches[number], nvidia_reader.read_launch(data, number, pcs))
         for number, pcs in addresses.items()
     )
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.ingest.details import rule_result
-from keet.ingest.rule_counts import counts_in_rules
+from keet.ingest.printed.details_page import rule_result
+from keet.ingest.printed.rule_counts import counts_in_rules
 from keet.profile import Launch
 from tests.conftest import REPORTS
 from tests.unit.analysis.changed_launch import profile_of

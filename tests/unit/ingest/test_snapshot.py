@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keet.errors import DamagedReport, IngestError, UnknownFormat, UnsupportedVersion
-from keet.ingest import packing, read_profile, zstd
-from keet.ingest.snapshot import read_snapshot, snapshot_text, write_snapshot
-from keet.ingest.stored import StoredLaunch
+from keet.ingest import read_profile
+from keet.ingest.in_memory_launch import InMemoryLaunch
+from keet.ingest.input import zstd
+from keet.ingest.snapshots import columns
+from keet.ingest.snapshots.snapshot import read_snapshot, snapshot_text, write_snapshot
 from keet.profile import Device, KernelName, Launch, Profile, Provenance, RawMetric, Workload
 from keet.texts import bounded_line
 from tests.conftest import CORPUS, REPORTS, corpus_files, needs_corpus
@@ -73,7 +75,7 @@ def test_one_metric_a_line() -> None:
 
 
 def a_profile(value: object) -> Profile:
-    data = StoredLaunch(Device(None, None, None), {"m": RawMetric(value)})  # type: ignore[arg-type]
+    data = InMemoryLaunch(Device(None, None, None), {"m": RawMetric(value)})  # type: ignore[arg-type]
     name = KernelName("k", "k()", "")
     launch = Launch(number=0, name=name, workload=Workload.KERNEL, grid=None, block=None, data=data)
     return Profile((launch,), Provenance("p", "ncu-rep", 1, "0" * 64, "keet"))
@@ -212,8 +214,8 @@ launches = st.fixed_dictionaries(
 @pytest.mark.slow
 def test_packing_loses_nothing(some: list[dict[str, object]]) -> None:
     document = {"keet_snapshot": 1, "launches": some}
-    packed = json.loads(json.dumps(packing.packed_document(document)))
-    back = packing.unpacked_document(packed)
+    packed = json.loads(json.dumps(columns.packed_document(document)))
+    back = columns.unpacked_document(packed)
     assert json.dumps(back, sort_keys=True) == json.dumps(document, sort_keys=True)
 
 
@@ -238,7 +240,7 @@ def test_what_is_packed_wrongly_is_said_to_be_damaged(
         "locations": {"16": ["f", 1]},
         "disassembly": {"16": "NOP"},
     }
-    packed = packing.packed_document({"keet_snapshot": 1, "provenance": {}, "launches": [launch]})
+    packed = columns.packed_document({"keet_snapshot": 1, "provenance": {}, "launches": [launch]})
     packed["launches"][0].update(change)
     path = tmp_path / "x.keet.json.zst"
     path.write_bytes(zstd.packed(json.dumps(packed).encode()))

@@ -12,7 +12,7 @@ from keet_tools.case import Answer, Case
 from keet_tools.registry import call_tool
 
 from keet.analysis.sass import MachineCode
-from keet.analysis.sass.program import Program
+from keet.analysis.sass.flow.program import SassProgram
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from tests.unit.keet_tools.test_tools import all_pages, ask, said
@@ -69,7 +69,7 @@ def test_a_report_without_lines_has_the_mix_of_the_launch(case_of: Make) -> None
 
 
 def test_what_unknown_means_is_said(case_of: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    from keet.analysis.sass.purpose import Purpose
+    from keet.analysis.sass.analyses.purpose import Purpose
 
     case = case_of("matrix_flip/slow")
     unknown = [Purpose.UNKNOWN] * len(machine(case).program.code)
@@ -249,7 +249,7 @@ def test_without_code_they_say_why_and_what_to_do(case_of: Make, name: str) -> N
 
 def test_without_counts_there_is_no_mix(case_of: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     case = case_of("matrix_flip/slow")
-    uncounted = replace(machine(case), program=Program(machine(case).program.code, {}))
+    uncounted = replace(machine(case), program=SassProgram(machine(case).program.code, {}))
     monkeypatch.setattr(Case, "machine_code", lambda *_: uncounted)
     answer = call_tool(case, "instruction_mix", {})
     assert answer.abstained

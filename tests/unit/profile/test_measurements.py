@@ -14,7 +14,7 @@ from keet.analysis.view import View
 from keet.catalog import metric_with_id
 from keet.evidence import Evidence
 from keet.ingest import read_profile
-from keet.ingest.stored import StoredLaunch
+from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (
     Device,
     Instances,
@@ -46,7 +46,7 @@ def launch_with(metrics: dict[str, Value], instances: Instances | None = None) -
         workload=Workload.KERNEL,
         grid=(1, 1, 1),
         block=(1, 1, 1),
-        data=StoredLaunch(
+        data=InMemoryLaunch(
             Device("GPU", "9.0", 132), {n: RawMetric(v) for n, v in metrics.items()}, parts
         ),
     )
@@ -212,8 +212,8 @@ def test_show_and_metrics_print_what_the_report_has(tmp_path: Path, keet: Keet) 
 def test_notes_that_can_not_be_read_are_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     """They were built outside of what turns damage into a message."""
     from keet.errors import DamagedReport
-    from keet.ingest.ncu_rep import Report
-    from keet.ingest.wire import Malformed
+    from keet.ingest.ncu_rep.reader import Report
+    from keet.ingest.protobuf import Malformed
 
     def fail(_: Report) -> tuple[str, ...]:
         raise Malformed("a field runs over the end")

@@ -42,7 +42,7 @@ SAMPLES = Path("kernels_samples")
 
 @pytest.fixture(autouse=True)
 def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.ingest.native.find_spec", lambda name: None)
+    monkeypatch.setattr("keet.ingest.sass.nvidia_reader.find_spec", lambda name: None)
 
 
 @cache

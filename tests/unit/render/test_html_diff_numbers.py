@@ -31,7 +31,7 @@ HOT = 0.005
 
 @pytest.fixture(autouse=True)
 def without_sass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keet.ingest.native.find_spec", lambda name: None)
+    monkeypatch.setattr("keet.ingest.sass.nvidia_reader.find_spec", lambda name: None)
 
 
 @cache

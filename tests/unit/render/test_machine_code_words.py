@@ -1,8 +1,8 @@
 """Words for the machine-code analysis."""
 
-from keet.analysis.sass.forms import Form, Symbol
-from keet.analysis.sass.instruction import parse
-from keet.analysis.sass.purpose import Purpose
+from keet.analysis.sass.analyses.purpose import Purpose
+from keet.analysis.sass.instructions.instruction import parse
+from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
 from keet.profile import Location
 from keet.render.common.machine_code import (
     FormWords,
@@ -24,7 +24,7 @@ class FakeCode:
     """As much of `MachineCode` as names need: the instruction at position 1 is a load."""
 
     def __init__(self) -> None:
-        from keet.analysis.sass.opcodes import Role
+        from keet.analysis.sass.instructions.opcodes import Role
 
         self.program = self
         self.code = [FakeInstruction(Role.INTEGER), FakeInstruction(Role.LOAD)]
@@ -33,8 +33,8 @@ class FakeCode:
         return {"param+0x10": "width"}.get(pointer, pointer)
 
 
-def form_of(*terms: tuple[int, str]) -> Form:
-    return Form(
+def form_of(*terms: tuple[int, str]) -> Polynomial:
+    return Polynomial(
         {
             tuple(Symbol("any", name, order=place) for name in names.split("*") if name): factor
             for place, (factor, names) in enumerate(terms)
@@ -57,7 +57,7 @@ def form_of(*terms: tuple[int, str]) -> Form:
         (form_of((1, "min(a...")), "an expression of parameters"),
     ],
 )
-def test_forms(form: Form, text: str) -> None:
+def test_forms(form: Polynomial, text: str) -> None:
     words = FormWords(FakeCode(), lambda position: f"{16 * position:#06x}")  # type: ignore[arg-type]
     assert words.text(form) == text
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from keet.analysis.sass import MachineCode
-from keet.analysis.sass.launched import launched
+from keet.analysis.sass.analyses.widths import lane_stride
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.launch_shape import launch_shape
 from keet.analysis.sass.lines import caused_samples, line_mix, line_waits, positions_of
-from keet.analysis.sass.program import Program
-from keet.analysis.sass.widths import lane_stride
 from keet.profile import Location
 
 STALLS = ("long_scoreboard", "short_scoreboard", "wait", "drain", "barrier", "lg_throttle", "odd")
@@ -35,11 +35,11 @@ def assembled(lines: str | Iterable[str]) -> dict[int, str]:
     return {16 * index: text for index, text in enumerate(texts)}
 
 
-def program(lines: str | Iterable[str], counts: Sequence[int] | None = None) -> Program:
+def program(lines: str | Iterable[str], counts: Sequence[int] | None = None) -> SassProgram:
     """`counts`: executions by position; without them the report does not tell."""
     texts = assembled(lines)
     executed = dict(zip(texts, counts, strict=True)) if counts is not None else {}
-    return Program.of(texts, executed)
+    return SassProgram.of(texts, executed)
 
 
 def machine(
@@ -47,8 +47,8 @@ def machine(
 ) -> MachineCode:
     """Code with a stall of every reason, a thread count and a source line per instruction."""
     return MachineCode(
-        Program.of(texts, executed),
-        launched((64, 2, 1), (128, 1, 1), capability),
+        SassProgram.of(texts, executed),
+        launch_shape((64, 2, 1), (128, 1, 1), capability),
         {address: 32 * abs(count) for address, count in executed.items()} or None,
         {reason: dict.fromkeys(texts, 3) for reason in STALLS},
         dict.fromkeys(texts, 4),

@@ -6,7 +6,7 @@ import pytest
 
 from keet.analysis.advice import advice_for
 from keet.analysis.diagnosis import diagnose
-from keet.analysis.sass.barriers import barrier_waits, polls_memory
+from keet.analysis.sass.analyses.barriers import barrier_waits, polls_memory
 from keet.analysis.sass.inlined import is_of_toolkit
 from keet.analysis.view import View
 from kernels_samples.samples import load_samples

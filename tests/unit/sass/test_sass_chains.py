@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from keet.analysis.sass.blame import waits
-from keet.analysis.sass.chains import LoopChains, loop_chains
-from keet.analysis.sass.invariant import invariants
+from keet.analysis.sass.analyses.blame import waits
+from keet.analysis.sass.analyses.loop_chains import LoopChains, loop_chains
+from keet.analysis.sass.analyses.loop_invariants import invariants
 from tests.rows import each_row
 from tests.unit.sass.assembled import program
 

@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.sass.counting import (
+from keet.analysis.sass.analyses.distinct_bytes import (
     Stride,
     bound_of,
     distinct_bytes,
@@ -16,7 +16,14 @@ from keet.analysis.sass.counting import (
     sector_bytes,
     shape_of,
 )
-from keet.analysis.sass.forms import Form, Range, Symbol, add, of_symbol, scale
+from keet.analysis.sass.polynomials.polynomial import (
+    Polynomial,
+    Range,
+    Symbol,
+    add,
+    of_symbol,
+    scale,
+)
 
 strides = st.lists(st.builds(Stride, st.integers(1, 40), st.integers(1, 6)), min_size=0, max_size=4)
 offsets = st.lists(st.integers(-50, 50), min_size=1, max_size=4, unique=True)
@@ -89,14 +96,14 @@ def test_a_union_of_accesses_is_never_below_the_truth(
     parameter = symbol("param", None, "")
     shapes, touched = [], set()
     for terms in accesses:
-        form = Form({})
+        form = Polynomial({})
         choices: list[list[int]] = []
         for place, (coefficient, count) in enumerate(terms):
             index = symbol("tid", count, "tid.x")
             term = of_symbol(index)
             factor = coefficient
             if place % 2:
-                term = Form({(parameter, index): 1})
+                term = Polynomial({(parameter, index): 1})
                 factor = coefficient * pitch
             form = add(form, scale(term, coefficient))
             choices.append([factor * value for value in range(count)])

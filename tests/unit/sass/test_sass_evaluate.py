@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from keet.analysis.sass.evaluate import Evaluation
-from keet.analysis.sass.forms import Form, Symbol
-from keet.analysis.sass.launched import launched
-from keet.analysis.sass.program import Program
-from keet.analysis.sass.reuse import accesses
+from keet.analysis.sass.analyses.reuse import accesses
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.launch_shape import launch_shape
+from keet.analysis.sass.polynomials.evaluation import Evaluation
+from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
 from tests.unit.sass.interpreter import run, signed
 
 pytestmark = pytest.mark.slow
@@ -91,7 +91,7 @@ instruction = st.one_of(
 
 def evaluated(body: list[str]) -> tuple[Evaluation, dict[str, int]]:
     texts = [*PROLOGUE, *body, "STG.E [R20.64], R21", "EXIT"]
-    program = Program.of({16 * at: text for at, text in enumerate(texts)}, {})
+    program = SassProgram.of({16 * at: text for at, text in enumerate(texts)}, {})
     values = program.values
     last: dict[str, int] = {}
     for position in range(len(texts)):
@@ -100,10 +100,10 @@ def evaluated(body: list[str]) -> tuple[Evaluation, dict[str, int]]:
         for value in values.all:
             if value.kind == 1 and value.position == position:  # guarded: what later reads see
                 last[value.register] = value.index
-    return Evaluation(program, launched(GRID, BLOCK, "9.0")), last
+    return Evaluation(program, launch_shape(GRID, BLOCK, "9.0")), last
 
 
-def number_of(form: Form, known: dict[str, int]) -> int | None:
+def number_of(form: Polynomial, known: dict[str, int]) -> int | None:
     """The form's value for one thread; `None` where it holds what only bounds are known of."""
     total = 0
     for symbols, coefficient in form.terms.items():
@@ -120,7 +120,7 @@ def number_of(form: Form, known: dict[str, int]) -> int | None:
 def value_of(symbol: Symbol, known: dict[str, int]) -> int | None:  # noqa: PLR0911 - by kind
     if symbol.kind in ("tid", "ctaid", "param"):
         return known.get(symbol.name)
-    inner = [each for each in symbol.arguments if isinstance(each, Form)]
+    inner = [each for each in symbol.arguments if isinstance(each, Polynomial)]
     numbers = [number_of(each, known) for each in inner]
     if None in numbers:
         return None
@@ -159,7 +159,7 @@ def test_what_a_form_says_is_what_every_thread_computes(steps: list[str], parame
                 check(name, form, known, ran[name])
 
 
-def check(name: str, form: Form, known: dict[str, int], real: int) -> None:
+def check(name: str, form: Polynomial, known: dict[str, int], real: int) -> None:
     said = number_of(form, known)
     wraps = abs(said or 0) >= 1 << 31
     if said is not None and not wraps:
@@ -232,8 +232,8 @@ def test_a_load_never_touches_more_than_its_bound(
     texts = looped(before, body, index, trips)
     start = len(PROLOGUE) + len(before) + 1
     code, executed = counted(texts, start, trips)
-    program = Program.of(code, executed)
-    shape = launched(SMALL_GRID, SMALL_BLOCK, "9.0")
+    program = SassProgram.of(code, executed)
+    shape = launch_shape(SMALL_GRID, SMALL_BLOCK, "9.0")
     found = accesses(program, Evaluation(program, shape), None)
     (load,) = [access for access in found if access.kind == "load"]
     touched: set[int] = set()

@@ -7,19 +7,19 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.sass.dominators import dominators, intervals
-from keet.analysis.sass.program import Program
-from keet.analysis.sass.trips import trips_of
+from keet.analysis.sass.flow.dominators import dominators, intervals
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.trip_counts import trips_of
 from tests.unit.sass.assembled import program
 
 
-def edges(found: Program) -> set[tuple[int, int]]:
+def edges(found: SassProgram) -> set[tuple[int, int]]:
     """Between the positions where blocks begin."""
     blocks = found.flow.blocks
     return {(b.start, blocks[each].start) for b in blocks for each in b.successors}
 
 
-def headers(found: Program) -> list[int]:
+def headers(found: SassProgram) -> list[int]:
     return [found.flow.blocks[loop.header].start for loop in found.flow.loops]
 
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keet.analysis.sass import MachineCode, machine_code
-from keet.analysis.sass.instruction import LONGEST
-from keet.analysis.sass.opcodes import ROLES
-from keet.analysis.sass.program import MOST_INSTRUCTIONS
-from keet.ingest.stored import StoredLaunch
+from keet.analysis.sass.flow.program import MOST_INSTRUCTIONS
+from keet.analysis.sass.instructions.instruction import LONGEST
+from keet.analysis.sass.instructions.opcodes import ROLES
+from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Absent, Device, KernelName, Launch, Workload
 from tests.rows import each_row
 from tests.unit.sass.assembled import analysed, assembled, machine
@@ -146,12 +146,12 @@ def test_odd_execution_counts(count: int) -> None:
 @each_row("grid", [None, (0, 0, 0), (1, 1, 1), (2**31, 65535, 65535), (-1, 2, 3)])
 @each_row("capability", [None, "", "x", "7.5", "99.9", "0"])
 def test_odd_launches(grid: tuple[int, int, int] | None, capability: str | None) -> None:
-    from keet.analysis.sass.launched import launched
-    from keet.analysis.sass.program import Program
+    from keet.analysis.sass.flow.program import SassProgram
+    from keet.analysis.sass.launch_shape import launch_shape
 
     texts = assembled("S2R R0, SR_CTAID.X\nIMAD R0, R0, R1, R0\nLDG.E R2, [R0.64]\nEXIT")
-    shape = launched(grid, grid, capability)
-    analysed(MachineCode(Program.of(texts, {}), shape, None, {}, None, None, None, {}))
+    shape = launch_shape(grid, grid, capability)
+    analysed(MachineCode(SassProgram.of(texts, {}), shape, None, {}, None, None, None, {}))
 
 
 def test_addresses_that_are_not_multiples_of_an_instruction() -> None:
@@ -373,7 +373,7 @@ def launch_of(code: dict[int, str] | Absent) -> Launch:
         workload=Workload.KERNEL,
         grid=(1, 1, 1),
         block=(32, 1, 1),
-        data=StoredLaunch(Device("NVIDIA H200", "9.0", 132), {}, stored_disassembly=code),
+        data=InMemoryLaunch(Device("NVIDIA H200", "9.0", 132), {}, stored_disassembly=code),
     )
 
 

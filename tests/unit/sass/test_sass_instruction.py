@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.sass.instruction import LONGEST, Instruction, is_move, parse
-from keet.analysis.sass.opcodes import ROLES, Role
+from keet.analysis.sass.instructions.instruction import LONGEST, Instruction, is_move, parse
+from keet.analysis.sass.instructions.opcodes import ROLES, Role
 from tests.rows import each_row
 
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import pytest
 
 from evals.sass.labels import LABELS, rows_of
-from keet.analysis.sass.instruction import Instruction, parse
-from keet.analysis.sass.launched import launched
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.instructions.instruction import Instruction, parse
+from keet.analysis.sass.instructions.opcodes import Role
+from keet.analysis.sass.launch_shape import launch_shape
 from keet.analysis.sass.machine_code import MachineCode
-from keet.analysis.sass.opcodes import Role
-from keet.analysis.sass.program import Program
 from tests.rows import each_row
 
 pytestmark = pytest.mark.slow
@@ -57,8 +57,8 @@ def results(lines: list[Line]) -> dict[str, object]:
     }
     threads = {line.address: 32 * line.executed for line in lines}
     code = MachineCode(
-        Program.of(texts, executed),
-        launched((64, 32, 1), (128, 2, 1), "8.6"),
+        SassProgram.of(texts, executed),
+        launch_shape((64, 32, 1), (128, 2, 1), "8.6"),
         threads,
         stalls,
         threads,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from keet.analysis.sass.limits import compared_parameters
-from keet.analysis.sass.reuse import PointerReuse, _apportioned
+from keet.analysis.sass.analyses.compared_parameters import compared_parameters
+from keet.analysis.sass.analyses.reuse import PointerReuse, _apportioned
 from keet.analysis.sass.streaming import judged
 from tests.rows import each_row
 from tests.unit.sass.assembled import assembled, machine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keet.analysis.sass.purpose import Purpose
+from keet.analysis.sass.analyses.purpose import Purpose
 from tests.unit.sass.assembled import assembled, machine
 
 CODE = [

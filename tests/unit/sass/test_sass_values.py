@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from keet.analysis.sass.program import Program
-from keet.analysis.sass.values import Kind
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.values import Kind
 from tests.unit.sass.assembled import program
 
 
-def seen(found: Program, position: int, register: str) -> set[int]:
+def seen(found: SassProgram, position: int, register: str) -> set[int]:
     """Positions of the instructions that may have written what is read; -1: not written."""
     values = found.values
     origins = values.origins(values.read[position][register])
     return {each.position if each.kind is Kind.DEFINITION else -1 for each in origins}
 
 
-def kind(found: Program, position: int, register: str) -> Kind:
+def kind(found: SassProgram, position: int, register: str) -> Kind:
     return found.values.all[found.values.read[position][register]].kind
 
 

@@ -161,7 +161,7 @@ def test_a_path_that_leads_outside_when_it_is_opened_is_refused(folder: Path, sw
 
 
 def test_source_files_are_checked_when_they_are_opened(folder: Path) -> None:
-    from keet.ingest.source_folder import SourceFolder
+    from keet.ingest.code.source_folder import SourceFolder
 
     (folder / "src").mkdir()
     (folder / "src" / "k.cu").write_text("inside")

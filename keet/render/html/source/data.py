@@ -29,7 +29,7 @@ from keet.render.html.source.extent import Extent, FileLines, extents_of
 from keet.texts import one_line, shortened
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.instruction import Instruction
+    from keet.analysis.sass.instructions.instruction import Instruction
     from keet.analysis.sass.machine_code import MachineCode
     from keet.render.common.line_facts import CodeByLine
 

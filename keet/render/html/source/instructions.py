@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import groupby
 
 from keet.analysis.hotspots import Spot
-from keet.analysis.sass.flow import Loop
-from keet.analysis.sass.instruction import parse
+from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.instructions.instruction import parse
 from keet.catalog import stalls
 from keet.profile import Absent
 from keet.render.common.excerpt import around

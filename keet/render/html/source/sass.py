@@ -16,7 +16,7 @@ from keet.render.html.source.data import SourceData
 from keet.texts import one_line
 
 if TYPE_CHECKING:
-    from keet.analysis.sass.blame import Wait
+    from keet.analysis.sass.analyses.blame import Wait
     from keet.render.common.line_facts import InstructionFacts
 
 _WIDEST = 52
@@ -48,7 +48,7 @@ def analysed_rows(data: SourceData, facts: Iterable[InstructionFacts]) -> list[S
 
 def plain_rows(data: SourceData, addresses: Iterable[int]) -> list[SassRow]:
     """Without the analysis: the largest stall reason alone."""
-    from keet.analysis.sass.instruction import parse
+    from keet.analysis.sass.instructions.instruction import parse
 
     texts = {} if isinstance(data.sass, Absent) else data.sass
     table = data.table

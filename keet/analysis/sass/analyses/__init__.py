@@ -1,0 +1,1 @@
+"""One module per question about a kernel's code. Pure functions over a `SassProgram`."""

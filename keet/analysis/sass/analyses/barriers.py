@@ -1,0 +1,104 @@
+"""What warps wait for at a block-wide barrier: all of them work alike, or a few work alone.
+
+Samples of the instructions between two barriers say how long each takes, execution counts how many
+warps of a block run it. While one of sixteen warps runs, fifteen wait: one sample of its
+instructions stands for fifteen at the barrier.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.instructions.opcodes import Role
+from keet.records import NamedTuple
+
+
+class BarrierWait(NamedTuple):
+    """Samples of warps at one barrier."""
+
+    position: int
+    samples: int
+    by_few: float
+    """Samples that are explained by other warps of the block that work meanwhile, at most all."""
+    alone: tuple[int, ...]
+    """Positions that fewer than half of the block's warps run before it, most samples first."""
+
+
+def barrier_waits(
+    program: SassProgram, stalls: Mapping[str, Mapping[int, int]], warps: int
+) -> list[BarrierWait]:
+    """Most samples first. `stalls` has samples by reason and address; `warps` are of a block."""
+    waiting = _at_barriers(program, stalls.get("barrier", {}))
+    work: Counter[int] = Counter()
+    for reason, column in stalls.items():
+        if reason != "barrier":
+            work.update(column)
+    return [_wait(program, work, each, samples, warps) for each, samples in waiting.most_common()]
+
+
+def _at_barriers(program: SassProgram, samples: Mapping[int, int]) -> Counter[int]:
+    """By position of the barrier: warps are sampled at the instruction behind it."""
+    found: Counter[int] = Counter()
+    for address, count in samples.items():
+        position = program.positions.get(address)
+        while position is not None and position >= 0 and program.code[position].opcode != "BAR":
+            position -= 1
+        if position is not None and position >= 0 and count:
+            found[position] += count
+    return found
+
+
+def _wait(
+    program: SassProgram, work: Mapping[int, int], barrier: int, samples: int, warps: int
+) -> BarrierWait:
+    rounds = program.counts[barrier] / warps
+    explained, alone = 0.0, []
+    for each in _before(program, barrier):
+        # A loop counts each iteration: then more warps seem to run it, and less is explained.
+        running = max(1.0, program.counts[each] / rounds) if rounds else warps
+        if running < warps / 2:
+            explained += work.get(program.code[each].address, 0) * (warps / running - 1)
+            alone.append(each)
+    alone.sort(key=lambda each: -work.get(program.code[each].address, 0))
+    return BarrierWait(barrier, samples, min(explained, samples), tuple(alone))
+
+
+def _before(program: SassProgram, barrier: int) -> list[int]:
+    """Positions that ran on the paths from the barriers before to this one.
+
+    Of a barrier in a loop, those in the loop: what runs once before it runs for all iterations.
+    """
+    flow = program.flow
+    found: list[int] = []
+    start = flow.block_of[barrier]
+    loop = flow.loops[flow.loop_of[start]].blocks if start in flow.loop_of else None
+    seen: set[int] = set()
+    waiting = [(start, barrier)] if start >= 0 else []
+    while waiting:
+        block, end = waiting.pop()
+        position = end - 1
+        while position >= flow.blocks[block].start and program.code[position].opcode != "BAR":
+            if program.counts[position]:
+                found.append(position)
+            position -= 1
+        if position >= flow.blocks[block].start:
+            continue  # the barrier before
+        for before in flow.blocks[block].predecessors:
+            if before not in seen and (loop is None or before in loop):
+                seen.add(before)
+                waiting.append((before, flow.blocks[before].end))
+    return found
+
+
+def polls_memory(program: SassProgram, positions: tuple[int, ...]) -> list[int]:
+    """Loads in loops that see what other blocks write: volatile, relaxed or acquire."""
+    flow = program.flow
+    return [
+        each
+        for each in positions
+        if program.code[each].role is Role.LOAD
+        and program.code[each].has("STRONG")
+        and flow.block_of[each] in flow.loop_of
+    ]

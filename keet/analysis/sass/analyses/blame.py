@@ -1,0 +1,212 @@
+"""What a stalled instruction waits for: the other end of a wait.
+
+A stall is sampled at the instruction that cannot issue. For a scoreboard or a fixed latency the
+instruction to look at is the one whose result it needs; for a busy queue or pipe it is itself.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.instructions.instruction import Instruction
+from keet.analysis.sass.instructions.opcodes import LONG_SCOREBOARD, SHORT_SCOREBOARD, Role, words
+from keet.records import NamedTuple
+
+Link = Literal["result", "register reuse", "completion", "itself", "unknown"]
+"""How the producer holds the waiting instruction up: it makes an operand; it still reads or writes
+a register that is to be overwritten; it has to be complete; there is no producer; not found."""
+
+
+class Wait(NamedTuple):
+    """Samples of one stall reason at one instruction, and what they wait for."""
+
+    position: int
+    reason: str
+    samples: int
+    producers: tuple[int, ...]
+    """Positions. Empty where the wait is for the instruction's own unit, or not known."""
+    link: Link
+
+
+def waits(program: SassProgram, stalls: Mapping[str, Mapping[int, int]]) -> list[Wait]:
+    """Every stall of the code, most samples first. `stalls` has samples by reason and address."""
+    finder = _Finder(program)
+    found = [
+        finder.wait(position, reason, samples)
+        for reason, column in stalls.items()
+        for address, samples in column.items()
+        if samples and (position := program.positions.get(address)) is not None
+    ]
+    return sorted(found, key=lambda wait: (-wait.samples, wait.position, wait.reason))
+
+
+def producers_of(program: SassProgram, position: int, reason: str) -> tuple[list[int], Link]:
+    """What one instruction waits for, for one reason."""
+    wait = _Finder(program).wait(position, reason, 1)
+    return list(wait.producers), wait.link
+
+
+_SCOREBOARDS = {"long_scoreboard": LONG_SCOREBOARD, "short_scoreboard": SHORT_SCOREBOARD}
+_OWN_UNIT = words(
+    """lg_throttle mio_throttle tex_throttle math_pipe_throttle dispatch_stall barrier
+    membar sleeping imc_miss no_instructions no_instruction branch_resolving misc
+    warpgroup_arrive gmma selected not_selected"""
+)
+_DEFERRED = 3
+"""Instructions after a wait for copies at which the stall is still sampled."""
+_REACH = 2000
+"""Instructions that a search for an overwritten register goes back: far beyond any latency."""
+_STEPS = 2_000_000
+"""Blocks that the searches for all waits go through: hostile code must not cost quadratic time."""
+
+
+class _Finder:
+    def __init__(self, program: SassProgram) -> None:
+        self.program = program
+        self.steps = _STEPS
+        self.known: dict[object, list[int]] = {}
+        self.touched: dict[frozenset[str], dict[str, list[int]]] = {}
+        self.first_reads: dict[int, dict[int, int]] = {}
+
+    def wait(self, position: int, reason: str, samples: int) -> Wait:
+        producers, link = self._producers(position, reason)
+        return Wait(position, reason, samples, tuple(producers), link)
+
+    def _producers(self, position: int, reason: str) -> tuple[list[int], Link]:
+        if reason in _SCOREBOARDS:
+            return self._behind_scoreboard(position, _SCOREBOARDS[reason])
+        if reason == "wait":
+            return self._fixed_latency(position)
+        if reason == "drain":
+            stores = self._all("stores", lambda each: each.role in (Role.STORE, Role.ATOMIC))
+            found = self._before(position, [stores])
+            return (found, "completion") if found else ([], "unknown")
+        if reason == "barrier":
+            barriers = self._all("barriers", lambda each: each.opcode == "BAR")
+            is_barrier = self.program.code[position].opcode == "BAR"
+            found = [position] if is_barrier else self._before(position, [barriers])
+            return (found, "completion") if found else ([], "itself")
+        return [], "itself" if reason in _OWN_UNIT else "unknown"
+
+    def _behind_scoreboard(self, position: int, opcodes: frozenset[str]) -> tuple[list[int], Link]:
+        """Pending results first, then registers still in use, then results awaited before."""
+        pending = self._operands(position, opcodes, only_pending=True)
+        if pending:
+            return pending, "result"
+        each = self.program.code[position]
+        if self._after_wait(position):
+            started = self._all(
+                opcodes, lambda one: one.role in (Role.COPY, Role.LOAD) and one.opcode in opcodes
+            )
+            copies = self._before(position, [started])
+            if copies:
+                return copies, "completion"
+        touched = self._touched(opcodes)
+        reused = self._before(position, [touched[r] for r in each.writes if r in touched])
+        if reused:
+            return reused, "register reuse"
+        awaited = self._operands(position, opcodes, only_pending=False)
+        return (awaited, "result") if awaited else ([], "unknown")
+
+    def _after_wait(self, position: int) -> bool:
+        """Whether the instruction is, or follows, one that waits for copies to complete."""
+        near = self.program.code[max(0, position - _DEFERRED) : position + 1]
+        return any(each.opcode in ("DEPBAR", "LDGDEPBAR", "WARPGROUP") for each in near)
+
+    def _operands(self, position: int, opcodes: frozenset[str], *, only_pending: bool) -> list[int]:
+        """Instructions of certain opcodes whose results an instruction reads, nearest first.
+
+        A result that an earlier instruction of the same block has read is not pending any more.
+        """
+        values = self.program.values
+        first = self._first_reads(self.program.flow.block_of[position]) if only_pending else {}
+        found: dict[int, None] = {}
+        for value in values.read[position].values():
+            if first.get(value, position) >= position:
+                found.update(dict.fromkeys(values.definitions(value)))
+        wanted = [
+            each for each in found if each != position and self.program.code[each].opcode in opcodes
+        ]
+        return sorted(wanted, key=lambda each: (position - each) % len(self.program.code))
+
+    def _fixed_latency(self, position: int) -> tuple[list[int], Link]:
+        """The nearest producer that stands right before; else the gap between two issues."""
+        near = [
+            each
+            for value in self.program.values.read[position].values()
+            for each in self.program.values.definitions(value)
+            if 0 < position - each <= _LATENCY
+            and self.program.code[each].opcode not in LONG_SCOREBOARD
+        ]
+        return ([max(near)], "result") if near else ([], "itself")
+
+    def _first_reads(self, block: int) -> dict[int, int]:
+        """Where a block first reads each value."""
+        if block not in self.first_reads:
+            found: dict[int, int] = {}
+            span = self.program.flow.blocks[block] if block >= 0 else None
+            for position in range(span.start, span.end) if span else ():
+                for value in self.program.values.read[position].values():
+                    found.setdefault(value, position)
+            self.first_reads[block] = found
+        return self.first_reads[block]
+
+    def _all(self, key: object, matches: Callable[[Instruction], bool]) -> list[int]:
+        """Positions of all instructions that match; `key` stands for the condition."""
+        if key not in self.known:
+            code = self.program.code
+            self.known[key] = [index for index, each in enumerate(code) if matches(each)]
+        return self.known[key]
+
+    def _touched(self, opcodes: frozenset[str]) -> dict[str, list[int]]:
+        """Positions of instructions of certain opcodes by the registers they read or write."""
+        if opcodes not in self.touched:
+            found: dict[str, list[int]] = {}
+            for index, each in enumerate(self.program.code):
+                if each.opcode in opcodes:
+                    for register in {*each.reads, *each.writes}:
+                        found.setdefault(register, []).append(index)
+            self.touched[opcodes] = found
+        return self.touched[opcodes]
+
+    def _before(self, position: int, wanted: Sequence[list[int]]) -> list[int]:
+        """The nearest of the wanted positions on each of the paths that lead to a position."""
+        flow = self.program.flow
+        end = position
+        while position >= 0 and flow.block_of[position] < 0:
+            end = position  # the end of the code, which no warp executes, waits for stores too
+            position -= 1
+        if position < 0 or not any(wanted):
+            return []
+        found: list[int] = []
+        seen: set[int] = set()
+        waiting = deque([(flow.block_of[position], end)])
+        budget = _REACH
+        while waiting and budget > 0 and self.steps > 0:
+            block, end = waiting.popleft()
+            first = flow.blocks[block].start
+            hit = max(_last_before(positions, end) for positions in wanted)
+            budget -= end - first
+            self.steps -= 1
+            if hit >= first:
+                found.append(hit)
+                continue
+            for before in flow.blocks[block].predecessors:
+                if before not in seen:
+                    seen.add(before)
+                    waiting.append((before, flow.blocks[before].end))
+        return found
+
+
+_LATENCY = 8
+"""Instructions. Fixed latencies are 4 to 6 cycles (measured for Volta to Hopper in the literature),
+so a producer further up has finished."""
+
+
+def _last_before(positions: list[int], end: int) -> int:
+    place = bisect_left(positions, end)
+    return positions[place - 1] if place else -1

@@ -1,0 +1,231 @@
+"""How many bytes an address form can touch: upper bounds by counting values of sums.
+
+Each symbol runs through its range on its own. Coefficients that are unknown numbers (parameters)
+are factored out: `K * f + g` takes at most as many values as f times as many as g, whatever K is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from keet.analysis.sass.polynomials.polynomial import Monomial, Polynomial, Symbol
+from keet.records import NamedTuple, dataclass
+
+SECTOR = 32
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Stride:
+    """`step` times a quantity that takes `count` consecutive values."""
+
+    step: int
+    count: int
+
+
+class FactorGroup(NamedTuple):
+    """The part of a form that is multiplied by one unknown number; the number 1 for plain bytes."""
+
+    factor: Monomial
+    strides: tuple[Stride, ...]
+    offset: int
+
+
+class AccessShape(NamedTuple):
+    """What one access touches. `None` for parts without bounds is never made: see `shape_of`."""
+
+    fixed: tuple[tuple[Monomial, int], ...]
+    """Offsets that are the same for all threads but unknown."""
+    groups: tuple[FactorGroup, ...]
+    width: int
+
+    @property
+    def key(self) -> object:
+        """Equal for accesses that differ in their constant offsets alone."""
+        return self.fixed, tuple((g.factor, g.strides) for g in self.groups), self.width
+
+    @property
+    def skeleton(self) -> object:
+        """Equal for accesses that differ in offsets and in how far they reach."""
+        steps = tuple((g.factor, tuple(s.step for s in g.strides)) for g in self.groups)
+        return self.fixed, steps, self.width
+
+
+def shape_of(form: Polynomial, width: int) -> AccessShape | None:
+    """`None` where a symbol has no bounds: data, or an unknown number of iterations."""
+    fixed: list[tuple[Monomial, int]] = []
+    strides: dict[Monomial, list[Stride]] = {(): []}
+    offsets: dict[Monomial, int] = {}
+    for product, coefficient in form.terms.items():
+        factor = tuple(symbol for symbol in product if symbol.is_uniform)
+        varying = [symbol for symbol in product if not symbol.is_uniform]
+        if not varying:
+            offsets[factor] = offsets.get(factor, 0) + coefficient
+            continue
+        low = _lowest(varying, coefficient)
+        if low is None:
+            return None
+        count = math.prod(symbol.counted.size or 1 for symbol in varying)
+        if any(symbol.range.size is None and symbol.is_scattered for symbol in varying):
+            # As if multiplied by an unknown number: no neighbours, so only the count counts.
+            strides.setdefault(product, []).append(Stride(1, count))
+            continue
+        offsets[factor] = offsets.get(factor, 0) + low
+        strides.setdefault(factor, []).append(Stride(abs(coefficient), count))
+    for factor, offset in offsets.items():
+        if factor and factor not in strides:
+            fixed.append((factor, offset))
+    groups = tuple(
+        FactorGroup(factor, merged(found), offsets.get(factor, 0))
+        for factor, found in sorted(strides.items(), key=lambda item: [s.order for s in item[0]])
+    )
+    return AccessShape(
+        tuple(sorted(fixed, key=lambda item: [s.order for s in item[0]])), groups, width
+    )
+
+
+def _lowest(symbols: Sequence[Symbol], coefficient: int) -> int | None:
+    """The least value of a product; `None` where a symbol has no bounds."""
+    corners = [coefficient]
+    for symbol in symbols:
+        low, high = symbol.counted
+        if low is None or high is None:
+            return None
+        corners = [corner * end for corner in corners for end in (low, high)]
+    return min(corners)
+
+
+def merged(strides: Iterable[Stride]) -> tuple[Stride, ...]:
+    """Strides that continue each other as one: 32 words and 16 such rows are 512 words."""
+    done: list[Stride] = []
+    for stride in sorted(stride for stride in strides if stride.count > 1):
+        last = done[-1] if done else None
+        if last and stride.step % last.step == 0 and stride.step <= last.step * last.count:
+            span = last.step * (last.count - 1) + stride.step * (stride.count - 1)
+            done[-1] = Stride(last.step, span // last.step + 1)
+        else:
+            done.append(stride)
+    return tuple(done)
+
+
+def distinct_values(strides: Iterable[Stride], offsets: Sequence[int] = (0,)) -> int:
+    """At most this many values of a sum of strides, from any of several offsets."""
+    count, span, common = 1, 0, 0
+    for stride in sorted(strides):
+        span += stride.step * (stride.count - 1)
+        common = math.gcd(common, stride.step)
+        count = min(count * stride.count, span // max(1, common) + 1)
+    if len(offsets) > 1:
+        low, high = min(offsets), max(offsets)
+        common = math.gcd(common, *(offset - low for offset in offsets))
+        count = min(count * len(offsets), (span + high - low) // max(1, common) + 1)
+    return count
+
+
+def distinct_bytes(strides: Sequence[Stride], width: int, offsets: Sequence[int] = (0,)) -> int:
+    """Bytes that `width`-byte accesses at those offsets can touch."""
+    span = sum(each.step * (each.count - 1) for each in strides) + max(offsets) - min(offsets)
+    return min(distinct_values(strides, offsets) * width, span + width)
+
+
+def sector_bytes(strides: Sequence[Stride], width: int, *, is_aligned: bool) -> int:
+    """The same in whole sectors: what has to be moved.
+
+    A row that begins anywhere can touch one sector more than its length tells.
+    """
+    runs, length = 1, width
+    for stride in sorted(strides):
+        step, size = stride.step, stride.count
+        if step <= length:
+            length += step * (size - 1)
+        else:
+            runs *= size
+    if is_aligned:
+        return runs * -(-length // SECTOR) * SECTOR
+    common = math.gcd(SECTOR, width, *(stride.step for stride in strides))
+    return runs * ((length + SECTOR - common - 1) // SECTOR + 1) * SECTOR
+
+
+class Bound(NamedTuple):
+    bytes: int
+    sector_bytes: int
+    """In whole sectors, rows beginning at a sector's start."""
+    worst_sector_bytes: int
+    """In whole sectors, wherever rows begin."""
+
+
+def bound_of(shapes: Iterable[AccessShape]) -> Bound:
+    """Bytes that several accesses through one pointer can touch together."""
+    skeletons: dict[object, dict[object, list[AccessShape]]] = {}
+    for shape in shapes:
+        skeletons.setdefault(shape.skeleton, {}).setdefault(shape.key, []).append(shape)
+    total = Bound(0, 0, 0)
+    every: list[AccessShape] = []
+    for alike in skeletons.values():
+        apart = [_together(found) for found in alike.values()]
+        own = [shape for found in alike.values() for shape in found]
+        joined = _together(own)
+        total = Bound(
+            total.bytes + min(sum(b.bytes for b in apart), joined.bytes),
+            total.sector_bytes + min(sum(b.sector_bytes for b in apart), joined.sector_bytes),
+            total.worst_sector_bytes
+            + min(sum(b.worst_sector_bytes for b in apart), joined.worst_sector_bytes),
+        )
+        every += own
+    hull = _hull(every)
+    if hull is None:
+        return total
+    whole = -(-hull // SECTOR) * SECTOR + SECTOR
+    return Bound(
+        min(total.bytes, hull),
+        min(total.sector_bytes, whole),
+        min(total.worst_sector_bytes, whole),
+    )
+
+
+def _together(shapes: Sequence[AccessShape]) -> Bound:
+    """Accesses of one skeleton, as if each reached as far as the farthest."""
+    first = shapes[0]
+    size, sectors, worst = 1, 1, 1
+    for place, group in enumerate(first.groups):
+        strides = [
+            Stride(stride.step, max(shape.groups[place].strides[at].count for shape in shapes))
+            for at, stride in enumerate(group.strides)
+        ]
+        offsets = sorted({shape.groups[place].offset for shape in shapes})
+        if group.factor:
+            values = distinct_values(strides, offsets)
+            size, sectors, worst = size * values, sectors * values, worst * values
+        else:
+            size *= distinct_bytes(strides, first.width, offsets)
+            sectors *= _sectors_together(strides, first.width, offsets, is_aligned=True)
+            worst *= _sectors_together(strides, first.width, offsets, is_aligned=False)
+    return Bound(size, sectors, worst)
+
+
+def _sectors_together(
+    strides: Sequence[Stride], width: int, offsets: Sequence[int], *, is_aligned: bool
+) -> int:
+    """Offsets that lie within a sector of each other share it."""
+    steps = [b - a for a, b in pairwise(offsets)]
+    if steps and max(steps) <= max(width, SECTOR):
+        return sector_bytes(strides, width + offsets[-1] - offsets[0], is_aligned=is_aligned)
+    return sector_bytes(strides, width, is_aligned=is_aligned) * len(offsets)
+
+
+def _hull(shapes: Sequence[AccessShape]) -> int | None:
+    """From the first byte to the last, where all offsets are known numbers."""
+    if any(shape.fixed or len(shape.groups) > 1 for shape in shapes):
+        return None
+    low = min((shape.groups[0].offset for shape in shapes), default=0)
+    high = max(
+        (
+            shape.groups[0].offset
+            + sum(each.step * (each.count - 1) for each in shape.groups[0].strides)
+            + shape.width
+            for shape in shapes
+        ),
+        default=0,
+    )
+    return high - low

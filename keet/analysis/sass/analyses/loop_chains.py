@@ -1,0 +1,317 @@
+"""Dependence chains of loops: what one iteration has to do one after the other.
+
+`recurrence` is the longest chain from one iteration to the next, which no number of independent
+iterations shortens; loads on it are pointer chasing. `load_depth` counts dependent loads within one
+iteration: a gather `a[b[i]]` has 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.instructions.opcodes import Role, words
+from keet.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Positions of the instructions of a chain, first to last, and its least latency."""
+
+    positions: tuple[int, ...]
+    cycles: int
+    loads: int
+
+    @property
+    def length(self) -> int:
+        return len(self.positions)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopChains:
+    loop: int
+    trips: float | None
+    instructions: int
+    """Of one iteration, inner loops counted once."""
+    loads: int
+    """Global and local loads of one iteration."""
+    share: float
+    """Of the kernel's executed warp instructions that the loop (without inner loops) makes."""
+    recurrence: Chain | None
+    """`None`: no iteration needs the one before, apart from the loop counter."""
+    load_depth: int
+    """Loads of one iteration that have to wait for each other."""
+    load_chain: tuple[int, ...]
+    """Positions of the loads of the deepest chain within one iteration."""
+
+    @property
+    def independent_loads(self) -> float:
+        """Loads that can be in flight together, per iteration."""
+        return self.loads / self.load_depth if self.load_depth else 0.0
+
+
+CYCLES = {
+    Role.FLOAT: 4,
+    Role.TENSOR: 33,
+    Role.INTEGER: 5,
+    Role.PREDICATE: 5,
+    Role.CONVERSION: 14,
+    Role.MOVE: 4,
+    Role.SHUFFLE: 23,
+    Role.SPECIAL: 20,
+    Role.CONSTANT: 8,
+    Role.ATOMIC: 300,
+    Role.LOAD: 30,
+}
+"""Least latencies, in cycles. Order of magnitude from published microbenchmarks of Volta to Hopper
+(arXiv 1804.06826 and 2402.13499); used to rank chains, never printed as a measurement."""
+_BY_OPCODE = {"MUFU": 18, "LDG": 200, "LD": 200, "LDL": 33, "LDS": 29, "ATOMS": 60}
+_FP64 = words("DADD DMUL DFMA DSETP")
+FAR = words("LDG LD LDL ATOM ATOMG TEX TLD")
+"""Loads that count: from L1 or beyond."""
+
+
+def latency(program: SassProgram, position: int) -> int:
+    each = program.code[position]
+    if each.opcode in _FP64:
+        return 8
+    return _BY_OPCODE.get(each.opcode) or CYCLES.get(each.role, 4)
+
+
+def loop_chains(program: SassProgram) -> list[LoopChains]:
+    """Per loop that ran more than once, by share of executed instructions."""
+    total = sum(program.counts) or 1
+    heads: dict[int, list[int]] = {}
+    for value in program.values.all:
+        if value.kind is Kind.JOIN and value.inputs:
+            heads.setdefault(value.block, []).append(len(program.code) + value.index)
+    found = [
+        _chains(program, loop, total, heads.get(loop.header, []))
+        for loop in program.flow.loops
+        if loop.trips is None or loop.trips > 1
+    ]
+    return sorted(found, key=lambda each: (-each.share, each.loop))
+
+
+def _own_positions(program: SassProgram, loop: Loop) -> list[int]:
+    flow = program.flow
+    blocks = sorted(each for each in loop.blocks if flow.loop_of.get(each) == loop.index)
+    return [
+        position
+        for block in blocks
+        for position in range(flow.blocks[block].start, flow.blocks[block].end)
+        if program.counts[position]
+    ]
+
+
+def _chains(program: SassProgram, loop: Loop, total: int, heads: list[int]) -> LoopChains:
+    own = _own_positions(program, loop)
+    depth, chain = _load_depth(program, loop)
+    return LoopChains(
+        loop.index,
+        loop.trips,
+        len(own),
+        sum(program.code[each].opcode in FAR for each in own),
+        sum(program.counts[each] for each in own) / total,
+        _recurrence(program, loop, heads),
+        depth,
+        chain,
+    )
+
+
+class _Graph:
+    """Who needs whose result within one loop.
+
+    A node is an instruction (its position) or a join or merge (`len(code)` plus the value's
+    number): instructions that write a hundred registers are one node.
+    """
+
+    def __init__(self, program: SassProgram, loop: Loop) -> None:
+        self.program = program
+        self.loop = loop
+        self.base = len(program.code)
+        self.known: dict[int, list[int]] = {}
+
+    def node(self, value: int) -> int:
+        found = self.program.values.all[value]
+        return found.position if found.kind is Kind.DEFINITION else self.base + value
+
+    def is_inside(self, node: int) -> bool:
+        block = (
+            self.program.flow.block_of[node]
+            if node < self.base
+            else self.program.values.all[node - self.base].block
+        )
+        return block in self.loop.blocks
+
+    def is_head(self, node: int) -> bool:
+        """Whether a node is where the values of one iteration reach the next."""
+        if node < self.base:
+            return False
+        found = self.program.values.all[node - self.base]
+        return found.kind is Kind.JOIN and found.block == self.loop.header
+
+    def inputs(self, node: int) -> list[int]:
+        """Nodes inside the loop that a node needs."""
+        found = self.known.get(node)
+        if found is None:
+            values = self.program.values
+            read = values.read[node].values() if node < self.base else ()
+            inputs = read if node < self.base else values.all[node - self.base].inputs
+            nodes = dict.fromkeys(self.node(each) for each in inputs)
+            found = self.known[node] = [each for each in nodes if self.is_inside(each)]
+        return found
+
+
+Best = tuple[int, int, int]
+"""Cycles, loads, and the node before (-1: the start)."""
+
+
+def _longest(
+    program: SassProgram,
+    graph: _Graph,
+    ends: Iterable[int],
+    starts: Collection[int] | None,
+    within: Collection[int] | None = None,
+) -> dict[int, Best | None]:
+    """The longest path to each end within one iteration, from `starts` or from anywhere.
+
+    `within`: the nodes that a path may take.
+    """
+    best: dict[int, Best | None] = {}
+    active: set[int] = set()
+    stack = [(end, False) for end in ends]
+    while stack:
+        node, is_ready = stack.pop()
+        if is_ready:
+            active.discard(node)
+            best[node] = _extended(program, graph, node, best, starts)
+        elif node in best or node in active:
+            continue
+        elif graph.is_head(node):
+            best[node] = (0, 0, -1) if starts is None or node in starts else None
+        else:
+            active.add(node)
+            stack.append((node, True))
+            inputs = graph.inputs(node)
+            stack += [(each, False) for each in inputs if within is None or each in within]
+    return best
+
+
+def _extended(
+    program: SassProgram,
+    graph: _Graph,
+    node: int,
+    best: Mapping[int, Best | None],
+    starts: Collection[int] | None,
+) -> Best | None:
+    cycles = loads = 0
+    if node < graph.base:
+        cycles = latency(program, node)
+        loads = int(program.code[node].opcode in FAR)
+    found: Best | None = (cycles, loads, -1) if starts is None else None
+    for each in graph.inputs(node):
+        before = best.get(each)
+        if before is not None:
+            candidate = (before[0] + cycles, before[1] + loads, each)
+            if found is None or candidate[:2] > found[:2]:
+                found = candidate
+    return found
+
+
+def _path(graph: _Graph, node: int, best: Mapping[int, Best | None]) -> list[int]:
+    positions: list[int] = []
+    current = node
+    while current != -1 and (found := best.get(current)):
+        if current < graph.base:
+            positions.append(current)
+        current = found[2]
+    return positions[::-1]
+
+
+def _recurrence(program: SassProgram, loop: Loop, joins: list[int]) -> Chain | None:
+    """The slowest chain from the values at a loop's head to the same values one iteration later.
+    `joins` are the nodes of these values.
+
+    A chain of integer additions alone is the loop's counter or a running address: no limit.
+    """
+    graph = _Graph(program, loop)
+    best: Chain | None = None
+    for cycle in _cycles(graph, joins):
+        heads = [node for node in cycle if graph.is_head(node)]
+        ends = [each for head in heads for each in graph.inputs(head) if each in cycle]
+        found = _longest(program, graph, ends, set(heads), cycle)
+        for end in ends:
+            reached = found.get(end)
+            if reached is None or not reached[0]:
+                continue
+            chain = Chain(tuple(_path(graph, end, found)), reached[0], reached[1])
+            if _matters(program, chain) and (best is None or chain.cycles > best.cycles):
+                best = chain
+    return best
+
+
+def _cycles(graph: _Graph, joins: list[int]) -> list[set[int]]:
+    """Sets of nodes that need each other (Tarjan): each holds a value that iterations pass on."""
+    number: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on_stack: set[int] = set()
+    found: list[set[int]] = []
+    for root in joins:
+        if root in number:
+            continue
+        work = [(root, iter(graph.inputs(root)))]
+        number[root] = low[root] = len(number)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            node, inputs = work[-1]
+            following = next((each for each in inputs if each not in number), None)
+            if following is not None:
+                number[following] = low[following] = len(number)
+                stack.append(following)
+                on_stack.add(following)
+                work.append((following, iter(graph.inputs(following))))
+                continue
+            work.pop()
+            reached = [number[each] for each in graph.inputs(node) if each in on_stack]
+            below = [low[each] for each in graph.inputs(node) if each in on_stack]
+            low[node] = min([low[node], *reached, *below])
+            if low[node] == number[node]:
+                part: set[int] = set()
+                while not part or node not in part:
+                    last = stack.pop()
+                    on_stack.discard(last)
+                    part.add(last)
+                if len(part) > 1:
+                    found.append(part)
+    return found
+
+
+_COUNTING = 3
+
+
+def _matters(program: SassProgram, chain: Chain) -> bool:
+    roles = {program.code[each].role for each in chain.positions}
+    if roles <= {Role.INTEGER, Role.MOVE, Role.PREDICATE}:
+        return chain.length > _COUNTING
+    return True
+
+
+def _load_depth(program: SassProgram, loop: Loop) -> tuple[int, tuple[int, ...]]:
+    graph = _Graph(program, loop)
+    loads = [each for each in _own_positions(program, loop) if program.code[each].opcode in FAR]
+    best = _longest(program, graph, loads, None)
+    deepest = max(loads, key=lambda each: (_loads(best, each), -each), default=None)
+    if deepest is None:
+        return 0, ()
+    path = [each for each in _path(graph, deepest, best) if program.code[each].opcode in FAR]
+    return _loads(best, deepest), tuple(path)
+
+
+def _loads(best: Mapping[int, Best | None], node: int) -> int:
+    found = best.get(node)
+    return found[1] if found else 0

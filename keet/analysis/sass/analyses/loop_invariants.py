@@ -1,0 +1,70 @@
+"""Work in loops whose inputs are the same in every iteration: candidates to move out.
+
+The compiler left it inside because of memory that may change, calls or register pressure. Only the
+programmer can say whether it may move; so these are candidates.
+"""
+
+from __future__ import annotations
+
+from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.instructions.instruction import Instruction, is_move
+from keet.analysis.sass.instructions.opcodes import Role
+from keet.records import NamedTuple
+
+_WORK = (Role.FLOAT, Role.TENSOR, Role.INTEGER, Role.CONVERSION, Role.LOAD, Role.PREDICATE)
+"""What is worth moving. Moves and constants are put beside their use on purpose."""
+
+
+class Invariant(NamedTuple):
+    loop: int
+    positions: tuple[int, ...]
+    share: float
+    """Of the kernel's executed warp instructions that all but the first iteration repeat."""
+    loads: int
+
+
+def invariants(program: SassProgram) -> list[Invariant]:
+    """Per loop, the largest share first. An instruction counts for the outermost loop it fits."""
+    total = sum(program.counts) or 1
+    taken: set[int] = set()
+    found = []
+    for loop in program.flow.loops:  # outer loops come first
+        if loop.trips is None or loop.trips <= 1:
+            continue
+        own = [each for each in _invariant_positions(program, loop) if each not in taken]
+        taken.update(own)
+        spent = sum(program.counts[each] for each in own) * (1 - 1 / loop.trips) / total
+        if own:
+            loads = sum(program.code[each].role is Role.LOAD for each in own)
+            found.append(Invariant(loop.index, tuple(own), spent, loads))
+    return sorted(found, key=lambda each: (-each.share, each.loop))
+
+
+def _invariant_positions(program: SassProgram, loop: Loop) -> list[int]:
+    flow, values = program.flow, program.values
+    steady: set[int] = set()
+    found = []
+    for block in sorted(loop.blocks, key=program.flow_rank.__getitem__):
+        for position in range(flow.blocks[block].start, flow.blocks[block].end):
+            each = program.code[position]
+            if not program.counts[position] or not each.writes or not _may_repeat(each):
+                continue
+            if all(
+                _is_steady(program, loop, value, steady) for value in values.read[position].values()
+            ):
+                steady.add(position)
+                if each.role in _WORK and not is_move(each) and each.reads:
+                    found.append(position)
+    return found
+
+
+def _may_repeat(each: Instruction) -> bool:
+    return each.role in (*_WORK, Role.MOVE, Role.CONSTANT, Role.SPECIAL)
+
+
+def _is_steady(program: SassProgram, loop: Loop, value: int, steady: set[int]) -> bool:
+    found = program.values.all[value]
+    if found.block not in loop.blocks:
+        return True
+    return found.position in steady and value in program.values.written[found.position].values()

@@ -1,0 +1,247 @@
+"""What executed instructions are for: data, addresses, control, conversions, moves, waiting.
+
+The opcode decides where it can (a load is memory, a branch is control). Integer work is decided by
+its use: backward slices from addresses, from data (stores, arithmetic) and from predicates. Where
+one result has several uses, an address counts before data and data before control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.instructions.instruction import Instruction, is_move, is_zero
+from keet.analysis.sass.instructions.opcodes import GLOBAL, LOCAL, Role
+from keet.analysis.sass.instructions.register_use import span
+
+
+class Purpose(StrEnum):
+    VALUE = "value"
+    MEMORY = "memory"
+    ADDRESS = "address"
+    CONTROL = "control"
+    CONVERSION = "conversion"
+    MOVE = "move"
+    SYNC = "sync"
+    UNKNOWN = "unknown"
+
+
+_BY_ROLE = {
+    Role.FLOAT: Purpose.VALUE,
+    Role.TENSOR: Purpose.VALUE,
+    Role.PREDICATE: Purpose.CONTROL,
+    Role.CONVERSION: Purpose.CONVERSION,
+    Role.MOVE: Purpose.MOVE,
+    Role.SHUFFLE: Purpose.MOVE,
+    Role.LOAD: Purpose.MEMORY,
+    Role.STORE: Purpose.MEMORY,
+    Role.ATOMIC: Purpose.MEMORY,
+    Role.COPY: Purpose.MEMORY,
+    Role.BRANCH: Purpose.CONTROL,
+    Role.CONVERGENCE: Purpose.CONTROL,
+    Role.NOTHING: Purpose.CONTROL,
+    Role.SYNC: Purpose.SYNC,
+    Role.UNKNOWN: Purpose.UNKNOWN,
+}
+_BY_USE = (Role.INTEGER, Role.SPECIAL, Role.CONSTANT, Role.PREDICATE)
+"""Predicates proper are told before: a VOTE that writes a mask into a register is not one."""
+STACK = "R1"
+"""The stack pointer: local memory at a constant offset from it holds spilled registers."""
+
+
+def purposes(program: SassProgram) -> list[Purpose]:
+    """By position. Code that never ran is told by its opcode alone."""
+    uses = _Uses(program)
+    return [_purpose(each, position, uses) for position, each in enumerate(program.code)]
+
+
+def mix(program: SassProgram, found: Sequence[Purpose]) -> list[tuple[Purpose, int]]:
+    """Executed warp instructions by purpose, the largest first."""
+    sums: dict[Purpose, int] = {}
+    for purpose, count in zip(found, program.counts, strict=True):
+        if count:
+            sums[purpose] = sums.get(purpose, 0) + count
+    return sorted(sums.items(), key=lambda pair: -pair[1])
+
+
+def _purpose(each: Instruction, position: int, uses: _Uses) -> Purpose:
+    if is_move(each) or _is_spill(each):
+        return Purpose.MOVE
+    if _only_makes_predicates(each):
+        return Purpose.CONTROL
+    if _is_conversion(each) or uses.unpacks(position):
+        return Purpose.CONVERSION
+    if each.role is Role.CONSTANT and any(o.kind == "constant" and o.name for o in each.operands):
+        return Purpose.ADDRESS if uses.of(position) is Purpose.ADDRESS else Purpose.MEMORY
+    if each.role in _BY_USE:
+        use = uses.of(position)
+        is_setup = each.role is Role.CONSTANT and use is Purpose.VALUE
+        return Purpose.MOVE if is_setup else use
+    return _BY_ROLE[each.role]
+
+
+def _is_spill(each: Instruction) -> bool:
+    memory = each.memory
+    return each.opcode in LOCAL and memory is not None and memory.name in (STACK, "")
+
+
+def _only_makes_predicates(each: Instruction) -> bool:
+    return bool(each.writes) and all("P" in register for register in each.writes)
+
+
+def _is_conversion(each: Instruction) -> bool:
+    """`HADD2.F32 R, -RZ, R.H0_H0` turns a half into a float."""
+    return each.opcode == "HADD2" and each.has("F32") and is_zero(each.sources[0])
+
+
+class _Uses:
+    """What the results of integer instructions are used for."""
+
+    def __init__(self, program: SassProgram) -> None:
+        self.program = program
+        self.users = program.values.users()
+        self.found: dict[int, Purpose] = {}
+        self.unpacking: dict[int, bool] = {}
+        for purpose in (Purpose.ADDRESS, Purpose.VALUE, Purpose.CONTROL, Purpose.UNKNOWN):
+            self._mark(self._seeds(purpose), purpose)
+        for block in reversed(program.flow.order):  # users first, so that `unpacks` stays shallow
+            span = program.flow.blocks[block]
+            for position in range(span.end - 1, span.start - 1, -1):
+                self.unpacks(position)
+
+    def of(self, position: int) -> Purpose:
+        """Constants that nobody reads are the stack pointer and descriptors: both addresses."""
+        is_constant = self.program.code[position].role is Role.CONSTANT
+        return self.found.get(position, Purpose.ADDRESS if is_constant else Purpose.CONTROL)
+
+    def _seeds(self, purpose: Purpose) -> Iterable[int]:
+        for position in self.program.ran:
+            each = self.program.code[position]
+            reads = self.program.values.read[position]
+            for register in _registers_for(each, purpose):
+                if register in reads:
+                    yield reads[register]
+
+    def _mark(self, seeds: Iterable[int], purpose: Purpose) -> None:
+        """Everything that integer work leads to the seeds gets the purpose, if it has none yet."""
+        values = self.program.values
+        waiting = list(seeds)
+        seen = set(waiting)
+        while waiting:
+            value = values.all[waiting.pop()]
+            follow: Iterable[int] = value.inputs
+            if value.kind is Kind.DEFINITION:
+                each = self.program.code[value.position]
+                self.found.setdefault(value.position, purpose)
+                reads = values.read[value.position]
+                follow = [
+                    reads[register] for register in _passes_on(each, purpose) if register in reads
+                ]
+            for found in follow:
+                if found not in seen:
+                    seen.add(found)
+                    waiting.append(found)
+
+    def _readers(self, value: int) -> Iterable[int]:
+        """Who reads a value: directly, or behind a predicated write of the same register."""
+        values = self.program.values
+        guarded = values.written[values.all[value].position]
+        merged = [
+            each.index
+            for each in values.all[value + 1 : value + 2 + len(guarded)]
+            if each.kind is Kind.GUARDED and value in each.inputs
+        ]
+        return [user for each in (value, *merged) for user in self.users[each]]
+
+    def unpacks(self, position: int) -> bool:
+        """Whether an instruction takes bits apart for arithmetic, or packs results to store."""
+        if position not in self.unpacking:
+            self.unpacking[position] = False  # ends cycles
+            self.unpacking[position] = self._unpacks(position)
+        return self.unpacking[position]
+
+    def _unpacks(self, position: int) -> bool:
+        code = self.program.code
+        if not _takes_bits(code[position]) or self.of(position) is not Purpose.VALUE:
+            return False
+        users = [
+            user
+            for value in self.program.values.written[position].values()
+            for user in self._readers(value)
+        ]
+        if code[position].opcode == "PRMT" and all(code[u].role is Role.STORE for u in users):
+            return bool(users)
+        return bool(users) and all(
+            code[user].role in (Role.FLOAT, Role.CONVERSION) or self.unpacks(user) for user in users
+        )
+
+
+_HALF = 16
+_MASKS = (0xFFFF0000, -0x10000, 0xFFFF, 0xFF)
+_BIASED = range(0x4B000000, 0x4B000100)
+"""2^23 as a float, with a small number in its lowest bits: turns integers into floats."""
+
+
+def _takes_bits(each: Instruction) -> bool:
+    values = [operand.value for operand in each.operands if operand.kind == "immediate"]
+    if each.opcode == "PRMT":
+        return True
+    if each.opcode == "LOP3":
+        return any(value in _MASKS or value in _BIASED for value in values)
+    if each.opcode in ("IMAD", "SHF", "SHL"):
+        return bool({1 << _HALF, 8, _HALF, 24} & set(values))
+    return False
+
+
+def _registers_for(each: Instruction, purpose: Purpose) -> list[str]:
+    """Registers that an instruction reads for a purpose, if it is where a slice begins."""
+    if purpose is Purpose.ADDRESS:
+        return address_registers(each)
+    if purpose is Purpose.UNKNOWN:
+        return list(each.reads) if each.role is Role.UNKNOWN else []
+    if purpose is Purpose.CONTROL:
+        guard = [each.guard[0]] if each.guard else []
+        is_control = each.role in (Role.PREDICATE, Role.BRANCH, Role.CONVERGENCE, Role.SYNC)
+        own = each.reads if is_control or _only_makes_predicates(each) else ()
+        return [*guard, *own, *(register for register in each.reads if "P" in register)]
+    if each.role in (Role.STORE, Role.ATOMIC):
+        spent = set(address_registers(each))
+        return [register for register in each.reads if register not in spent]
+    if each.role in (Role.FLOAT, Role.TENSOR, Role.CONVERSION, Role.SHUFFLE):
+        return [register for register in each.reads if "P" not in register]
+    return []
+
+
+def address_registers(each: Instruction) -> list[str]:
+    """Registers of the addresses of an instruction, descriptors included."""
+    if each.role is Role.CONSTANT:
+        return [o.name for o in each.operands if o.kind == "constant" and o.name]
+    found: list[str] = []
+    for operand in each.operands:
+        if operand.kind == "memory":
+            words = 2 if operand.wide or (each.opcode in GLOBAL and each.has("E")) else 1
+            found += span(operand.name, words) + span(operand.uniform, words)
+        if operand.descriptor:
+            found += span(operand.descriptor, 2)
+    if each.role is Role.COPY and each.opcode.startswith(("UT", "UB")):
+        found += each.reads
+    return found
+
+
+def _passes_on(each: Instruction, purpose: Purpose) -> Iterable[str]:
+    """Registers through which a slice goes on behind the instruction that wrote a value.
+
+    It ends at loads, at floating-point work and at predicates that only choose. Compilers divide
+    integers by way of a reciprocal, so an address is followed through that.
+    """
+    if purpose is Purpose.ADDRESS and (each.role is Role.CONVERSION or each.opcode == "MUFU"):
+        return each.reads
+    if each.role not in (Role.INTEGER, Role.MOVE, Role.SHUFFLE, Role.PREDICATE):
+        return ()
+    if purpose is not Purpose.CONTROL:
+        if each.role is Role.PREDICATE:
+            return ()
+        return [name for name in each.reads if "P" not in name or each.has("X")]
+    return each.reads

@@ -1,0 +1,105 @@
+"""Widths of global accesses: bytes per thread, distance between lanes, loads that could be one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from keet.analysis.sass.analyses.reuse import Access
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
+from keet.records import NamedTuple
+
+WIDEST = 16
+"""Bytes of the widest access of one thread, up to Hopper."""
+_ALLOCATION = 256
+"""Bytes to which cudaMalloc aligns: a pointer argument is taken to be aligned so."""
+
+
+class Merge(NamedTuple):
+    """Accesses of one thread to consecutive bytes, which one wider access could make."""
+
+    positions: tuple[int, ...]
+    width: int
+    """Bytes of each access today."""
+    merged_width: int
+    """Bytes of the access that could replace them."""
+    is_aligned: bool | None
+    """Whether the first address is a multiple of that. `None`: depends on unknown numbers."""
+
+
+def lane_stride(form: Polynomial) -> int | None:
+    """Bytes between the accesses of neighbouring threads; `None` where it is not one number."""
+    if form.depends & {"data", "path", "unknown", "exit"}:
+        return None
+    found = 0
+    for product, coefficient in form.terms.items():
+        if not any("tid.x" in symbol.depends for symbol in product):
+            continue
+        inner = _step(product[0]) if len(product) == 1 else None
+        if inner is None:
+            return None
+        found += coefficient * inner
+    return found
+
+
+def _step(symbol: Symbol) -> int | None:
+    """What a symbol grows by from one thread to the next, as long as it does not wrap."""
+    if symbol.kind == "tid":
+        return 1
+    whole = symbol.arguments[0] if symbol.kind == "mod" else None
+    if not isinstance(whole, Polynomial):
+        return None
+    steps = [(p, c) for p, c in whole.terms.items() if any("tid.x" in s.depends for s in p)]
+    if len(steps) != 1 or len(steps[0][0]) != 1 or steps[0][0][0].kind != "tid":
+        return None
+    return steps[0][1]
+
+
+def merges(program: SassProgram, found: Sequence[Access]) -> list[Merge]:
+    """Runs of narrow accesses in one block that touch consecutive bytes per thread."""
+    groups: dict[object, list[Access]] = {}
+    for access in found:
+        if access.kind not in ("load", "store") or access.width >= WIDEST:
+            continue
+        block = program.flow.block_of[access.position]
+        guard = program.code[access.position].guard
+        varying = tuple(item for item in access.form.key if item[0])
+        key = (block, access.kind, access.pointer, access.width, guard, varying)
+        groups.setdefault(key, []).append(access)
+    result = [merge for group in groups.values() for merge in _runs(group)]
+    return sorted(result, key=lambda merge: merge.positions)
+
+
+def _runs(group: Sequence[Access]) -> list[Merge]:
+    by_offset = {access.form.constant: access for access in group}
+    offsets = sorted(by_offset)
+    width = group[0].width
+    runs: list[list[int]] = []
+    for offset in offsets:
+        if runs and offset == runs[-1][-1] + width:
+            runs[-1].append(offset)
+        else:
+            runs.append([offset])
+    found = []
+    for run in runs:
+        wide = min(WIDEST, width * (1 << (len(run).bit_length() - 1)))
+        if wide > width:
+            own = tuple(by_offset[offset].position for offset in run)
+            aligned = _is_aligned(group[0].form, run[0], wide)
+            found.append(Merge(own, width, wide, aligned))
+    return found
+
+
+def _is_aligned(form: Polynomial, offset: int, width: int) -> bool | None:
+    common, unknown = math.gcd(offset, _ALLOCATION), False
+    for product, coefficient in form.terms.items():
+        if not product:
+            continue
+        if coefficient % width and any(symbol.is_uniform for symbol in product):
+            unknown = True
+            continue
+        common = math.gcd(common, coefficient)
+    if common % width:
+        return False  # neighbouring threads are closer together than that
+    return None if unknown else True

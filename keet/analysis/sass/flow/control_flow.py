@@ -1,0 +1,339 @@
+"""Control flow of a kernel's code: basic blocks, calls, loops and how often each ran.
+
+Blocks that never ran are left out where execution counts are known: they are unroll remainders and
+error paths, and would only blur what is said about the code that ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from keet.analysis.sass.flow.dominators import dominators, intervals
+from keet.analysis.sass.instructions.instruction import Instruction
+from keet.analysis.sass.instructions.opcodes import Role, words
+from keet.records import dataclass, field
+
+
+@dataclass(slots=True)
+class BasicBlock:
+    """Instructions that run one after the other; `start` and `end` are positions in the code."""
+
+    index: int
+    start: int
+    end: int
+    successors: list[int] = field(default_factory=list)
+    predecessors: list[int] = field(default_factory=list)
+    calls: int | None = None
+    """Block of the routine that the last instruction calls."""
+    returns: bool = False
+
+
+@dataclass(slots=True)
+class Loop:
+    """A natural loop."""
+
+    index: int
+    header: int
+    """Block where every iteration begins."""
+    blocks: frozenset[int]
+    latches: tuple[int, ...]
+    parent: int | None = None
+    """The loop around this one."""
+    depth: int = 1
+    trips: float | None = None
+    """Iterations per entry, as an average over all warps. `None` without execution counts."""
+    entries: int | None = None
+    """How often warps entered the loop."""
+    is_counted: bool = True
+    """Whether the counts tell the entries; else they are at most so many."""
+
+
+@dataclass(slots=True)
+class Flow:
+    blocks: list[BasicBlock]
+    block_of: list[int]
+    """By position in the code; -1 for code that never ran."""
+    order: list[int]
+    """Blocks in reverse postorder from the entries."""
+    entries: tuple[int, ...]
+    """Where the kernel begins, and blocks that are reached in ways that the text does not show."""
+    routines: Mapping[int, tuple[int, ...]]
+    """Blocks by the entry block of the routine (called code) that they belong to."""
+    callers: Mapping[int, tuple[int, ...]]
+    """Calling blocks by the routine's entry block."""
+    dominators: Mapping[int, int]
+    """Immediate dominators of the blocks; -1 for those that nothing dominates."""
+    loops: list[Loop]
+    loop_of: Mapping[int, int]
+    """The innermost loop of a block."""
+
+    def loops_around(self, block: int) -> list[Loop]:
+        """From the innermost outwards."""
+        found: list[Loop] = []
+        current = self.loop_of.get(block)
+        while current is not None:
+            found.append(self.loops[current])
+            current = self.loops[current].parent
+        return found
+
+
+def flow_of(code: Sequence[Instruction], executed: Mapping[int, int]) -> Flow:
+    blocks, block_of = _blocks(code, executed)
+    _connect(code, blocks, block_of)
+    callers: dict[int, list[int]] = {}
+    for block in blocks:
+        if block.calls is not None:
+            callers.setdefault(block.calls, []).append(block.index)
+    entries = [
+        block.index
+        for block in blocks
+        if block.index == 0 or (not block.predecessors and block.index not in callers)
+    ]
+    order, found = _reverse_postorder(blocks, (*entries, *sorted(callers)))
+    entries += sorted(set(found) - set(entries) - set(callers))
+    above = dominators(
+        [block.successors for block in blocks],
+        [block.predecessors for block in blocks],
+        {*entries, *callers},
+    )
+    loops, loop_of = _loops(blocks, order, above)
+    flow = Flow(
+        blocks,
+        block_of,
+        order,
+        tuple(entries),
+        _routines(blocks, callers),
+        {entry: tuple(found) for entry, found in callers.items()},
+        above,
+        loops,
+        loop_of,
+    )
+    if executed:
+        _count_trips(flow, code, executed)
+    return flow
+
+
+_ENDS = words("EXIT RET BRX BRXU JMX JMXU KILL RTT BPT")
+
+
+def _blocks(
+    code: Sequence[Instruction], executed: Mapping[int, int]
+) -> tuple[list[BasicBlock], list[int]]:
+    position = {each.address: index for index, each in enumerate(code)}
+    starts = {0}
+    for index, each in enumerate(code):
+        if each.target is not None and each.target in position:
+            starts.add(position[each.target])
+        if each.role is Role.BRANCH or (index and each.address - code[index - 1].address > 16):
+            starts.add(index + (each.role is Role.BRANCH))
+            if each.role is not Role.BRANCH:
+                starts.add(index)
+    bounds = [*sorted(start for start in starts if start < len(code)), len(code)]
+    blocks: list[BasicBlock] = []
+    block_of = [-1] * len(code)
+    for start, end in pairwise(bounds):
+        if executed and not executed.get(code[start].address):
+            continue
+        block_of[start:end] = [len(blocks)] * (end - start)
+        blocks.append(BasicBlock(len(blocks), start, end))
+    return blocks, block_of
+
+
+def _connect(code: Sequence[Instruction], blocks: list[BasicBlock], block_of: list[int]) -> None:
+    position = {each.address: index for index, each in enumerate(code)}
+
+    def at(address: int | None) -> int | None:
+        index = position.get(address) if address is not None else None
+        return block_of[index] if index is not None and block_of[index] >= 0 else None
+
+    for block in blocks:
+        last = code[block.end - 1]
+        following = at(last.address + 16)
+        taken = at(last.target)
+        is_conditional = last.guard is not None or bool(last.reads and last.opcode == "BRA")
+        successors: list[int | None] = [following]
+        if last.opcode in ("BRA", "JMP", "UBRA"):
+            successors = [following, taken] if is_conditional else [taken]
+        elif last.opcode in ("CALL", "UCALL"):
+            block.calls = taken
+        elif last.opcode in _ENDS:
+            block.returns = last.opcode == "RET"
+            successors = [following] if last.guard else []
+        block.successors = list(dict.fromkeys(each for each in successors if each is not None))
+    for block in blocks:
+        for successor in block.successors:
+            blocks[successor].predecessors.append(block.index)
+
+
+def _reachable(blocks: list[BasicBlock], entry: int) -> list[int]:
+    seen, waiting = {entry}, [entry]
+    while waiting:
+        for successor in blocks[waiting.pop()].successors:
+            if successor not in seen:
+                seen.add(successor)
+                waiting.append(successor)
+    return sorted(seen)
+
+
+def _routines(blocks: list[BasicBlock], entries: Iterable[int]) -> dict[int, tuple[int, ...]]:
+    """What each entry reaches. Hostile code with too many large routines has all in each."""
+    found: dict[int, tuple[int, ...]] = {}
+    everything = tuple(range(len(blocks)))
+    budget = _SHARED * len(blocks)
+    for entry in entries:
+        found[entry] = tuple(_reachable(blocks, entry)) if budget > 0 else everything
+        budget -= len(found[entry])
+    return found
+
+
+_SHARED = 16
+"""Routines that a block belongs to, on average, before it is taken to belong to all."""
+
+
+def _reverse_postorder(
+    blocks: list[BasicBlock], roots: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """The order, and the blocks where the search began: more than `roots` for loops behind BRX."""
+    done: list[int] = []
+    seen: set[int] = set()
+    begun: list[int] = []
+    for root in (*roots, *range(len(blocks))):
+        if root in seen:
+            continue
+        seen.add(root)
+        begun.append(root)
+        stack = [(root, iter(blocks[root].successors))]
+        while stack:
+            current, successors = stack[-1]
+            following = next((each for each in successors if each not in seen), None)
+            if following is None:
+                done.append(current)
+                stack.pop()
+            else:
+                seen.add(following)
+                stack.append((following, iter(blocks[following].successors)))
+    return done[::-1], begun
+
+
+def _loops(
+    blocks: list[BasicBlock], order: list[int], above: Mapping[int, int]
+) -> tuple[list[Loop], dict[int, int]]:
+    number = {block: place for place, block in enumerate(order)}
+    span = intervals(above)
+    latches: dict[int, list[int]] = {}
+    for block in order:
+        for successor in blocks[block].successors:
+            if span[successor][0] <= span[block][0] <= span[successor][1]:
+                latches.setdefault(successor, []).append(block)
+    bodies = {
+        header: _body(blocks, header, latches[header])
+        for header in _not_too_deep(blocks, latches, number)
+    }
+    ranked = sorted(bodies, key=lambda header: (-len(bodies[header]), number[header]))
+    loops: list[Loop] = []
+    loop_of: dict[int, int] = {}
+    for index, header in enumerate(ranked):  # outer loops first, so inner ones overwrite
+        parent = loop_of.get(header)
+        depth = loops[parent].depth + 1 if parent is not None else 1
+        loops.append(
+            Loop(index, header, frozenset(bodies[header]), tuple(latches[header]), parent, depth)
+        )
+        loop_of.update(dict.fromkeys(bodies[header], index))
+    return loops, loop_of
+
+
+_DEEPEST = 12
+"""Judgement: no kernel nests deeper, and hostile code must not cost quadratic time."""
+
+
+def _not_too_deep(
+    blocks: list[BasicBlock], latches: Mapping[int, Sequence[int]], number: Mapping[int, int]
+) -> list[int]:
+    """Headers of loops that at most `_DEEPEST` - 1 others surround.
+
+    From the innermost loop outwards, each loop becomes one node (Tarjan's test of reducibility),
+    which takes nearly linear time, where the bodies of all loops may hold n * n blocks.
+    """
+    inside = list(range(len(blocks)))
+    """The outermost loop found so far around a block, by way of the loops between."""
+
+    def outermost(block: int) -> int:
+        while inside[block] != block:
+            inside[block] = inside[inside[block]]
+            block = inside[block]
+        return block
+
+    parent: dict[int, int] = {}
+    headers = sorted(latches, key=lambda header: -number[header])
+    for header in headers:
+        waiting = list(latches[header])
+        while waiting:
+            current = outermost(waiting.pop())
+            if current == header:
+                continue
+            inside[current] = parent[current] = header
+            waiting += blocks[current].predecessors
+    depth: dict[int, int] = {}
+    for header in reversed(headers):
+        depth[header] = depth.get(parent.get(header, -1), 0) + 1
+    return [header for header in headers if depth[header] <= _DEEPEST]
+
+
+def _body(blocks: list[BasicBlock], header: int, latches: Sequence[int]) -> set[int]:
+    body, waiting = {header}, [each for each in latches if each != header]
+    while waiting:
+        current = waiting.pop()
+        if current in body:
+            continue
+        body.add(current)
+        waiting += blocks[current].predecessors
+    return body
+
+
+def _count_trips(flow: Flow, code: Sequence[Instruction], executed: Mapping[int, int]) -> None:
+    def count(block: int) -> int:
+        return executed.get(code[flow.blocks[block].start].address, 0)
+
+    starts = {*flow.entries, *flow.callers}
+    for loop in flow.loops:
+        entries = sum(
+            _edge_count(flow, count(before), before, loop.header, count)
+            for before in flow.blocks[loop.header].predecessors
+            if before not in loop.blocks
+        )
+        if loop.header in starts:
+            again = sum(
+                _edge_count(flow, count(each), each, loop.header, count) for each in loop.latches
+            )
+            entries += max(0, count(loop.header) - entries - again)
+        loop.entries = max(entries, 1)
+        loop.is_counted = all(
+            _is_told(flow, code, before, loop.header)
+            for before in flow.blocks[loop.header].predecessors
+            if before not in loop.blocks
+        )
+        loop.trips = max(1.0, count(loop.header) / loop.entries)
+
+
+def _is_told(flow: Flow, code: Sequence[Instruction], before: int, header: int) -> bool:
+    """Whether counts tell how often control went from a block to the header."""
+    if code[flow.blocks[before].end - 1].opcode in ("EXIT", "RET", "KILL"):
+        return False  # some warps ended there
+    others = [each for each in flow.blocks[before].successors if each != header]
+    return all(flow.blocks[other].predecessors == [before] for other in others)
+
+
+def _edge_count(flow: Flow, runs: int, before: int, header: int, count: object) -> int:
+    """How often control went from `before` to the header.
+
+    A block with two successors is told by what its other successor saw, where only it leads there.
+    """
+    others = [each for each in flow.blocks[before].successors if each != header]
+    if not others:
+        return runs
+    other = others[0]
+    assert callable(count)
+    if flow.blocks[other].predecessors == [before]:
+        return max(0, runs - int(count(other)))
+    return runs

@@ -1,0 +1,263 @@
+"""Which definition each read of a register sees: values in static single assignment form.
+
+A predicated write does not end the life of the value before it, except for readers under the same
+predicate. A routine that code calls (division, square root) is a summary: what it writes comes out
+of the call, what it reads goes in, and no path leads from its end back to other callers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+
+from keet.analysis.sass.flow.control_flow import Flow
+from keet.analysis.sass.instructions.instruction import Instruction
+from keet.records import NamedTuple, dataclass, field
+
+
+class Kind(IntEnum):
+    DEFINITION = 0
+    """Written by an instruction."""
+    GUARDED = 1
+    """Written under a predicate. Inputs: the new value, the one where the predicate is off."""
+    JOIN = 2
+    """One of several values, by the path taken. Inputs: one per predecessor."""
+    CALL = 3
+    """Comes out of a called routine. Inputs: the values at the routine's ends, and the one before
+    if the call is predicated; none if there are too many ends."""
+    ENTRY = 4
+    """Not written before the kernel (or routine) reads it."""
+
+
+@dataclass(slots=True)
+class SsaValue:
+    index: int
+    kind: Kind
+    register: str
+    position: int = -1
+    """Of the instruction that writes it (calls: of the call)."""
+    block: int = -1
+    inputs: list[int] = field(default_factory=list)
+    guard: tuple[int, bool] | None = None
+
+
+@dataclass(slots=True)
+class SsaValues:
+    """The values of a kernel, and who reads which."""
+
+    all: list[SsaValue]
+    read: list[dict[str, int]]
+    """By position: the value behind each register that the instruction reads, guard included."""
+    written: list[dict[str, int]]
+    """By position: the value (a DEFINITION) of each register that the instruction writes."""
+
+    def definitions(self, value: int, limit: int = 64) -> list[int]:
+        """Positions of the instructions whose results a value may be, through joins and calls."""
+        found: dict[int, None] = {}
+        for each in self.origins(value, limit):
+            if each.kind is Kind.DEFINITION:
+                found[each.position] = None
+        return list(found)
+
+    def origins(self, value: int, limit: int = 64) -> Iterator[SsaValue]:
+        """Definitions and entries behind a value. Stops after `limit` steps."""
+        seen, waiting = {value}, [value]
+        while waiting and len(seen) <= limit:
+            current = self.all[waiting.pop(0)]
+            if current.kind in (Kind.DEFINITION, Kind.ENTRY):
+                yield current
+                continue
+            for each in current.inputs[:limit]:
+                if each not in seen:
+                    seen.add(each)
+                    waiting.append(each)
+
+    def users(self) -> list[list[int]]:
+        """By value: the positions that read it directly."""
+        found: list[list[int]] = [[] for _ in self.all]
+        for position, reads in enumerate(self.read):
+            for value in reads.values():
+                found[value].append(position)
+        return found
+
+
+_ROUNDS = 70
+"""Of replacing joins of equal values: loops that are nested n times need about n. A join that is
+left over says less, but nothing wrong."""
+_MOST_ENDS = 64
+"""Of a routine that is looked into; real ones have a few."""
+
+
+class _Summary(NamedTuple):
+    """A called routine: the registers that it writes, and the blocks that return."""
+
+    writes: frozenset[str]
+    ends: tuple[int, ...]
+
+
+def _summaries(code: Sequence[Instruction], flow: Flow) -> dict[int, _Summary]:
+    written = [
+        frozenset(register for each in code[block.start : block.end] for register in each.writes)
+        for block in flow.blocks
+    ]
+    known: dict[int, _Summary] = {}
+    for blocks in flow.routines.values():  # routines of hostile code may share one object
+        if id(blocks) not in known:
+            ends = tuple(block for block in blocks if flow.blocks[block].returns)
+            writes = frozenset().union(*(written[block] for block in blocks))
+            known[id(blocks)] = _Summary(writes, ends)
+    return {entry: known[id(blocks)] for entry, blocks in flow.routines.items()}
+
+
+def values_of(code: Sequence[Instruction], flow: Flow) -> SsaValues:
+    return _Builder(code, flow).build()
+
+
+class _Builder:
+    """First each block on its own, then what flows into blocks, then joins of equal inputs go."""
+
+    def __init__(self, code: Sequence[Instruction], flow: Flow) -> None:
+        self.code = code
+        self.flow = flow
+        self.all: list[SsaValue] = []
+        self.read: list[dict[str, int]] = [{} for _ in code]
+        self.written: list[dict[str, int]] = [{} for _ in code]
+        self.at_entry: dict[tuple[int, str], int] = {}
+        self.at_exit: list[dict[str, int]] = [{} for _ in flow.blocks]
+        self.after_call: dict[tuple[int, str], int] = {}
+        self.waiting: list[tuple[int, str]] = []
+        self.summaries = _summaries(code, flow)
+        self.entries = frozenset(flow.entries)
+
+    def build(self) -> SsaValues:
+        for block in self.flow.blocks:
+            self._fill(block.index)
+        while self.waiting:
+            self._connect(*self.waiting.pop())
+        self._simplify()
+        return SsaValues(self.all, self.read, self.written)
+
+    def _new(self, kind: Kind, register: str, position: int = -1, block: int = -1) -> SsaValue:
+        value = SsaValue(len(self.all), kind, register, position, block)
+        self.all.append(value)
+        return value
+
+    def _fill(self, index: int) -> None:
+        block = self.flow.blocks[index]
+        for position in range(block.start, block.end):
+            each = self.code[position]
+            reads = self.read[position]
+            guard = None
+            if each.guard:
+                predicate = self._current(index, each.guard[0], None)
+                guard = (predicate, each.guard[1])
+                reads[each.guard[0]] = predicate
+            for register in each.reads:
+                reads[register] = self._current(index, register, guard)
+            for register in each.writes:
+                self._write(index, position, register, guard)
+
+    def _write(
+        self, block: int, position: int, register: str, guard: tuple[int, bool] | None
+    ) -> None:
+        new = self._new(Kind.DEFINITION, register, position, block)
+        self.written[position][register] = new.index
+        if guard is None:
+            self.at_exit[block][register] = new.index
+            return
+        before = self._current(block, register, (guard[0], not guard[1]))
+        merged = self._new(Kind.GUARDED, register, position, block)
+        merged.inputs = [new.index, before]
+        merged.guard = guard
+        self.at_exit[block][register] = merged.index
+
+    def _current(self, block: int, register: str, guard: tuple[int, bool] | None) -> int:
+        found = self.at_exit[block].get(register)
+        if found is None:
+            return self._entry(block, register)
+        while guard and self.all[found].kind is Kind.GUARDED:
+            known = self.all[found].guard
+            if known == guard:
+                found = self.all[found].inputs[0]
+            elif known == (guard[0], not guard[1]):
+                found = self.all[found].inputs[1]
+            else:
+                break
+        return found
+
+    def _entry(self, block: int, register: str) -> int:
+        """The value of a register where a block begins."""
+        key = (block, register)
+        if key not in self.at_entry:
+            self.at_entry[key] = self._new(Kind.JOIN, register, block=block).index
+            self.waiting.append(key)
+        return self.at_entry[key]
+
+    def _connect(self, block: int, register: str) -> None:
+        value = self.all[self.at_entry[block, register]]
+        before = list(self.flow.blocks[block].predecessors)
+        before += self.flow.callers.get(block, ())
+        if not before:
+            value.kind = Kind.ENTRY
+            return
+        if block in self.entries:
+            value.inputs.append(self._new(Kind.ENTRY, register, block=-1).index)
+        for each in before:
+            value.inputs.append(self._leaving(each, register, block))
+
+    def _leaving(self, block: int, register: str, into: int) -> int:
+        """At the end of a block; a routine sees what the caller has before the call's results."""
+        calls = self.flow.blocks[block].calls
+        if calls is not None and calls != into and register in self.summaries[calls].writes:
+            return self._result(block, register, self.summaries[calls])
+        return self._at_end(block, register)
+
+    def _at_end(self, block: int, register: str) -> int:
+        """After a block's instructions, before what it calls."""
+        found = self.at_exit[block].get(register)
+        return self._entry(block, register) if found is None else found
+
+    def _result(self, block: int, register: str, summary: _Summary) -> int:
+        """What a register holds after the call that ends a block."""
+        key = (block, register)
+        if key not in self.after_call:
+            call = self.flow.blocks[block].end - 1
+            value = self._new(Kind.CALL, register, call, block)
+            self.after_call[key] = value.index
+            if len(summary.ends) <= _MOST_ENDS:
+                value.inputs = [self._at_end(end, register) for end in summary.ends]
+                if self.code[call].guard:
+                    value.inputs.append(self._at_end(block, register))
+        return self.after_call[key]
+
+    def _simplify(self) -> None:
+        """Replace joins whose inputs are one and the same value."""
+        instead = list(range(len(self.all)))
+
+        def resolved(value: int) -> int:
+            while instead[value] != value:
+                instead[value] = instead[instead[value]]
+                value = instead[value]
+            return value
+
+        rank = {block: place for place, block in enumerate(self.flow.order)}
+        joins = [value.index for value in self.all if value.kind is Kind.JOIN]
+        joins.sort(key=lambda join: rank[self.all[join].block])
+        for _ in range(_ROUNDS):
+            left = []
+            for join in joins:
+                inputs = {resolved(each) for each in self.all[join].inputs} - {join}
+                if len(inputs) == 1:
+                    instead[join] = inputs.pop()
+                else:
+                    left.append(join)
+            if len(left) == len(joins):
+                break
+            joins = left
+        for value in self.all:
+            value.inputs = [resolved(each) for each in value.inputs]
+            if value.guard:
+                value.guard = (resolved(value.guard[0]), value.guard[1])
+        for reads in self.read:
+            for register, each in reads.items():
+                reads[register] = resolved(each)

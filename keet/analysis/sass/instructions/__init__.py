@@ -1,0 +1,1 @@
+"""One instruction: opcode, operands, registers read and written. Knows no other instruction."""

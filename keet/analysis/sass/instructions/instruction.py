@@ -1,0 +1,121 @@
+"""One SASS instruction, parsed: opcode, guard, operands, and the registers it reads and writes."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from keet.analysis.sass.instructions.opcodes import Role, role_of, words
+from keet.analysis.sass.instructions.operands import Operand, parse_operand
+from keet.analysis.sass.instructions.register_use import (
+    Registers,
+    access_bytes,
+    destinations,
+    effects,
+)
+from keet.patterns import regex
+from keet.records import NamedTuple
+
+LONGEST = 1000
+"""Characters of text that are looked at. The longest real instruction has about 100."""
+
+
+class Instruction(NamedTuple):
+    """One instruction. Registers are named as in the text; RZ, URZ, PT and UPT are left out."""
+
+    address: int
+    text: str
+    opcode: str
+    modifiers: tuple[str, ...]
+    role: Role
+    guard: tuple[str, bool] | None
+    """The predicate under which it runs, and whether it is negated."""
+    operands: tuple[Operand, ...]
+    writes: Registers
+    reads: Registers
+    """Everything that is read apart from the guard; a register pair is two registers."""
+    target: int | None
+    """Address of a branch, call or convergence point."""
+
+    @property
+    def memory(self) -> Operand | None:
+        """The memory operand: of an asynchronous copy the one in global memory (the last)."""
+        found = [each for each in self.operands if each.kind == "memory"]
+        return found[-1] if found else None
+
+    @property
+    def sources(self) -> tuple[Operand, ...]:
+        """The operands after the destinations."""
+        return self.operands[destinations(self.opcode, self.operands) :]
+
+    def has(self, *modifiers: str) -> bool:
+        return any(each in self.modifiers for each in modifiers)
+
+    @property
+    def width(self) -> int:
+        """Bytes per thread of a memory access."""
+        return access_bytes(self.opcode, self.modifiers)
+
+
+_GUARD = regex(r"@(!?)(U?P[0-9T]+)\s+")
+_SPLIT = regex(r",\s*(?![^\[]*\])")
+_TARGETED = words("BRA BRX JMP JMX CALL BSSY RET WARPSYNC BRXU UBRA UCALL")
+
+
+def parse(address: int, text: str) -> Instruction:
+    """Any text gives an instruction; what is not understood has the role `UNKNOWN`."""
+    return _parsed(text[:LONGEST].strip())._replace(address=address)
+
+
+@lru_cache(maxsize=20_000)
+def _parsed(text: str) -> Instruction:
+    rest = text.rstrip(" ;")
+    guard = None
+    found = _GUARD.match(rest)
+    if found:
+        rest = rest[found.end() :]
+        guard = (found[2], bool(found[1])) if found[2] not in ("PT", "UPT") else None
+    head, _, tail = rest.partition(" ")
+    opcode, *modifiers = head.split(".")
+    mods = tuple(modifiers)
+    tail = tail.strip()
+    operands = tuple([parse_operand(part) for part in _SPLIT.split(tail)]) if tail else ()
+    writes, reads = effects(opcode, mods, operands)
+    target = _target(opcode, tail)
+    return Instruction(
+        0, text, opcode, mods, role_of(opcode), guard, operands, writes, reads, target
+    )
+
+
+def _target(opcode: str, tail: str) -> int | None:
+    if opcode not in _TARGETED:
+        return None
+    last = tail.replace(",", " ").split()[-1:]
+    return int(last[0], 16) if last and re.fullmatch(r"0x[0-9a-fA-F]{1,16}", last[0]) else None
+
+
+def is_move(each: Instruction) -> bool:
+    """MOV and its disguises: arithmetic on zeros that passes one operand on unchanged."""
+    if each.role is Role.MOVE:
+        return True
+    if each.opcode == "CS2R":
+        return any(operand.name == "SRZ" for operand in each.sources)
+    zeros = [is_zero(operand) for operand in each.sources[:2]]
+    if each.opcode in ("IMAD", "UIMAD"):
+        return zeros == [True, True] and not each.has("X", "WIDE", "HI")
+    if each.opcode in ("HFMA2", "HFMA2_32I"):
+        return zeros == [True, True]
+    if each.opcode in ("IADD3", "UIADD3"):
+        others = [operand for operand in each.sources[:3] if not is_zero(operand)]
+        return (
+            len(others) <= 1
+            and not any(o.negated or o.inverted for o in others)
+            and (not each.has("X"))
+        )
+    return False
+
+
+def is_zero(operand: Operand) -> bool:
+    return (operand.is_register and not operand.name) or (
+        operand.kind == "immediate" and operand.value == 0
+    )

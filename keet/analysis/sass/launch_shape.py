@@ -1,0 +1,35 @@
+"""The shape of a launch, and where the code finds it: words of constant bank 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keet.records import dataclass
+
+Dim3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class LaunchShape:
+    """The shape of a launch, and where its constants lie in bank 0."""
+
+    grid: Dim3 | None
+    block: Dim3 | None
+    constants: Mapping[int, int]
+    """Known words of constant bank 0: the shape of the launch."""
+    parameters: int
+    """Offset of the first kernel parameter in constant bank 0."""
+
+
+def launch_shape(grid: Dim3 | None, block: Dim3 | None, capability: str | None) -> LaunchShape:
+    """Where the compiler puts the launch's shape and the parameters: seen in code of each kind."""
+    major = int(float(capability)) if capability and capability[:1].isdigit() else 9
+    if major >= 10:
+        shape_at, grid_at, parameters = 0x360, 0x370, 0x380
+    else:
+        shape_at, grid_at, parameters = 0x0, 0xC, 0x210 if major == 9 else 0x160
+    words: dict[int, int] = {}
+    for start, sizes in ((shape_at, block), (grid_at, grid)):
+        for axis, size in enumerate(sizes or ()):
+            words[start + 4 * axis] = size
+    return LaunchShape(grid, block, words, parameters)

@@ -1,0 +1,1 @@
+"""Integer values as polynomials of thread, block and loop indices. One kernel at a time."""

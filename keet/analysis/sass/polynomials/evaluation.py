@@ -1,0 +1,386 @@
+"""Forms of the integer values of a kernel: what each register holds, as a polynomial.
+
+One pass in the order of control flow. A value at a loop's head is first a symbol of its own; once
+the loop's body is known it is resolved to `start + step x iteration` where the step is the same in
+every iteration. Only the low word of 64-bit addresses is followed: the high word adds nothing.
+"""
+
+from __future__ import annotations
+
+from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.flow.trip_counts import is_ragged, trips_of
+from keet.analysis.sass.flow.values import Kind
+from keet.analysis.sass.instructions.instruction import Instruction
+from keet.analysis.sass.instructions.opcodes import IMPURE, Role
+from keet.analysis.sass.instructions.operands import Operand
+from keet.analysis.sass.launch_shape import LaunchShape
+from keet.analysis.sass.polynomials.loop_heads import LoopHeads
+from keet.analysis.sass.polynomials.opcode_rules import REBUILD, RULES, signed
+from keet.analysis.sass.polynomials.polynomial import (
+    ZERO,
+    Polynomial,
+    Range,
+    Symbol,
+    add,
+    number,
+    of_symbol,
+    scale,
+)
+from keet.analysis.sass.polynomials.symbols import Symbols, simplified
+
+
+class Evaluation:
+    """The forms of all values that integer instructions write."""
+
+    def __init__(self, program: SassProgram, shape: LaunchShape) -> None:
+        self.program = program
+        self.shape = shape
+        self.symbols = Symbols()
+        self._forms: dict[int, Polynomial] = {}
+        self._trips: dict[int, tuple[int | None, bool]] = {}
+        self._final: dict[tuple[Symbol, int], Polynomial] = {}
+        self.loop_of_header = {loop.header: loop for loop in program.flow.loops}
+        self._heads = LoopHeads(self)
+        self._known_heads: dict[int, Polynomial] = {}
+        """Values at loop heads by start and step, from the first pass."""
+        self._joins: dict[tuple[int, int], list[int]] = {}
+        for value in program.values.all:
+            if value.kind in (Kind.JOIN, Kind.GUARDED):
+                self._joins.setdefault((value.block, value.position), []).append(value.index)
+        self._run()
+        self._known_heads = self._resolved_heads()
+        if self._known_heads:
+            # Again, with bounds of loop counters: a shift or a division needs to know the sign.
+            self._forms.clear()
+            self._final.clear()
+            self._heads = LoopHeads(self)
+            self._run()
+
+    def _resolved_heads(self) -> dict[int, Polynomial]:
+        found = {}
+        for header in self.loop_of_header:
+            for index in self._joins.get((header, -1), ()):
+                form = self.resolved(self.form(index), header)
+                if all(symbol.kind in _PLAIN for symbol in form.symbols):
+                    found[index] = form  # others may be told better by the second pass
+        return found
+
+    # --- the pass
+
+    def _run(self) -> None:
+        flow = self.program.flow
+        for block in flow.order:
+            for value in self._joins.get((block, -1), ()):
+                self.form(value)
+            for position in range(flow.blocks[block].start, flow.blocks[block].end):
+                for register, value in self.program.values.written[position].items():
+                    self._forms[value] = self._limited(self._written(position, register), value)
+                for value in self._joins.get((block, position), ()):
+                    self.form(value)
+
+    def form(self, value: int) -> Polynomial:
+        """As far as it was found out in the pass: values at loop heads are symbols."""
+        stack = [(value, False)] if value not in self._forms else []
+        while stack:  # inputs first; recursion would go too deep in hostile code
+            index, is_ready = stack.pop()
+            if is_ready:
+                self._forms[index] = self._limited(self._merged(index), index)
+            elif index not in self._forms:
+                self._forms[index] = self._unknown(index)  # ends cycles of irreducible code
+                stack.append((index, True))
+                stack += [(each, False) for each in self._merges(index)]
+        return self._forms[value]
+
+    def _limited(self, form: Polynomial, index: int) -> Polynomial:
+        """The form, or an unknown number in place of one that has grown too long to work with."""
+        if len(form.terms) <= _MOST_TERMS and len(form.depends) <= _MOST_NAMES:
+            return form
+        names = {name for name in form.depends if name[0] != "v" and name[:4] != "loop"}
+        key = ("long", index)
+        return of_symbol(
+            self.symbols.make("opaque", f"v{index}", key=key, depends={"unknown", *names})
+        )
+
+    def _unknown(self, index: int) -> Polynomial:
+        return of_symbol(self.symbols.make("opaque", f"v{index}", key=index, depends={"unknown"}))
+
+    def _merges(self, index: int) -> list[int]:
+        """The values that a value is one of; none for those that have forms of their own."""
+        value = self.program.values.all[index]
+        is_head = value.kind is Kind.JOIN and value.block in self.loop_of_header
+        if is_head or index in self._known_heads or value.kind in (Kind.ENTRY, Kind.CALL):
+            return []
+        return value.inputs
+
+    def _merged(self, index: int) -> Polynomial:
+        value = self.program.values.all[index]
+        if index in self._known_heads:
+            return self._known_heads[index]
+        if value.kind is Kind.JOIN and value.block in self.loop_of_header:
+            loop = self.loop_of_header[value.block]
+            return of_symbol(
+                self.symbols.make(
+                    "join",
+                    f"v{index}",
+                    key=index,
+                    depends={f"loop{loop.index}", f"v{index}"},
+                    arguments=(index,),
+                )
+            )
+        if value.kind in (Kind.ENTRY, Kind.CALL) or not value.inputs:
+            return self._unknown(index)
+        forms = [self._forms[each] for each in value.inputs]
+        if value.kind is Kind.GUARDED and value.guard:
+            return self.symbols.chosen(
+                forms[0], forms[1], value.guard, self.deciding(value.guard[0])
+            )
+        unique = list({each.key: each for each in forms}.values())
+        if len(unique) > _MOST_PATHS:
+            return self.symbols.unknown("either", tuple(unique[:4]), extra=index, depends={"path"})
+        found = unique[0]
+        for other in unique[1:]:
+            came = tuple(at for at, each in enumerate(forms) if each.key == other.key)
+            found = self.symbols.chosen(other, found, ("path", value.block, came), {"path"})
+        return found
+
+    def deciding(self, predicate: int) -> frozenset[str]:
+        """What a predicate depends on."""
+        values = self.program.values
+        found = {"path"} if values.all[predicate].kind is Kind.JOIN else set[str]()
+        origins = [*values.origins(predicate, 8)]
+        if len(origins) >= 8 or any(each.kind is not Kind.DEFINITION for each in origins):
+            found.add("unknown")
+        for position in values.definitions(predicate, 8):
+            for each in self.program.values.read[position].values():
+                known = self._forms.get(each)
+                found |= known.depends if known else {"unknown"}
+        return frozenset(found)
+
+    # --- one instruction
+
+    def _written(self, position: int, register: str) -> Polynomial:
+        each = self.program.code[position]
+        if each.role in (Role.LOAD, Role.ATOMIC):
+            return self._opaque(position, register, {"data"})
+        if each.role is Role.UNKNOWN:
+            return self._opaque(position, register, {"unknown"})
+        found: Polynomial | None = None
+        if each.role is Role.SPECIAL:
+            found = self._special(each)
+        elif each.role is Role.CONSTANT:
+            found = self._loaded_constant(each, position, register)
+        elif "P" not in register and register == next(r for r in each.writes if "P" not in r):
+            rule = RULES.get(each.opcode.removeprefix("U"))
+            found = rule(self, each, position) if rule and not each.has("X") else None
+        if found is None:
+            return self._opaque(position, register, self._read_depends(position))
+        return found
+
+    def _opaque(
+        self, position: int, register: str, depends: frozenset[str] | set[str]
+    ) -> Polynomial:
+        """What no rule covers. Made of parameters alone it is one more unknown constant."""
+        if self.program.code[position].opcode in IMPURE:
+            depends = {*depends, "unknown"}
+        name = f"{register}@{position}"
+        return of_symbol(self.symbols.make("opaque", name, depends=depends))
+
+    def _read_depends(self, position: int) -> frozenset[str]:
+        found: set[str] = set()
+        for value in self.program.values.read[position].values():
+            found |= self.form(value).depends
+        return frozenset(found)
+
+    def _special(self, each: Instruction) -> Polynomial:
+        name = next((o.name for o in each.operands if o.kind == "special"), "")
+        if name == "SRZ":
+            return ZERO
+        found = self.special(name)
+        if found is not None:
+            return found
+        return of_symbol(self.symbols.make("opaque", name, depends={"unknown"}))
+
+    def special(self, name: str) -> Polynomial | None:
+        for prefix, kind, sizes in (
+            ("SR_TID.", "tid", self.shape.block),
+            ("SR_CTAID.", "ctaid", self.shape.grid),
+        ):
+            if name.startswith(prefix) and name[-1] in "XYZ":
+                axis = "XYZ".index(name[-1])
+                high = sizes[axis] - 1 if sizes else None
+                if high == 0:
+                    return ZERO
+                label = f"{kind}.{name[-1].lower()}"
+                symbol = self.symbols.make(kind, label, range=Range(0, high), depends={label})
+                return of_symbol(symbol)
+        if name == "SR_LANEID":
+            block = self.shape.block
+            if block and block[1] == block[2] == 1:
+                thread = self.special("SR_TID.X")
+                return self.symbols.remainder(thread, 32) if thread else None
+            return of_symbol(
+                self.symbols.make("opaque", "lane", range=Range(0, 31), depends={"tid.x"})
+            )
+        return None
+
+    def _loaded_constant(self, each: Instruction, position: int, register: str) -> Polynomial:
+        operand = each.sources[0] if each.sources else None
+        if operand is None or operand.kind != "constant" or each.has("U8", "S8", "U16", "S16"):
+            return self._opaque(position, register, {"unknown"})
+        words = [r for r in each.writes if "P" not in r]
+        return self._constant(operand, position, 4 * words.index(register))
+
+    def _constant(self, operand: Operand, position: int, extra: int = 0) -> Polynomial:
+        if operand.name:  # a table in constant memory
+            index = self.program.values.read[position].get(operand.name)
+            depends = self.form(index).depends if index is not None else frozenset({"unknown"})
+            return self.symbols.unknown("table", (), extra=(position, extra), depends=depends)
+        offset = operand.value + extra
+        if operand.bank == 0 and offset in self.shape.constants:
+            return number(self.shape.constants[offset])
+        name = self.parameter_name(operand.bank, offset)
+        return of_symbol(self.symbols.make("param", name, arguments=(operand.bank, offset)))
+
+    def parameter_name(self, bank: int, offset: int) -> str:
+        if bank == 0 and offset >= self.shape.parameters:
+            return f"param+{offset - self.shape.parameters:#x}"
+        return f"c[{bank:#x}][{offset:#x}]"
+
+    def operand(self, operand: Operand, position: int) -> Polynomial | None:
+        """The form of a source; `None` for what is not a whole number."""
+        if operand.kind == "immediate":
+            return number(signed(operand.value))
+        if operand.kind == "constant":
+            form: Polynomial | None = self._constant(operand, position)
+        elif operand.is_register:
+            value = self.program.values.read[position].get(operand.name) if operand.name else None
+            form = self.form(value) if value is not None else ZERO
+        else:
+            return None
+        if form is None:
+            return None
+        if operand.inverted:
+            return add(number(-1), form, -1)
+        return scale(form, -1) if operand.negated else form
+
+    # --- loops
+
+    def resolved(self, form: Polynomial, block: int, depth: int = 0) -> Polynomial:
+        """The form with loop heads written by loop counters, as seen from a block."""
+        if depth > _DEEPEST:
+            return self.symbols.unknown("deep", (form,), depends={"unknown"})
+        result = ZERO
+        for product, coefficient in form.terms.items():
+            part: Polynomial | None = number(coefficient)
+            for symbol in product:
+                replaced = self._replaced(symbol, block, depth)
+                part = self.symbols.product(part, replaced) if part is not None else None
+            if part is None:
+                part = self.symbols.unknown("product", (Polynomial({product: coefficient}),))
+            result = add(result, part)
+        return simplified(result, self.symbols)
+
+    def _replaced(self, symbol: Symbol, block: int, depth: int) -> Polynomial:
+        key = (symbol, block)
+        found = self._final.get(key)
+        if found is None:
+            self._final[key] = of_symbol(
+                self.symbols.make("opaque", f"cycle {symbol.name}", depends=symbol.depends)
+            )
+            found = self._final[key] = self._replace(symbol, block, depth)
+        return found
+
+    def _replace(self, symbol: Symbol, block: int, depth: int) -> Polynomial:
+        if symbol.kind == "join":
+            head = self._heads.of(symbol, depth)
+            return self.resolved(head, block, depth + 1)
+        if symbol.kind == "loop":
+            return self._counter(symbol, block)
+        rebuild = REBUILD.get(symbol.kind)
+        forms = [each for each in symbol.arguments if isinstance(each, Polynomial)]
+        if rebuild is None or not forms:
+            return of_symbol(self._settled(symbol))
+        renewed = tuple(self.resolved(each, block, depth + 1) for each in forms)
+        if all(a.key == b.key for a, b in zip(renewed, forms, strict=True)):
+            return of_symbol(symbol)
+        return rebuild(self.symbols, renewed, symbol)
+
+    def _settled(self, symbol: Symbol) -> Symbol:
+        """The symbol with what values at loop heads depend on in the place of those values."""
+        depends = self.settled_names(symbol.depends)
+        if depends == symbol.depends:
+            return symbol
+        return self.symbols.make(
+            symbol.kind,
+            symbol.name,
+            key=("settled", symbol.order),
+            range=symbol.range,
+            depends=depends,
+            is_loose=symbol.is_loose,
+            arguments=symbol.arguments,
+            reach=symbol.reach,
+            is_scattered=symbol.is_scattered,
+        )
+
+    def settled_names(self, depends: frozenset[str]) -> frozenset[str]:
+        found: set[str] = set()
+        waiting = list(depends)
+        seen = set(waiting)
+        while waiting:
+            name = waiting.pop()
+            if not name[1:].isdigit():
+                found.add(name)
+                continue
+            if len(seen) > _MOST_NAMES:
+                found.add("unknown")
+                continue
+            for each in self.program.values.all[int(name[1:])].inputs:
+                new = self.form(each).depends - seen
+                seen |= new
+                waiting += new
+        return frozenset(found)
+
+    def _counter(self, symbol: Symbol, block: int) -> Polynomial:
+        """Inside its loop the counter varies; behind the loop it stands at its last value."""
+        loop = self.program.flow.loops[int(str(symbol.arguments[0]))]
+        if block in loop.blocks:
+            return of_symbol(symbol)
+        if symbol.range.high is not None and not symbol.is_loose:
+            return number(symbol.range.high)
+        # Warps leave after different numbers of iterations; the average stands for all of them.
+        last = symbol.range.high
+        name, depends = f"last {symbol.name}", {"exit"}
+        ends = Range(last, last)
+        return of_symbol(
+            self.symbols.make("exit", name, range=ends, depends=depends, is_loose=True)
+        )
+
+    def counter(self, loop: Loop) -> Symbol:
+        """Iterations done so far. Loose where not every warp does the same number."""
+        trips, is_even = self.trips(loop)
+        name = f"loop{loop.index}"
+        return self.symbols.make(
+            "loop",
+            name,
+            range=Range(0, trips - 1 if trips is not None else None),
+            depends={name},
+            is_loose=not is_even,
+            arguments=(loop.index, not is_even and is_ragged(self.program, loop)),
+        )
+
+    def trips(self, loop: Loop) -> tuple[int | None, bool]:
+        """Iterations per entry, and whether all warps surely do that many."""
+        if loop.index not in self._trips:
+            self._trips[loop.index] = trips_of(self.program, loop)
+        return self._trips[loop.index]
+
+
+_PLAIN = ("tid", "ctaid", "param", "loop")
+_MOST_PATHS = 6
+"""Paths into a block whose values are told apart."""
+_DEEPEST = 40
+"""Forms within forms: beyond this a form is called unknown."""
+_MOST_TERMS = 64
+_MOST_NAMES = 200
+"""Of a form. Real addresses have about ten terms; hostile code must not cost quadratic time."""

@@ -1,0 +1,33 @@
+"""What rules and loop heads may ask of the evaluation that they are a part of."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from keet.analysis.sass.flow.control_flow import Loop
+from keet.analysis.sass.flow.program import SassProgram
+from keet.analysis.sass.instructions.operands import Operand
+from keet.analysis.sass.polynomials.polynomial import Polynomial, Symbol
+from keet.analysis.sass.polynomials.symbols import Symbols
+
+
+class EvaluationContext(Protocol):
+    """An evaluation under way: see `Evaluation`, which is one."""
+
+    program: SassProgram
+    symbols: Symbols
+    loop_of_header: dict[int, Loop]
+
+    def form(self, value: int) -> Polynomial: ...
+
+    def operand(self, operand: Operand, position: int) -> Polynomial | None: ...
+
+    def deciding(self, predicate: int) -> frozenset[str]: ...
+
+    def resolved(self, form: Polynomial, block: int, depth: int = 0) -> Polynomial: ...
+
+    def settled_names(self, depends: frozenset[str]) -> frozenset[str]: ...
+
+    def counter(self, loop: Loop) -> Symbol: ...
+
+    def trips(self, loop: Loop) -> tuple[int | None, bool]: ...

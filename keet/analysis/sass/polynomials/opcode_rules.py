@@ -1,0 +1,365 @@
+"""What opcodes compute, as forms. A rule gives `None` where the result is not a useful form."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from keet.analysis.sass.instructions.instruction import Instruction, is_move
+from keet.analysis.sass.polynomials.bitwise import combined
+from keet.analysis.sass.polynomials.evaluation_context import EvaluationContext
+from keet.analysis.sass.polynomials.polynomial import (
+    ZERO,
+    Polynomial,
+    Range,
+    Symbol,
+    add,
+    number,
+    range_of,
+    scale,
+)
+from keet.analysis.sass.polynomials.symbols import Symbols
+
+
+def signed(value: int) -> int:
+    """Immediates above 2^31 are negative numbers: `VIADD R2, R2, 0xfffffffc` subtracts 4."""
+    value &= 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+# --- rules by opcode (without the U of uniform ones)
+
+Rule = Callable[[EvaluationContext, Instruction, int], Polynomial | None]
+
+
+def _sources(
+    of: EvaluationContext, each: Instruction, position: int, count: int
+) -> list[Polynomial] | None:
+    found: list[Polynomial] = []
+    for operand in each.sources[:count]:
+        form = of.operand(operand, position)
+        if form is None:
+            return None
+        found.append(form)
+    return found if len(found) == count else None
+
+
+def _sum(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+    total = ZERO
+    for operand in each.sources:
+        if operand.kind == "predicate":
+            continue
+        form = of.operand(operand, position)
+        if form is None:
+            return None
+        total = add(total, form)
+    return total
+
+
+def _multiply_add(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+    found = _sources(of, each, position, 3)
+    if found is None:
+        return None
+    if each.has("HI"):
+        return _high_product(of, each, found)
+    modulo = _remainder(of, found)
+    if modulo is not None:
+        return modulo
+    product = of.symbols.product(found[0], found[1])
+    return add(product, found[2]) if product is not None else None
+
+
+def _high_product(
+    of: EvaluationContext, each: Instruction, found: list[Polynomial]
+) -> Polynomial | None:
+    """`(a * b) >> 32` by a constant is a division: by 2^32 / b."""
+    for form, other, operand in (
+        (found[0], found[1], each.sources[1]),
+        (found[1], found[0], each.sources[0]),
+    ):
+        factor = other.value
+        bounds = range_of(form)
+        if (
+            factor is None
+            or operand.is_register
+            or not (bounds.low is not None and bounds.low >= 0)
+        ):
+            continue
+        if found[2].terms:
+            return None
+        magic = factor % (1 << 32)
+        return _scaled(of.symbols, form, magic, 32)
+    return None
+
+
+def _scaled(symbols: Symbols, form: Polynomial, magic: int, shift: int) -> Polynomial:
+    """`form * magic >> shift`: a quotient whose divisor is told once the remainder is taken."""
+    bounds = range_of(form)
+    low = bounds.low * magic >> shift if bounds.low is not None else None
+    high = bounds.high * magic >> shift if bounds.high is not None else None
+    return symbols.unknown("scaled", (form,), Range(low, high), extra=(magic, shift))
+
+
+def _remainder(of: EvaluationContext, found: list[Polynomial]) -> Polynomial | None:
+    """`x - n * (x / n)`."""
+    for quotient, factor in ((found[0], found[1]), (found[1], found[0])):
+        count = factor.value
+        symbol = next(iter(quotient.symbols), None)
+        if count is None or symbol is None or symbol.kind != "scaled":
+            continue
+        if len(quotient.terms) != 1 or next(iter(quotient.terms)) != (symbol,):
+            continue
+        whole, magic, shift = _scaling(symbol)
+        divisor = -count * next(iter(quotient.terms.values()))
+        if add(whole, found[2], -1).terms or divisor <= 1:
+            continue
+        if abs(divisor * magic - (1 << shift)) <= divisor * (1 << max(0, shift - 31)):
+            return of.symbols.remainder(whole, divisor)
+    return None
+
+
+def _shifted_sum(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+    """LEA: `(a << s) + b`; LEA.HI: `(a >> (32 - s)) + b` with the high word given apart."""
+    sources = [operand for operand in each.sources if operand.kind != "predicate"]
+    last = sources[-1] if sources else None
+    if last is None or last.kind != "immediate" or len(sources) < 3:
+        return None
+    first, second = of.operand(sources[0], position), of.operand(sources[1], position)
+    if first is None or second is None:
+        return None
+    if not each.has("HI"):
+        return add(second, scale(first, 1 << (last.value & 31)))
+    bounds = range_of(first)
+    is_positive = bounds.low is not None and bounds.low >= 0
+    high_word = of.operand(sources[2], position) if len(sources) > 3 else ZERO
+    if not is_positive or high_word is None or high_word.terms:
+        return None
+    return add(second, _shift_right(of, each, first, 32 - (last.value & 31)))
+
+
+def _shift(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+    """SHF: a funnel shift of two words; one of them is zero or a sign in what compilers write."""
+    found = _sources(of, each, position, 3)
+    if found is None:
+        return None
+    amount = found[1].value
+    if amount is None:
+        return _shift_by_variable(of, each, found)
+    if each.has("L"):
+        return scale(found[0], 1 << (amount & 31)) if not each.has("HI") else None
+    if amount > 31 or each.has("U64", "S64"):
+        return None  # the high word would have to be known
+    if each.has("HI") and not found[0].terms:
+        return _shift_right(of, each, found[2], amount & 31)
+    return None
+
+
+def _shift_right(
+    of: EvaluationContext, each: Instruction, source: Polynomial, amount: int
+) -> Polynomial:
+    bounds = range_of(source)
+    is_positive = bounds.low is not None and bounds.low >= 0
+    if not is_positive and not each.has("S32", "S64"):
+        high = (1 << (32 - amount)) - 1
+        return of.symbols.unknown("shift", (source,), Range(0, high), extra=("R", amount))
+    inner = _inner_scaled(source) if is_positive else None
+    if inner is not None:
+        form, magic, shift = inner
+        return _scaled(of.symbols, form, magic, shift + amount)
+    return of.symbols.shifted_right(source, amount)
+
+
+def _shift_by_variable(
+    of: EvaluationContext, each: Instruction, found: list[Polynomial]
+) -> Polynomial | None:
+    bounds = range_of(found[1])
+    if each.has("L") and found[0].value is not None and bounds.high is not None:
+        high = found[0].value << min(31, bounds.high)
+        return of.symbols.unknown("shift", (found[1],), Range(0, high), extra=("L", found[0].key))
+    return None
+
+
+def _inner_scaled(form: Polynomial) -> tuple[Polynomial, int, int] | None:
+    if len(form.terms) != 1 or next(iter(form.terms.values())) != 1:
+        return None
+    product = next(iter(form.terms))
+    if len(product) != 1 or product[0].kind != "scaled":
+        return None
+    return _scaling(product[0])
+
+
+def _scaling(symbol: Symbol) -> tuple[Polynomial, int, int]:
+    """Of a symbol `scaled`: what was multiplied, by what, and shifted by how many bits."""
+    whole, (magic, shift) = cast("tuple[Polynomial, tuple[int, int]]", symbol.arguments)
+    return whole, magic, shift
+
+
+def _logic(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+    operands = [operand for operand in each.sources if operand.kind != "predicate"]
+    if len(operands) < 4 or operands[3].kind != "immediate":
+        return None
+    found: list[Polynomial] = []
+    for operand in operands[:3]:
+        form = of.operand(operand, position)
+        if form is None:
+            return None
+        found.append(form)
+    return combined(of.symbols, found, operands[3].value)
+
+
+def _extreme(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+    """VIMNMX, IMNMX: the smaller where the predicate is true."""
+    which = next((operand for operand in each.sources if operand.kind == "predicate"), None)
+    found = _sources(of, each, position, 2)
+    if found is None or which is None or which.name or not _is_signed_word(each, found):
+        return None
+    return of.symbols.extreme(found[0], found[1], is_min=not which.negated)
+
+
+def _is_signed_word(each: Instruction, forms: list[Polynomial]) -> bool:
+    """Whether a comparison of signed numbers is the same: unsigned ones must not be negative."""
+    if any("x2" in modifier or modifier == "RELU" for modifier in each.modifiers):
+        return False
+    lows = [range_of(form).low for form in forms]
+    return not each.has("U32") or all(low is not None and low >= 0 for low in lows)
+
+
+def _add_extreme(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+    which = next((operand for operand in each.sources if operand.kind == "predicate"), None)
+    found = _sources(of, each, position, 3)
+    if found is None or which is None or which.name or not _is_signed_word(each, found):
+        return None
+    return of.symbols.extreme(add(found[0], found[1]), found[2], is_min=not which.negated)
+
+
+def _select(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+    found = _sources(of, each, position, 2)
+    which = next((operand for operand in each.sources if operand.kind == "predicate"), None)
+    if found is None or which is None:
+        return None
+    if not which.name:
+        return found[1] if which.negated else found[0]
+    predicate = of.program.values.read[position].get(which.name)
+    if predicate is None:
+        return None
+    first, second = (found[1], found[0]) if which.negated else (found[0], found[1])
+    return of.symbols.chosen(first, second, (predicate, False), of.deciding(predicate))
+
+
+def _move(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+    found = _sources(of, each, position, 1)
+    return found[0] if found else None
+
+
+def _packed_constant(
+    _of: EvaluationContext, each: Instruction, _position: int
+) -> Polynomial | None:
+    """`HFMA2 R, -RZ, RZ, 0, 3` loads two half-precision constants: a disguised MOV."""
+    if not is_move(each):
+        return None
+    words = 0
+    for operand in each.sources[2:4]:
+        number_text = operand.name or str(operand.value)
+        try:
+            value = float(number_text) * (-1 if operand.negated else 1)
+            words = words << 16 | int.from_bytes(struct.pack(">e", value), "big")
+        except (ValueError, OverflowError):
+            return None
+    return number(signed(words))
+
+
+def _same_in_all_lanes(
+    of: EvaluationContext, each: Instruction, position: int
+) -> Polynomial | None:
+    """SHFL: the same form where it does not depend on the lane."""
+    found = _sources(of, each, position, 1)
+    if found is None:
+        return None
+    if not all(name.startswith("ctaid") for name in found[0].depends):
+        return of.symbols.unknown("shuffled", (found[0],), range_of(found[0]), extra=position)
+    return found[0]
+
+
+def _absolute(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+    found = _sources(of, each, position, 1)
+    if found is None:
+        return None
+    bounds = range_of(found[0])
+    if bounds.low is not None and bounds.low >= 0:
+        return found[0]
+    high = (
+        max(abs(bounds.low), abs(bounds.high))
+        if bounds.low is not None and bounds.high is not None
+        else None
+    )
+    return of.symbols.unknown("abs", (found[0],), Range(0, high))
+
+
+def _bits(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+    """SGXT.U32: the lowest bits."""
+    found = _sources(of, each, position, 2)
+    if found is None or found[1].value is None or not each.has("U32") or found[1].value > 31:
+        return None
+    return of.symbols.masked(found[0], (1 << (found[1].value & 31)) - 1)
+
+
+def _counted(of: EvaluationContext, each: Instruction, position: int) -> Polynomial | None:
+    found = _sources(of, each, position, 1)
+    return of.symbols.unknown("bits", tuple(found or ()), Range(-1, 32), extra=position)
+
+
+RULES: Mapping[str, Rule] = {
+    "IADD3": _sum,
+    "IADD": _sum,
+    "VIADD": _sum,
+    "IADD2": _sum,
+    "IMAD": _multiply_add,
+    "LEA": _shifted_sum,
+    "SHF": _shift,
+    "LOP3": _logic,
+    "VIMNMX": _extreme,
+    "IMNMX": _extreme,
+    "VIADDMNMX": _add_extreme,
+    "SEL": _select,
+    "HFMA2": _packed_constant,
+    "MOV": _move,
+    "R2UR": _move,
+    "SHFL": _same_in_all_lanes,
+    "IABS": _absolute,
+    "SGXT": _bits,
+    "POPC": _counted,
+    "FLO": _counted,
+}
+
+
+def _rebuilt_extreme(symbols: Symbols, forms: tuple[Polynomial, ...], symbol: Symbol) -> Polynomial:
+    return symbols.extreme(forms[0], forms[1], is_min=symbol.kind == "min")
+
+
+def _rebuilt_scaled(symbols: Symbols, forms: tuple[Polynomial, ...], symbol: Symbol) -> Polynomial:
+    _, magic, shift = _scaling(symbol)
+    return _scaled(symbols, forms[0], magic, shift)
+
+
+def _rebuilt(symbols: Symbols, forms: tuple[Polynomial, ...], symbol: Symbol) -> Polynomial:
+    """The same operation on other forms, with the bounds that hold for any."""
+    return symbols.unknown(symbol.kind, forms, symbol.range, extra=symbol.arguments[-1])
+
+
+REBUILD: Mapping[str, Callable[[Symbols, tuple[Polynomial, ...], Symbol], Polynomial]] = {
+    "shr": lambda symbols, forms, symbol: symbols.shifted_right(
+        forms[0], int(str(symbol.arguments[1]))
+    ),
+    "div": lambda symbols, forms, symbol: symbols.divided(forms[0], int(str(symbol.arguments[1]))),
+    "mod": lambda symbols, forms, symbol: symbols.remainder(
+        forms[0], int(str(symbol.arguments[1]))
+    ),
+    "min": _rebuilt_extreme,
+    "max": _rebuilt_extreme,
+    "scaled": _rebuilt_scaled,
+    "and": _rebuilt,
+    "or": _rebuilt,
+    "shift": _rebuilt,
+    "table": _rebuilt,
+}

@@ -1,0 +1,1 @@
+"""Code and source of launches: cubins (ELF, DWARF), build information, source folders."""

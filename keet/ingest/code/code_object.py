@@ -1,0 +1,69 @@
+"""The code that launches ran, as a report holds it: a cubin and the sources embedded for it."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+
+from keet.ingest.code.elf import Elf
+from keet.ingest.code.line_table import CodePlace, LineTable, line_table
+from keet.ingest.protobuf import Malformed, ProtoMessage
+from keet.records import NamedTuple
+
+_MAX_FUNCTION = 4 << 20
+"""Bytes: a larger size is taken for damage. The largest function that was seen has 0.4 MB."""
+
+
+class FunctionExtent(NamedTuple):
+    """A function in the memory of the profiled process. `stop` is behind its last byte."""
+
+    symbol: str
+    start: int
+    stop: int
+
+
+class CodeObject:
+    """A cubin with the sources embedded for it; ncu adds to one over several entries."""
+
+    def __init__(self) -> None:
+        self.cubin: bytes | None = None
+        self.places: list[CodePlace] = []
+        self.files: dict[str, str | None] = {}
+
+    def add(self, message: ProtoMessage) -> None:
+        self.cubin = message.raw(4) or self.cubin
+        relocations = message.message(9)
+        for function in relocations.messages(1) if relocations else ():
+            self.places.append(CodePlace(function.text(1) or "", function.number(2) or 0))
+        files = message.message(8)
+        for file in files.messages(1) if files else ():
+            self.files[file.text(1) or ""] = file.lines_of_text(2)
+
+    @cached_property
+    def lines(self) -> LineTable | None:
+        """Damage in a cubin costs the line numbers, never the rest of the report."""
+        try:
+            if not self.cubin or not self.digest:
+                return None
+            return line_table(self.cubin, self.digest, self.places)
+        except Malformed:
+            return None
+
+    @cached_property
+    def digest(self) -> str | None:
+        """Of the cubin's bytes."""
+        return hashlib.sha256(self.cubin).hexdigest() if self.cubin else None
+
+    @cached_property
+    def extents(self) -> tuple[FunctionExtent, ...]:
+        """The functions whose place and size are known."""
+        try:
+            symbols = Elf(self.cubin).symbols() if self.cubin and self.places else []
+        except Malformed:
+            return ()
+        sizes = {symbol.name: symbol.size for symbol in symbols}
+        return tuple(
+            FunctionExtent(symbol, start, start + sizes[symbol])
+            for symbol, start in dict.fromkeys(self.places)
+            if 0 < sizes.get(symbol, 0) <= _MAX_FUNCTION
+        )

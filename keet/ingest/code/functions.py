@@ -1,0 +1,62 @@
+"""The functions that a launch ran: where they lie, and what identifies their code.
+
+ncu has numbers for every instruction of a kernel and of the functions that it calls, executed or
+not, except for the branch to itself that ends a function and the padding behind it; some reports
+have samples even there. Text is fetched for whole functions, so that it serves all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from keet.ingest.code.code_object import CodeObject
+from keet.records import NamedTuple
+
+INSTRUCTION = 16
+"""Bytes of an instruction, from Volta on."""
+
+
+class Function(NamedTuple):
+    """Code whose text is fetched and cached as one."""
+
+    start: int
+    addresses: Sequence[int]
+    """Every instruction, in ascending order."""
+    identity: str | None
+    """The same for the same code in any report; None where the report has no cubin."""
+    movable: bool
+    """Whether reports may have the same code at other addresses."""
+
+
+def functions_of(code: Sequence[CodeObject], addresses: Sequence[int]) -> tuple[Function, ...]:
+    """The functions that hold the addresses, which ascend. The addresses that are in no function
+    that the report knows by its place (reports before 2021 have no places) form one of their own.
+    """
+    found: list[Function] = []
+    covered: set[int] = set()
+    for each in code:
+        for extent in each.extents:
+            here = _within(addresses, extent.start, extent.stop)
+            if here and not any((pc - extent.start) % INSTRUCTION for pc in here):
+                identity = f"{each.digest} {extent.symbol} {extent.stop - extent.start}"
+                inside = range(extent.start, extent.stop, INSTRUCTION)
+                found.append(Function(extent.start, inside, identity, movable=True))
+                covered.update(here)
+    rest = [pc for pc in addresses if pc not in covered] if covered else addresses
+    if rest:
+        found.append(Function(rest[0], rest, _identity_of(code, rest), movable=False))
+    return tuple(found)
+
+
+def _within(addresses: Sequence[int], start: int, stop: int) -> Sequence[int]:
+    return addresses[bisect_left(addresses, start) : bisect_left(addresses, stop)]
+
+
+def _identity_of(code: Sequence[CodeObject], addresses: Sequence[int]) -> str | None:
+    digests = [each.digest for each in code]
+    if not digests or None in digests:
+        return None
+    listed = hashlib.sha256(repr(list(addresses)).encode()).hexdigest()
+    return " ".join([*map(str, digests), listed])

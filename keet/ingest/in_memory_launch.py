@@ -1,0 +1,99 @@
+"""A launch whose data is all in memory: what exports, snapshots and NVIDIA's reader give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from keet.profile import (
+    Absent,
+    Device,
+    Instances,
+    Location,
+    NvtxRange,
+    RawMetric,
+    RuleResult,
+    SourceMarker,
+)
+from keet.profile.rules import leading_rule
+from keet.records import dataclass, field
+from keet.texts import bounded_line
+
+_Value = TypeVar("_Value")
+
+
+def bounded(value: _Value) -> _Value:
+    """The same with its texts bounded, in tuples too: as the reader of reports hands texts on."""
+    if isinstance(value, str):
+        return bounded_line(value)  # type: ignore[return-value]
+    if isinstance(value, tuple):
+        parts = [bounded(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
+
+
+@dataclass(frozen=True)
+class InMemoryLaunch:
+    """Implements `LaunchData` by holding every answer."""
+
+    stored_device: Device
+    metrics: Mapping[str, RawMetric]
+    stored_instances: Mapping[str, Instances] = field(default_factory=dict)
+    stored_sections: tuple[str, ...] = ()
+    stored_rules: tuple[RuleResult, ...] = ()
+    stored_markers: tuple[SourceMarker, ...] = ()
+    stored_nvtx: tuple[NvtxRange, ...] = ()
+    stored_files: Mapping[str, str | None] = field(default_factory=dict)
+    stored_locations: Mapping[int, Location] = field(default_factory=dict)
+    stored_disassembly: Mapping[int, str] | Absent = field(
+        default_factory=lambda: Absent("the file holds no code", "use the .ncu-rep itself")
+    )
+
+    def device(self) -> Device:
+        return self.stored_device
+
+    def metric_names(self) -> tuple[str, ...]:
+        return tuple(self.metrics)
+
+    def metric(self, name: str) -> RawMetric | None:
+        return self.metrics.get(name)
+
+    def instances(self, name: str) -> Instances | None:
+        return self.stored_instances.get(name)
+
+    def sections(self) -> tuple[str, ...]:
+        return self.stored_sections
+
+    def rules(self) -> tuple[RuleResult, ...]:
+        return self.stored_rules
+
+    def leading_rule(self) -> RuleResult | None:
+        return leading_rule(self.stored_rules)
+
+    def markers(self) -> tuple[SourceMarker, ...]:
+        return self.stored_markers
+
+    def nvtx(self) -> tuple[NvtxRange, ...]:
+        return self.stored_nvtx
+
+    def source_files(self) -> Mapping[str, str | None]:
+        return self.stored_files
+
+    def source_text(self, path: str) -> str | None:
+        return self.stored_files.get(path)
+
+    def has_source_text(self) -> bool:
+        return any(self.stored_files.values())
+
+    def has_lines(self) -> bool:
+        return bool(self.stored_locations)
+
+    def locate(self, addresses: Iterable[int]) -> Mapping[int, Location]:
+        lines = self.stored_locations
+        return {address: lines[address] for address in addresses if address in lines}
+
+    def locations(self) -> Mapping[int, Location]:
+        return self.stored_locations
+
+    def disassembly(self) -> Mapping[int, str] | Absent:
+        return self.stored_disassembly

@@ -1,0 +1,1 @@
+"""keet's own reader of `.ncu-rep`: one module per part of the file. Never runs NVIDIA's code."""

@@ -1,0 +1,131 @@
+"""Whether a report that is whole as a container was cut short between two launches.
+
+A report has no count of its launches and no mark at its end. ncu writes the session's start, the
+code of the first launch, the launch, the rest of the session, and then launch after launch, each
+after the code that it adds. A cut between two blocks shows where it breaks that order, or where
+somebody wrote down how many launches there were. Any other cut can't be known from the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from keet.ingest.ncu_rep.container import EntryKind, ReportBlock
+from keet.ingest.protobuf import ProtoMessage
+from keet.profile import Profile
+
+_DEVICE, _SYSTEM, _VERSION, _COMMAND_LINE = 6, 4, 8, 11
+"""Fields of a session's pieces, which ncu writes after the first launch, in this order but for the
+versions: device, versions, system, command line."""
+_CUT = "it may have been cut short between launches"
+
+_FLAGS = frozenset(
+    (
+        *("-f", "-h", "-v", "--force-overwrite", "--help", "--version", "--nvtx", "--csv"),
+        *("--details-all", "--quiet", "--verbose", "--call-stack", "--null-stdin"),
+        *("--support-32bit", "--open-in-ui", "--print-rule-details"),
+    )
+)
+"""Options of ncu that take no value, so that the word after them is not one."""
+
+
+def cut_notes(
+    blocks: Sequence[ReportBlock], session: Sequence[ProtoMessage], ncu_version: str | None
+) -> list[str]:
+    """What shows that launches may be missing at the end, as sentences. `session`: its pieces."""
+    kinds = [entry.kind for block in blocks for entry in block.entries]
+    results = sum(kind is not EntryKind.SOURCE for kind in kinds)
+    if results and kinds[-1] is EntryKind.SOURCE:
+        return [f"the report ends with code of which it has no launch: {_CUT}"]
+    if results == 1 and (lacking := _missing_session(session, ncu_version)):
+        return [f"the report ends before {lacking}, which follows the first launch: {_CUT}"]
+    return []
+
+
+def _missing_session(pieces: Sequence[ProtoMessage], ncu_version: str | None) -> str | None:
+    """The first part of the session that is missing; which parts there are depends on ncu."""
+    if not any(_has(piece, _DEVICE) for piece in pieces):
+        return "the GPU"
+    versions = sum(_has(piece, _VERSION) for piece in pieces)
+    system = any(_has(piece, _SYSTEM) for piece in pieces)
+    if not versions or (ncu_version is None and not system):  # ncu before 2020 names no version
+        return "the versions of the tools"
+    release = release_of(ncu_version) or (0, 0)
+    if not system and release >= (2020, 3):
+        return "the system"
+    commands = any(_has(piece, _COMMAND_LINE) for piece in pieces)
+    return "ncu's command line" if not commands and release >= (2022, 2) else None
+
+
+def _has(piece: ProtoMessage, field: int) -> bool:
+    return bool(piece.spans(field))
+
+
+def release_of(version: str | None) -> tuple[int, int] | None:
+    """Year and number of a version like `2020.2.0.0`; 0, 0 where none is recorded, as before
+    2020.1; None where the text is no version."""
+    match = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", version or "0.0")
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def asked_launches(command_line: str | None) -> int | None:
+    """The value of ncu's `--launch-count` in its recorded command; None: there was no limit."""
+    try:
+        words = iter(_words(command_line or "")[1:])
+    except ValueError:  # a quote that is not closed
+        return None
+    for word in words:
+        if not word.startswith("-"):
+            return None  # the program: what follows are its own options
+        name, has_value, value = word.partition("=")
+        if not has_value and name not in _FLAGS:
+            value = next(words, "")
+        if name in ("-c", "--launch-count"):
+            return int(value) if re.fullmatch(r"[0-9]{1,9}", value) else None
+    return None
+
+
+def _words(line: str) -> list[str]:
+    if line.isprintable() and '"' not in line and "'" not in line:
+        return line.split()  # as below, and many times as fast
+    import shlex
+
+    return shlex.split(line, posix=False)
+
+
+def uncertain_count(profile: Profile) -> str | None:
+    """What to say of a report that may lack launches without a sign of it; None where a count was
+    recorded and is reached, and where one launch is all that there is to tell about."""
+    count, origin = len(profile.launches), profile.provenance
+    if origin.format != "ncu-rep" or origin.notes or _in_table(profile):
+        return None
+    asked = asked_launches(origin.command_line)
+    if asked is not None and count < asked:
+        return f"{count:,} of at most {asked:,} launches asked for{_TELL}"
+    if asked is not None or count == 1:
+        return None
+    return f"how many launches there were is not recorded{_TELL}"
+
+
+_TELL = ": a cut between two does not show"
+
+
+def _in_table(profile: Profile) -> bool:
+    """Whether the table of the run says how many launches were profiled."""
+    run = profile.run
+    return bool(run and run.profiled and run.report_created == profile.provenance.created)
+
+
+def table_notes(profile: Profile) -> list[str]:
+    """Launches that the table of the run has as profiled, and the report has not."""
+    if profile.run is None or not _in_table(profile):
+        return []
+    listed = 1 + max(each.launch for each in profile.run.profiled)
+    count = len(profile.launches)
+    if count >= listed:
+        return []
+    return [
+        f"the report has {count:,} of the {listed:,} launches that the table of the run lists as "
+        "profiled: it was cut short between launches; copy it again, or profile again"
+    ]

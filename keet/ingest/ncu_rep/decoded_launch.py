@@ -1,0 +1,212 @@
+"""One result of a report, decoded as far as it was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+
+from keet.errors import DamagedReport
+from keet.ingest.code.code_object import CodeObject
+from keet.ingest.code.functions import Function, functions_of
+from keet.ingest.code.line_table import LineTable
+from keet.ingest.ncu_rep.container import EntryKind, damaged
+from keet.ingest.ncu_rep.metrics import MetricPlaces, MetricTable
+from keet.ingest.ncu_rep.nvtx import read_nvtx
+from keet.ingest.ncu_rep.report_file import CodeKey, ReportFile
+from keet.ingest.ncu_rep.rules import read_leading_rule, read_markers, read_rules
+from keet.ingest.ncu_rep.session import device_from_metrics
+from keet.ingest.protobuf import Malformed
+from keet.ingest.sized_cache import SizedCache
+from keet.profile import (
+    Device,
+    Instances,
+    Location,
+    MetricId,
+    NvtxRange,
+    RawMetric,
+    RuleResult,
+    SourceMarker,
+)
+from keet.records import NamedTuple
+
+
+class _Fields(NamedTuple):
+    """Field numbers of the four kinds of result, which hold the same things in other places."""
+
+    metrics: int
+    sections: int
+    rules: int
+    nvtx: int
+    context: int
+    sources: int
+    stream: int | None = None
+
+
+_FIELDS = {
+    EntryKind.KERNEL: _Fields(13, 17, 19, 21, 22, sources=15, stream=23),
+    EntryKind.RANGE: _Fields(4, 7, 20, 10, 11, sources=15),
+    EntryKind.CMDLIST: _Fields(4, 7, 21, 10, 11, sources=17, stream=12),
+    EntryKind.GRAPH: _Fields(4, 7, 22, 10, 11, sources=17, stream=12),
+}
+
+_EXECUTED, _SAMPLES = "inst_executed", "smsp__pcsamp_sample_count"
+_SAMPLES_BY_REASON = "smsp__pcsamp_warps_issue_stalled_"
+"""Metrics whose instances are instruction addresses."""
+
+
+class DecodedLaunch:
+    """What was read of one result. Holds its bytes, where the report is not in memory."""
+
+    def __init__(self, file: ReportFile, number: int) -> None:
+        """Raises `DamagedReport` where the result can't be taken apart."""
+        entry = file.results[number]
+        self.number = number
+        self.size = entry.stop - entry.start
+        self.where = _FIELDS[entry.kind]
+        self._file = file
+        self._places = MetricPlaces()
+        with self._damage_named():
+            run = (self.where.metrics, self._places.read)
+            self.message, self._data = file.message(entry, run)
+
+    @cached_property
+    def metrics(self) -> MetricTable:
+        with self._damage_named():
+            return MetricTable(self._data, self._places, self._file.names)
+
+    @contextmanager
+    def _damage_named(self) -> Iterator[None]:
+        try:
+            yield
+        except Malformed as problem:
+            raise self.damaged(problem) from None
+
+    def damaged(self, problem: Malformed) -> DamagedReport:
+        return damaged(self._file.path, f"launch {self.number} can't be read ({problem})")
+
+    def metric(self, name: str) -> RawMetric | None:
+        # Asked for hundreds of times a launch: the context manager would be most of the cost.
+        try:
+            return self.metrics.get(name)
+        except Malformed as problem:
+            raise self.damaged(problem) from None
+
+    def origin(self) -> tuple[int | None, int | None]:
+        """Stream and context."""
+        stream, context = self.where.stream, self.where.context
+        with self._damage_named():
+            return self.message.number(stream) if stream else None, self.message.number(context)
+
+    def device(self) -> Device:
+        found = device_from_metrics(self.metric)
+        if found.name is not None:
+            return found
+        with self._damage_named():
+            recorded = self._file.devices
+        # Before 2020.2 attributes were kept in the session alone.
+        return recorded[0] if len(recorded) == 1 else found
+
+    def instances(self, name: str) -> Instances | None:
+        with self._damage_named():
+            return self.metrics.instances(name)
+
+    def sections(self) -> tuple[str, ...]:
+        with self._damage_named():
+            sections = self.message.messages(self.where.sections)
+            return tuple(section.text(1) or "" for section in sections)
+
+    def rules(self) -> tuple[RuleResult, ...]:
+        with self._damage_named():
+            return read_rules(self.message.messages(self.where.rules))
+
+    def leading_rule(self) -> RuleResult | None:
+        with self._damage_named():
+            return read_leading_rule(self.message.data, self.message.spans(self.where.rules))
+
+    def markers(self) -> tuple[SourceMarker, ...]:
+        with self._damage_named():
+            return read_markers(self.message.messages(self.where.rules))
+
+    def nvtx(self) -> tuple[NvtxRange, ...]:
+        with self._damage_named():
+            return read_nvtx(self.message.message(self.where.nvtx))
+
+    @cached_property
+    def code_keys(self) -> list[CodeKey]:
+        """The code that ran: one cubin for a kernel, several for a range or graph."""
+        where = self.where.sources
+        with self._damage_named():
+            if self.message.spans(where):
+                references = [source.number(1) or 0 for source in self.message.messages(where)]
+            else:
+                references = self.message.numbers(where)
+            process = self._file.process_id(self._file.owners[self.number])
+        return [(process, reference) for reference in references]
+
+    @cached_property
+    def code(self) -> list[CodeObject]:
+        with self._damage_named():
+            return self._file.code(self.code_keys)
+
+    @cached_property
+    def embedded(self) -> Mapping[str, str | None]:
+        """Source files by path, with their text where the report has it."""
+        return {path: text for code in self.code for path, text in code.files.items()}
+
+    def addresses(self) -> tuple[int, ...]:
+        """Every instruction address that the launch has numbers for."""
+        return self._addresses
+
+    @cached_property
+    def _addresses(self) -> tuple[int, ...]:
+        names = [_EXECUTED, _SAMPLES]
+        if _SAMPLES not in self.metrics:  # before ncu 2021.2 there was only the split by reason
+            names += [name for name in self.metrics.names() if name.startswith(_SAMPLES_BY_REASON)]
+        columns = [instances.ids for name in names if (instances := self.instances(name))]
+        return _addresses_in(frozenset(ids for ids in columns if ids is not None))
+
+    @cached_property
+    def locations(self) -> Mapping[int, Location]:
+        return self.locate(self.addresses()) if self._line_tables else {}
+
+    @cached_property
+    def _line_tables(self) -> list[LineTable]:
+        tables = [code.lines for code in self.code]
+        return [table for table in tables if table is not None and table.functions]
+
+    def locate(self, addresses: Iterable[int]) -> Mapping[int, Location]:
+        found: dict[int, Location] = {}
+        asked = tuple(addresses)
+        for table in self._line_tables:
+            found = {**found, **table.locate(asked)} if found else table.locate(asked)
+        return found
+
+    def has_lines(self) -> bool:
+        """The first instructions of a function with lines have one, or all have to be looked at."""
+        with self._damage_named():
+            first = self.metrics.first_addresses(_EXECUTED) if self._line_tables else ()
+        return bool(self.locate(first)) or bool(self.locations)
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        return functions_of(self.code, self.addresses())
+
+    @cached_property
+    def code_key(self) -> tuple[object, ...]:
+        """Launches with the same key ran the same instructions, so one disassembly serves them."""
+        return (*(id(code) for code in self.code), self.addresses())
+
+
+_known_addresses: SizedCache[tuple[int, ...]] = SizedCache(100_000)
+"""By addresses: those of a hundred kernels."""
+
+
+def _addresses_in(columns: frozenset[tuple[MetricId, ...]]) -> tuple[int, ...]:
+    """The instruction addresses among what values belong to, in their order. Kept: launches of a
+    kernel have the same."""
+    known = _known_addresses.get(columns)
+    if known is not None:
+        return known
+    found = {part for column in columns for part in column if isinstance(part, int)}
+    return _known_addresses.put(columns, tuple(sorted(found)), len(found))

@@ -1,0 +1,128 @@
+"""Name and shape of a launch, from the first bytes of its message.
+
+ncu writes them before the metrics, which are nearly all of a message. A report may have 100,000
+launches: what most commands ask of most of them is here. What is written in another order is found
+in the whole message.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from keet.ingest.ncu_rep.container import EntryKind, ReportEntry
+from keet.ingest.ncu_rep.report_file import ReportFile
+from keet.ingest.protobuf import BYTES, VARINT, Malformed, ProtoMessage, decode_text, varint
+from keet.profile import Dim3, KernelName, RawMetric, Workload
+from keet.records import NamedTuple
+
+WORKLOADS = {
+    EntryKind.KERNEL: Workload.KERNEL,
+    EntryKind.RANGE: Workload.RANGE,
+    EntryKind.CMDLIST: Workload.CMDLIST,
+    EntryKind.GRAPH: Workload.GRAPH,
+}
+_NAMES, _GRID, _BLOCK = (5, 6, 7), 10, 11
+_METRICS = 13
+_METRICS_KEY = _METRICS << 3 | BYTES
+_FIELDS = (*_NAMES, _GRID, _BLOCK)
+_WANTED = bytes(number << 3 | BYTES for number in _FIELDS)
+_WINDOW = 4096
+"""Bytes that are looked at: more than names and shapes usually take."""
+
+
+class LaunchHead(NamedTuple):
+    """What is known of a launch when its report is opened."""
+
+    name: KernelName
+    grid: Dim3 | None = None
+    block: Dim3 | None = None
+
+
+def read_head(
+    file: ReportFile, entry: ReportEntry, metric: Callable[[str], RawMetric | None]
+) -> LaunchHead:
+    """Raises `Malformed` where there is no name. `metric`: gives metrics of the launch."""
+    if entry.kind is not EntryKind.KERNEL:
+        return LaunchHead(_workload_name(file, entry))
+    raw = _first_fields(file, entry) or _all_fields(file, entry)
+    names = tuple(raw.get(number, b"") for number in _NAMES)
+    if names not in file.kernel_names:
+        file.kernel_names[names] = _kernel_name(*names)
+    grid, block = (_shape(file, raw.get(number)) for number in (_GRID, _BLOCK))
+    return LaunchHead(file.kernel_names[names], _in_blocks(file, grid, block, metric), block)
+
+
+def _first_fields(file: ReportFile, entry: ReportEntry) -> dict[int, bytes] | None:
+    """The fields that are wanted; None unless all of them stand before the metrics.
+
+    The loop of `wire.fields` written out, for what ncu writes: it is the cost of opening a report.
+    """
+    length = min(entry.stop - entry.start, _WINDOW)
+    data, at = file.source.piece(entry.start, entry.start + length)
+    stop = at + length
+    found: dict[int, bytes] = {}
+    try:
+        while at < stop and (key := data[at]) != _METRICS_KEY:
+            at += 1
+            if key & 7 == VARINT:
+                while data[at] >= 0x80:
+                    at += 1
+                at += 1
+            elif key & 7 == BYTES and key < 0x80:
+                size, at = (data[at], at + 1) if data[at] < 0x80 else varint(data, at)
+                if key in _WANTED:
+                    found[key >> 3] = data[at : at + size]
+                at += size
+            else:
+                return None
+    except (IndexError, Malformed):
+        return None
+    return found if at <= stop and len(found) == len(_WANTED) else None
+
+
+def _all_fields(file: ReportFile, entry: ReportEntry) -> dict[int, bytes]:
+    message, _ = file.message(entry)
+    raw = {number: message.raw(number) for number in _FIELDS}
+    return {number: value for number, value in raw.items() if value is not None}
+
+
+def _kernel_name(*raw: bytes) -> KernelName:
+    mangled, function, demangled = map(decode_text, raw)
+    if not (mangled or function or demangled):
+        raise Malformed("a kernel without a name")
+    # C and Triton kernels have nothing to demangle.
+    return KernelName(function=function, demangled=demangled or mangled, mangled=mangled)
+
+
+def _workload_name(file: ReportFile, entry: ReportEntry) -> KernelName:
+    shown = file.message(entry)[0].text(18) if entry.kind is EntryKind.CMDLIST else None
+    name = shown or WORKLOADS[entry.kind].value
+    return KernelName(function=name, demangled=name, mangled=name)
+
+
+def _shape(file: ReportFile, raw: bytes | None) -> Dim3 | None:
+    if raw is None:
+        return None
+    if raw not in file.shapes:
+        message = ProtoMessage(raw)
+        x, y, z = (message.number(axis) for axis in (1, 2, 3))
+        file.shapes[raw] = (x or 0, y or 0, z or 0)
+    return file.shapes[raw]
+
+
+def _in_blocks(
+    file: ReportFile,
+    grid: Dim3 | None,
+    block: Dim3 | None,
+    metric: Callable[[str], RawMetric | None],
+) -> Dim3 | None:
+    """The grid in blocks; up to ncu 2020.2 the file has it in threads."""
+    if grid is None or block is None or not all(block):
+        return grid
+    if file.has_grid_in_threads:
+        blocks = tuple(size // step for size, step in zip(grid, block))
+        count = metric("launch__grid_size")
+        if count is None or count.value == math.prod(blocks):
+            return (blocks[0], blocks[1], blocks[2])
+    return grid

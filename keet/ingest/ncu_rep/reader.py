@@ -1,0 +1,207 @@
+"""keet's own reader of `.ncu-rep`: what is in the file, with no native code in the way.
+
+It gives everything but the SASS text, for which NVIDIA's reader is asked in a process of its own
+(`disassembler.py`). A test holds the two readers equal, value by value.
+
+A report may have 100,000 launches and more bytes than there is memory. When it is opened, a launch
+is its name, its shape and its place in the file. What is decoded of launches is kept for the last
+ones that were asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keet.ingest.input.report_bytes import HeldBytes, ReportBytes
+from keet.ingest.ncu_rep.completeness import cut_notes
+from keet.ingest.ncu_rep.container import EntryKind, ReportBlock
+from keet.ingest.ncu_rep.decoded_launch import DecodedLaunch
+from keet.ingest.ncu_rep.launch_head import WORKLOADS, read_head
+from keet.ingest.ncu_rep.report_file import ReportFile
+from keet.ingest.ncu_rep.session import SessionInfo
+from keet.ingest.protobuf import Malformed
+from keet.profile import (
+    Absent,
+    Device,
+    Instances,
+    Launch,
+    Location,
+    NvtxRange,
+    RawMetric,
+    RuleResult,
+    SourceMarker,
+)
+from keet.progress import counted
+
+if TYPE_CHECKING:
+    from keet.ingest.sass.disassembler import Disassembler
+
+_KEPT_BYTES = 32 << 20
+"""Of launches that stay decoded: as they lie in the file; decoded they take several times that."""
+_AHEAD = 200
+"""Launches whose code is looked at when one is fetched that nobody asked for beforehand."""
+
+
+class Report:
+    """The file behind a profile, and what was decoded of its launches."""
+
+    def __init__(self, path: Path, source: ReportBytes | bytes, blocks: list[ReportBlock]) -> None:
+        held = HeldBytes(source) if isinstance(source, bytes) else source
+        self.file = ReportFile(path, held, blocks)
+        self.kept: dict[int, DecodedLaunch] = {}
+        """By number; those that were decoded first come first."""
+        self._kept_bytes = 0
+
+    @property
+    def session(self) -> SessionInfo:
+        return self.file.session
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the numbers must know: a newer ncu may store what keet can't read."""
+        blocks = self.file.blocks
+        unknown = sum(e.kind is EntryKind.UNKNOWN for block in blocks for e in block.entries)
+        notes = []
+        if unknown:
+            notes.append(f"{unknown} results of a kind that this keet does not know are left out")
+        notes += cut_notes(blocks, self.file.session_pieces, self.session.ncu_version)
+        return tuple(notes)
+
+    def launches(self) -> tuple[Launch, ...]:
+        """Raises `Malformed` where a result has no name, or is none."""
+        self.file.check_count()
+        numbers = range(len(self.file.results))
+        return tuple(self._launch(number) for number in counted(numbers, "listing launches"))
+
+    def _launch(self, number: int) -> Launch:
+        entry, block = self.file.results[number], self.file.owners[number]
+        data = FileLaunch(self, number)
+        head = read_head(self.file, entry, data.metric)
+        return Launch(
+            number=number,
+            name=head.name,
+            workload=WORKLOADS[entry.kind],
+            grid=head.grid,
+            block=head.block,
+            data=data,
+            process=self.file.process_name(block),
+            find_origin=data.origin,
+        )
+
+    def decoded(self, number: int) -> DecodedLaunch:
+        """Decoded anew where it was let go."""
+        found = self.kept.get(number)
+        return self._decode(number) if found is None else found
+
+    def _decode(self, number: int) -> DecodedLaunch:
+        launch = DecodedLaunch(self.file, number)
+        self._kept_bytes += launch.size
+        while self.kept and self._kept_bytes > _KEPT_BYTES:
+            self.release(next(iter(self.kept)))
+        self.kept[number] = launch
+        return launch
+
+    def release(self, number: int) -> None:
+        if launch := self.kept.pop(number, None):
+            self._kept_bytes -= launch.size
+
+    @cached_property
+    def disassembler(self) -> Disassembler:
+        from keet.ingest.sass.disassembler import Disassembler
+
+        return Disassembler(self.file)
+
+    def prefetch_code(self, launches: Iterable[int]) -> None:
+        """Start to fetch the SASS text of launches, by their numbers, in the background."""
+        self.disassembler.prefetch(map(self.decoded, launches))
+
+    def code_of(self, number: int) -> Mapping[int, str] | Absent:
+        return self.disassembler.code_of(self.decoded(number), self._others(number))
+
+    def _others(self, number: int) -> Iterator[DecodedLaunch]:
+        """Launches that may be asked about next: all of a small report."""
+        count = len(self.file.results)
+        start = number if count > _AHEAD else 0
+        return map(self.decoded, range(start, min(start + _AHEAD, count)))
+
+
+class FileLaunch:
+    """One launch of a report. Decodes what is asked for; `release` lets go of it."""
+
+    __slots__ = ("_report", "number")
+
+    def __init__(self, report: Report, number: int) -> None:
+        self._report = report
+        self.number = number
+
+    @property
+    def decoded(self) -> DecodedLaunch:
+        return self._report.decoded(self.number)
+
+    def release(self) -> None:
+        self._report.release(self.number)
+
+    def origin(self) -> tuple[int | None, int | None]:
+        return self.decoded.origin()
+
+    def device(self) -> Device:
+        return self.decoded.device()
+
+    def metric_names(self) -> tuple[str, ...]:
+        return self.decoded.metrics.names()
+
+    def metric(self, name: str) -> RawMetric | None:
+        found = self._report.kept.get(self.number) or self.decoded  # asked for hundreds of times
+        try:
+            return found.metrics.get(name)
+        except Malformed as problem:
+            raise found.damaged(problem) from None
+
+    def instances(self, name: str) -> Instances | None:
+        return self.decoded.instances(name)
+
+    def sections(self) -> tuple[str, ...]:
+        return self.decoded.sections()
+
+    def rules(self) -> tuple[RuleResult, ...]:
+        return self.decoded.rules()
+
+    def leading_rule(self) -> RuleResult | None:
+        return self.decoded.leading_rule()
+
+    def markers(self) -> tuple[SourceMarker, ...]:
+        return self.decoded.markers()
+
+    def nvtx(self) -> tuple[NvtxRange, ...]:
+        return self.decoded.nvtx()
+
+    def cubins(self) -> list[bytes]:
+        return [code.cubin for code in self.decoded.code if code.cubin]
+
+    def source_files(self) -> Mapping[str, str | None]:
+        seen = {location.file: None for location in self.locations().values()}
+        return {**seen, **self.decoded.embedded}
+
+    def source_text(self, path: str) -> str | None:
+        return self.decoded.embedded.get(path)
+
+    def has_source_text(self) -> bool:
+        return any(self.decoded.embedded.values())
+
+    def addresses(self) -> tuple[int, ...]:
+        return self.decoded.addresses()
+
+    def locate(self, addresses: Iterable[int]) -> Mapping[int, Location]:
+        return self.decoded.locate(addresses)
+
+    def locations(self) -> Mapping[int, Location]:
+        return self.decoded.locations
+
+    def has_lines(self) -> bool:
+        return self.decoded.has_lines()
+
+    def disassembly(self) -> Mapping[int, str] | Absent:
+        return self._report.code_of(self.number)

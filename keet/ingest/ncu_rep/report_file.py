@@ -1,0 +1,133 @@
+"""What the launches of a report share: its bytes, names of metrics, its session and its code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from keet.ingest.code.code_object import CodeObject
+from keet.ingest.input.report_bytes import ReportBytes
+from keet.ingest.ncu_rep.completeness import release_of
+from keet.ingest.ncu_rep.container import EntryKind, ReportBlock, ReportEntry
+from keet.ingest.ncu_rep.metrics import NameTable
+from keet.ingest.ncu_rep.session import SessionInfo, read_devices, read_session
+from keet.ingest.protobuf import Malformed, ProtoMessage, Run, varint
+from keet.profile import Device, KernelName
+from keet.profile.launch import Dim3
+
+_RESULTS = frozenset((EntryKind.KERNEL, EntryKind.RANGE, EntryKind.CMDLIST, EntryKind.GRAPH))
+_MANY, _LEAST_BYTES = 100_000, 1_000
+"""A launch has 13 kB or more. A file with more than `_MANY` launches that are smaller than this on
+average is no report: to list them would take more memory than the file has bytes."""
+
+_REFERENCE_KEY = 1 << 3  # field 1, a varint
+_NUMBER_BYTES = 11  # a key, and 64 bits in seven a byte
+
+CodeKey = tuple[int, int]
+"""Process and reference: two processes use the same reference for code of their own."""
+
+
+class ReportFile:
+    """The file behind a profile. It knows where launches lie, and holds none of them."""
+
+    def __init__(self, path: Path, source: ReportBytes, blocks: list[ReportBlock]) -> None:
+        self.path = path
+        self.source = source
+        self.blocks = blocks
+        self.results = [e for block in blocks for e in block.entries if e.kind in _RESULTS]
+        self.owners = [b for b in blocks for e in b.entries if e.kind in _RESULTS]
+        """The block of each result."""
+        self.kernel_names: dict[tuple[bytes, ...], KernelName] = {}
+        self.shapes: dict[bytes, Dim3] = {}
+        """Names and shapes by their bytes: many launches have the same."""
+        self._code: dict[CodeKey, CodeObject] = {}
+        self._processes: dict[bytes | None, tuple[int, str | None]] = {}
+
+    def check_count(self) -> None:
+        count = len(self.results)
+        if count > _MANY and self.source.size < count * _LEAST_BYTES:
+            raise Malformed(f"{count:,} launches in {self.source.size:,} bytes")
+
+    def message(self, entry: ReportEntry, run: Run | None = None) -> tuple[ProtoMessage, bytes]:
+        """An entry taken apart, and the bytes that its spans refer to."""
+        data, start = self.source.piece(entry.start, entry.stop)
+        return ProtoMessage(data, start, start + entry.stop - entry.start, run=run), data
+
+    @cached_property
+    def names(self) -> NameTable:
+        """The names of metrics, which results refer to by number, over all blocks."""
+        return _name_table(tuple(raw for block in self.blocks for raw in block.strings))
+
+    @cached_property
+    def session(self) -> SessionInfo:
+        return read_session(self.session_pieces)
+
+    @cached_property
+    def has_grid_in_threads(self) -> bool:
+        """Up to ncu 2020.2."""
+        release = release_of(self.session.ncu_version)
+        return release is not None and release < (2020, 3)
+
+    @cached_property
+    def session_pieces(self) -> list[ProtoMessage]:
+        return [ProtoMessage(raw) for block in self.blocks for raw in block.sessions]
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """The GPUs of the session: hundreds of attributes, which few reports need."""
+        return read_devices(self.session_pieces)
+
+    def process_id(self, block: ReportBlock) -> int:
+        return self._process(block)[0]
+
+    def process_name(self, block: ReportBlock) -> str | None:
+        return self._process(block)[1]
+
+    def _process(self, block: ReportBlock) -> tuple[int, str | None]:
+        raw = block.process
+        if raw not in self._processes:
+            message = ProtoMessage(raw or b"")
+            self._processes[raw] = (message.number(1) or 0, message.text(3))
+        return self._processes[raw]
+
+    @cached_property
+    def code_entries(self) -> dict[CodeKey, list[ReportEntry]]:
+        """Where code lies; ncu adds to the same code over several entries."""
+        found: dict[CodeKey, list[ReportEntry]] = {}
+        for block, entry in self._sources():
+            key = (self.process_id(block), self._reference(entry))
+            found.setdefault(key, []).append(entry)
+        return found
+
+    def _sources(self) -> Iterator[tuple[ReportBlock, ReportEntry]]:
+        for block in self.blocks:
+            for entry in block.entries:
+                if entry.kind is EntryKind.SOURCE:
+                    yield block, entry
+
+    def _reference(self, entry: ReportEntry) -> int:
+        """The number under which launches refer to code. ncu writes it first, so that the code
+        itself need not be read for it."""
+        data, start = self.source.piece(entry.start, min(entry.stop, entry.start + _NUMBER_BYTES))
+        if data[start] == _REFERENCE_KEY and entry.stop - entry.start > _NUMBER_BYTES:
+            return varint(data, start + 1)[0]
+        return self.message(entry)[0].number(1) or 0
+
+    def code(self, keys: Iterable[CodeKey]) -> list[CodeObject]:
+        """The code that the report has of these; read once, and kept: launches share it."""
+        return [self._code_object(key) for key in keys if key in self.code_entries]
+
+    def _code_object(self, key: CodeKey) -> CodeObject:
+        if key not in self._code:
+            code = CodeObject()
+            for entry in self.code_entries[key]:
+                code.add(self.message(entry)[0])
+            self._code[key] = code
+        return self._code[key]
+
+
+@lru_cache(maxsize=8)
+def _name_table(tables: tuple[bytes, ...]) -> NameTable:
+    """Reports that were made in one way name the same metrics, so a batch reads them once."""
+    return NameTable([name for table in tables for name in ProtoMessage(table).texts(1)])

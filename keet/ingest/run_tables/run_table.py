@@ -1,0 +1,235 @@
+"""`REPORT.run.json`: the table of a run, kept beside its report; and tables that people make."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keet.errors import DamagedReport, IngestError, UnreadableFile, UnsupportedVersion
+from keet.files import STDIN, replacing_text
+from keet.ingest.in_memory_launch import bounded
+from keet.ingest.input.files import MAX_TEXT, open_input, printable_path
+from keet.ingest.ncu_rep.completeness import table_notes
+from keet.profile import Profile
+from keet.profile.run_table import RunLaunch, RunTable
+from keet.records import replace
+from keet.texts import bounded_line
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+VERSION = 1
+MARK = "keet_run"
+SUFFIX = ".run.json"
+_REPORT_SUFFIXES = (".ncu-repz", ".ncu-rep")
+_MOST_LAUNCHES = 20_000_000
+"""Of a table: their times are held in memory."""
+_MAKE_AGAIN = "record it again with: keet profile -- COMMAND"
+
+
+def table_path(report: Path) -> Path:
+    """Where the table of a report's run is kept: `app.ncu-rep` has `app.run.json`."""
+    for suffix in _REPORT_SUFFIXES:
+        if report.name.endswith(suffix):
+            return report.with_name(report.name.removesuffix(suffix) + SUFFIX)
+    return report.with_name(report.name + SUFFIX)
+
+
+def with_run(profile: Profile, report: Path, named: Path | None) -> Profile:
+    """The profile with the table that was named, else with the one beside its report.
+
+    A table that was not asked for is used only if it belongs to the report, and never costs the
+    user the report: what is wrong with it is in `run_problem`.
+    """
+    if named is not None:
+        return _used(profile, read_run_table(named))
+    if (
+        profile.run is not None
+        or profile.provenance.format in ("ncu-csv", "ncu-text")
+        or report is STDIN
+    ):
+        return profile
+    beside = table_path(report)
+    if not beside.exists():
+        return profile
+    try:
+        table = read_run_table(beside)
+    except IngestError as problem:
+        return replace(profile, run_problem=f"the table of the run is not used: {problem}")
+    if table.report_created != profile.provenance.created:
+        other = f"{printable_path(beside)} is the table of another profile and is not used"
+        return replace(
+            profile,
+            run_problem=f"{other}; if it does fit: --run-table {printable_path(beside)}",
+        )
+    return _used(profile, table)
+
+
+def _used(profile: Profile, table: RunTable) -> Profile:
+    """The table may know of launches that the report lacks."""
+    known = replace(profile, run=table)
+    if missing := table_notes(known):
+        notes = (*profile.provenance.notes, *missing)
+        return replace(known, provenance=profile.provenance._replace(notes=notes))
+    return known
+
+
+def read_run_table(path: Path) -> RunTable:
+    """A table that keet recorded, or a CSV table with kernel, launches and total time."""
+    file = open_input(path)
+    if file.size > MAX_TEXT:
+        raise UnreadableFile(path, "it is larger than any table of a run", _MAKE_AGAIN)
+    try:
+        text = file.read().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UnreadableFile(path, "it is not a text file", _MAKE_AGAIN) from None
+    if text.lstrip().startswith("{"):
+        return table_from_document(_parsed(text, path), path)._replace(path=printable_path(path))
+    if path.name.endswith(SUFFIX):
+        raise _damaged(path, "it is no table that keet wrote")
+    from keet.ingest.run_tables.run_csv import read_run_csv
+
+    return read_run_csv(text, path)._replace(path=printable_path(path))
+
+
+def _parsed(text: str, path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+        if "\\ud" in text.lower():  # half a surrogate pair can't be printed
+            json.dumps(document, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as problem:
+        raise _damaged(path, str(problem).splitlines()[0]) from None
+    if not isinstance(document, dict) or MARK not in document:
+        raise _damaged(path, f"it has no {MARK}")
+    return document
+
+
+def table_from_document(document: dict[str, Any], path: Path) -> RunTable:
+    """Checked: what comes from disk is not trusted."""
+    if document.get(MARK) != VERSION:
+        raise UnsupportedVersion(
+            path,
+            f"the table of the run has version {document.get(MARK)}, and this keet reads "
+            f"version {VERSION}",
+            "update keet, or " + _MAKE_AGAIN,
+        )
+    from pydantic import ValidationError
+
+    try:
+        columns = document.get("launches") or {"kernel": (), "start_ns": (), "ns": ()}
+        rows = zip(columns["kernel"], columns["start_ns"], columns["ns"], strict=True)
+        launches = tuple(RunLaunch(*row) for row in rows)
+        fields = {name: value for name, value in document.items() if name != MARK}
+        table = _adapter().validate_python({**fields, "launches": launches})
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise _damaged(path, f"{where}: {first['msg']}") from None
+    except (KeyError, TypeError, ValueError) as problem:
+        raise _damaged(path, f"launches: {problem}") from None
+    _check(table, path)
+    return _bounded(table)
+
+
+def _bounded(table: RunTable) -> RunTable:
+    """Names as the reader of reports bounds them, so that launches of the two still match."""
+    return table._replace(
+        kernels=tuple(
+            each._replace(name=bounded_line(each.name), full=bounded_line(each.full))
+            for each in table.kernels
+        ),
+        command=bounded(table.command),
+        skipped=bounded(table.skipped),
+        notes=bounded(table.notes),
+    )
+
+
+@cache
+def _adapter() -> TypeAdapter[RunTable]:
+    """Making it takes longer than a small table does."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(RunTable)
+
+
+def _check(table: RunTable, path: Path) -> None:
+    """What every reader of a table relies on."""
+    if any(kernel.times for kernel in table.kernels) and table.launch_count > _MOST_LAUNCHES:
+        raise _damaged(path, f"{table.launch_count:,} launches are more than any run has")
+    for kernel in table.kernels:
+        of_launches = (kernel.shortest_ns, kernel.median_ns, kernel.longest_ns)
+        times = (kernel.total_ns, kernel.busy_ns, kernel.overlapped_ns, *of_launches)
+        known = [time for time in times if time is not None]
+        if kernel.launches < 1 or not all(0 <= time < float("inf") for time in known):
+            raise _damaged(path, f"{kernel.name[:80]}: its launches or times can't be")
+        counts = [count for _, count in kernel.times]
+        if counts and (min(counts) < 1 or sum(counts) != kernel.launches):
+            raise _damaged(path, f"{kernel.name[:80]}: its times are not of so many launches")
+    if not 0 <= table.total_ns < float("inf"):
+        raise _damaged(path, "its times add up to more than any number")
+    if table.span_ns is not None and not 0 <= table.span_ns < float("inf"):
+        raise _damaged(path, "span_ns can't be")
+    if table.launches:
+        _check_launches(table, path)
+
+
+def _check_launches(table: RunTable, path: Path) -> None:
+    """Single launches and totals have to tell the same, or shares would not add up."""
+    counts, times = [0] * len(table.kernels), [0] * len(table.kernels)
+    for launch in table.launches:
+        if not 0 <= launch.kernel < len(table.kernels) or launch.ns < 0:
+            raise _damaged(path, "a launch is of no kernel of the table, or its time can't be")
+        counts[launch.kernel] += 1
+        times[launch.kernel] += launch.ns
+    for kernel, count, time in zip(table.kernels, counts, times, strict=True):
+        if count != kernel.launches or abs(time - kernel.total_ns) > 1 + 1e-6 * kernel.total_ns:
+            raise _damaged(path, f"{kernel.name[:80]}: its launches do not add up to its total")
+
+
+def _damaged(path: Path, problem: str) -> DamagedReport:
+    return DamagedReport(path, f"the table of the run is damaged: {problem}", _MAKE_AGAIN)
+
+
+def table_document(table: RunTable) -> dict[str, Any]:
+    """The table as JSON; `path` is where it is read from, and not a part of it."""
+    command = [word.encode("utf-8", "backslashreplace").decode() for word in table.command]
+    return {
+        MARK: VERSION,
+        **{name: value for name, value in table._asdict().items() if name not in _OWN_FORM},
+        "command": command,
+        "migrations": table.migrations and table.migrations._asdict(),
+        "kernels": [kernel._asdict() for kernel in table.kernels],
+        "profiled": [each._asdict() for each in table.profiled],
+        "skipped": [each._asdict() for each in table.skipped],
+        "launches": {
+            "kernel": [launch.kernel for launch in table.launches],
+            "start_ns": [launch.start_ns for launch in table.launches],
+            "ns": [launch.ns for launch in table.launches],
+        },
+    }
+
+
+_OWN_FORM = ("path", "command", "migrations", "kernels", "profiled", "skipped", "launches")
+
+
+def write_run_table(table: RunTable, path: Path) -> None:
+    """A crash leaves no half of it. One line per kernel and column, for people and for `diff`."""
+    document = table_document(table)
+    lines = [f"{json.dumps(name)}: {_value(value)}" for name, value in document.items()]
+    with replacing_text(path) as write:
+        write("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n " + ",\n ".join(_compact(each) for each in value) + "\n]"
+    if isinstance(value, dict):
+        rows = (f"{json.dumps(name)}: {_compact(each)}" for name, each in value.items())
+        return "{\n " + ",\n ".join(rows) + "\n}"
+    return _compact(value)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

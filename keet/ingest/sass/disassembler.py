@@ -1,0 +1,156 @@
+"""The SASS text of a report's launches: from the cache, else from NVIDIA's reader.
+
+Text can be asked for ahead of its use (`prefetch`): the child then works while keet does other
+things. Launches that ran the same code share one text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Protocol
+
+from keet.ingest.code.functions import Function
+from keet.ingest.ncu_rep.report_file import CodeKey, ReportFile
+from keet.ingest.sass.nvidia_reader import NOT_INSTALLED, Disassembly, known_code, reader_identity
+from keet.ingest.sass.partial_report import Excerpt, excerpt
+from keet.ingest.sass.sass_cache import SassCache, open_cache
+from keet.profile import Absent
+
+Code = Mapping[int, str] | Absent
+
+_NO_ADDRESSES = Absent(
+    "the report has no numbers for single instructions",
+    "profile again with: ncu --section SourceCounters",
+)
+
+
+class CodeUser(Protocol):
+    """A launch, as far as its code goes."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def code_key(self) -> Hashable: ...
+
+    @property
+    def code_keys(self) -> Sequence[CodeKey]: ...
+
+    @property
+    def functions(self) -> Sequence[Function]: ...
+
+    def addresses(self) -> Sequence[int]: ...
+
+
+class _Fetch:
+    """One child, and the launches that it was asked about."""
+
+    def __init__(self, report: Excerpt, missing: Mapping[int, Sequence[Function]]) -> None:
+        self._missing = missing
+        self._numbers = report.numbers
+        questions = {report.numbers[n]: _addresses(m) for n, m in missing.items()}
+        self._disassembly = Disassembly(report.data, questions)
+
+    def finish(self, cache: SassCache | None) -> Mapping[int, Code]:
+        """Waits for the child."""
+        told = self._disassembly.texts()
+        found = {number: told[self._numbers[number]] for number in self._missing}
+        for number, functions in self._missing.items():
+            texts = found[number]
+            if cache is not None and not isinstance(texts, Absent):
+                for function in functions:
+                    cache.store(function, texts)
+        return found
+
+
+def _addresses(functions: Iterable[Function]) -> list[int]:
+    return [address for function in functions for address in function.addresses]
+
+
+class Disassembler:
+    """Without a prefetch it asks for one launch at first, then for others with it: a command wants
+    either one launch or every launch, and each child costs half a second.
+    """
+
+    def __init__(self, file: ReportFile) -> None:
+        self._file = file
+        self._known: dict[Hashable, Code] = {}
+        self._cached: dict[Hashable, dict[int, str]] = {}
+        """The part of a launch's text that the cache had, while the rest is fetched."""
+        self._running: dict[Hashable, tuple[_Fetch, Mapping[Hashable, CodeUser]]] = {}
+
+    @cached_property
+    def _reader(self) -> str | None:
+        return reader_identity()
+
+    @cached_property
+    def _cache(self) -> SassCache | None:
+        return open_cache(self._reader) if self._reader else None
+
+    def prefetch(self, launches: Iterable[CodeUser]) -> None:
+        """Start to fetch the text of launches in the background, and return at once."""
+        self._begin(launches)
+
+    def code_of(self, launch: CodeUser, others: Iterable[CodeUser] = ()) -> Code:
+        """`others`: launches that may be asked about next."""
+        key = launch.code_key
+        if key not in self._known and key not in self._running:
+            self._begin(chain([launch], others if self._known else ()))
+        if key in self._running:
+            self._finish(*self._running[key])
+        return self._known[key]
+
+    def _begin(self, launches: Iterable[CodeUser]) -> None:
+        missing: dict[int, list[Function]] = {}
+        asked: dict[Hashable, CodeUser] = {}
+        for launch in launches:
+            key = launch.code_key
+            if key in self._known or key in self._running or key in asked:
+                continue
+            if functions := self._look_up(launch):
+                missing[launch.number] = functions
+                asked[key] = launch
+        if asked:
+            code = [key for launch in asked.values() for key in launch.code_keys]
+            fetch = _Fetch(excerpt(self._file, sorted(missing), code), missing)
+            self._running |= dict.fromkeys(asked, (fetch, asked))
+
+    def _look_up(self, launch: CodeUser) -> list[Function]:
+        """The functions whose text has to be fetched; none if all that can be known is known."""
+        key = launch.code_key
+        if not launch.addresses():
+            self._known[key] = _NO_ADDRESSES
+            return []
+        if self._reader is None:
+            self._known[key] = NOT_INSTALLED
+            return []
+        texts: dict[int, str] = {}
+        missing = []
+        for function in launch.functions:
+            found = self._cache.find(function) if self._cache else None
+            if found is None:
+                missing.append(function)
+            else:
+                texts |= found
+        if missing:
+            self._cached[key] = texts
+        else:
+            self._known[key] = _of_launch(launch, texts)
+        return missing
+
+    def _finish(self, fetch: _Fetch, launches: Mapping[Hashable, CodeUser]) -> None:
+        for key in launches:
+            del self._running[key]
+        found = fetch.finish(self._cache)
+        for key, launch in launches.items():
+            texts, cached = found[launch.number], self._cached.pop(key)
+            self._known[key] = (
+                texts if isinstance(texts, Absent) else _of_launch(launch, cached | dict(texts))
+            )
+
+
+def _of_launch(launch: CodeUser, texts: Mapping[int, str]) -> Code:
+    """Of the instructions that the launch has numbers for, as far as they have text."""
+    return known_code({pc: texts[pc] for pc in launch.addresses() if pc in texts})

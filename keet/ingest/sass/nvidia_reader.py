@@ -1,0 +1,208 @@
+"""NVIDIA's `ncu-report` behind a process boundary.
+
+In the same process it leaks what it touches, crashes on damaged code, hangs on a fork and answers
+bad files with silence (docs/decisions/0002). So each question starts a short-lived child with a
+limit on time and memory, on a private copy of exactly the bytes that keet has checked
+(`reader_process.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from keet.errors import ReaderFailed
+from keet.ingest.in_memory_launch import InMemoryLaunch
+from keet.ingest.ncu_rep.session import device_from_metrics
+from keet.ingest.sass.reader_process import ReaderProcess, failed
+from keet.profile import (
+    Absent,
+    FocusMetric,
+    Instances,
+    KernelName,
+    Launch,
+    Location,
+    NvtxRange,
+    RawMetric,
+    RuleKind,
+    RuleResult,
+    SourceMarker,
+    SpeedupEstimate,
+    SpeedupScope,
+    Workload,
+)
+
+PACKAGE = "ncu-report"
+SECONDS = 120.0
+MEGABYTES = 4096
+_WORTH_A_CHILD = 2500
+"""Addresses. With twice as many, a second child saves about 0.2 s."""
+_MOST_CHILDREN = 3
+_CHILD = Path(__file__).with_name("nvidia_reader_child.py")
+_UNKNOWN_CODE = "???"
+"""What NVIDIA's reader says for code of a GPU that it no longer disassembles."""
+
+
+def installed_version() -> str | None:
+    """The version of NVIDIA's reader, without loading it."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(PACKAGE)
+    except PackageNotFoundError:
+        return None
+
+
+def reader_identity() -> str | None:
+    """Which reader would be asked; None if there is none.
+
+    The version stands in the name of the package's metadata folder: to ask `importlib.metadata`
+    for it takes 30 ms. A reader without one (of an Nsight Compute installation) is known by its
+    file.
+    """
+    spec = find_spec("ncu_report")
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        module = Path(spec.origin)
+        known = module.stat()
+        names = [path.name for path in module.parent.parent.iterdir()]
+    except OSError:
+        return None
+    start, end = "ncu_report-", ".dist-info"
+    found = [n for n in names if n.startswith(start) and n.endswith(end)]
+    return found[0][len(start) : -len(end)] if found else f"{known.st_size}-{known.st_mtime_ns}"
+
+
+class Disassembly:
+    """A question for SASS text that is being answered in the background.
+
+    A child takes up to 0.7 s until it knows its first instruction (it builds tables of the
+    instruction set) and 70 us for each, so that more than one child shares a large question.
+    """
+
+    def __init__(self, data: bytes, questions: Mapping[int, Sequence[int]]) -> None:
+        """`questions`: by the number of a launch, the addresses to tell the text of."""
+        self._launches = tuple(questions)
+        self._running = [
+            (tuple(part), _start(data, {"want": "disassembly", "addresses": _as_json(part)}))
+            for part in _parts(questions)
+        ]
+
+    def texts(self) -> dict[int, Mapping[int, str] | Absent]:
+        """Waits for the answer. Whatever goes wrong costs the text and nothing else."""
+        found: dict[int, dict[int, str]] = {launch: {} for launch in self._launches}
+        failures: dict[int, Absent] = {}
+        for launches, process in self._running:
+            try:
+                for launch, texts in _by_address(process.answer(), launches).items():
+                    found[launch] |= texts
+            except ReaderFailed as failure:
+                failures |= dict.fromkeys(launches, Absent(failure.problem, failure.remedy))
+        return {**found, **failures}
+
+
+def _parts(questions: Mapping[int, Sequence[int]]) -> list[dict[int, list[int]]]:
+    """The questions in parts of about the same number of addresses, one per child."""
+    pairs = [(launch, pc) for launch, pcs in questions.items() for pc in pcs]
+    count = max(1, min(len(pairs) // _WORTH_A_CHILD, _processors(), _MOST_CHILDREN))
+    parts: list[dict[int, list[int]]] = [{} for _ in range(count)]
+    for at, (launch, pc) in enumerate(pairs):
+        parts[at * count // len(pairs)].setdefault(launch, []).append(pc)
+    return parts
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):  # those that this process may use: fewer in a container
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _as_json(questions: Mapping[int, Sequence[int]]) -> dict[str, Sequence[int]]:
+    return {str(launch): pcs for launch, pcs in questions.items()}
+
+
+def _by_address(found: Any, launches: Iterable[int]) -> dict[int, dict[int, str]]:
+    try:
+        return {
+            launch: {int(key): text.strip() for key, text in found[str(launch)].items()}
+            for launch in launches
+        }
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise failed("its answer could not be understood") from None
+
+
+NOT_INSTALLED = Absent("NVIDIA's reader is not installed", f"pip install {PACKAGE}")
+
+
+def known_code(texts: Mapping[int, str]) -> Mapping[int, str] | Absent:
+    """Without the instructions that the reader can't disassemble."""
+    known = {pc: text for pc, text in texts.items() if text != _UNKNOWN_CODE}
+    if known:
+        return known
+    return Absent(
+        f"{PACKAGE} {installed_version()} can't disassemble code of this GPU",
+        f"install {PACKAGE} 2025.3.1, which can disassemble Volta code",
+    )
+
+
+def read_launch(data: bytes, launch: int, addresses: Iterable[int]) -> Launch:
+    """A whole launch through NVIDIA's reader: the reference that keet's own reader is held to."""
+    answer = _ask(data, {"want": "everything", "launch": launch, "addresses": list(addresses)})
+    told = {name: metric for name, metric in answer["metrics"].items() if metric is not None}
+    metrics = {name: RawMetric(metric["value"]) for name, metric in told.items()}
+    stored = InMemoryLaunch(
+        stored_device=device_from_metrics(metrics.get),
+        metrics=metrics,
+        stored_instances={name: _instances(m) for name, m in told.items() if "values" in m},
+        stored_sections=tuple(answer["sections"]),
+        stored_rules=tuple(_rule(rule) for rule in answer["rules"]),
+        stored_markers=tuple(SourceMarker(**marker) for marker in answer["markers"]),
+        stored_nvtx=tuple(NvtxRange(**entry) for entry in answer["nvtx"]),
+        stored_files={path: text or None for path, text in answer["source_files"].items()},
+        stored_locations={int(pc): Location(*where) for pc, where in answer["locations"].items()},
+    )
+    return Launch(
+        number=launch,
+        name=KernelName(**{form: text or "" for form, text in answer["name"].items()}),
+        workload=Workload(answer["workload"]),
+        grid=None,
+        block=None,
+        data=stored,
+    )
+
+
+def count_launches(data: bytes) -> int:
+    return int(_ask(data, {"want": "count"})["launches"])
+
+
+def _instances(metric: Mapping[str, Any]) -> Instances:
+    ids = metric.get("ids")
+    return Instances(tuple(metric["values"]), None if ids is None else tuple(ids))
+
+
+def _rule(rule: dict[str, Any]) -> RuleResult:
+    estimate = rule.pop("speedup", None)
+    speedup = (
+        SpeedupEstimate(SpeedupScope(estimate["scope"]), estimate["percent"]) if estimate else None
+    )
+    return RuleResult(
+        **{
+            **rule,
+            "kind": RuleKind(rule["kind"]),
+            "focus": tuple(FocusMetric(**focus) for focus in rule["focus"]),
+            "speedup": speedup,
+        }
+    )
+
+
+def _ask(data: bytes, question: Mapping[str, Any]) -> Any:
+    """Put one question to a child, and wait. Raises `ReaderFailed`."""
+    return _start(data, question).answer()
+
+
+def _start(data: bytes, question: Mapping[str, Any]) -> ReaderProcess:
+    return ReaderProcess(_CHILD, data, {"megabytes": MEGABYTES, **question}, SECONDS)

@@ -1,0 +1,385 @@
+"""`.keet.json`: a whole profile as text that a person can read, diff and keep in a repository.
+
+Lossless: what is read back equals what was written, metric by metric. Written for `diff`: names in
+order, a metric a line, the instances of a metric on one line, source text as lines.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keet.errors import DamagedReport, UnsupportedVersion
+from keet.files import replacing, replacing_text
+from keet.ingest.in_memory_launch import InMemoryLaunch, bounded
+from keet.profile import (
+    Absent,
+    Device,
+    Dim3,
+    Instances,
+    KernelName,
+    Launch,
+    Location,
+    MetricId,
+    NvtxRange,
+    Profile,
+    Provenance,
+    RawMetric,
+    RuleResult,
+    RunTable,
+    SourceMarker,
+    Value,
+    Workload,
+)
+from keet.profile.walking import walked
+from keet.texts import bounded_line
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+VERSION = 1
+MARK = "keet_snapshot"
+SUFFIX = ".keet.json"
+PACKED = ".zst"
+"""Ends the name of a packed snapshot."""
+
+Cell = int | float | str | list[str] | None
+"""A value in JSON, which has no NaN and no infinity: those are written as ["nan"], ["inf"]."""
+
+
+def write_snapshot(profile: Profile, path: Path) -> None:
+    """Write the profile so that a crash leaves no half of it."""
+    if path.name.endswith(PACKED):
+        with replacing(path) as file:
+            file.write(packed_snapshot(profile))
+        return
+    with replacing_text(path) as write:
+        for piece in snapshot_text(profile):
+            write(piece)
+
+
+def packed_snapshot(profile: Profile) -> bytes:
+    """In columns, and compressed with the dictionary that keet ships."""
+    from keet.ingest.input import zstd
+    from keet.ingest.snapshots.columns import packed_document
+
+    document = {
+        MARK: VERSION,
+        "provenance": profile.provenance._replace(snapshot=None)._asdict(),
+        **_run_document(profile),
+        "launches": [_launch_document(x) for x in walked(profile.launches, "packing launches")],
+    }
+    text = json.dumps(
+        packed_document(document), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )
+    return zstd.packed(text.encode())
+
+
+def snapshot_text(profile: Profile) -> Iterator[str]:
+    """The snapshot, a piece at a time: a report with a thousand launches need not fit twice."""
+    provenance = profile.provenance._replace(snapshot=None)._asdict()
+    yield f'{{\n "{MARK}": {VERSION},\n "provenance": {_indented(provenance, 1)},\n'
+    for name, document in _run_document(profile).items():
+        yield f' "{name}": {_indented(document, 1)},\n'
+    yield ' "launches": ['
+    for launch in walked(profile.launches, "writing launches"):
+        yield "," if launch.id else ""
+        yield "\n  " + _object(_launch_document(launch), 2)
+    yield "\n ]\n}\n"
+
+
+def _run_document(profile: Profile) -> dict[str, Any]:
+    """The table of the run, where there is one."""
+    from keet.ingest.run_tables.run_table import table_document
+
+    return {"run": table_document(profile.run)} if profile.run else {}
+
+
+def _launch_document(launch: Launch) -> dict[str, Any]:
+    data = launch.data
+    names = sorted(launch.metric_names())
+    raw = {name: metric for name in names if (metric := data.metric(name)) is not None}
+    parts = {name: found for name in names if (found := data.instances(name)) is not None}
+    code = launch.disassembly
+    return {
+        "id": launch.id,
+        "name": launch.name._asdict(),
+        "workload": launch.workload.value,
+        "grid": launch.grid,
+        "block": launch.block,
+        "process": launch.process,
+        "stream": launch.stream,
+        "context": launch.context,
+        "device": _device_document(launch.device),
+        "sections": list(launch.sections),
+        "metrics": {name: _cell(metric.value) for name, metric in raw.items()},
+        "units": {name: metric.unit for name, metric in raw.items() if metric.unit is not None},
+        "instances": {name: _instances_document(found) for name, found in parts.items()},
+        "rules": [_rule_document(rule) for rule in launch.rules],
+        "markers": [marker._asdict() for marker in launch.markers],
+        "nvtx": [entry._asdict() for entry in launch.nvtx],
+        "source_files": {
+            path: None if text is None else text.split("\n")
+            for path, text in sorted(launch.source_files.items())
+        },
+        "locations": {
+            str(address): [where.file, where.line]
+            for address, where in sorted(launch.locations.items())
+        },
+        "disassembly": (
+            code._asdict()
+            if isinstance(code, Absent)
+            else {str(address): text for address, text in sorted(code.items())}
+        ),
+    }
+
+
+def _device_document(device: Device) -> dict[str, Any]:
+    return {
+        "name": device.name,
+        "compute_capability": device.compute_capability,
+        "sm_count": device.sm_count,
+        "index": device.index,
+    }
+
+
+def _rule_document(rule: RuleResult) -> dict[str, Any]:
+    return {
+        **rule._asdict(),
+        "speedup": rule.speedup and rule.speedup._asdict(),
+        "focus": [focus._asdict() for focus in rule.focus],
+    }
+
+
+def _instances_document(instances: Instances) -> dict[str, Any]:
+    ids = None if instances.ids is None else list(instances.ids)
+    return {"ids": ids, "values": [_cell(value) for value in instances.values]}
+
+
+def _cell(value: Value) -> Cell:
+    if isinstance(value, float) and not math.isfinite(value):
+        return ["nan" if math.isnan(value) else "inf" if value > 0 else "-inf"]
+    return value
+
+
+def _object(document: Mapping[str, Any], depth: int) -> str:
+    """A JSON object with a line for each entry of its tables, and for each list's element."""
+    rows = [f"{json.dumps(key)}: {_indented(value, depth + 1)}" for key, value in document.items()]
+    pad = " " * (depth + 1)
+    return "{\n" + pad + f",\n{pad}".join(rows) + "\n" + " " * depth + "}"
+
+
+def _indented(value: Any, depth: int) -> str:
+    pad = "\n" + " " * (depth + 1)
+    if isinstance(value, dict) and value:
+        rows = (f"{json.dumps(key)}: {_row(entry, depth + 1)}" for key, entry in value.items())
+        return "{" + pad + f",{pad}".join(rows) + "\n" + " " * depth + "}"
+    if isinstance(value, list) and any(isinstance(entry, (dict, str)) for entry in value):
+        return (
+            "[" + pad + f",{pad}".join(_row(e, depth + 1) for e in value) + "\n" + " " * depth + "]"
+        )
+    return _compact(value)
+
+
+def _row(value: Any, depth: int) -> str:
+    """Source text stays one line a line; everything else on this level stays on its row."""
+    if isinstance(value, list) and len(value) > 1 and all(isinstance(e, str) for e in value):
+        return _indented(value, depth)
+    return _compact(value)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def read_snapshot(text: str, path: Path) -> Profile:
+    document = _parse(text, path)
+    version = document.get(MARK)
+    if version is True or version != VERSION:
+        raise UnsupportedVersion(
+            path,
+            f"the snapshot has version {version}, and this keet reads version {VERSION}",
+            "update keet, or make it again with: keet snapshot REPORT",
+        )
+    from pydantic import ValidationError
+
+    from keet.ingest.snapshots import columns
+
+    if document.get(columns.MARK, columns.VERSION) != columns.VERSION:
+        raise UnsupportedVersion(
+            path,
+            f"the snapshot is packed in version {document[columns.MARK]}, and this keet reads "
+            f"version {columns.VERSION}",
+            "update keet, or make it again with: keet snapshot REPORT",
+        )
+    try:
+        if columns.MARK in document:
+            document = columns.unpacked_document(document)
+        snapshot = _adapter().validate_python(document)
+        launches = tuple(_launch(stored) for stored in snapshot.launches)
+        run = _run(snapshot.run, path)
+        provenance = bounded(snapshot.provenance)._replace(snapshot=str(path))
+        return Profile(launches, provenance, run=run)
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise _damaged(path, f"{where}: {first['msg']}") from None
+    except ValueError as problem:
+        raise _damaged(path, str(problem)) from None
+
+
+@cache
+def _adapter() -> TypeAdapter[_Snapshot]:
+    """Building it takes longer than most snapshots do."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(_Snapshot)
+
+
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(
+            text,
+            parse_int=_whole_number,
+            parse_float=_finite_number,
+            parse_constant=_refuse_constant,
+        )
+        if _ESCAPED_SURROGATE in text.lower():
+            json.dumps(document, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as problem:
+        raise _damaged(path, str(problem).splitlines()[0]) from None
+    if not isinstance(document, dict):
+        raise _damaged(path, "it is no JSON object")
+    return document
+
+
+_ESCAPED_SURROGATE = "\\ud"
+"""How JSON can hold half a character, which no file can."""
+
+
+def _whole_number(digits: str) -> int:
+    """Counters have 64 bits; more digits are damage, and slow to boot."""
+    if len(digits) > 21:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _finite_number(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits[:40]} is larger than any number")
+    return value
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _damaged(path: Path, problem: str) -> DamagedReport:
+    return DamagedReport(
+        path, f"the snapshot is damaged: {problem}", "make it again with: keet snapshot REPORT"
+    )
+
+
+@dataclass
+class _StoredInstances:
+    ids: list[MetricId] | None
+    values: list[Cell]
+
+
+@dataclass
+class _StoredLaunch:
+    id: int
+    name: KernelName
+    workload: Workload
+    grid: Dim3 | None
+    block: Dim3 | None
+    process: str | None
+    stream: int | None
+    context: int | None
+    device: Device
+    sections: list[str]
+    metrics: dict[str, Cell]
+    units: dict[str, str]
+    instances: dict[str, _StoredInstances]
+    rules: list[RuleResult]
+    markers: list[SourceMarker]
+    nvtx: list[NvtxRange]
+    source_files: dict[str, list[str] | None]
+    locations: dict[int, tuple[str, int]]
+    disassembly: Absent | dict[int, str]
+
+
+@dataclass
+class _Snapshot:
+    """The file, as pydantic checks it: what comes from disk is trusted no more than a report."""
+
+    provenance: Provenance
+    launches: list[_StoredLaunch]
+    run: dict[str, Any] | None = None
+
+
+def _run(document: dict[str, Any] | None, path: Path) -> RunTable | None:
+    from keet.ingest.run_tables.run_table import table_from_document
+
+    return None if document is None else table_from_document(document, path)
+
+
+def _launch(stored: _StoredLaunch) -> Launch:
+    data = InMemoryLaunch(
+        stored_device=_bounded_device(stored.device),
+        metrics={
+            bounded_line(name): RawMetric(_value(cell), bounded(stored.units.get(name)))
+            for name, cell in stored.metrics.items()
+        },
+        stored_instances={
+            bounded_line(name): Instances(
+                tuple(_value(cell) for cell in found.values),
+                None if found.ids is None else tuple(map(_bounded_id, found.ids)),
+            )
+            for name, found in stored.instances.items()
+        },
+        stored_sections=bounded(tuple(stored.sections)),
+        stored_rules=bounded(tuple(stored.rules)),
+        stored_markers=bounded(tuple(stored.markers)),
+        stored_nvtx=bounded(tuple(stored.nvtx)),
+        stored_files={
+            bounded_line(path): None if lines is None else "\n".join(lines)
+            for path, lines in stored.source_files.items()
+        },
+        stored_locations={
+            pc: Location(bounded_line(file), line) for pc, (file, line) in stored.locations.items()
+        },
+        stored_disassembly=stored.disassembly,
+    )
+    return Launch(
+        number=stored.id,
+        name=bounded(stored.name),
+        workload=stored.workload,
+        grid=stored.grid,
+        block=stored.block,
+        data=data,
+        process=bounded(stored.process),
+        stream=stored.stream,
+        context=stored.context,
+    )
+
+
+def _bounded_device(device: Device) -> Device:
+    name, capability = bounded((device.name, device.compute_capability))
+    return replace(device, name=name, compute_capability=capability)
+
+
+def _bounded_id(part: MetricId) -> MetricId:
+    return bounded_line(part) if isinstance(part, str) else part
+
+
+def _value(cell: Cell) -> Value:
+    if isinstance(cell, list):
+        return float(cell[0]) if len(cell) == 1 else None
+    return bounded_line(cell) if isinstance(cell, str) else cell

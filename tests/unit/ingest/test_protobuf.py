@@ -1,0 +1,66 @@
+"""The wire format: what was written is read, and what was not is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keet.ingest.protobuf import Malformed, ProtoMessage, fields, varint
+from tests.encode import chunk, double, number
+from tests.encode import varint as encode_varint
+
+u64 = st.integers(0, 2**64 - 1)
+
+
+@given(u64)
+def test_varints(value: int) -> None:
+    encoded = encode_varint(value)
+    assert varint(encoded, 0) == (value, len(encoded))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 500), st.one_of(u64, st.binary(max_size=300), st.floats(allow_nan=False))
+        )
+    )
+)
+def test_messages(content: list) -> None:
+    encoded = b"".join(
+        number(n, v)
+        if isinstance(v, int)
+        else chunk(n, v)
+        if isinstance(v, bytes)
+        else double(n, v)
+        for n, v in content
+    )
+    message = ProtoMessage(encoded)
+    for n in {n for n, _ in content}:
+        values = [v for key, v in content if key == n]
+        assert message.numbers(n) == [v for v in values if isinstance(v, int)]
+        chunks = [encoded[a:b] for a, b in message.spans(n)]
+        assert [c for c in chunks if c in values] == [v for v in values if isinstance(v, bytes)]
+    assert len(list(fields(encoded))) == len(content)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_message_or_malformed(data: bytes) -> None:
+    """Both readers of messages agree on what is one."""
+    try:
+        listed = len(list(fields(data)))
+    except Malformed:
+        with pytest.raises(Malformed):
+            ProtoMessage(data)
+    else:
+        message = ProtoMessage(data)
+        assert listed == sum(len(spans) for spans in message._spans.values())
+
+
+def test_a_number_is_no_text() -> None:
+    with pytest.raises(Malformed):
+        ProtoMessage(number(3, 7)).text(3)
+    with pytest.raises(Malformed):
+        ProtoMessage(chunk(3, b"x")).number(3)
+
+
+def test_the_last_value_counts() -> None:
+    assert ProtoMessage(number(1, 4) + number(1, 5)).number(1) == 5

@@ -1,0 +1,28 @@
+"""Results that are kept by content stay within their room."""
+
+from __future__ import annotations
+
+from keet.ingest.sized_cache import SizedCache
+
+
+def test_what_was_not_used_for_longest_goes_first() -> None:
+    kept: SizedCache[str] = SizedCache(10)
+    kept.put("a", "A", 4)
+    kept.put("b", "B", 4)
+    assert kept.get("a") == "A"
+    kept.put("c", "C", 4)
+    assert [kept.get(key) for key in "abc"] == ["A", None, "C"]
+
+
+def test_what_is_larger_than_the_room_takes_nobodys_place() -> None:
+    kept: SizedCache[str] = SizedCache(10)
+    kept.put("a", "A", 10)
+    assert kept.put("b", "B", 11) == "B"
+    assert [kept.get(key) for key in "ab"] == ["A", None]
+
+
+def test_room_is_given_back() -> None:
+    kept: SizedCache[int] = SizedCache(10)
+    for number in range(100):
+        kept.put(number, number, 5)
+    assert [number for number in range(100) if kept.get(number) is not None] == [98, 99]
