@@ -11,7 +11,7 @@ import pytest
 from keet.ingest import read_profile
 from keet.ingest.ncu_rep import reader
 from keet.ingest.ncu_rep.decoded_launch import DecodedLaunch
-from keet.profile import walking
+from keet.profile import launch_iteration
 from tests.conftest import Keet
 from tests.giant_reports import write_giant
 
@@ -22,7 +22,9 @@ LAUNCHES = 600
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """More launches than are kept: 14 kB each."""
     path = tmp_path_factory.mktemp("giant") / "many.ncu-rep"
-    assert write_giant(path, launches=LAUNCHES, kernels=12) == LAUNCHES > walking.MOST_KEPT
+    assert (
+        write_giant(path, launches=LAUNCHES, kernels=12) == LAUNCHES > launch_iteration.MAX_DECODED
+    )
     return path
 
 
@@ -98,7 +100,7 @@ def test_a_launch_that_nobody_asked_for_takes_a_kilobyte(many: Path) -> None:
 @pytest.mark.slow
 def test_a_walk_keeps_nothing(many: Path) -> None:
     profile = read_profile(many)
-    for launch in walking.walked(profile.launches, "reading"):
+    for launch in launch_iteration.iterate_launches(profile.launches, "reading"):
         assert launch.get("duration")
         assert launch.metric_names()
     data = profile.launches[0].data

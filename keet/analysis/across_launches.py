@@ -18,8 +18,8 @@ from keet.analysis.launch_traffic import Traffic, are_variants, written_and_read
 from keet.analysis.ledger import Book
 from keet.evidence import Evidence
 from keet.profile import Launch, Workload
-from keet.profile.identical import identical_launches, median
-from keet.profile.walking import walked
+from keet.profile.launch_iteration import iterate_launches
+from keet.profile.repeated_launches import by_kernel_and_shape, median
 from keet.records import NamedTuple
 from keet.units import Quantity
 
@@ -86,7 +86,7 @@ def across(launches: Sequence[Launch], book: Book) -> tuple[CrossLaunch, ...]:
 def _traffic(launches: Sequence[Launch]) -> Iterator[Traffic]:
     """Of kernels that take time. Duration and GPU are read of all launches while they are at hand:
     every view needs both, and a launch keeps them when it is released."""
-    for launch in walked(launches, "reading launches"):
+    for launch in iterate_launches(launches, "reading launches"):
         timed = launch.device and launch.rank_time
         if timed and launch.workload is Workload.KERNEL:
             yield Traffic(launch)
@@ -205,7 +205,7 @@ def _ids(launches: Iterator[Traffic] | Sequence[Traffic]) -> tuple[int, ...]:
 def _repeated(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]:
     """The same kernel, several times, each time moving the same bytes through DRAM."""
     by_id = {each.launch.id: each for each in launches}
-    for group in identical_launches([each.launch for each in launches]):
+    for group in by_kernel_and_shape([each.launch for each in launches]):
         passes = [by_id[launch.id] for launch in group]
         if len(passes) > 1:
             yield from _passes(passes, writer)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from keet.analysis.ncu_options import ncu_arguments, split_options
 from keet.catalog import Capability, capabilities, exists_on, metric_with_id
 from keet.profile import Launch, Profile, Workload
-from keet.profile.walking import walked
+from keet.profile.launch_iteration import iterate_launches
 from keet.records import NamedTuple
 
 
@@ -63,7 +63,7 @@ def find_coverage(profile: Profile, launches: Sequence[Launch] | None = None) ->
     """`launches`: those that are looked at, in the order of the report; None: all."""
     launches = profile.launches if launches is None else launches
     seen = _Seen(profile)
-    for launch in walked(launches, "looking for what is missing"):
+    for launch in iterate_launches(launches, "looking for what is missing"):
         seen.add(launch)
     present, gaps = seen.capabilities()
     source_present, source_gaps = seen.source()

@@ -92,7 +92,7 @@ def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
 
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
-    from keet.profile.walking import MOST_KEPT
+    from keet.profile.launch_iteration import MAX_DECODED
 
     profiles = [read_profile(report, source=args.source) for report in reports]
     return [
@@ -102,7 +102,7 @@ def _explanations(args: Namespace, reports: list[Path]) -> list[Explanation]:
             _TOP,
             report_scope=scope_of(number),
             sass=not args.no_sass,
-            most=None if args.launch is not None or args.kernel is not None else MOST_KEPT,
+            most=None if args.launch is not None or args.kernel is not None else MAX_DECODED,
         )
         for number, profile in enumerate(profiles)
     ]

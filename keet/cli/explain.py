@@ -110,7 +110,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from keet.analysis.coverage import profile_notes
     from keet.ingest import read_profile
-    from keet.profile.walking import MOST_KEPT
+    from keet.profile.launch_iteration import MAX_DECODED
 
     check_files(args)
     if not args.show_prompt:
@@ -128,7 +128,7 @@ def run(args: Namespace) -> int:
     for note in profile_notes(profile):
         tell(note)
     launches = selected_launches(profile, args)
-    if not args.no_sass and len(launches) <= MOST_KEPT:
+    if not args.no_sass and len(launches) <= MAX_DECODED:
         # The text of the code is fetched while the analyst is loaded, which takes as long.
         profile.prefetch_code(profile.with_code(launches))
     from keet.analysis.diagnosis import MOST
@@ -166,12 +166,12 @@ class Extent(TypedDict):
 def extent(args: Namespace, *, in_one_pass: bool) -> Extent:
     """A view explains some launches of a large report. Launches that are named are all explained,
     and data has all of them. `in_one_pass`: what is printed needs each launch once."""
-    from keet.profile.walking import MOST_KEPT
+    from keet.profile.launch_iteration import MAX_DECODED
 
     named = args.launch is not None or args.kernel is not None
     is_view = not args.all and not named and args.format != "json"
     return Extent(
-        most=MOST_KEPT if is_view else None, keep=not (in_one_pass and args.format == "json")
+        most=MAX_DECODED if is_view else None, keep=not (in_one_pass and args.format == "json")
     )
 
 

@@ -110,9 +110,9 @@ def _spots(
     launches: Sequence[Launch], args: Namespace, place: Location | None
 ) -> Iterator[tuple[Launch, Hotspots | Absent]]:
     from keet.analysis.hotspots import find_hotspots
-    from keet.profile.walking import walked
+    from keet.profile.launch_iteration import iterate_launches
 
-    for launch in walked(launches, "looking for hotspots"):
+    for launch in iterate_launches(launches, "looking for hotspots"):
         spots = find_hotspots(launch, args.by)
         if place is not None and not isinstance(spots, Absent):
             own = tuple(spot for spot in spots.spots if spot.location == place)

@@ -89,12 +89,12 @@ def _tables(launches: Sequence[Launch], args: Namespace) -> Iterator[LaunchRows]
     """The rows of each launch, one launch after the other. Raises if no launch has any, before
     something is printed."""
     from keet.analysis.metric_table import metric_rows
-    from keet.profile.walking import walked
+    from keet.profile.launch_iteration import iterate_launches
 
     wanted = args.pattern.pattern if args.pattern else None
     tables = (
         (launch, metric_rows(launch, wanted, everything=args.all))
-        for launch in walked(launches, "reading metrics")
+        for launch in iterate_launches(launches, "reading metrics")
     )
     if wanted is None:
         return tables

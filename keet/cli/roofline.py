@@ -34,10 +34,10 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> None:
     from keet.analysis.roofline import find_roofline
     from keet.ingest import read_profile
-    from keet.profile.walking import walked
+    from keet.profile.launch_iteration import iterate_launches
 
     profile = read_profile(args.report)
-    launches = walked(selected_launches(profile, args), "computing rooflines")
+    launches = iterate_launches(selected_launches(profile, args), "computing rooflines")
     found = map(find_roofline, launches)
     out = Destination(args, sys.stdout)
     if args.format == "json":

@@ -56,11 +56,11 @@ def run(args: Namespace) -> None:
     launches = _listed(selected, args)
     out = Destination(args, sys.stdout)
     if args.format == "json":
-        from keet.profile.walking import walked
+        from keet.profile.launch_iteration import iterate_launches
         from keet.render.json.encoding.writing import json_pieces
         from keet.render.json.show import show_stream
 
-        listed = walked(launches, "writing launches")
+        listed = iterate_launches(launches, "writing launches")
         document = show_stream(profile, coverage, listed, _run_document(profile))
         out.write_pieces(json_pieces(document))
         return

@@ -18,7 +18,7 @@ from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.headline import verdict_of
 from keet.explanation.ncu_rules import second_opinion
 from keet.profile import Launch, Profile, Workload
-from keet.profile.walking import MOST_KEPT, walked
+from keet.profile.launch_iteration import MAX_DECODED, iterate_launches
 from keet.records import NamedTuple
 
 OnLaunch = Callable[[int, int], None]
@@ -50,7 +50,7 @@ def explain(  # noqa: PLR0913 - options
     if read:  # one child for all of them, instead of one after the other
         profile.prefetch_code(read)
     picked = _picked(profile, asked, most)
-    few = len(picked) <= MOST_KEPT < len(profile.launches)
+    few = len(picked) <= MAX_DECODED < len(profile.launches)
     looked_at = sorted(picked, key=lambda launch: launch.id) if few else profile.launches
     shared = _Shared(
         profile,
@@ -61,7 +61,7 @@ def explain(  # noqa: PLR0913 - options
         frozenset(launch.id for launch in read),
     )
     explained = OneByOne(picked, shared, on_launch)
-    told = explained if not keep and len(picked) > MOST_KEPT else tuple(explained)
+    told = explained if not keep and len(picked) > MAX_DECODED else tuple(explained)
     run = None
     if profile.run is not None:  # what follows is not loaded for a report alone
         from keet.explanation.whole_run import whole_run
@@ -123,7 +123,7 @@ class OneByOne(Sequence[LaunchExplanation]):
         return self._shared.explained(self._told_of())
 
     def _told_of(self) -> Iterator[Launch]:
-        for number, launch in enumerate(walked(self._launches, "explaining launches")):
+        for number, launch in enumerate(iterate_launches(self._launches, "explaining launches")):
             self._on_launch(number, len(self._launches))
             yield launch
 

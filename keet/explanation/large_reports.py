@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import islice
 
 from keet.profile import Launch
-from keet.profile.identical import by_duration
-from keet.profile.walking import MOST_KEPT
+from keet.profile.launch_iteration import MAX_DECODED
+from keet.profile.repeated_launches import sorted_by_duration
 
-MOST_EXPLAINED = MOST_KEPT
+MOST_EXPLAINED = MAX_DECODED
 """Launches that a view explains. Reports with up to as many are explained whole."""
 
 
@@ -45,7 +45,7 @@ def fair_shares(sizes: Sequence[int], most: int) -> list[int]:
 
 def _of_all_durations(group: Sequence[Launch], count: int) -> list[Launch]:
     """The one with the median duration, the longest, the shortest, and others between them."""
-    ranked = by_duration(group)
+    ranked = sorted_by_duration(group)
     last, steps = len(ranked) - 1, max(count - 2, 1)
     spread = [round(last * step / steps) for step in range(steps)]
     # Some of these are one place: then others fill up.

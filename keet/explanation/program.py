@@ -35,7 +35,7 @@ from keet.explanation.run_texts import (
     time,
 )
 from keet.profile import Launch
-from keet.profile.identical import identical_launches, median, representative
+from keet.profile.repeated_launches import by_kernel_and_shape, median, representative
 from keet.units import Quantity
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class OnePass:
 
     def __init__(self, explanation: Explanation) -> None:
         self._explanation = explanation
-        self._same = identical_launches(explanation.asked)
+        self._same = by_kernel_and_shape(explanation.asked)
         self._standing = [representative(group).id for group in self._same]
         self._firsts: dict[int, LaunchExplanation | None] = dict.fromkeys(self._standing)
         self._answers: dict[int, LaunchResult] = {}

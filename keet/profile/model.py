@@ -8,8 +8,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar, Literal, overload
 
 from keet.errors import KeetError
-from keet.profile.identical import identical_launches, representative
 from keet.profile.launch import MOST_CODES, Device, Launch
+from keet.profile.repeated_launches import by_kernel_and_shape, representative
 from keet.profile.run_table import RunPositions, RunTable
 from keet.records import NamedTuple, dataclass, field
 
@@ -131,7 +131,7 @@ class Profile:
 
     def groups_by_time(self, launches: Iterable[Launch]) -> list[list[Launch]]:
         """Groups of identical launches, those that take most time first."""
-        return sorted(identical_launches(launches), key=self._time_of, reverse=True)
+        return sorted(by_kernel_and_shape(launches), key=self._time_of, reverse=True)
 
     def _time_of(self, group: Iterable[Launch]) -> tuple[float, float]:
         """In the run where that is known, then in the report; to sort by."""

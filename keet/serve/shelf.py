@@ -82,11 +82,11 @@ class OpenReport:
 
     def _explain(self, launches: Sequence[Launch], top: int, work: Work) -> Explanation:
         from keet.explanation.analyst import explain
-        from keet.profile.walking import MOST_KEPT
+        from keet.profile.launch_iteration import MAX_DECODED
 
         work.begin(f"explaining {len(launches)} launch{'es' * (len(launches) > 1)}")
         # A view of the whole report; launches that are named are all explained.
-        most = MOST_KEPT if len(launches) == len(self.profile.launches) else None
+        most = MAX_DECODED if len(launches) == len(self.profile.launches) else None
         steps = work.steps("explaining launch")
         return explain(self.profile, launches, top, on_launch=steps, most=most)
 

@@ -16,7 +16,7 @@ from typing import Literal
 from keet.evidence import Evidence
 from keet.patterns import regex
 from keet.profile import Launch
-from keet.profile.walking import MOST_KEPT
+from keet.profile.launch_iteration import MAX_DECODED
 from keet.records import NamedTuple
 from keet.units import Quantity
 from keet.verification.grounding import check_grounding
@@ -222,7 +222,7 @@ class Knowledge:
             return None
         if found := self._of_none.find(number, around):
             return found.reading(None)
-        if len(launches) > MOST_KEPT:
+        if len(launches) > MAX_DECODED:
             launches = self._of_view(launches)
         for source in self._sources:
             for launch in launches if source.has(number) else ():

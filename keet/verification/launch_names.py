@@ -9,8 +9,8 @@ from typing import overload
 
 from keet.patterns import regex
 from keet.profile import Launch
+from keet.profile.launch_iteration import MAX_DECODED
 from keet.profile.names import KernelName
-from keet.profile.walking import MOST_KEPT
 from keet.records import NamedTuple
 
 _LAUNCH = regex(r"\b[Ll]aunch\s+#?(\d+)\b|(?<![\w&])#(\d+)\b")
@@ -52,7 +52,7 @@ class KnownLaunches(Sequence[Launch]):
     @property
     def are_many(self) -> bool:
         """Too many to look into each for what its kernel has: line tables, source files."""
-        return len(self._launches) > MOST_KEPT
+        return len(self._launches) > MAX_DECODED
 
     @cached_property
     def of_each_kernel(self) -> tuple[Launch, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from keet.catalog import metrics
 from keet.profile import Launch
-from keet.profile.walking import MOST_KEPT
+from keet.profile.launch_iteration import MAX_DECODED
 from keet.verification.binding import Claim
 from keet.verification.matching import agrees, amounts
 from keet.verification.numbers import SaidNumber
@@ -46,7 +46,7 @@ def _other_launch(
     claim: Claim, readings: Sequence[Reading], facts: Facts, launches: Sequence[Launch]
 ) -> str | None:
     tried = {reading.launch for reading in readings}
-    for launch in launches if len(launches) <= MOST_KEPT else ():
+    for launch in launches if len(launches) <= MAX_DECODED else ():
         if claim.term is None or claim.place or launch.id in tried:
             continue
         for other in facts.read(
@@ -126,7 +126,7 @@ def same_value(
     """A metric with that value and unit: the keys of the catalog only, and no small counts."""
     small = number.value.is_integer() and number.value < 100
     # Of many launches, some metric of some launch has nearly every value: that tells nothing.
-    if not number.unit or number.bound or small or len(launches) > MOST_KEPT:
+    if not number.unit or number.bound or small or len(launches) > MAX_DECODED:
         return None
     return next(_alike(number, facts, launches, label), None)
 

@@ -36,7 +36,7 @@ from keet.profile import (
     Value,
     Workload,
 )
-from keet.profile.walking import walked
+from keet.profile.launch_iteration import iterate_launches
 from keet.texts import bounded_line
 
 if TYPE_CHECKING:
@@ -72,7 +72,9 @@ def packed_snapshot(profile: Profile) -> bytes:
         MARK: VERSION,
         "provenance": profile.provenance._replace(snapshot=None)._asdict(),
         **_run_document(profile),
-        "launches": [_launch_document(x) for x in walked(profile.launches, "packing launches")],
+        "launches": [
+            _launch_document(x) for x in iterate_launches(profile.launches, "packing launches")
+        ],
     }
     text = json.dumps(
         packed_document(document), ensure_ascii=False, allow_nan=False, separators=(",", ":")
@@ -87,7 +89,7 @@ def snapshot_text(profile: Profile) -> Iterator[str]:
     for name, document in _run_document(profile).items():
         yield f' "{name}": {_indented(document, 1)},\n'
     yield ' "launches": ['
-    for launch in walked(profile.launches, "writing launches"):
+    for launch in iterate_launches(profile.launches, "writing launches"):
         yield "," if launch.id else ""
         yield "\n  " + _object(_launch_document(launch), 2)
     yield "\n ]\n}\n"

@@ -17,8 +17,8 @@ from keet.explanation.explained import Explanation
 from keet.explanation.large_reports import fair_shares, launches_to_explain
 from keet.explanation.program import OnePass, ProgramExplanation, program_of
 from keet.profile import Launch, Profile
-from keet.profile.identical import representative
-from keet.profile.walking import walked
+from keet.profile.launch_iteration import iterate_launches
+from keet.profile.repeated_launches import representative
 from keet.render.common.program import (
     answer_text,
     hidden_text,
@@ -167,8 +167,8 @@ def test_a_page_lists_what_is_not_explained() -> None:
 
 @pytest.fixture
 def few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("keet.explanation.analyst", "keet.profile.walking"):
-        monkeypatch.setattr(f"{module}.MOST_KEPT", 4)
+    for module in ("keet.explanation.analyst", "keet.profile.launch_iteration"):
+        monkeypatch.setattr(f"{module}.MAX_DECODED", 4)
 
 
 @pytest.mark.slow
@@ -233,7 +233,7 @@ class _Released:
 @pytest.mark.parametrize(("count", "released"), [(4, 0), (5, 1)])
 def test_of_many_launches_none_is_kept(count: int, released: int) -> None:
     launches: Sequence[_Released] = [_Released() for _ in range(count)]
-    for number, launch in enumerate(walked(launches, "testing")):  # type: ignore[arg-type]
+    for number, launch in enumerate(iterate_launches(launches, "testing")):  # type: ignore[arg-type]
         assert launch is launches[number]
         assert launch.count == 0, "it is in use"
     assert [each.count for each in launches] == [released] * count

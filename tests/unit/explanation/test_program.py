@@ -22,7 +22,7 @@ from keet.explanation.launch_groups import (
 )
 from keet.explanation.program import ProgramExplanation, program_of
 from keet.profile import Launch, Profile, RunTable
-from keet.profile.identical import identical_launches, median, representative
+from keet.profile.repeated_launches import by_kernel_and_shape, median, representative
 from keet.profile.run_table import KernelRun
 from keet.verification.own_texts import Grounded
 from tests.many_launches import DURATION, copied, repeated
@@ -106,7 +106,7 @@ def test_the_representative_has_the_median_duration(factors: list[float]) -> Non
     group = [copied(launch, n, {DURATION: factor}) for n, factor in enumerate(factors)]
     times = sorted(each.rank_time for each in group)
     assert representative(group).rank_time == times[len(times) // 2]
-    assert identical_launches(group) == [group]
+    assert by_kernel_and_shape(group) == [group]
 
 
 _KEPT: list[Launch] = []

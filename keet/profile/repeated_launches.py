@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from keet.profile.launch import Launch
 
 
-def identical_launches(launches: Iterable[Launch]) -> list[list[Launch]]:
+def by_kernel_and_shape(launches: Iterable[Launch]) -> list[list[Launch]]:
     """Launches of the same kernel with the same grid and block, in the order of the first."""
     groups: dict[tuple[object, ...], list[Launch]] = defaultdict(list)
     for launch in launches:
@@ -19,10 +19,10 @@ def identical_launches(launches: Iterable[Launch]) -> list[list[Launch]]:
 
 def representative(group: Sequence[Launch]) -> Launch:
     """The one with the median duration; of two the longer one."""
-    return by_duration(group)[len(group) // 2]
+    return sorted_by_duration(group)[len(group) // 2]
 
 
-def by_duration(group: Sequence[Launch]) -> list[Launch]:
+def sorted_by_duration(group: Sequence[Launch]) -> list[Launch]:
     """The shortest first."""
     return sorted(group, key=lambda launch: (launch.rank_time, -launch.id))
 
