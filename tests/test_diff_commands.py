@@ -51,16 +51,16 @@ def test_output(name: str, keet: Keet, golden: Callable[[str, str], None]) -> No
     golden(name, result.out)
 
 
-README_SAMPLE = "diff.matrix_flip.80.txt"
+DOCUMENTED_SAMPLE = "diff.matrix_flip.80.txt"
 
 
 @pytest.mark.usefixtures("with_sass")
 def test_output_with_machine_code(keet: Keet, golden: Callable[[str, str], None]) -> None:
-    """The sample in the README: pip installs NVIDIA's reader with keet."""
+    """The sample in docs/diff.md: pip installs NVIDIA's reader with keet."""
     result = keet("diff", *pair("matrix_flip"))
     assert (result.code, result.err) == (0, "")
     assert "every byte is read once" in " ".join(result.out.split())
-    golden(README_SAMPLE, result.out)
+    golden(DOCUMENTED_SAMPLE, result.out)
 
 
 def document(keet: Keet, *arguments: object) -> dict:
@@ -436,10 +436,10 @@ def test_reports_beside_the_pipeline_still_read() -> None:
     }
 
 
-def test_the_readme_shows_what_is_printed() -> None:
-    printed = Path("tests/golden", README_SAMPLE).read_text(encoding="utf-8")
+def test_the_page_about_diff_shows_what_is_printed() -> None:
+    printed = Path("tests/golden", DOCUMENTED_SAMPLE).read_text(encoding="utf-8")
     slow, fast = pair("matrix_flip")
-    assert f"$ keet diff {slow} {fast}\n{printed}```" in Path("README.md").read_text(
+    assert f"$ keet diff {slow} {fast}\n{printed}```" in Path("docs/diff.md").read_text(
         encoding="utf-8"
     )
 

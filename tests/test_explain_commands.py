@@ -42,11 +42,6 @@ def test_output(name: str, keet: Keet, golden) -> None:
     golden(name, result.out)
 
 
-def test_the_readme_shows_what_is_printed() -> None:
-    printed = Path("tests/golden/explain.matrix_flip.80.txt").read_text(encoding="utf-8")
-    assert f"$ keet explain {FLIP}\n{printed}```" in Path("README.md").read_text(encoding="utf-8")
-
-
 # --- json
 
 
