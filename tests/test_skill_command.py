@@ -5,20 +5,19 @@ import shlex
 import subprocess
 import sys
 import zipfile
-from argparse import Namespace
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from keet.catalog import findings
 from keet.catalog.cases import casebook
-from keet.cli import COMMANDS, dispatch, help_text
+from keet.cli import COMMANDS, help_text
 from keet.cli.skill import SKILL
 from keet.errors import UsageError
 from keet.explanation.token_budget import count_tokens
 from tests.conftest import Keet
 from tests.rows import each_row
+from tests.typed_commands import parsed
 
 ROOT = Path(__file__).parent.parent
 TEXT = SKILL.read_text(encoding="utf-8")
@@ -35,20 +34,6 @@ OF_COMMAND = {
     "--format": "explain report.ncu-rep",
 }
 MAX_TOKENS, MAX_LINES, MAX_WIDTH = 1500, 120, 100
-
-
-def parsed(command: str) -> Namespace:
-    """What the command gets of keet's own parser: an unknown option or missing argument raises."""
-    keet, name, *rest = shlex.split(command, comments=True)
-    assert keet == "keet", f"{command}: a block holds keet's commands only"
-    module = import_module(f"keet.cli.{COMMANDS[name].module}")
-    given: list[Namespace] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "run", given.append)
-        dispatch([name, *rest])
-    if hasattr(module, "TAKES_PROGRAM"):
-        assert given[0].program, f"{command}: no program after --"
-    return given[0]
 
 
 @each_row("command", TYPED)
