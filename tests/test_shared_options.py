@@ -9,7 +9,7 @@ from threading import Barrier
 import pytest
 
 from keet.cli import COMMANDS, hints
-from keet.cli.explain import NO_MODEL
+from keet.cli.explain_model import NO_MODEL
 from keet.cli.quiet import QuietStream, loud_stderr, quiet_stderr
 from keet.files import cache_folder
 from tests.conftest import REPORTS, Keet, Result

@@ -7,7 +7,7 @@ import os
 import os.path
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from keet.render.terminal.layout import Renderable
 
 
+DATA_FORMATS = ("json", "csv", "parquet")
+"""Formats for programs: complete unless an option limits them."""
 _MAX_RANGE = 1_000_000
 """Launches in one range: more than any report has."""
 
@@ -46,12 +48,51 @@ def add_selection(parser: ArgumentParser) -> None:
         metavar="N",
         help="only these launches, by number: 3, 0,2 or 0-4",
     )
+    add_kernel(parser)
+
+
+def add_kernel(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--kernel",
         type=pattern,
         metavar="REGEX",
-        help="only launches whose kernel name matches (any of its forms)",
+        help="only launches whose kernel name matches (any form of the name)",
     )
+
+
+def add_top(
+    parser: ArgumentParser,
+    what: str,
+    *,
+    default: int,
+    data: Sequence[str] = ("json",),
+    also: Sequence[str] = (),
+) -> None:
+    """`--top N`, for a command with `--format`; `top_of` gives its value. `data`: formats of the
+    command that list everything by default. `also`: other names of the option."""
+    parser.add_argument(
+        "--top",
+        *also,
+        dest="top",
+        type=positive,
+        metavar="N",
+        help=f"print at most the N most important {what} (default: {default}; "
+        f"{' and '.join(data)}: all)",
+    )
+    parser.set_defaults(default_top=default)
+
+
+def top_of(args: Namespace) -> int | None:
+    """How many are listed: N of `--top N` in every format; else the default of the command in
+    views, and None (all) in data formats."""
+    if args.top is None and args.format in DATA_FORMATS:
+        return None
+    return view_top(args)
+
+
+def view_top(args: Namespace) -> int:
+    """The same for a view: it has a limit always."""
+    return int(args.default_top if args.top is None else args.top)
 
 
 def add_output(parser: ArgumentParser, *formats: str) -> None:
@@ -105,7 +146,7 @@ def reports_in(folder: Path) -> list[Path]:
 def positive(text: str) -> int:
     """A count on the command line."""
     if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) == 0:
-        raise ArgumentTypeError(f"{text!r} is no positive whole number")
+        raise ArgumentTypeError(f"{text!r} must be a positive integer")
     return int(text)
 
 
@@ -115,7 +156,7 @@ def _launch_numbers(text: str) -> frozenset[int]:
         match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
         span = range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
         if not 0 < len(span) <= _MAX_RANGE:
-            raise ArgumentTypeError(f"{text!r} is no launch number, list or range")
+            raise ArgumentTypeError(f"{text!r} must be launch numbers: 3, 0,2 or 0-4")
         numbers.update(span)
     return frozenset(numbers)
 
@@ -124,7 +165,9 @@ def pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except (re.error, RecursionError, OverflowError) as problem:
-        raise ArgumentTypeError(f"{text[:80]!r} is no regular expression ({problem})") from None
+        raise ArgumentTypeError(
+            f"{text[:80]!r} is not a valid regular expression ({problem})"
+        ) from None
 
 
 def selected_launches(profile: Profile, args: Namespace) -> tuple[Launch, ...]:

@@ -119,7 +119,7 @@ def _show_prompt(
 
 def _ask(args: Namespace, explanations: list[Explanation], question: str, chosen: Plan) -> int:
     from keet.agent.run import ask
-    from keet.cli.explain import print_explanation
+    from keet.cli.explain_output import print_explanation
     from keet.explanation.model_explanation import Authorship
 
     announce(args)

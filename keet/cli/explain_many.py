@@ -1,4 +1,4 @@
-"""`keet explain` of several reports, or of a folder: one after the other, whatever fails."""
+"""`keet explain` of several reports or of a folder. Reports that can't be read are skipped."""
 
 from __future__ import annotations
 
@@ -6,65 +6,78 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keet.cli.arguments import reports_in, selected_launches
-from keet.cli.explain import NO_MODEL, code_of, extent, print_explanation, with_model
+from keet.cli.arguments import reports_in, selected_launches, top_of
+from keet.cli.explain_model import NO_MODEL, add_model_statements, model_exit_code
+from keet.cli.explain_output import explained_part, print_explanation
 from keet.cli.hints import tell_once
 from keet.cli.model_options import tell, tell_problem
 from keet.errors import IngestError, UsageError
+from keet.texts import count_of
 
 if TYPE_CHECKING:
     from keet.agent.run import Plan
     from keet.explanation.explained import Explanation
 
 MOST = 50
-"""Reports that a person may want to read of; more are a batch's."""
+"""Reports in one output; more are for `keet batch`."""
 EXIT_SOME_FAILED = 5
 _SILENT = 2
-"""Reports without a single reply after which the model is not asked again. A judgement: one may be
-bad luck, and a server that hangs takes ten minutes for each."""
+"""Reports without a single reply, after which the model is not asked again. One may be bad luck;
+but a server that hangs takes ten minutes per report."""
 
 
 def explain_many(args: Namespace, chosen: Plan | None) -> int:
-    """What could be explained is printed; exit 5 where something could not, 3 where all of it was
-    explained, and the model said nothing of any of it."""
+    """Returns the exit code: 5 if some reports can't be read; 3 if all were explained, but the
+    model failed for each of them."""
     _check(args)
-    paths = _found(args.reports)
-    if chosen:  # one limit for all of them
+    paths = _report_paths(args.reports)
+    if chosen:  # one time limit for all reports
         chosen = chosen._replace(time_limit=chosen.limit(chosen.launches * len(paths)))
-    told: list[Explanation] = []
+    explained, unread = _explain_each(args, paths, chosen)
+    if len(unread) == len(paths):
+        reports = count_of(len(paths), "report")
+        raise UsageError(f"none of the {reports} can be read; see: keet show REPORT")
+    if not explained:
+        raise UsageError(f"--kernel {args.kernel.pattern!r} matches no launch of any report")
+    if not chosen and not args.no_model:
+        tell_once("model", NO_MODEL)
+    print_explanation(args, *explained, several=True, unread=unread)
+    if args.reports[0].is_dir() and len(explained) > 1:
+        _suggest_batch(args.reports[0])
+    if unread:
+        tell_problem(f"{len(unread)} of {count_of(len(paths), 'report')} can't be read; see above")
+        return EXIT_SOME_FAILED
+    return min((model_exit_code(each) for each in explained if each.author), default=0)
+
+
+def _explain_each(
+    args: Namespace, paths: list[Path], chosen: Plan | None
+) -> tuple[list[Explanation], list[IngestError]]:
+    """The explanations, and the errors of reports that can't be read."""
+    explained: list[Explanation] = []
     unread: list[IngestError] = []
-    asked = chosen
     for path in paths:
         try:
-            told += _explained(args, path, asked)
+            explained += _explained(args, path, chosen)
         except IngestError as problem:
             unread.append(problem)
             tell_problem(str(problem))
-        if asked and _is_silent(told):
-            asked = None
+        if chosen and _is_silent(explained):
+            chosen = None
             tell_problem(
                 f"the model did not answer for {_SILENT} reports in a row; the others are "
                 "explained without it"
             )
-    failed = len(unread)
-    if failed == len(paths):
-        raise UsageError(f"none of {failed} reports can be read; see: keet show REPORT")
-    if not told:
-        raise UsageError(f"--kernel {args.kernel.pattern!r} matches no launch of any report")
-    if not chosen and not args.no_model:
-        tell_once("model", NO_MODEL)
-    print_explanation(args, *told, several=True, unread=unread)
-    if args.reports[0].is_dir() and len(told) > 1:
-        tell(f"what they show together: keet batch {args.reports[0]} -o STORE, keet insights STORE")
-    if failed:
-        tell_problem(f"{failed} of {len(paths)} reports can't be read; they are named above")
-    asked_of = [code_of(each) for each in told if each.author]
-    return EXIT_SOME_FAILED if failed else min(asked_of, default=0)
+    return explained, unread
 
 
-def _is_silent(told: list[Explanation]) -> bool:
-    """Whether the last reports were sent, and nothing at all came back."""
-    last = [each.author for each in told[-_SILENT:]]
+def _suggest_batch(folder: Path) -> None:
+    tell(f"to compare these reports: keet batch {folder} -o STORE, then keet insights STORE")
+
+
+def _is_silent(explained: list[Explanation]) -> bool:
+    """Whether the model was asked about the last reports and never replied."""
+    last = [each.author for each in explained[-_SILENT:]]
     return len(last) == _SILENT and all(
         author and author.problem and not author.usage.output_tokens and not author.usage.cached
         for author in last
@@ -85,28 +98,29 @@ def _check(args: Namespace) -> None:
         raise UsageError(f"{given[0]} is for a single report; name one, or leave it out")
 
 
-def _found(places: list[Path]) -> list[Path]:
-    """Each report once, whichever way it was named."""
+def _report_paths(places: list[Path]) -> list[Path]:
+    """The reports that are named, and those in the folders that are named; each once."""
     from keet.ingest.run_tables.run_table import SUFFIX
 
     every = [
         path for place in places for path in (reports_in(place) if place.is_dir() else [place])
     ]
-    # `runs/*` of a shell names the tables of runs beside the reports, too.
+    # A shell expands `runs/*` to run tables, too.
     found = [path for path in dict.fromkeys(every) if not path.name.endswith(SUFFIX)]
     if not found:
-        raise UsageError(f"{places[0]} is the table of a run; name a report")
+        raise UsageError(f"{places[0]} is a run table; name a report")
     if len(found) > MOST:
         raise UsageError(
-            f"{len(found)} reports are too many to read; "
-            f"analyse them as a set with: keet batch {places[0]} -o STORE"
+            f"{len(found)} reports are too many to print (at most {MOST}); "
+            f"analyse them together with: keet batch {places[0]} -o STORE"
         )
     return found
 
 
 def _explained(args: Namespace, path: Path, chosen: Plan | None) -> list[Explanation]:
-    """One, or none where --kernel lets no launch of it through."""
+    """One explanation, or none if --kernel matches no launch of the report."""
     from keet.analysis.coverage import profile_notes
+    from keet.analysis.diagnosis import MOST as MOST_FINDINGS
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile
 
@@ -117,6 +131,7 @@ def _explained(args: Namespace, path: Path, chosen: Plan | None) -> list[Explana
         launches = selected_launches(profile, args)
     except UsageError:
         return []
-    how_much = extent(args, in_one_pass=chosen is None)
-    told = explain(profile, launches, args.top, sass=not args.no_sass, **how_much)
-    return [with_model(args, told, chosen) if chosen else told]
+    part = explained_part(args, in_one_pass=chosen is None)
+    top = top_of(args) or MOST_FINDINGS
+    explanation = explain(profile, launches, top, sass=not args.no_sass, **part)
+    return [add_model_statements(args, explanation, chosen) if chosen else explanation]

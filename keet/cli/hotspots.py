@@ -19,8 +19,10 @@ from keet.cli.arguments import (
     add_report,
     add_selection,
     add_source,
-    positive,
+    add_top,
     selected_launches,
+    top_of,
+    view_top,
 )
 from keet.profile import Absent, Launch, Location
 
@@ -56,9 +58,7 @@ def configure(parser: ArgumentParser) -> None:
         metavar="FILE:LINE",
         help="explain one source line in full; FILE may be the name without its folder",
     )
-    parser.add_argument(
-        "--top", type=positive, metavar="N", help="rows per launch (default: 10; csv and json: all)"
-    )
+    add_top(parser, "rows per launch", default=10, data=("json", "csv"))
     add_no_sass(parser)
     add_source(parser)
     add_selection(parser)
@@ -84,11 +84,11 @@ def run(args: Namespace) -> None:
         from keet.render.json.encoding.writing import json_pieces
         from keet.render.json.hotspots import hotspots_stream
 
-        out.write_pieces(json_pieces(hotspots_stream(profile, found, args.top, place)))
+        out.write_pieces(json_pieces(hotspots_stream(profile, found, top_of(args), place)))
     elif args.format == "csv":
         from keet.render.csv.hotspots import hotspots_csv
 
-        out.write_pieces(hotspots_csv(found, args.top))
+        out.write_pieces(hotspots_csv(found, top_of(args)))
     elif place is not None:
         from keet.render.terminal.hotspots_line import line_view
 
@@ -98,7 +98,7 @@ def run(args: Namespace) -> None:
     else:
         from keet.render.terminal.hotspots import hotspots_view
 
-        out.show(lambda width: hotspots_view(found, width, args.top or 10))
+        out.show(lambda width: hotspots_view(found, width, view_top(args)))
 
 
 def _has_counts(launch: Launch) -> bool:

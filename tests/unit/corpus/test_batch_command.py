@@ -226,7 +226,7 @@ def wait_for_a_part(out: Path) -> None:
         (("{tmp}", "-o", "{tmp}/file"), "this is a file; name a folder"),
         (("{tmp}", "-o", "{tmp}/full"), "this folder has other things in it"),
         (("{tmp}", "-o", "{tmp}/out", "--shard", "2/2"), "shards are counted from 0"),
-        (("{tmp}", "-o", "{tmp}/out", "--jobs", "0"), "no positive whole number"),
+        (("{tmp}", "-o", "{tmp}/out", "--jobs", "0"), "must be a positive integer"),
         (("{tmp}", "-o", "{tmp}/out", "--timeout", "-1"), "no number of seconds"),
         (("{tmp}",), "required: -o"),
     ],

@@ -1,0 +1,40 @@
+"""The model's part of `keet explain`, for one report or several."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from keet.cli.model_options import announce, tell, tell_problem
+
+if TYPE_CHECKING:
+    from keet.agent.run import Plan
+    from keet.explanation.explained import Explanation
+
+NO_MODEL = "Explained without a model. Add --model PROVIDER:NAME for code-level causes and patches."
+EXIT_NOT_THERE = 3
+
+
+def add_model_statements(
+    args: Namespace, explanation: Explanation, chosen: Plan, against: Explanation | None = None
+) -> Explanation:
+    """Ask the model, and warn if it failed. `against`: the report before the change."""
+    from keet.agent.run import explain_with_model
+
+    announce(args)
+    explained = explain_with_model(explanation, chosen, tell, against)
+    if explained.author and explained.author.problem:
+        tell_problem(f"{explained.author.problem}; {_what_is_left(explained)}")
+    return explained
+
+
+def _what_is_left(explanation: Explanation) -> str:
+    if any(each.statement for each in explanation.launches):
+        return "the explanation includes only what the model said before that"
+    return "the report is explained without a model"
+
+
+def model_exit_code(explanation: Explanation) -> int:
+    """The analysis succeeded, but the model failed: exit 3 so that scripts notice."""
+    failed = explanation.author and not any(each.statement for each in explanation.launches)
+    return EXIT_NOT_THERE if failed else 0
