@@ -234,7 +234,7 @@ def test_a_folder_is_explained_and_what_fails_is_said(keet: Keet, tmp_path: Path
     assert "cut.ncu-rep: the report is cut short" in result.err
     lines = keet("explain", tmp_path, "--no-model", "--format", "json").out.splitlines()
     assert len(lines) == 1  # a line each, also where one is left
-    assert result.err.endswith("1 of 2 reports can't be read; they are named above\n")
+    assert result.err.endswith("1 of 2 reports can't be read; see above\n")
 
 
 def test_a_folder_without_a_report_or_with_too_many(keet: Keet, tmp_path: Path) -> None:
