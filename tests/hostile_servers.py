@@ -132,7 +132,7 @@ def run(behaviour: Behaviour) -> Run:
         seconds = time.monotonic() - began[0] if began else 0.0
         texts = [path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()]
     written = b"\n".join(texts).decode(errors="replace")
-    problem = next((line for line in err.splitlines() if "what follows is" in line), "")
+    problem = next((line for line in err.splitlines() if "; explained with" in line), "")
     return Run(behaviour.name, code, seconds, sum(peaks.values()), out, err, written, problem)
 
 

@@ -418,7 +418,7 @@ def test_a_fault_at_the_first_call(fault: str, keet: Keet, script: Script, tmp_p
     result = keet("explain", TILES, "--model", model, "--transcript", kept)
     assert result.code == 3
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
-    lines = [line for line in result.err.splitlines() if "what follows is the analyst's" in line]
+    lines = [line for line in result.err.splitlines() if "; explained without a model" in line]
     assert len(lines) == 1
     assert "Traceback" not in result.out + result.err
     assert read_transcript(kept)[-1]["event"] == "end"
@@ -450,7 +450,7 @@ def test_a_model_that_is_not_even_opened_costs_no_answer(
     """Ctrl-C while the server is asked for its model, or a bug."""
     transcripts = Path(os.environ["KEET_CACHE"]) / "transcripts"
     for error, said in (
-        (KeyboardInterrupt(), "keet: interrupted; what follows is the analyst's"),
+        (KeyboardInterrupt(), "keet: interrupted; explained without a model"),
         (RuntimeError("can't start new thread"), "a bug in keet (RuntimeError"),
     ):
 
@@ -529,7 +529,7 @@ def test_a_fault_half_way_keeps_what_was_said(
     model = script(READING, {"fault": fault})
     result = keet("explain", TILES, "--model", model, "--transcript", kept)
     assert findings_of(result.out) == findings_of(analysts(keet, TILES))
-    assert "what the model said until then" in result.err
+    assert "what the model said before that" in result.err
     events = [event["event"] for event in read_transcript(kept)]
     assert events.count("reply") == 1
 
@@ -907,7 +907,7 @@ def test_reports_of_one_command_share_the_limit(
     first, second = given
     assert first is second
     assert first.seconds == 7.0
-    assert result.err.count("it took 7 s in all; raise --time-limit; what follows is") == 2
+    assert result.err.count("it took 7 s in all; raise --time-limit; explained without a model") == 2
     assert "#0" in result.out
     assert result.code == 3  # nothing of a model in any of them
     given.clear()
@@ -924,8 +924,6 @@ def test_a_model_that_is_silent_is_not_asked_for_every_report(keet: Keet, script
     result = keet("explain", *reports, "--no-sass", "--model", model, "--model-launches", 1)
     assert result.code == 3
     assert "did not answer for 2 reports in a row" in result.err
-    assert (
-        result.err.count("what follows is the analyst's explanation, without a model's part") == 2
-    )
+    assert result.err.count("; explained without a model") == 2
     for report in reports:
         assert report.name in result.out

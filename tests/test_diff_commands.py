@@ -426,7 +426,7 @@ def test_an_explanation_stands_where_nothing_can_be_compared(keet: Keet) -> None
     stranger = SAMPLES / "page_walk/slow.ncu-rep"
     result = keet("explain", flip, "--against", stranger, "--no-model")
     assert result.code == 6
-    assert "what changed can't be told: no kernel is on both sides" in result.err
+    assert "the reports can't be compared: no kernel is on both sides" in result.err
     assert "uncoalesced global access" in result.out
 
 

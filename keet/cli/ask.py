@@ -125,7 +125,7 @@ def _ask(args: Namespace, explanations: list[Explanation], question: str, chosen
     announce(args)
     answered = ask(explanations, question, chosen, tell)
     if isinstance(answered, Authorship):
-        tell_problem(f"{answered.problem}; what follows is the analyst's explanation")
+        tell_problem(f"{answered.problem}; explained without a model")
         # No answer, but what the reports say without a model.
         print_explanation(args, *(told._replace(author=answered) for told in explanations))
         return EXIT_NOT_THERE

@@ -30,8 +30,8 @@ def add_model_statements(
 
 def _what_is_left(explanation: Explanation) -> str:
     if any(each.statement for each in explanation.launches):
-        return "the explanation includes only what the model said before that"
-    return "the report is explained without a model"
+        return "explained with what the model said before that"
+    return "explained without a model"
 
 
 def model_exit_code(explanation: Explanation) -> int:

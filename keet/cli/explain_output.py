@@ -131,8 +131,8 @@ def _view(
 
 
 def _json(explanations: Sequence[Explanation], *, lines: bool) -> Iterator[str]:
-    from keet.render.json.explain import explain_stream
     from keet.render.json.encoding.writing import json_pieces
+    from keet.render.json.explain import explain_stream
 
     for each in explanations:
         yield from json_pieces(explain_stream(each), line=lines)
