@@ -907,7 +907,9 @@ def test_reports_of_one_command_share_the_limit(
     first, second = given
     assert first is second
     assert first.seconds == 7.0
-    assert result.err.count("it took 7 s in all; raise --time-limit; explained without a model") == 2
+    assert (
+        result.err.count("it took 7 s in all; raise --time-limit; explained without a model") == 2
+    )
     assert "#0" in result.out
     assert result.code == 3  # nothing of a model in any of them
     given.clear()
