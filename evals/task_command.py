@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 from evals.bars import Held, Task, bar_table
 from evals.pages import Heading, Part, Prose, as_markdown, as_text
 from keet.cli.arguments import Destination, add_output
-from keet.errors import NotAvailable
-
-EXIT_MISSED = 1
+from keet.errors import ExitCode, NotAvailable
 
 
 class Result(NamedTuple):
@@ -46,7 +44,7 @@ def finish(args: Namespace, result: Result) -> int:
     missed = [held for held in result.bars if not held.met] if args.check else []
     for held in missed:
         sys.stderr.write(f"missed: {_missed(held)}\n")
-    return EXIT_MISSED if missed else 0
+    return ExitCode.CHECK_FAILED if missed else 0
 
 
 def printed(result: Result, wanted: str) -> str:

@@ -1,47 +1,72 @@
-"""Every error keet raises on purpose. Each message is one line that ends with what to do next.
+"""The errors that keet raises on purpose, and all exit codes of the command line.
+
+Each message is one line: what is wrong, then what to do.
 
 * KeetError
-  x UsageError            the command line asks for something that is not there          exit 2
-  x NotAvailable          a program, package, GPU or right that is needed is not there   exit 3
-  x IngestError           the file can't become a Profile                                exit 4
-    + UnreadableFile      it can't be opened, or is no regular file
-    + UnknownFormat       it opened, and is nothing that keet reads
-    + UnsupportedVersion  it was written by something newer than this reader
+  x UsageError            the command line asks for something that does not exist        exit 2
+  x NotAvailable          a program, package, GPU or permission is missing               exit 3
+  x IngestError           the file can't be read as a profile                            exit 4
+    + UnreadableFile      it can't be opened, or is not a regular file
+    + UnknownFormat       it is not in a format that keet reads
+    + UnsupportedVersion  it was written by a version that this reader does not know
     + DamagedReport       its structure is broken, or it was cut short
-    + EmptyReport         it is whole, and holds no launch
+    + EmptyReport         it is complete, but contains no launch
     + ReaderFailed        NVIDIA's reader crashed, hung or ran out of memory on it
   x NotComparable         two sides that differ in more than the program                 exit 6
-  x ProgramFailed         the program to be profiled ended badly                exit: its own
-  x MetricNotCollected    the question needs a metric that the report does not hold      exit 1
+  x ProgramFailed         the profiled program failed                           exit: its own
+  x MetricNotCollected    the report has no value for a metric that is needed            exit 1
 
-Anything else that reaches `main` is a bug in keet: exit 70.
+Any other exception that reaches `main` is a bug in keet: exit 70.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from pathlib import Path
 
 from keet.texts import one_line as one_line  # noqa: PLC0414 - every error's text needs it
 
 
-class KeetError(Exception):
-    """The root of every error that `main` turns into one line and an exit code."""
+class ExitCode(IntEnum):
+    """Every exit code of keet. Help, docs/commands.md and commands take them from here."""
 
-    exit_code = 1
+    meaning: str
+
+    def __new__(cls, number: int, meaning: str) -> ExitCode:
+        code = int.__new__(cls, number)
+        code._value_ = number
+        code.meaning = meaning
+        return code
+
+    DONE = 0, "done"
+    CHECK_FAILED = 1, "a gate or check failed"
+    USAGE = 2, "wrong usage"
+    NOT_AVAILABLE = 3, "something that is needed is missing"
+    UNREADABLE = 4, "a report can't be read"
+    SOME_FAILED = 5, "some of several inputs failed"
+    NOT_COMPARABLE = 6, "the two sides can't be compared"
+    BUG = 70, "a bug in keet"
+    INTERRUPTED = 130, "interrupted (Ctrl-C)"
+
+
+class KeetError(Exception):
+    """Base of the errors that `main` turns into one line and an exit code."""
+
+    exit_code: int = ExitCode.CHECK_FAILED
 
 
 class UsageError(KeetError):
-    exit_code = 2
+    exit_code = ExitCode.USAGE
 
 
 class NotAvailable(KeetError):
-    exit_code = 3
+    exit_code = ExitCode.NOT_AVAILABLE
 
 
 class IngestError(KeetError):
     """Names the file, what is wrong with it and what to do."""
 
-    exit_code = 4
+    exit_code = ExitCode.UNREADABLE
 
     def __init__(self, path: Path | str, problem: str, remedy: str) -> None:
         self.path = str(path)
@@ -50,7 +75,7 @@ class IngestError(KeetError):
         super().__init__(one_line(f"{self.path}: {problem}; {remedy}"))
 
     def __reduce__(self) -> tuple[type[IngestError], tuple[str, str, str]]:
-        """Survive the trip between processes: batch workers report their errors."""
+        """Errors are pickled: batch workers send theirs to the main process."""
         return type(self), (self.path, self.problem, self.remedy)
 
 
@@ -79,11 +104,11 @@ class ReaderFailed(IngestError):
 
 
 class NotComparable(KeetError):
-    exit_code = 6
+    exit_code = ExitCode.NOT_COMPARABLE
 
 
 class ProgramFailed(KeetError):
-    """Carries the code of the program on, so that a script sees what it would without keet."""
+    """Has the program's exit code, so that a script sees the same code as without keet."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)

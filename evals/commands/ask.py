@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from evals.runs import CUT, RunFolder
 from keet.cli.arguments import positive
 from keet.cli.model_options import HOW, tell
-from keet.errors import NotAvailable, UsageError
+from keet.errors import ExitCode, NotAvailable, UsageError
 
 if TYPE_CHECKING:
     from evals.asking import Asked
@@ -28,9 +28,6 @@ examples:
   keet eval ask runs/opt --model qwen2.5-coder --base-url http://localhost:8000/v1
   keet eval ask runs/opt --model openai:gpt-5 --limit 3 --max-output 32000
 """
-
-EXIT_SOME_OPEN = 5
-EXIT_INTERRUPTED = 130
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -69,9 +66,9 @@ def run(args: Namespace) -> int:
         asked = ask_all(folder, chat, tell, args.max_output, args.limit)
     except KeyboardInterrupt:
         tell("interrupted; answers are kept: run the same command again to go on")
-        return EXIT_INTERRUPTED
+        return ExitCode.INTERRUPTED
     sys.stdout.write(_told(folder, chat, asked))
-    return EXIT_SOME_OPEN if asked.without or asked.left_open else 0
+    return ExitCode.SOME_FAILED if asked.without or asked.left_open else 0
 
 
 def _spec(folder: RunFolder, args: Namespace) -> ModelSpec:

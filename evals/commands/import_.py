@@ -15,15 +15,13 @@ from pathlib import Path
 
 from evals.exchange import Imported, import_files
 from evals.runs import RunFolder
-from keet.errors import one_line
+from keet.errors import ExitCode, one_line
 
 EXAMPLES = """\
 examples:
   keet eval import runs/mcq output.jsonl --model openai:gpt-5
   keet eval import runs/opt mine.jsonl theirs.jsonl
 """
-
-EXIT_SOME_FAILED = 5
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -39,7 +37,7 @@ def run(args: Namespace) -> int:
     imported = import_files(folder, args.files, args.model)
     sys.stderr.write("".join(_failures(imported)))
     sys.stdout.write(_told(args, folder, imported))
-    return EXIT_SOME_FAILED if imported.failures else 0
+    return ExitCode.SOME_FAILED if imported.failures else 0
 
 
 def _failures(imported: Imported) -> Iterator[str]:

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 from keet import progress
 from keet.cli.quiet import quiet_stderr
-from keet.errors import KeetError, UsageError, one_line
+from keet.errors import ExitCode, KeetError, UsageError, one_line
 from keet.files import STDIN
 from keet.records import NamedTuple
 from keet.texts import visible_output
@@ -33,9 +33,6 @@ if _COLLECTS:
     gc.enable()
 
 QUIET = ("-q", "--quiet")
-EXIT_NOT_THERE = 3
-EXIT_BUG = 70
-EXIT_INTERRUPTED = 130
 _ALLOCATIONS = 50_000
 """Containers made and not freed, until garbage is looked for."""
 
@@ -187,10 +184,10 @@ def _main(arguments: list[str]) -> int:
         # Readers turn theirs into an IngestError: this is the result that can't be written.
         _give_up_stdout()
         _complain(f"keet: the result can't be written ({error.strerror or error}); free the disk")
-        return EXIT_NOT_THERE
+        return ExitCode.NOT_AVAILABLE
     except KeyboardInterrupt:
         _complain("keet: interrupted")
-        return EXIT_INTERRUPTED
+        return ExitCode.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last catcher: a bug gets its own message
         return _report_bug(error)
 
@@ -324,4 +321,4 @@ def _report_bug(error: Exception) -> int:
         f"keet: this is a bug in keet: {type(error).__name__}: {one_line(str(error))}; "
         "please report it with the traceback that KEET_DEBUG=1 gives"
     )
-    return EXIT_BUG
+    return ExitCode.BUG

@@ -27,7 +27,7 @@ from keet.cli.model_options import (
     tell,
     tell_problem,
 )
-from keet.errors import NotAvailable, UsageError
+from keet.errors import ExitCode, NotAvailable, UsageError
 
 if TYPE_CHECKING:
     from keet.agent.run import Plan
@@ -43,7 +43,6 @@ examples:
   keet ask report.ncu-rep "What limits it?" --show-prompt
 """
 
-EXIT_NOT_THERE = 3
 _TOP = 5
 
 
@@ -128,7 +127,7 @@ def _ask(args: Namespace, explanations: list[Explanation], question: str, chosen
         tell_problem(f"{answered.problem}; explained without a model")
         # No answer, but what the reports say without a model.
         print_explanation(args, *(told._replace(author=answered) for told in explanations))
-        return EXIT_NOT_THERE
+        return ExitCode.NOT_AVAILABLE
     _print(args, answered)
     return 0
 

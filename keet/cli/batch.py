@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from keet.cli.arguments import positive
 from keet.cli.quiet import loud_stderr
-from keet.errors import UsageError, one_line
+from keet.errors import ExitCode, UsageError, one_line
 from keet.records import replace
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ then:
   keet query store "SELECT kernel, sum(duration_us) FROM launches GROUP BY kernel"
 """
 
-EXIT_SOME_FAILED = 5
-EXIT_INTERRUPTED = 130
 ANALYSE = "keet.cli.batch:analyse"
 ANALYSE_WITH_CODE = "keet.cli.batch:analyse_with_code"
 _TOP = 5
@@ -115,7 +113,7 @@ def run(args: Namespace) -> int:
     except KeyboardInterrupt:
         line.clear()
         _tell_stopped(args)
-        return EXIT_INTERRUPTED
+        return ExitCode.INTERRUPTED
 
 
 def _run(args: Namespace, line: ProgressLine) -> int:
@@ -329,7 +327,7 @@ def _conclude(args: Namespace, survey: Survey, settled: Settled, tally: Tally, g
 
     if tally.stopped and not tally.through:
         _tell_stopped(args)
-        return EXIT_INTERRUPTED
+        return ExitCode.INTERRUPTED
     failed = tally.failed + settled.failed
     sys.stdout.write(summary_text(tally, settled.done + settled.failed, survey.strangers))
     _tell_gone(args, gone)
@@ -338,10 +336,10 @@ def _conclude(args: Namespace, survey: Survey, settled: Settled, tally: Tally, g
         _tell_problem(f"{files} failed; why is in {args.output / QUARANTINE}")
     if tally.stopped:
         _tell_stopped(args)
-        return EXIT_INTERRUPTED
+        return ExitCode.INTERRUPTED
     out = shlex.quote(str(args.output))
     sys.stdout.write(f"next: keet top {out}, keet insights {out}\n")
-    return EXIT_SOME_FAILED if failed else 0
+    return ExitCode.SOME_FAILED if failed else 0
 
 
 def _tell_gone(args: Namespace, gone: int) -> None:

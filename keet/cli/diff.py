@@ -24,7 +24,7 @@ from keet.cli.arguments import (
     selected_launches,
 )
 from keet.cli.quiet import loud_stderr
-from keet.errors import KeetError, NotComparable, UsageError, one_line
+from keet.errors import ExitCode, KeetError, NotComparable, UsageError, one_line
 from keet.texts import visible
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ examples:
 exit codes: 0 done; 1 the gate failed; 2 wrong usage; 4 a report can't be read;
 6 the two sides can't be compared (--force goes on)
 """
-EXIT_GATE = 1
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -156,7 +155,7 @@ def _run(args: Namespace) -> int:
     _check(difference, args)
     gate = gate_difference(difference, args.gate, args.metric) if args.gate is not None else None
     _print(args, difference, gate)
-    return EXIT_GATE if gate and gate.failed else 0
+    return ExitCode.CHECK_FAILED if gate and gate.failed else 0
 
 
 # --- what is compared

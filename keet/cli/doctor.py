@@ -7,8 +7,8 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
-from keet.cli import EXIT_NOT_THERE
 from keet.cli.arguments import Destination, add_output
+from keet.errors import ExitCode
 
 EXAMPLES = """\
 examples:
@@ -36,4 +36,4 @@ def run(args: Namespace) -> int:
         from keet.render.terminal.doctor import doctor_view
 
         out.show(lambda _: doctor_view(checks))
-    return EXIT_NOT_THERE if any(c.needed and c.status != "ok" for c in checks) else 0
+    return ExitCode.NOT_AVAILABLE if any(c.needed and c.status != "ok" for c in checks) else 0

@@ -11,7 +11,7 @@ from keet.cli.explain_model import NO_MODEL, add_model_statements, model_exit_co
 from keet.cli.explain_output import explained_part, print_explanation
 from keet.cli.hints import tell_once
 from keet.cli.model_options import tell, tell_problem
-from keet.errors import IngestError, UsageError
+from keet.errors import ExitCode, IngestError, UsageError
 from keet.texts import count_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 MOST = 50
 """Reports in one output; more are for `keet batch`."""
-EXIT_SOME_FAILED = 5
 _SILENT = 2
 """Reports without a single reply, after which the model is not asked again. One may be bad luck;
 but a server that hangs takes ten minutes per report."""
@@ -46,7 +45,7 @@ def explain_many(args: Namespace, chosen: Plan | None) -> int:
         _suggest_batch(args.reports[0])
     if unread:
         tell_problem(f"{len(unread)} of {count_of(len(paths), 'report')} can't be read; see above")
-        return EXIT_SOME_FAILED
+        return ExitCode.SOME_FAILED
     return min((model_exit_code(each) for each in explained if each.author), default=0)
 
 

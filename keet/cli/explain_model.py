@@ -6,13 +6,13 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from keet.cli.model_options import announce, tell, tell_problem
+from keet.errors import ExitCode
 
 if TYPE_CHECKING:
     from keet.agent.run import Plan
     from keet.explanation.explained import Explanation
 
 NO_MODEL = "Explained without a model. Add --model PROVIDER:NAME for code-level causes and patches."
-EXIT_NOT_THERE = 3
 
 
 def add_model_statements(
@@ -37,4 +37,4 @@ def _what_is_left(explanation: Explanation) -> str:
 def model_exit_code(explanation: Explanation) -> int:
     """The analysis succeeded, but the model failed: exit 3 so that scripts notice."""
     failed = explanation.author and not any(each.statement for each in explanation.launches)
-    return EXIT_NOT_THERE if failed else 0
+    return ExitCode.NOT_AVAILABLE if failed else 0

@@ -12,13 +12,12 @@ from keet.cli.explain_model import NO_MODEL, add_model_statements, model_exit_co
 from keet.cli.explain_output import explained_part, print_against, print_explanation
 from keet.cli.hints import tell_once
 from keet.cli.model_options import tell, tell_problem
+from keet.errors import ExitCode
 
 if TYPE_CHECKING:
     from keet.agent.run import Plan
     from keet.explanation.explained import Explanation
     from keet.profile import Launch, Profile
-
-EXIT_NOT_COMPARABLE = 6
 
 
 def explain_one(args: Namespace, chosen: Plan | None) -> int:
@@ -88,7 +87,7 @@ def _print_against(args: Namespace, explanation: Explanation, against: Explanati
         tell_problem(f"the reports can't be compared: {forbidden[0].text}; see: keet diff --help")
     top = top_of(args)
     print_against(args, with_first(explanation, top) if top else explanation, difference)
-    return EXIT_NOT_COMPARABLE if forbidden else 0
+    return ExitCode.NOT_COMPARABLE if forbidden else 0
 
 
 def _patched(args: Namespace, explanation: Explanation) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from keet.cli.arguments import Destination, add_output, check_page, pattern, positive
 from keet.cli.model_options import add_model, announce, check_files, plan, tell, tell_problem
 from keet.cli.top import note_older
-from keet.errors import UsageError
+from keet.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from keet.agent.run import Plan
@@ -29,8 +29,6 @@ examples:
   keet insights store --format json | jq '.insights[].title'
   keet insights store --model openai:gpt-5 --price 1.25/10
 """
-
-EXIT_NOT_THERE = 3
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -67,7 +65,7 @@ def run(args: Namespace) -> int:
     summed = _summed(args, found, chosen) if chosen else None
     _print(args, _document(args, found, summed))
     note_older(store)
-    return EXIT_NOT_THERE if summed and summed.problem and not summed.said_something else 0
+    return ExitCode.NOT_AVAILABLE if summed and summed.problem and not summed.said_something else 0
 
 
 def _show_prompts(args: Namespace, found: Insights, chosen: Plan) -> int:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from keet.cli.arguments import same_file
 from keet.cli.model_options import tell, tell_problem
-from keet.errors import UsageError
+from keet.errors import ExitCode, UsageError
 from keet.files import replacing
 
 if TYPE_CHECKING:
     from keet.agent.edits.patch_file import PatchFile
     from keet.explanation.explained import Explanation
 
-EXIT_NO_EDIT = 3
 _PATCH_STARTS = (b"--- ", b"diff ")
 
 
@@ -56,7 +55,7 @@ def write_patch(path: Path, explanation: Explanation) -> int:
     for edit, reason in patch.left_out:
         places = f" at {', '.join(edit.places)}" if edit.places else ""
         tell(f"not in the patch: the edit{places}, as {reason}")
-    return 0 if patch.diff else EXIT_NO_EDIT
+    return 0 if patch.diff else ExitCode.NOT_AVAILABLE
 
 
 def _write(path: Path, patch: PatchFile) -> None:

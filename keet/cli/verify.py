@@ -21,7 +21,7 @@ from keet.cli.arguments import (
     report_path,
     selected_launches,
 )
-from keet.errors import UsageError, one_line
+from keet.errors import ExitCode, UsageError, one_line
 
 MAX_TEXT = 200_000
 """Bytes: a book's chapter. More is no explanation of a kernel."""
@@ -85,7 +85,7 @@ def run(args: Namespace) -> int:
 
         out.show(lambda _: verify_view(profiles[-1], found))
     wrong = any(Verdict.CONTRADICTED in checked.verdicts for checked in found)
-    return 1 if wrong else 0
+    return ExitCode.CHECK_FAILED if wrong else ExitCode.DONE
 
 
 def _reports(args: Namespace) -> list[Path]:

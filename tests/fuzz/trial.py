@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from keet.cli import EXIT_BUG, main
+from keet.cli import main
+from keet.errors import ExitCode
 from tests.fuzz.commands import Command
 from tests.fuzz.mutants import ROOT
 
@@ -75,7 +76,7 @@ def time_limit() -> Iterator[None]:
 def run(command: Command, words: Sequence[str]) -> Outcome:
     """The command as the program would run it, and what is wrong with how it went."""
     out, err, start = io.StringIO(), io.StringIO(), time.perf_counter()
-    code, fault = EXIT_BUG, None
+    code, fault = ExitCode.BUG, None
     try:
         with redirect_stdout(out), redirect_stderr(err), time_limit():
             code = main(list(words))
@@ -100,7 +101,7 @@ def run_program(command: Command, words: Sequence[str]) -> Outcome:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Outcome(EXIT_BUG, "", "", LONGEST_WAIT_S, Fault("hang", command.name))
+        return Outcome(ExitCode.BUG, "", "", LONGEST_WAIT_S, Fault("hang", command.name))
     out, err = (each.decode("utf-8", "replace") for each in (done.stdout, done.stderr))
     ended = Outcome(done.returncode, out, err, time.perf_counter() - start)
     return ended._replace(fault=fault_of(command, ended))
@@ -113,7 +114,7 @@ def _limit_processor_time() -> None:
 
 def fault_of(command: Command, done: Outcome) -> Fault | None:
     """What a user would call a bug: a traceback, a code that is none, a number that is none."""
-    if done.code == EXIT_BUG:
+    if done.code == ExitCode.BUG:
         last = done.err.strip().splitlines()[-1:] or [""]
         named = re.search(r"a bug in keet: (\w+)", done.err)
         return Fault(named[1] if named else "exit 70", _deepest(done.err) or last[0][:200])
