@@ -99,9 +99,9 @@ def _same(one: object, other: object) -> bool:
 def test_what_counts_as_a_fault() -> None:
     text, document = ALWAYS[1], ALWAYS[2]
     svg = Command("svg", ("roofline",), "svg")
-    trace = 'File "/x/keet/analysis/view.py", line 7, in ratio\nkeet: this is a bug in keet: KeyError: 1'
+    trace = 'File "/x/keet/analysis/launch_view.py", line 7, in ratio\nkeet: this is a bug in keet: KeyError: 1'
     cases = [
-        (text, Outcome(70, "", trace, 0.1), "KeyError at keet/analysis/view.py:7 in ratio"),
+        (text, Outcome(70, "", trace, 0.1), "KeyError at keet/analysis/launch_view.py:7 in ratio"),
         (text, Outcome(139, "", "killed", 0.1), "exit 139 at killed"),
         (text, Outcome(0, "L2 is busy for nan% of the time", "", 0.1), "prints no number"),
         (text, Outcome(0, "it took -inf ns", "", 0.1), "prints no number"),

@@ -72,7 +72,7 @@ NOT_FOR_A_REPORT_ALONE = (
     "keet.verification.sentences",
     "keet.explanation.whole_run",
     "keet.explanation.launch_in_run",
-    "keet.analysis.replay_reasons",
+    "keet.analysis.replay.reasons",
     "keet.analysis.sass",
     "keet.ingest.sass.disassembler",
     "secrets",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.coverage import find_coverage
+from keet.analysis.capture.coverage import find_coverage
 from keet.catalog import findings
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile

@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from evals.analyst.reports import LOCKED, ReportSet, Source, over, profile_of, report_set
 from evals.pages import Heading, Part, Prose, Table, number_cell
-from keet.analysis.account import UNKNOWN, Account, account_of
-from keet.analysis.account import Part as AccountPart
+from keet.analysis.account import UNKNOWN, Account, TimePart, account_of
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
-from keet.analysis.view import View
 from keet.profile import Launch
 
 CLOSES = 0.1
@@ -41,12 +40,12 @@ class Closing(NamedTuple):
         return max(self.gap, self.child_gap, -self.least) <= CLOSES
 
 
-def parts_of_launch(launch: Launch, *, reads_code: bool) -> Sequence[AccountPart]:
-    view = View(launch, reads_code=reads_code)
+def parts_of_launch(launch: Launch, *, reads_code: bool) -> Sequence[TimePart]:
+    view = LaunchView(launch, reads_code=reads_code)
     return account_of(view, TimeModel(view)).parts
 
 
-def closing(group: str, name: str, kind: ReportSet, parts: Sequence[AccountPart]) -> Closing:
+def closing(group: str, name: str, kind: ReportSet, parts: Sequence[TimePart]) -> Closing:
     every = [*Account(tuple(parts)).all()]
     return Closing(
         group,
@@ -59,11 +58,11 @@ def closing(group: str, name: str, kind: ReportSet, parts: Sequence[AccountPart]
     )
 
 
-def _sum(parts: Sequence[AccountPart]) -> float:
+def _sum(parts: Sequence[TimePart]) -> float:
     return sum(float(part.share.value) for part in parts)
 
 
-def _is_unknown(part: AccountPart) -> bool:
+def _is_unknown(part: TimePart) -> bool:
     return part.id.rpartition(".")[2] == UNKNOWN
 
 

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from evals.casebook.reading import chosen_cases
 from keet.analysis import parameters
 from keet.analysis.diagnosis import Together, look_together, ranked_candidates
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
-from keet.analysis.view import View
 from kernels_samples.casebook.cases import GAINS, Case
 
 SEARCHED: dict[str, tuple[float, float]] = {
@@ -56,7 +56,7 @@ class Prepared(NamedTuple):
     """One side of a case with its report read once."""
 
     case: Case
-    view: View
+    view: LaunchView
     together: Together
     is_good: bool
     """Not the side before the fix: one that no measured variant beats."""
@@ -84,7 +84,7 @@ def prepare(cases: Sequence[Case]) -> list[Prepared]:
 
 def _read(case: Case, variant: str, *, is_good: bool) -> Prepared:
     profile = case.profile(variant)
-    view = View(case.launch(profile), reads_code=True)
+    view = LaunchView(case.launch(profile), reads_code=True)
     return Prepared(case, view, look_together(profile.launches, view.ledger), is_good)
 
 

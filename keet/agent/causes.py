@@ -8,7 +8,7 @@ from typing import get_args
 from keet.agent.answers import SaidCause, SaidClaim, known_finding
 from keet.agent.names import Vocabulary
 from keet.analysis.claims import (
-    Evaluated,
+    EvaluatedClaim,
     Kind,
     RankedCause,
     WorkClaim,
@@ -102,12 +102,14 @@ class Judge:
         found = check_cause(finding, self._each.view, self._model, self._each.account)
         return found.reason if found else None
 
-    def _evaluated(self, said: SaidCause, finding: str, place: Place | None) -> Evaluated:
+    def _evaluated(self, said: SaidCause, finding: str, place: Place | None) -> EvaluatedClaim:
         bare = WorkClaim(finding, "cause", place=place)
         try:
             claims = [self._claim(claim, finding, place) for claim in said.claims] or [bare]
         except ValueProblem as problem:
-            return Evaluated(bare, supported=False, reason=f"its amount has no value: {problem}")
+            return EvaluatedClaim(
+                bare, supported=False, reason=f"its amount has no value: {problem}"
+            )
         return evaluate_claims(claims, self._each.view, self._model, self._each.account)
 
     def _claim(self, said: SaidClaim, finding: str, place: Place | None) -> WorkClaim:

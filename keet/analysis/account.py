@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keet.analysis.ceilings import HOST_LINK, spoken_unit
-from keet.analysis.ledger import Ledger
-from keet.analysis.opcode_mix import PURPOSES, opcode_mix
+from keet.analysis.hardware.ceilings import HOST_LINK, spoken_unit
+from keet.analysis.hardware.stages import sm_elapsed_cycles
+from keet.analysis.kernel.opcode_mix import PURPOSES, opcode_mix
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import LaunchLedger
 from keet.analysis.parameters import parameter
-from keet.analysis.stages import sm_elapsed_cycles
 from keet.analysis.time_model import HOT_LINE, TimeModel
-from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -31,7 +31,7 @@ _LEAST = 5e-4
 """Share of the time below which a part is added to its neighbour: it would print as 0.0 %."""
 
 
-class Part(NamedTuple):
+class TimePart(NamedTuple):
     """A part of a launch's time."""
 
     id: str
@@ -42,24 +42,24 @@ class Part(NamedTuple):
     us: Evidence | None
     """The same as time; None where the report has no duration."""
     evidence: tuple[Evidence, ...]
-    children: tuple[Part, ...] = ()
+    children: tuple[TimePart, ...] = ()
 
 
 class Account(NamedTuple):
     """The parts of one launch."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[TimePart, ...]
 
-    def all(self) -> Iterator[Part]:
+    def all(self) -> Iterator[TimePart]:
         """Each part, and then those within it."""
-        found: list[Part] = []
+        found: list[TimePart] = []
         _add_all(self.parts, found)
         return iter(found)
 
-    def part(self, part_id: str) -> Part | None:
+    def part(self, part_id: str) -> TimePart | None:
         return next((part for part in self.all() if part.id == part_id), None)
 
-    def leading(self, most: int = 6, least: float = 3.0) -> list[Part]:
+    def leading(self, most: int = 6, least: float = 3.0) -> list[TimePart]:
         """The innermost parts by their share, in per cent at least `least`."""
         leaves = [part for part in self.all() if not part.children and part.share.value >= least]
         return sorted(leaves, key=lambda part: -part.share.value)[:most]
@@ -86,7 +86,7 @@ class Account(NamedTuple):
 UNKNOWN = "unknown"
 
 
-def _add_all(parts: Iterable[Part], found: list[Part]) -> None:
+def _add_all(parts: Iterable[TimePart], found: list[TimePart]) -> None:
     for part in parts:
         found.append(part)
         if part.children:
@@ -111,7 +111,7 @@ class _Draft:
         self.children = [child for child in children if child.share > 0]
 
 
-def account_of(view: View, model: TimeModel) -> Account:
+def account_of(view: LaunchView, model: TimeModel) -> Account:
     """Closed: shares of the parts, and of children within each, add up."""
     drafts = [draft for draft in _Builder(view, model).parts() if draft.share > 0]
     finished = _Finished(view.ledger, view.get("duration"))
@@ -121,11 +121,11 @@ def account_of(view: View, model: TimeModel) -> Account:
 class _Finished:
     """Makes parts of drafts: each with its share of a launch's time."""
 
-    def __init__(self, ledger: Ledger, duration: Evidence | None) -> None:
+    def __init__(self, ledger: LaunchLedger, duration: Evidence | None) -> None:
         self._derived, self._duration = ledger.derived, duration
         self._ns = float(duration.value) if duration else 0.0
 
-    def __call__(self, draft: _Draft, within: str) -> Part:
+    def __call__(self, draft: _Draft, within: str) -> TimePart:
         part_id, label = within + draft.name, draft.label
         name, percent = f"account.{part_id}", Quantity(100 * draft.share, "%")
         share = self._derived(name, percent, f"{label}, share of the time", *draft.evidence)
@@ -133,11 +133,11 @@ class _Finished:
         if self._duration is not None:
             taken = Quantity(draft.share * self._ns / 1e3, "us")
             us = self._derived(f"{name}.us", taken, label, share, self._duration)
-        children: tuple[Part, ...] = ()
+        children: tuple[TimePart, ...] = ()
         if draft.children:
             inner = f"{part_id}."
             children = tuple([self(child, inner) for child in _merged(draft.children)])
-        return Part(part_id, label, share, us, draft.evidence, children)
+        return TimePart(part_id, label, share, us, draft.evidence, children)
 
 
 def _merged(children: Sequence[_Draft]) -> list[_Draft]:
@@ -193,7 +193,7 @@ KINDS = {state: kind for state, (kind, _) in (_LATENCIES | _OTHERS).items()}
 
 
 class _Builder:
-    def __init__(self, view: View, model: TimeModel) -> None:
+    def __init__(self, view: LaunchView, model: TimeModel) -> None:
         self.view = view
         self.model = model
 

@@ -10,18 +10,18 @@ from keet.analysis.account import Account, account_of
 from keet.analysis.candidates import MAKERS, Candidate
 from keet.analysis.candidates.candidate import Basis
 from keet.analysis.candidates.reuse import SharedTraffic, between_launches, shared_traffic
-from keet.analysis.ceilings import WHOLE_SM
 from keet.analysis.findings import Confidence, Finding, Place
 from keet.analysis.forecast import certainty, chance, expected_gain, forecast, possible_gain
-from keet.analysis.ledger import OF_RUN, Book, scope_in
+from keet.analysis.hardware.ceilings import WHOLE_SM
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
-from keet.analysis.view import View
 from keet.profile import Launch
 from keet.records import NamedTuple, replace
 
 if TYPE_CHECKING:
-    from keet.analysis.across_launches import CrossLaunch
+    from keet.analysis.several_launches.shared_findings import CrossLaunch
 
 MOST = 5
 """Findings per launch."""
@@ -42,7 +42,7 @@ class Ranked(NamedTuple):
 class Diagnosis(NamedTuple):
     """What limits one launch."""
 
-    view: View
+    view: LaunchView
     model: TimeModel
     account: Account
     findings: tuple[Finding, ...]
@@ -65,10 +65,10 @@ def diagnose(
 ) -> Diagnosis:
     """`beside`: the other launches of the report. `together`: what all show, if known already.
     `report_scope`: see `scope_in`."""
-    view = View(launch, report_scope, reads_code=reads_code)
+    view = LaunchView(launch, report_scope, reads_code=reads_code)
     model = TimeModel(view)
     if together is None and beside:
-        together = look_together([*beside, launch], Book(scope_in(report_scope, OF_RUN)))
+        together = look_together([*beside, launch], Ledger(scope_in(report_scope, OF_RUN)))
     ranked = ranked_candidates(view, model, together)
     measured = frozenset([e.metric for e in view.ledger if not e.derived_from and not e.line])
     account = account_of(view, model)
@@ -101,8 +101,8 @@ class Together(NamedTuple):
     """By launch: data that it and others move."""
 
 
-def look_together(launches: Sequence[Launch], book: Book) -> Together:
-    from keet.analysis.across_launches import across
+def look_together(launches: Sequence[Launch], book: Ledger) -> Together:
+    from keet.analysis.several_launches.shared_findings import across
 
     each_once = sorted({each.id: each for each in launches}.values(), key=lambda each: each.id)
     found = across(each_once, book)
@@ -110,7 +110,9 @@ def look_together(launches: Sequence[Launch], book: Book) -> Together:
     return Together(found, shared_traffic(found, times_us))
 
 
-def ranked_candidates(view: View, model: TimeModel, together: Together | None) -> list[Ranked]:
+def ranked_candidates(
+    view: LaunchView, model: TimeModel, together: Together | None
+) -> list[Ranked]:
     """The best candidate of each kind, by time saved."""
     best: dict[str, Ranked] = {}
     made = [candidate for maker in MAKERS for candidate in maker(view, model)]
@@ -189,7 +191,7 @@ def _outline(
     )
 
 
-def _sureness(each: Ranked, worth: Sequence[Ranked], unknown: float, view: View) -> _Sureness:
+def _sureness(each: Ranked, worth: Sequence[Ranked], unknown: float, view: LaunchView) -> _Sureness:
     """By what the effect rests on, the share of the time that is not attributed while SMs have
     blocks, and the runner-up."""
     # Another build has other causes; without a unit, the gain rests on an assumed load.

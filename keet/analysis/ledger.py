@@ -30,7 +30,7 @@ def scope_in(report_scope: str, part: object) -> str:
     return f"{report_scope}.{part}" if report_scope else str(part)
 
 
-class Book:
+class Ledger:
     """Numbers that were computed. The same one asked for twice has one id."""
 
     def __init__(self, scope: str = OF_RUN) -> None:
@@ -85,7 +85,7 @@ class Book:
         return iter(self._entries.values())
 
 
-class Ledger(Book):
+class LaunchLedger(Ledger):
     """The evidence of one launch: what was measured, and what follows from it."""
 
     def __init__(self, launch: Launch, report_scope: str = "") -> None:

@@ -17,10 +17,10 @@ import math
 from collections.abc import Mapping
 from functools import cached_property
 
-from keet.analysis.ceilings import HOST_LINK
+from keet.analysis.hardware.ceilings import HOST_LINK
+from keet.analysis.hardware.stages import sm_elapsed_cycles
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
-from keet.analysis.stages import sm_elapsed_cycles
-from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.profile import Workload
 from keet.records import NamedTuple
@@ -89,7 +89,7 @@ class Balance(NamedTuple):
 class TimeModel:
     """Unit loads and exposed waiting of one launch."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: LaunchView) -> None:
         self.view = view
         self.balance = _balance(view)
         self.hot_line = _hot_line(view)
@@ -207,7 +207,7 @@ def attainable(unit: str) -> float:
     return parameter(_ATTAINABLE.get(unit, "attainable_other"))
 
 
-def _balance(view: View) -> Balance:
+def _balance(view: LaunchView) -> Balance:
     cycles, active = sm_elapsed_cycles(view.ledger), view.value("sm_active_cycles")
     longest = view.value("sm_active_cycles_max")
     if cycles is None or not cycles.value or active is None:
@@ -229,7 +229,7 @@ _LONGEST_START = 10_000.0
 """Nanoseconds: starting and draining a grid takes no longer. Judgement; 2000 to 6000 were seen."""
 
 
-def _longest_by_shape(view: View, share: float) -> float | None:
+def _longest_by_shape(view: LaunchView, share: float) -> float | None:
     """With at most one block per SM, those that get one are active about equally long."""
     grid, sms = view.value("grid_size"), view.launch.device.sm_count
     if not grid or not sms or grid > sms or view.launch.workload is not Workload.KERNEL:
@@ -249,12 +249,12 @@ class HotLine(NamedTuple):
     """The line lies in host memory, so that it is fetched again and again; see `_host_line`."""
 
 
-def _hot_line(view: View) -> HotLine | None:
+def _hot_line(view: LaunchView) -> HotLine | None:
     found = [line for line in (_by_sectors(view), _host_line(view)) if line is not None]
     return max(found, key=lambda line: line.load, default=None)
 
 
-def _by_sectors(view: View) -> HotLine | None:
+def _by_sectors(view: LaunchView) -> HotLine | None:
     """By the sectors that the busiest slice looks up."""
     most, usual = view.get("l2_slice_sectors_max"), view.get("l2_slice_sectors_avg")
     cycles = _l2_cycles(view)
@@ -273,7 +273,7 @@ def _by_sectors(view: View) -> HotLine | None:
     return HotLine(min(1.0, rate / best) * sure, shown, most, usual, atomic)
 
 
-def _slice_activity(view: View) -> float:
+def _slice_activity(view: LaunchView) -> float:
     """Of the time, that of the busiest slice of L2, 0 to 1; 0: not known."""
     active, cycles = view.value("l2_active_cycles_max"), _l2_cycles(view)
     return min(1.0, max(0.0, active / cycles)) if active and cycles else 0.0
@@ -284,7 +284,7 @@ _BUSY_FROM, _BUSY_TO = 60.0, 85.0
 _BUSIEST = "lts__throughput.max.pct_of_peak_sustained_elapsed"
 
 
-def _is_full(view: View) -> float:
+def _is_full(view: LaunchView) -> float:
     """0 to 1: whether the busiest slice is near its peak, however many others are."""
     busy = view.ledger.named(_BUSIEST, "busiest L2 slice, of peak")
     if busy is None:
@@ -292,7 +292,7 @@ def _is_full(view: View) -> float:
     return min(1.0, max(0.0, (float(busy.value) - _BUSY_FROM) / (_BUSY_TO - _BUSY_FROM)))
 
 
-def _stands_out(view: View, most: Evidence, usual: Evidence) -> float:
+def _stands_out(view: LaunchView, most: Evidence, usual: Evidence) -> float:
     """0 to 1: whether one slice has more than the others, and not each another amount.
 
     With one outlier the others are all at the average; with uneven spreading some are as far below.
@@ -321,7 +321,7 @@ _SLICE_SHARE = "lts__t_sectors.{}.pct_of_peak_sustained_elapsed"
 _OF = ("max", "avg")
 
 
-def _host_line(view: View) -> HotLine | None:
+def _host_line(view: LaunchView) -> HotLine | None:
     """One line in host memory: a slice of L2 waits for it again for each request.
 
     Such a slice is active nearly all the time with few sectors, while the others are idle.
@@ -348,7 +348,7 @@ _SLICE_SECTORS = {"7.5": 1.0, "8.6": 1.0, "8.9": 2.0, "9.0": 3.0}
 and shares give."""
 
 
-def _slice_shares(view: View) -> tuple[Evidence | None, Evidence | None, float]:
+def _slice_shares(view: LaunchView) -> tuple[Evidence | None, Evidence | None, float]:
     """The same from shares of peak, which small sets have. As sectors in 100 cycles."""
     labels = ("busiest L2 slice", "average L2 slice")
     found = (view.ledger.named(_SLICE_SHARE.format(of), label) for of, label in zip(_OF, labels))
@@ -357,7 +357,7 @@ def _slice_shares(view: View) -> tuple[Evidence | None, Evidence | None, float]:
     return most, usual, 100.0 / peak
 
 
-def _is_atomic(view: View, rate: float) -> bool:
+def _is_atomic(view: LaunchView, rate: float) -> bool:
     """Whether the requests for a hot line, `rate` per L2 cycle, are atomics or reductions."""
     counted = [view.value(i) for i in ("l2_all_atomic_sectors", "l2_all_reduction_sectors")]
     cycles = _l2_cycles(view)
@@ -372,7 +372,7 @@ def _is_atomic(view: View, rate: float) -> bool:
     return executed > 0 or bool(view.value("global_reduction_inst"))
 
 
-def _l2_cycles(view: View) -> float | None:
+def _l2_cycles(view: LaunchView) -> float | None:
     """Elapsed cycles of one slice."""
     elapsed = view.ledger.named("lts__cycles_elapsed.max", "elapsed cycles of L2")
     if elapsed is not None and elapsed.value > 0:

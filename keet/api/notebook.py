@@ -20,7 +20,7 @@ from keet.texts import visible
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.roofline import Roofline
+    from keet.analysis.roofline.launch_roofline import Roofline
     from keet.api.account import AccountTable
     from keet.api.findings import FindingTable
     from keet.comparison.gate import Gate

@@ -13,7 +13,7 @@ from keet.api.result import WIDTH, Result, data_frame
 if TYPE_CHECKING:
     import pandas as pd
 
-    from keet.analysis.roofline import Roofline
+    from keet.analysis.roofline.launch_roofline import Roofline
     from keet.evidence import Evidence
     from keet.profile import Profile
     from keet.render.json.roofline import (
@@ -48,7 +48,7 @@ def roofline(
         launches: only these, by number or as `Launch` objects: `0`, `[0, 2]`, `range(5)`.
         kernel: only launches whose kernel name matches this regular expression.
     """
-    from keet.analysis.roofline import find_roofline
+    from keet.analysis.roofline.launch_roofline import find_roofline
 
     profile = as_profile(report)
     chosen = chosen_launches(profile, launches, kernel)

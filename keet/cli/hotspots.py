@@ -27,7 +27,7 @@ from keet.cli.arguments import (
 from keet.profile import Absent, Launch, Location
 
 if TYPE_CHECKING:
-    from keet.analysis.hotspots import Hotspots
+    from keet.analysis.source_lines.hotspots import Hotspots
     from keet.render.common.hotspot_rows import Examined
 
 EXAMPLES = """\
@@ -109,7 +109,7 @@ def _has_counts(launch: Launch) -> bool:
 def _spots(
     launches: Sequence[Launch], args: Namespace, place: Location | None
 ) -> Iterator[tuple[Launch, Hotspots | Absent]]:
-    from keet.analysis.hotspots import find_hotspots
+    from keet.analysis.source_lines.hotspots import find_hotspots
     from keet.profile.launch_iteration import iterate_launches
 
     for launch in iterate_launches(launches, "looking for hotspots"):

@@ -32,7 +32,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.analysis.roofline import find_roofline
+    from keet.analysis.roofline.launch_roofline import find_roofline
     from keet.ingest import read_profile
     from keet.profile.launch_iteration import iterate_launches
 

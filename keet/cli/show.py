@@ -47,7 +47,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from keet.analysis.coverage import find_coverage
+    from keet.analysis.capture.coverage import find_coverage
     from keet.ingest import read_profile
 
     profile = read_profile(args.report, source=args.source, run_table=args.run_table)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from keet.analysis.account import UNKNOWN, Part
+from keet.analysis.account import UNKNOWN, TimePart
 from keet.comparison.both_sides import BothSides, Change, WeighedLaunch
 from keet.comparison.timing import Timing
 from keet.evidence import Evidence
@@ -237,7 +237,7 @@ class _Comparison:
             or (top == _ACTIVE and detail.issuing is None)
         )
 
-    def _child(self, part: Part, child: Part) -> str | None:
+    def _child(self, part: TimePart, child: TimePart) -> str | None:
         """The part that it is compared in within its outermost one; None: in none."""
         detail = self._detail
         if self._is_coarse(self._top(part.id)):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
-from keet.analysis.ledger import Book
+from keet.analysis.ledger import Ledger
 from keet.catalog import metric_with_id
 from keet.evidence import Evidence
 from keet.explanation.explained import LaunchExplanation
@@ -179,7 +179,7 @@ class BothSides:
         self,
         before: Sequence[WeighedLaunch],
         after: Sequence[WeighedLaunch],
-        book: Book,
+        book: Ledger,
         name: str,
         *,
         whole_run: bool = False,

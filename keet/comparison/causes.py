@@ -11,7 +11,7 @@ from typing import Literal
 
 from keet.analysis.diagnosis import MOST
 from keet.analysis.findings import Finding
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
 from keet.catalog import capabilities, findings, metric_named, metric_with_id, stalls
 from keet.comparison.both_sides import BothSides, Change, LaunchTimes, WeighedLaunch
 from keet.evidence import Evidence
@@ -310,7 +310,7 @@ def _same_number(evidence: Evidence, each: WeighedLaunch) -> Evidence | None:
     return view.ledger.named(evidence.metric, evidence.label)
 
 
-def _stall_share(view: View, evidence: Evidence) -> Evidence | None:
+def _stall_share(view: LaunchView, evidence: Evidence) -> Evidence | None:
     """0 % where the report says that no warp waited for this."""
     reason = evidence.metric.removeprefix(_STALL_SHARE)
     if share := view.stall(reason):

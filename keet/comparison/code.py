@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
-from keet.analysis.hotspots import InstructionTable
+from keet.analysis.source_lines.hotspots import InstructionTable
 from keet.patterns import regex
 from keet.profile import Launch
 from keet.texts import code_lines

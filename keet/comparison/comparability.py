@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from keet.analysis.coverage import find_coverage
-from keet.analysis.ncu_options import setting_of
+from keet.analysis.capture.coverage import find_coverage
+from keet.analysis.capture.ncu_options import setting_of
 from keet.comparison.code import same_code
 from keet.comparison.pairing import Pairing
 from keet.comparison.reasons import Reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from keet.analysis.ledger import Book, Ledger
+from keet.analysis.ledger import LaunchLedger, Ledger
 from keet.comparison.account import account_changes
 from keet.comparison.attribution import attribute
 from keet.comparison.basis import (
@@ -105,9 +105,9 @@ class _Comparer:
         self._before, self._after = before, after
         self._explained = explained
         self._analyst = partial(explain, top=_FINDINGS, on_launch=on_launch)
-        self._book = Book(scope)
+        self._book = Ledger(scope)
         self._evidence = TimeEvidence(self._book)
-        self._ledgers: list[Ledger] = []
+        self._ledgers: list[LaunchLedger] = []
         self._told: dict[int, LaunchExplanation] = {}
         """Launches that are looked into, by their identity."""
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from keet.analysis.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.comparison.alignment import align
 from keet.comparison.both_sides import WeighedLaunch
 from keet.comparison.code import is_toolkit, share_in_common, telling_lines

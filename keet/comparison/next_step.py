@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from keet.analysis.findings import Finding
-from keet.analysis.ledger import Book
-from keet.analysis.replay_reasons import REASON_NAMES, Reason
+from keet.analysis.ledger import Ledger
+from keet.analysis.replay.reasons import REASON_NAMES, ReplayReason
 from keet.comparison.both_sides import RunDoubt, WeighedLaunch
 from keet.comparison.whole_run import ALIKE
 from keet.evidence import Evidence
@@ -42,7 +42,7 @@ class NextStep(NamedTuple):
     """`saved` of `whole` in per cent, where both are of the run."""
 
     @property
-    def reason(self) -> Reason | None:
+    def reason(self) -> ReplayReason | None:
         return None if self.finding else next(iter(_likely(self.weighed)), None)
 
     @property
@@ -97,7 +97,7 @@ def _steps(weighed: WeighedLaunch, whole: float | None, of: str) -> Iterator[Nex
         yield NextStep(weighed, finding, _cost(weighed, finding), whole, of)
 
 
-def in_run(step: NextStep, book: Book) -> NextStep:
+def in_run(step: NextStep, book: Ledger) -> NextStep:
     """With evidence of its share of the run, where one is said."""
     if step.weighed.doubt or not step.whole or step.saved / step.whole < _LEAST:
         return step
@@ -120,7 +120,7 @@ def _some_alike(weighed: WeighedLaunch) -> bool:
 # --- replays that are not what happened in the run
 
 
-def _likely(weighed: WeighedLaunch) -> tuple[Reason, ...]:
+def _likely(weighed: WeighedLaunch) -> tuple[ReplayReason, ...]:
     """Those that somebody may want to fix: kernels that share the GPU take longer, and that is
     mostly meant."""
     reasons = weighed.explanation.replay.likely_reasons if weighed.explanation.replay else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.replay import ReplayGap
+from keet.analysis.replay.gap import ReplayGap
 from keet.comparison.comparability import WARM_CACHES
 from keet.comparison.pairing import Pairing
 from keet.comparison.reasons import Reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keet.analysis.ledger import Book
+from keet.analysis.ledger import Ledger
 from keet.comparison.both_sides import Change
 from keet.comparison.timing import Timing
 from keet.evidence import MEASURED_SPEEDUPS, Evidence
@@ -22,7 +22,7 @@ class Speedup(NamedTuple):
 class TimeEvidence:
     """Numbers of a pair (`pair 3`) or of all kernels, entered into a book."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: Ledger) -> None:
         self._book = book
 
     def times(self, name: str, timing: Timing, durations: Sequence[Evidence]) -> Change | None:

@@ -10,7 +10,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.replay import DIFFERS, ReplayGap, both_times, replay_gap
+from keet.analysis.replay.gap import DIFFERS, ReplayGap, both_times, replay_gap
 from keet.comparison.both_sides import RunDoubt
 from keet.comparison.pairing import Pairing
 from keet.comparison.reasons import Reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keet.analysis.replay import DIFFERS, FLOOR_NS
+from keet.analysis.replay.gap import DIFFERS, FLOOR_NS
 from keet.corpus.store import Store
 from keet.errors import UsageError
 from keet.records import NamedTuple
@@ -23,7 +23,7 @@ REPLAY_GAP = (
     f"coalesce(plain_us > {DIFFERS} * duration_us OR (duration_us > {DIFFERS} * plain_us "
     f"AND duration_us - plain_us > {FLOOR_NS / 1e3}), false)"
 )
-"""Of a launch: as `keet.analysis.replay` has it."""
+"""Of a launch: as `keet.analysis.replay.gap` has it."""
 ALIKE = "least(run_time_us, run_alike_us)"
 """Of the time that a launch stands for in the run, the part in launches like it; all of it where
 the table does not tell (`least` leaves NULL out)."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
-from keet.analysis.account import Account, Part
+from keet.analysis.account import Account, TimePart
 from keet.analysis.findings import Finding
 from keet.corpus.layout import LAUNCH_COLUMNS, METRICS
 from keet.explanation.explained import Explanation, LaunchExplanation
@@ -232,14 +232,14 @@ def _account_rows(sha256: str, each: LaunchExplanation) -> Iterator[Row]:
         yield from _part_rows(part, None, (sha256, each.launch.id))
 
 
-def _part_rows(part: Part, parent: str | None, launch: Row) -> Iterator[Row]:
+def _part_rows(part: TimePart, parent: str | None, launch: Row) -> Iterator[Row]:
     us = _finite(part.us.value) if part.us else None
     yield (*launch, part.id, parent, part.label, not part.children, _share(part), us)
     for child in part.children:
         yield from _part_rows(child, part.id, launch)
 
 
-def _share(part: Part) -> float | None:
+def _share(part: TimePart) -> float | None:
     """0 to 1."""
     return _finite(part.share.value / 100)
 

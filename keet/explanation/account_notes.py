@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account
-from keet.analysis.ceilings import NEAR
-from keet.analysis.opcode_mix import PURPOSES
-from keet.analysis.stages import Stage
-from keet.analysis.view import View
+from keet.analysis.hardware.ceilings import NEAR
+from keet.analysis.hardware.stages import UnitStage
+from keet.analysis.kernel.opcode_mix import PURPOSES
+from keet.analysis.launch_view import LaunchView
 from keet.evidence import Evidence
 from keet.profile import Location
 from keet.profile.names import file_name
@@ -44,7 +44,7 @@ class Note(NamedTuple):
     """Of the numbers in the text, in their order."""
 
 
-def account_notes(view: View, account: Account) -> tuple[Note, ...]:
+def account_notes(view: LaunchView, account: Account) -> tuple[Note, ...]:
     """Kept with the view: what is printed and what is checked ask for them, each several times."""
     kept: tuple[Account, tuple[Note, ...]] | None = view.results.get(account_notes)
     if kept is None or kept[0] is not account:
@@ -57,7 +57,7 @@ def account_notes(view: View, account: Account) -> tuple[Note, ...]:
 # --- instructions
 
 
-def instruction_mix(view: View, account: Account) -> Note | None:
+def instruction_mix(view: LaunchView, account: Account) -> Note | None:
     """What executed instructions are for, and on which lines; by opcode without machine code."""
     issuing, executed = account.part("issuing"), view.get("inst_executed")
     if issuing is None or executed is None or issuing.share.value < ISSUING:
@@ -67,7 +67,7 @@ def instruction_mix(view: View, account: Account) -> Note | None:
     return _by_opcode(view, executed) if view.opcodes else None
 
 
-def _by_purpose(view: View, code: MachineCode, executed: Evidence) -> Note:
+def _by_purpose(view: LaunchView, code: MachineCode, executed: Evidence) -> Note:
     counts = _counted(code)
     total = sum(lines.total() for lines in counts.values())
     pieces: list[Evidence] = []
@@ -113,7 +113,7 @@ def _is_edited(path: str) -> bool:
     return "." in file_name(path)
 
 
-def _by_opcode(view: View, executed: Evidence) -> Note:
+def _by_opcode(view: LaunchView, executed: Evidence) -> Note:
     every = sum(view.opcodes.values())
     ranked = sorted(view.opcodes.items(), key=lambda pair: -pair[1])
     largest = [(opcode, 100 * n / every) for opcode, n in ranked[:_KINDS] if n > 0]
@@ -133,7 +133,7 @@ def _by_opcode(view: View, executed: Evidence) -> Note:
     return Note("instruction_mix", text, (*pieces, *lines, executed))
 
 
-def _executed_lines(view: View, executed: Evidence) -> Iterator[Evidence]:
+def _executed_lines(view: LaunchView, executed: Evidence) -> Iterator[Evidence]:
     places = view.column_places("executed instructions", "inst_executed")
     for place in [place for place in places if _is_edited(place.file)][:_LINES]:
         percent = Quantity(100 * place.share, "%")
@@ -144,7 +144,7 @@ def _executed_lines(view: View, executed: Evidence) -> Iterator[Evidence]:
 # --- L2
 
 
-def l2_stage(view: View, account: Account) -> Note | None:
+def l2_stage(view: LaunchView, account: Account) -> Note | None:
     """Whether requests or bytes keep L2 busy, where it is what limits the launch."""
     if not _is_limiting(view, account):
         return None
@@ -159,14 +159,14 @@ def l2_stage(view: View, account: Account) -> Note | None:
     return Note("l2_stage", text, (tags.busy, bytes_stage.busy, busiest.busy))
 
 
-def _is_limiting(view: View, account: Account) -> bool:
+def _is_limiting(view: LaunchView, account: Account) -> bool:
     nearest, first = view.ceilings.nearest, account.leading(1)
     if nearest and nearest[0].name == "L2" and nearest[0].reached.value >= NEAR:
         return True
     return bool(first and first[0].id.endswith("busy.l2"))
 
 
-def _busy_with(tags: Stage, moving: Stage) -> str:
+def _busy_with(tags: UnitStage, moving: UnitStage) -> str:
     requests = f"{_name(tags)} are {tags.busy:.0f} busy"
     moved = f"{_name(moving)} {moving.busy:.0f}"
     lead = tags.busy.value - moving.busy.value
@@ -177,14 +177,14 @@ def _busy_with(tags: Stage, moving: Stage) -> str:
     return f"L2 is as busy with requests as with bytes: {requests}, {moved}"
 
 
-def _busiest_stage(busiest: Stage, named: Sequence[Stage]) -> str:
+def _busiest_stage(busiest: UnitStage, named: Sequence[UnitStage]) -> str:
     if any(busiest.id == stage.id for stage in named):
         return ""
     how = ", inferred" if busiest.inferred else ""
     return f"; the busiest stage is the {_name(busiest)} ({busiest.busy:.0f}{how})"
 
 
-def _name(stage: Stage) -> str:
+def _name(stage: UnitStage) -> str:
     """`tag lookups`: it is said already that they are of L2."""
     label = stage.label.removeprefix("L2 ")
     return label[:1].lower() + label[1:] if label[1:2].islower() else label
@@ -193,7 +193,7 @@ def _name(stage: Stage) -> str:
 # --- DRAM
 
 
-def bytes_moved(view: View) -> Note | None:
+def bytes_moved(view: LaunchView) -> Note | None:
     """Bytes that DRAM delivers against those that the loads can touch, where both are known."""
     dram = view.ceilings.share("DRAM")
     if view.code is None or dram is None or dram < _LEAST_DRAM:

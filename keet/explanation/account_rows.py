@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from keet.analysis.account import UNKNOWN, Account, Part
-from keet.analysis.view import View
+from keet.analysis.account import UNKNOWN, Account, TimePart
+from keet.analysis.launch_view import LaunchView
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 from keet.units import Quantity
@@ -42,7 +42,7 @@ class AccountRow(NamedTuple):
     """None where the report has no duration."""
     depth: int = 0
     """0: an outermost part. 1: within the one before."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[TimePart, ...] = ()
     """What it stands for: the innermost part that its label names, or those that are summed."""
 
     @property
@@ -56,7 +56,9 @@ def time_text(us: Evidence | None) -> str:
     return str(Quantity(us.value, us.unit).to_base()) if us else ""
 
 
-def account_rows(view: View, account: Account, most: int = MOST_ROWS) -> tuple[AccountRow, ...]:
+def account_rows(
+    view: LaunchView, account: Account, most: int = MOST_ROWS
+) -> tuple[AccountRow, ...]:
     """As many parts within others as `most` rows have room for, the largest of all first."""
     parts = sorted(account.parts, key=_size)
     large = [part for part in parts if part.share.value >= _SMALL] or parts[:1]
@@ -80,13 +82,13 @@ def account_rows(view: View, account: Account, most: int = MOST_ROWS) -> tuple[A
     return tuple(_rows(view, large, small, shown))
 
 
-def rows_of_any_size(view: View, account: Account) -> Iterator[AccountRow]:
+def rows_of_any_size(view: LaunchView, account: Account) -> Iterator[AccountRow]:
     """The rows of all tables with at most `MOST_ROWS`: what is summed up differs."""
     for most in range(1, MOST_ROWS + 1):
         yield from account_rows(view, account, most)
 
 
-def leading_text(view: View, account: Account, most: int = 3) -> str:
+def leading_text(view: LaunchView, account: Account, most: int = 3) -> str:
     """The largest parts and the rest in one line: `62% waiting for L2, which is busy; 38% other`.
 
     Empty where next to nothing is attributable.
@@ -101,7 +103,7 @@ def leading_text(view: View, account: Account, most: int = 3) -> str:
     return "; ".join(told)
 
 
-def rest_of(view: View, leading: Sequence[Part]) -> Evidence | None:
+def rest_of(view: LaunchView, leading: Sequence[TimePart]) -> Evidence | None:
     """Per cent of the time in other parts than these; None: too little to be printed."""
     shares = [part.share for part in leading]
     left = 100 - sum(float(share.value) for share in shares)
@@ -111,17 +113,17 @@ def rest_of(view: View, leading: Sequence[Part]) -> Evidence | None:
     return view.ledger.derived("account.rest", Quantity(left, "%"), label, *shares)
 
 
-def _tells_nothing(part: Part) -> bool:
+def _tells_nothing(part: TimePart) -> bool:
     """Issued instructions of which nothing is known, but for the lanes that were off."""
     return any(child.id == "issuing.instructions" for child in part.children[:1])
 
 
-def _size(part: Part) -> float:
+def _size(part: TimePart) -> float:
     return -float(part.share.value)
 
 
 def _rows(
-    view: View, large: Sequence[Part], small: Sequence[Part], shown: Collection[str]
+    view: LaunchView, large: Sequence[TimePart], small: Sequence[TimePart], shown: Collection[str]
 ) -> Iterator[AccountRow]:
     for part in large:
         joined = _joined(part)
@@ -133,7 +135,7 @@ def _rows(
         yield _row(view, small, "", _OTHER, 0)
 
 
-def _joined(part: Part) -> str:
+def _joined(part: TimePart) -> str:
     """The label with that of the only part within it; empty where there are several, or none."""
     first = next(iter(part.children), None)
     if first is None or first.share.value < _ALMOST * part.share.value:
@@ -143,7 +145,7 @@ def _joined(part: Part) -> str:
     return label if len(label) <= _LONGEST or is_unknown else ""
 
 
-def _groups(part: Part, shown: Collection[str]) -> list[Sequence[Part]]:
+def _groups(part: TimePart, shown: Collection[str]) -> list[Sequence[TimePart]]:
     """Rows within a part: each part that is shown, then those that are not as one."""
     if _joined(part) or not any(child.id in shown for child in part.children):
         return []
@@ -155,11 +157,13 @@ def _groups(part: Part, shown: Collection[str]) -> list[Sequence[Part]]:
     return [*single, rest] if is_worth else [*single]
 
 
-def _printed(parts: Sequence[Part]) -> bool:
+def _printed(parts: Sequence[TimePart]) -> bool:
     return sum(float(part.share.value) for part in parts) >= _PRINTED
 
 
-def _row(view: View, parts: Sequence[Part], within: str, other: str, depth: int) -> AccountRow:
+def _row(
+    view: LaunchView, parts: Sequence[TimePart], within: str, other: str, depth: int
+) -> AccountRow:
     if len(parts) == 1:
         return AccountRow(_short(parts[0].label), parts[0].share, parts[0].us, depth, tuple(parts))
     name = f"account.{within}rest_{len(parts)}"
@@ -169,7 +173,7 @@ def _row(view: View, parts: Sequence[Part], within: str, other: str, depth: int)
     return AccountRow(other, share, us, depth, tuple(parts))
 
 
-def _sum(view: View, name: str, pieces: Sequence[Evidence], label: str) -> Evidence:
+def _sum(view: LaunchView, name: str, pieces: Sequence[Evidence], label: str) -> Evidence:
     total = Quantity(sum(float(piece.value) for piece in pieces), pieces[0].unit)
     return view.ledger.derived(name, total, label, *pieces)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import overload
 
-from keet.analysis.coverage import Coverage, Gap, find_coverage
+from keet.analysis.capture.coverage import Coverage, Gap, find_coverage
+from keet.analysis.capture.sampling import partial_sampling
 from keet.analysis.diagnosis import Together, diagnose, look_together
 from keet.analysis.findings import Skipped
-from keet.analysis.ledger import OF_RUN, Book, scope_in
-from keet.analysis.sampling import partial_sampling
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.catalog import findings
 from keet.explanation.account_notes import Note
 from keet.explanation.capture_hints import DEBUG_BUILD, NO_REMEDY
@@ -44,7 +44,7 @@ def explain(  # noqa: PLR0913 - options
     asked for, and forget it again, for what goes through all of them once.
     """
     # First, since it reads what is needed of all launches, and keeps no more than that of many.
-    together = look_together(profile.launches, Book(scope_in(report_scope, OF_RUN)))
+    together = look_together(profile.launches, Ledger(scope_in(report_scope, OF_RUN)))
     asked = profile.by_run_time(launches)
     read = profile.with_code(asked) if sass else []
     if read:  # one child for all of them, instead of one after the other
@@ -67,7 +67,7 @@ def explain(  # noqa: PLR0913 - options
         from keet.explanation.whole_run import whole_run
 
         replays = ((each.launch, each.replay) for each in told if each.replay)
-        run = whole_run(profile, replays, Book(scope_in(report_scope, OF_RUN)))
+        run = whole_run(profile, replays, Ledger(scope_in(report_scope, OF_RUN)))
     return Explanation(
         profile,
         told,
@@ -183,7 +183,7 @@ def _explain(launch: Launch, shared: _Shared) -> LaunchExplanation:
 # --- what looks good, and what can't be judged
 
 
-def _healthy(view: View, found: set[str]) -> list[Note]:
+def _healthy(view: LaunchView, found: set[str]) -> list[Note]:
     checks = (
         ("uncoalesced_global", "src_l2_sectors_global_excess", "src_l2_sectors_global",
          "global accesses are coalesced", "of the sectors are beyond the ideal", 10.0),
@@ -204,7 +204,7 @@ def _healthy(view: View, found: set[str]) -> list[Note]:
 
 
 def _small_share(  # noqa: PLR0913, PLR0917 - a row of the table above
-    view: View, finding: str, part: str, whole: str, text: str, limit: float
+    view: LaunchView, finding: str, part: str, whole: str, text: str, limit: float
 ) -> Note | None:
     some, every = view.get(part), view.get(whole)
     if some is None or every is None:
@@ -215,7 +215,7 @@ def _small_share(  # noqa: PLR0913, PLR0917 - a row of the table above
     return Note(finding, text.format(share=f"{share:.0f}"), (share, some, every))
 
 
-def _debug(view: View) -> list[Skipped]:
+def _debug(view: LaunchView) -> list[Skipped]:
     if not view.is_debug_build:
         return []
     reason = "this looks like a debug build (-G), which is slow for reasons of its own"
@@ -229,7 +229,7 @@ def _partial(launch: Launch) -> list[Skipped]:
     return [Skipped("samples of the whole launch", str(partial), partial.remedy)] if partial else []
 
 
-def _without_code(view: View) -> list[Skipped]:
+def _without_code(view: LaunchView) -> list[Skipped]:
     absent = view.code_absent
     if view.launch.workload is not Workload.KERNEL:
         return [Skipped("machine code", "a range or a graph has none of its own", NO_REMEDY)]

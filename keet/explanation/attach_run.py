@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from keet.analysis.replay import replay_gap
-from keet.analysis.replay_reasons import ReplayReasons
+from keet.analysis.replay.gap import replay_gap
+from keet.analysis.replay.reasons import ReplayReasons
 from keet.explanation.explained import LaunchExplanation
 from keet.explanation.launch_in_run import Shapes, in_run_of, replay_difference
 from keet.profile import Profile, RunPositions

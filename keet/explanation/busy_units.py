@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keet.analysis.ceilings import TIE, WHOLE_SM, Ceiling
 from keet.analysis.diagnosis import Diagnosis
+from keet.analysis.hardware.ceilings import TIE, WHOLE_SM, Ceiling
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE
 

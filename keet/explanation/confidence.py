@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from keet.analysis.account import UNKNOWN, Account, Part
+from keet.analysis.account import UNKNOWN, Account, TimePart
 from keet.analysis.diagnosis import FITTED_ON
 from keet.analysis.findings import BETWEEN_LAUNCHES, Finding
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
 
 _MUCH = 20.0
 """Per cent of the time: if so much is not attributable, that is the reason."""
@@ -15,14 +15,14 @@ _SMALL = 1.2
 """Times faster: up to here, doubt is what makes the confidence low; see `analysis.forecast`."""
 
 
-def why_low(finding: Finding, view: View, account: Account) -> str:
+def why_low(finding: Finding, view: LaunchView, account: Account) -> str:
     """A sentence; empty where the confidence is not low."""
     if finding.confidence != "low":
         return ""
     return f"Low confidence: {_reason(finding, view, account)}."
 
 
-def _reason(finding: Finding, view: View, account: Account) -> str:
+def _reason(finding: Finding, view: LaunchView, account: Account) -> str:
     if view.is_debug_build:
         return "a build without -G has other causes and other gains"
     if finding.variant in BETWEEN_LAUNCHES:  # they rest on equal amounts of bytes
@@ -38,6 +38,6 @@ def _reason(finding: Finding, view: View, account: Account) -> str:
     return "the gain rests on an assumption that the report does not measure"
 
 
-def _largest_unknown(account: Account) -> Part | None:
+def _largest_unknown(account: Account) -> TimePart | None:
     unknown = [part for part in account.all() if part.id.rpartition(".")[2] == UNKNOWN]
     return max(unknown, key=lambda part: float(part.share.value), default=None)

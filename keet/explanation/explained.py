@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.account import Account
-from keet.analysis.ceilings import Ceiling
 from keet.analysis.findings import Finding, Skipped
-from keet.analysis.view import View
+from keet.analysis.hardware.ceilings import Ceiling
+from keet.analysis.launch_view import LaunchView
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note, account_notes
 from keet.explanation.capture_hints import CaptureHints, capture_hints
@@ -17,7 +17,7 @@ from keet.profile import Launch, Profile
 from keet.records import NamedTuple
 
 if TYPE_CHECKING:
-    from keet.analysis.across_launches import CrossLaunch
+    from keet.analysis.several_launches.shared_findings import CrossLaunch
     from keet.explanation.launch_in_run import LaunchInRun, ReplayDiffers
     from keet.explanation.model_explanation import Authorship, ModelExplanation
     from keet.explanation.whole_run import WholeRun
@@ -36,7 +36,7 @@ class LaunchExplanation(NamedTuple):
     """What is as it should be."""
     skipped: tuple[Skipped, ...]
     second_opinion: str | None
-    view: View
+    view: LaunchView
     minor: tuple[Finding, ...] = ()
     """Real, but not worth a change alone."""
     judged_by: frozenset[str] = frozenset()

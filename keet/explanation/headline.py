@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keet.analysis.ceilings import Ceiling, spoken_unit
 from keet.analysis.diagnosis import Diagnosis
 from keet.analysis.findings import BETWEEN_LAUNCHES, Finding
+from keet.analysis.hardware.ceilings import Ceiling, spoken_unit
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE
-from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.explanation.busy_units import leading_units, nearest_units
 from keet.records import NamedTuple
@@ -59,7 +59,7 @@ def _not_measured(diagnosis: Diagnosis) -> str:
     return ""
 
 
-def _caveat(view: View) -> str:
+def _caveat(view: LaunchView) -> str:
     """What everything else depends on belongs into the first line."""
     if not view.is_debug_build:
         return ""
@@ -172,7 +172,7 @@ def _without_findings(diagnosis: Diagnosis, nearest: tuple[Ceiling, ...]) -> str
     return f"{first}, and no change that keet knows would gain {_worth(view):.0f}."
 
 
-def _worth(view: View) -> Evidence:
+def _worth(view: LaunchView) -> Evidence:
     percent = Quantity(round(100 * (parameter("worth") - 1), 6), "%")
     return view.ledger.derived("least_gain", percent, "gain from which on a cause is a finding")
 
@@ -201,7 +201,7 @@ def _at_peak(units: tuple[Ceiling, ...]) -> str:
     return " and ".join(f"{each.spoken} at {each.reached:.0f} of peak" for each in units[:2])
 
 
-def _left(view: View, ceiling: Ceiling) -> str:
+def _left(view: LaunchView, ceiling: Ceiling) -> str:
     """Times faster, if the unit did the same work at its full peak."""
     times = 1 / min(1.0, max(ceiling.share, 0.01))
     if times < 1.05:
@@ -212,7 +212,7 @@ def _left(view: View, ceiling: Ceiling) -> str:
     return f"at most {most:.1f}x is left"
 
 
-def _at_dram(view: View, dram: Ceiling, nearest: Ceiling) -> str:
+def _at_dram(view: LaunchView, dram: Ceiling, nearest: Ceiling) -> str:
     """`nearest`: L2 where that is nearer its peak with the bytes that it passes on."""
     left = _left(view, nearest)
     at = f"DRAM at {dram.reached:.0f} of peak"
@@ -225,7 +225,7 @@ def _at_dram(view: View, dram: Ceiling, nearest: Ceiling) -> str:
     return f"{at}: {left} unless fewer bytes are moved; {known}."
 
 
-def _why_unknown(view: View) -> str:
+def _why_unknown(view: LaunchView) -> str:
     if view.streaming is not None and view.streaming.reason:
         return view.streaming.reason
     if view.code_state == "off":

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from keet.analysis.replay import DIFFERS, ReplayGap, replay_gap
-from keet.analysis.replay_reasons import Reason, ReplayReasons
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.replay.gap import DIFFERS, ReplayGap, replay_gap
+from keet.analysis.replay.reasons import ReplayReason, ReplayReasons
 from keet.evidence import Evidence
 from keet.explanation.run_texts import (
     PLAIN,
@@ -77,7 +77,7 @@ class ReplayDiffers(NamedTuple):
     """Time in the run over time under replay."""
     measured: str
     """Both times."""
-    reasons: tuple[Reason, ...]
+    reasons: tuple[ReplayReason, ...]
     as_for: int | None = None
     """Number of an earlier launch that has the same reasons: they are printed once."""
 
@@ -86,12 +86,12 @@ class ReplayDiffers(NamedTuple):
         return f"{self.measured}: what follows explains the replay, not the run."
 
     @property
-    def open_reasons(self) -> tuple[Reason, ...]:
+    def open_reasons(self) -> tuple[ReplayReason, ...]:
         """Those that are not ruled out, likely ones first."""
         return tuple(reason for reason in self.reasons if reason.status != "ruled_out")
 
     @property
-    def likely_reasons(self) -> tuple[Reason, ...]:
+    def likely_reasons(self) -> tuple[ReplayReason, ...]:
         return tuple(reason for reason in self.reasons if reason.status == "likely")
 
 
@@ -122,7 +122,7 @@ class Shapes:
         return told and self._key(launch) not in self._rows
 
 
-def in_run_of(view: View, position: Position, shapes: Shapes) -> LaunchInRun:
+def in_run_of(view: LaunchView, position: Position, shapes: Shapes) -> LaunchInRun:
     book, table = view.ledger, shapes.table
     launches = book.derived(
         "run_launches",
@@ -152,7 +152,9 @@ def _shorter(launch: Launch, position: Position, plain: Evidence | None) -> str:
     return f"{plain} in the run; "
 
 
-def _with_shape(found: LaunchInRun, view: View, position: Position, shapes: Shapes) -> LaunchInRun:
+def _with_shape(
+    found: LaunchInRun, view: LaunchView, position: Position, shapes: Shapes
+) -> LaunchInRun:
     """How much of it is in launches of its own shape, where it stands for others too."""
     if shapes.lacks(view.launch):
         return found._replace(text=f"{found.text} (none of its shape)")
@@ -170,7 +172,7 @@ def _with_shape(found: LaunchInRun, view: View, position: Position, shapes: Shap
     return found._replace(text=text, of_shape=count, others=(*found.others, own, of_shape))
 
 
-def _with_alike(found: LaunchInRun, view: View, position: Position) -> LaunchInRun:
+def _with_alike(found: LaunchInRun, view: LaunchView, position: Position) -> LaunchInRun:
     if position.alike is None or position.alike_ns is None or found.plain is None:
         return found
     book = view.ledger
@@ -181,7 +183,7 @@ def _with_alike(found: LaunchInRun, view: View, position: Position) -> LaunchInR
 
 
 def _with_warning(
-    found: LaunchInRun, alike: Evidence, view: View, position: Position
+    found: LaunchInRun, alike: Evidence, view: LaunchView, position: Position
 ) -> LaunchInRun:
     book = view.ledger
     shortest = maybe_time(book, "run_shortest", position.shortest_ns, "shortest launch")
@@ -205,14 +207,14 @@ def launch_facts(profile: Profile, positions: RunPositions) -> Iterator[tuple[in
     shapes = Shapes(profile, positions)
     for launch in profile.launches:
         if position := positions.of(launch.id):
-            view = View(launch)
+            view = LaunchView(launch)
             yield from ((launch.id, piece) for piece in in_run_of(view, position, shapes).evidence)
             if gap := replay_gap(launch, position):
                 yield launch.id, _factor(view, gap)
 
 
 def replay_difference(
-    view: View,
+    view: LaunchView,
     gap: ReplayGap,
     position: Position,
     found: LaunchInRun,
@@ -234,7 +236,7 @@ def replay_difference(
     return ReplayDiffers(replay, plain, factor, gap.ratio, text, told)
 
 
-def _factor(view: View, gap: ReplayGap, *times: Evidence) -> Evidence:
+def _factor(view: LaunchView, gap: ReplayGap, *times: Evidence) -> Evidence:
     label = "longer time over shorter time"
     return view.ledger.derived("replay_factor", Quantity(gap.factor, "x"), label, *times)
 

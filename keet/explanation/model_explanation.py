@@ -9,7 +9,7 @@ from keet.prose.text import Prose, Reference, Sentence
 from keet.records import NamedTuple
 
 if TYPE_CHECKING:
-    from keet.analysis.claims import Evaluated
+    from keet.analysis.claims import EvaluatedClaim
 
 Judgement = Literal["confirmed", "refuted", "inconclusive"]
 
@@ -37,7 +37,7 @@ class ModelCause(NamedTuple):
     problem: str | None = None
     """Why it stays the model's opinion: a fact that does not hold, or what the report shows against
     it. None: nothing in the report speaks against it."""
-    claim: Evaluated | None = None
+    claim: EvaluatedClaim | None = None
     """What keet computed for it; None where there is a problem, and for objections."""
 
     @property

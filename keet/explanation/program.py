@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from keet.analysis.findings import Forecast
-from keet.analysis.ledger import OF_RUN, Book, scope_in
-from keet.analysis.library import library_of
+from keet.analysis.kernel.library import library_of
+from keet.analysis.ledger import OF_RUN, Ledger, scope_in
 from keet.evidence import Evidence
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.gain_texts import times_text
@@ -105,7 +105,7 @@ class _Maker:
         self._run = explanation.whole_run
         asked = {launch.id for launch in self._asked}
         self._across = tuple(x for x in explanation.across if not asked.isdisjoint(x.launches))
-        self._book = Book(scope_in(explanation.report_scope, OF_RUN))
+        self._book = Ledger(scope_in(explanation.report_scope, OF_RUN))
         self._groups, self._left_out = groups, left_out
         self._standing = {group.first.launch.id: group for group in groups}
         self._rank = {group: rank for rank, group in enumerate(groups)}

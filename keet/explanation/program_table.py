@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keet.analysis.findings import Finding, Forecast
-from keet.analysis.ledger import Book
+from keet.analysis.ledger import Ledger
 from keet.evidence import Evidence
 from keet.explanation.explained import LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup, gain_of
@@ -16,7 +16,7 @@ from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.across_launches import CrossLaunch
+    from keet.analysis.several_launches.shared_findings import CrossLaunch
     from keet.explanation.whole_run import KernelRow, WholeRun
 
 
@@ -79,7 +79,7 @@ class ProgramExplanation(NamedTuple):
     said: tuple[str, ...]
     """The first sentence says how much there is; a run has its own instead."""
     across: tuple[CrossLaunch, ...]
-    book: Book
+    book: Ledger
     run: WholeRun | None
     shown: tuple[LaunchExplanation, ...]
     """Launches that matter."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keet.analysis.ledger import Book
+from keet.analysis.ledger import Ledger
 from keet.evidence import Evidence
 from keet.profile import RunTable
 from keet.profile.run_table import Recorder
@@ -47,15 +47,15 @@ def count_text(launches: Evidence) -> str:
     return f"{launches.value:,.0f}" if whole else f"{launches.value:,.1f}"
 
 
-def time(book: Book, name: str, nanoseconds: float, label: str, *sources: Evidence) -> Evidence:
+def time(book: Ledger, name: str, nanoseconds: float, label: str, *sources: Evidence) -> Evidence:
     return book.derived(name, Quantity(nanoseconds, "ns"), label, *sources)
 
 
-def maybe_time(book: Book, name: str, nanoseconds: float | None, label: str) -> Evidence | None:
+def maybe_time(book: Ledger, name: str, nanoseconds: float | None, label: str) -> Evidence | None:
     return None if nanoseconds is None else time(book, name, nanoseconds, label)
 
 
-def share(book: Book, name: str, part: Evidence, whole: Evidence, label: str) -> Evidence:
+def share(book: Ledger, name: str, part: Evidence, whole: Evidence, label: str) -> Evidence:
     """Per cent that one time is of another."""
     value = 100 * part.value / whole.value if whole.value else 0.0
     return book.derived(name, Quantity(value, "%"), label, part, whole)

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.ledger import Book
-from keet.analysis.replay_reasons import REASON_NAMES
+from keet.analysis.ledger import Ledger
+from keet.analysis.replay.reasons import REASON_NAMES
 from keet.evidence import Evidence
 from keet.explanation.run_texts import (
     PLAIN,
@@ -80,7 +80,7 @@ class WholeRun(NamedTuple):
     """What the program spent its GPU time on."""
 
     table: RunTable
-    book: Book
+    book: Ledger
     launches: Evidence
     busy: Evidence
     total: Evidence
@@ -98,11 +98,11 @@ class WholeRun(NamedTuple):
 def whole_run(
     profile: Profile,
     replays: Iterable[tuple[Launch, ReplayDiffers]] = (),
-    book: Book | None = None,
+    book: Ledger | None = None,
 ) -> WholeRun | None:
     """None if the run is not known, or its table has no time. `replays`: launches whose replay took
     much longer or shorter than the launch in the run."""
-    positions, book = profile.in_run, book or Book()
+    positions, book = profile.in_run, book or Ledger()
     if positions is None or not positions.table.busy_ns:
         return None
     table, what = positions.table, time_of(positions.table)
@@ -126,7 +126,7 @@ def _ranges(profile: Profile) -> str | None:
 
 
 def _rows(
-    positions: RunPositions, book: Book, whole: Evidence, *, in_range: bool
+    positions: RunPositions, book: Ledger, whole: Evidence, *, in_range: bool
 ) -> tuple[KernelRow, ...]:
     by_name: dict[str, list[KernelRun]] = defaultdict(list)
     for kernel in positions.table.kernels:
@@ -143,7 +143,7 @@ def _rows(
 
 
 def _row(
-    rank: int, shapes: Sequence[KernelRun], positions: RunPositions, book: Book, whole: Evidence
+    rank: int, shapes: Sequence[KernelRun], positions: RunPositions, book: Ledger, whole: Evidence
 ) -> KernelRow:
     one, table = shapes[0], positions.table
     key, busy_ns = f"run_kernel_{rank}", sum(k.busy_ns for k in shapes)
@@ -246,7 +246,7 @@ def _idle(run: WholeRun) -> Iterator[str]:
 
 
 def _gaps(
-    replays: Iterable[tuple[Launch, ReplayDiffers]], book: Book, table: RunTable
+    replays: Iterable[tuple[Launch, ReplayDiffers]], book: Ledger, table: RunTable
 ) -> Iterator[RunSentence]:
     """One sentence per kernel whose replay differs from the run, with the likely reason."""
     by_kernel: dict[str, list[tuple[Launch, ReplayDiffers]]] = defaultdict(list)
@@ -259,7 +259,9 @@ def _gaps(
         yield RunSentence(f"The replay of {more} more kernels differs as much from the run.")
 
 
-def _gap(found: Sequence[tuple[Launch, ReplayDiffers]], book: Book, table: RunTable) -> RunSentence:
+def _gap(
+    found: Sequence[tuple[Launch, ReplayDiffers]], book: Ledger, table: RunTable
+) -> RunSentence:
     launch, gap = found[0]
     key = f"launch_{launch.id}"
     replay = time(book, f"{key}_replay", float(gap.replay.value), "duration under replay")

@@ -20,7 +20,7 @@ from keet.serve.shelf import OpenReport, Shelf
 from keet.serve.work import Work
 
 if TYPE_CHECKING:
-    from keet.analysis.hotspots import Hotspots
+    from keet.analysis.source_lines.hotspots import Hotspots
 
 _LINES = 20
 """Hottest lines of a page."""
@@ -40,7 +40,7 @@ def line(shelf: Shelf, asked: Line, work: Work) -> Reply:
 
 
 def _hottest(report: OpenReport, asked: Line, launch: Launch, of: int, work: Work) -> Reply:
-    from keet.analysis.hotspots import find_hotspots
+    from keet.analysis.source_lines.hotspots import find_hotspots
     from keet.render.common.hotspot_rows import examined
     from keet.render.terminal.hotspots import hotspots_view
 
@@ -103,7 +103,7 @@ def _one(report: OpenReport, asked: Line, launches: Sequence[Launch], work: Work
 
 def _place(wanted: str, launches: Sequence[Launch], work: Work) -> tuple[Location, list[Found]]:
     """The line, and the launches with code for it, that with most samples first."""
-    from keet.analysis.hotspots import find_hotspots
+    from keet.analysis.source_lines.hotspots import find_hotspots
     from keet.render.common.line_option import NoSuchLine, place_of
 
     match = re.fullmatch(r"(.+):([0-9]{1,9})", wanted, re.DOTALL)

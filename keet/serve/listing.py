@@ -138,7 +138,7 @@ class _Walk:
 
 
 def _launches(roots: Roots, report: OpenReport, asked: ListReports) -> Reply:
-    from keet.analysis.coverage import find_coverage
+    from keet.analysis.capture.coverage import find_coverage
 
     profile = report.profile
     launches = _by_time(profile, chosen(profile, None, asked.match, "match"))

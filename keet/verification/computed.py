@@ -8,8 +8,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from keet.analysis.findings import Finding, Place
-from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
-from keet.analysis.opcode_mix import PURPOSES
+from keet.analysis.kernel.opcode_mix import PURPOSES
+from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.evidence import Evidence
 from keet.explanation.account_rows import rest_of, rows_of_any_size
 from keet.explanation.precedents import precedents_of
@@ -126,7 +126,7 @@ class Computed:
 
     def roofline(self, launch: Launch) -> Iterator[Known]:
         """Rows and sentences of `keet roofline`."""
-        from keet.analysis.roofline import find_roofline
+        from keet.analysis.roofline.launch_roofline import find_roofline
 
         found = find_roofline(launch)
         for ceiling in found.ceilings:

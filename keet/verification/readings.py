@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import PurePath
 
-from keet.analysis.hotspots import Grouping, Hotspots, Spot, find_hotspots
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.source_lines.hotspots import Grouping, Hotspots, Spot, find_hotspots
 from keet.catalog import metric_named, metric_with_id, stalls
 from keet.profile import Absent, Launch
 from keet.records import NamedTuple
@@ -281,7 +281,7 @@ def _dram_traffic(launch: Launch) -> Iterator[Reading]:
 
 
 def _roofline_share(launch: Launch, ceiling_id: str) -> Iterator[Reading]:
-    from keet.analysis.roofline import find_roofline
+    from keet.analysis.roofline.launch_roofline import find_roofline
 
     for ceiling in find_roofline(launch).ceilings:
         if ceiling.id == ceiling_id:
@@ -316,7 +316,7 @@ def _stall_shares(launch: Launch, reason: str) -> Iterator[Reading]:
             yield Reading(f"{label}'s share of {of}", share, None, launch.id)
     # The states come from several passes and do not add up to the latency: the analyst's shares are
     # of their sum.
-    if (summed := View(launch).stall(reason)) is not None:
+    if (summed := LaunchView(launch).stall(reason)) is not None:
         share = Quantity(summed.value, "%")
         yield Reading(f"{label}'s share of all states of a warp", share, None, launch.id)
 

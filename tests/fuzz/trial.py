@@ -160,7 +160,7 @@ def _formatted(problem: BaseException) -> str:
 
 
 def _deepest(trace: str) -> str:
-    """`keet/analysis/view.py:97 in ratio`: the last frame that is keet's own."""
+    """`keet/analysis/launch_view.py:97 in ratio`: the last frame that is keet's own."""
     frames = [found for found in _FRAME.finditer(trace) if "/keet/" in found[1]]
     if not frames:
         return ""

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.findings import Place
-from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.explanation.analyst import explain
 from keet.ingest import read_profile
 from keet.ingest.ncu_rep.instances import _whole_numbers, read_value
@@ -25,7 +25,7 @@ SLOW = [sample.report("slow") for sample in load_samples()]
 SOME = [*SLOW[::6], *sorted(REPORTS.glob("*.ncu-rep"))]
 
 _WAYS: dict[
-    str, tuple[Callable[[View], Mapping[int, int] | None], Callable[[Spot], int | None]]
+    str, tuple[Callable[[LaunchView], Mapping[int, int] | None], Callable[[Spot], int | None]]
 ] = {
     "samples": (lambda view: view.table.samples, lambda spot: spot.samples),
     "executed": (lambda view: view.table.executed, lambda spot: spot.executed),
@@ -58,14 +58,14 @@ def by_line(launch: Launch, of: str, cost: Callable[[Spot], int | None]) -> tupl
     found = find_hotspots(launch, "line") if launch.has_lines else None
     spots = found.spots if isinstance(found, Hotspots) else ()
     costs = {spot.location: cost(spot) or 0 for spot in spots}
-    return View(launch)._largest(of, Counter(costs))
+    return LaunchView(launch)._largest(of, Counter(costs))
 
 
 @each_row("path", SOME, ids=name_of)
 def test_places_by_instruction_are_those_by_line(path: Path) -> None:
     for launch in read_profile(path).launches:
         for name, (costs, cost) in _WAYS.items():
-            short = View(launch).places_by(name, costs(View(launch)))
+            short = LaunchView(launch).places_by(name, costs(LaunchView(launch)))
             assert short == by_line(launch, name, cost), name
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from copy import copy
 
-from keet.analysis.ledger import Ledger
+from keet.analysis.ledger import LaunchLedger
 from keet.analysis.sass.analyses.atomics import Atomic
 from keet.analysis.sass.analyses.reuse import Access, PointerReuse
 from keet.analysis.sass.analyses.widths import Merge, lane_stride
@@ -79,7 +79,7 @@ def _costs(code: AnalysedCode, items: Sequence[Item]) -> list[int]:
     """Characters of each row. Written with a ledger of their own: what is not shown is no
     evidence."""
     draft = copy(code)
-    draft.ledger = Ledger(code.launch)
+    draft.ledger = LaunchLedger(code.launch)
     writer = _Rows(draft, Telling())
     costs = [len(writer.row(item)) + _IDS for item in items]
     return [costs[0] + _HEADING, *costs[1:]]

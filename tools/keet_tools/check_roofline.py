@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from keet.analysis.ceilings import Ceiling
-from keet.analysis.roofline import SEEN, Roofline, find_roofline, stage_name
+from keet.analysis.hardware.ceilings import Ceiling
+from keet.analysis.roofline.launch_roofline import SEEN, Roofline, find_roofline, stage_name
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.telling import Telling, one_page, shorten
 

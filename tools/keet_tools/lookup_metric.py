@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
 from keet.catalog import exists_on, stalls
 from keet.evidence import Evidence
 from keet.profile import Metric
@@ -42,20 +42,20 @@ def _close(names: str) -> str:
     return f"close: {names}" if names else "ask with other words"
 
 
-def _metric(view: View, candidate: Candidate) -> Metric | None:
+def _metric(view: LaunchView, candidate: Candidate) -> Metric | None:
     if candidate.name is not None:
         return view.launch.metric(candidate.name)
     return view.launch.find(candidate.spec.id) if candidate.spec else None
 
 
-def _is_collected(view: View, candidate: Candidate) -> bool:
+def _is_collected(view: LaunchView, candidate: Candidate) -> bool:
     if candidate.stall is not None:
         return candidate.stall in view.stalls
     metric = _metric(view, candidate)
     return metric is not None and metric.value is not None
 
 
-def _evidence(view: View, candidate: Candidate) -> Evidence | None:
+def _evidence(view: LaunchView, candidate: Candidate) -> Evidence | None:
     if candidate.stall is not None:
         return view.stall(candidate.stall)
     if candidate.spec is not None and not candidate.spec.total:
@@ -72,13 +72,13 @@ def _label(candidate: Candidate) -> str:
     return candidate.spec.label if candidate.spec else ""
 
 
-def _row(view: View, candidate: Candidate, say: Telling) -> str:
+def _row(view: LaunchView, candidate: Candidate, say: Telling) -> str:
     metric = _metric(view, candidate)
     name = f" {quote(metric.name, 90)}" if metric else ""
     return f"{_label(candidate)} {_value(view, candidate, say)}{name}".strip()
 
 
-def _value(view: View, candidate: Candidate, say: Telling) -> str:
+def _value(view: LaunchView, candidate: Candidate, say: Telling) -> str:
     evidence = _evidence(view, candidate)
     if evidence is not None:
         return say(evidence)
@@ -90,7 +90,7 @@ def _value(view: View, candidate: Candidate, say: Telling) -> str:
     return "is not a number: ncu divided zero by zero"
 
 
-def _in_full(view: View, candidate: Candidate, say: Telling) -> list[str]:
+def _in_full(view: LaunchView, candidate: Candidate, say: Telling) -> list[str]:
     lines = [_row(view, candidate, say)]
     if candidate.stall is not None:
         lines.append(f"Meaning: {quote_prose(stalls()[candidate.stall].meaning, 500)}")
@@ -99,12 +99,12 @@ def _in_full(view: View, candidate: Candidate, say: Telling) -> list[str]:
     return lines
 
 
-def _not_collected(view: View, found: Sequence[Candidate]) -> str:
+def _not_collected(view: LaunchView, found: Sequence[Candidate]) -> str:
     told = dict.fromkeys(_absence(view, candidate) for candidate in found)
     return "not collected: " + "; ".join(list(told)[:6])
 
 
-def _absence(view: View, candidate: Candidate) -> str:
+def _absence(view: LaunchView, candidate: Candidate) -> str:
     spec = candidate.spec
     if spec is None:
         wanted = "--section WarpStateStats" if candidate.stall else f"--metrics {candidate.name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
 from keet.evidence import Evidence
 from keet.units import Quantity
 from keet_tools.case import Abstention, Answer, Case
@@ -75,7 +75,7 @@ def occupancy_what_if(  # noqa: PLR0913, PLR0917 - the arguments of a question
 # --- what is
 
 
-def _known(view: View) -> _Known:
+def _known(view: LaunchView) -> _Known:
     """The launch's own limits, which have to come out as the report has them."""
     block, driver = _configuration(view)
     machine = _machine(view)
@@ -94,7 +94,7 @@ def _known(view: View) -> _Known:
     )
 
 
-def _needed(view: View, metric: str) -> Evidence:
+def _needed(view: LaunchView, metric: str) -> Evidence:
     found = view.get(metric)
     if found is None or not is_number(found):
         raise Abstention(
@@ -103,13 +103,13 @@ def _needed(view: View, metric: str) -> Evidence:
     return found
 
 
-def _whole(view: View, metric: str) -> int | None:
+def _whole(view: LaunchView, metric: str) -> int | None:
     """Without an entry in the ledger: what is only computed with is no evidence."""
     found = view.launch.get(metric)
     return int(found.value) if found and found.value == found.value else None
 
 
-def _required(view: View, metric: str, other: str | None = None) -> int:
+def _required(view: LaunchView, metric: str, other: str | None = None) -> int:
     found = _whole(view, metric)
     if found is None and other:
         found = _whole(view, other)
@@ -118,7 +118,7 @@ def _required(view: View, metric: str, other: str | None = None) -> int:
     return found
 
 
-def _configuration(view: View) -> tuple[Configuration, int]:
+def _configuration(view: LaunchView) -> tuple[Configuration, int]:
     driver = _whole(view, "shared_memory_driver") or 0
     own = (_whole(view, "shared_memory_static") or 0) + (_whole(view, "shared_memory_dynamic") or 0)
     block = Configuration(
@@ -129,7 +129,7 @@ def _configuration(view: View) -> tuple[Configuration, int]:
     return block, driver
 
 
-def _machine(view: View) -> Machine:
+def _machine(view: LaunchView) -> Machine:
     registers = _required(view, "device_registers_per_sm")
     return Machine(
         warps=_required(view, "device_warps_per_sm"),
@@ -156,7 +156,7 @@ def _by(found: Limits) -> str:
 # --- what would be
 
 
-def _refuse_impossible(view: View, wanted: Configuration, known: _Known) -> None:
+def _refuse_impossible(view: LaunchView, wanted: Configuration, known: _Known) -> None:
     most = (
         ("block_threads", wanted.threads, _whole(view, "device_threads_per_block") or 1024, 1),
         ("registers", wanted.registers, _whole(view, "device_registers_per_thread") or 255, 1),
@@ -167,11 +167,11 @@ def _refuse_impossible(view: View, wanted: Configuration, known: _Known) -> None
             raise Abstention(f"`{name}={value}` can't be: it has to be `{least}` to `{limit}` here")
 
 
-def _most_shared(view: View, known: _Known) -> int:
+def _most_shared(view: LaunchView, known: _Known) -> int:
     return _whole(view, "device_shared_memory_per_block_optin") or known.largest_shared
 
 
-def _changed(view: View, known: _Known, wanted: Configuration, say: Telling) -> list[str]:
+def _changed(view: LaunchView, known: _Known, wanted: Configuration, say: Telling) -> list[str]:
     found = limits(known.roomy, wanted, known.barriers)
     name = (
         f"registers={wanted.registers} shared_bytes={wanted.shared - known.driver} "
@@ -189,7 +189,7 @@ def _changed(view: View, known: _Known, wanted: Configuration, say: Telling) -> 
     ]
 
 
-def _assumed(view: View, known: _Known, wanted: Configuration) -> list[Evidence]:
+def _assumed(view: LaunchView, known: _Known, wanted: Configuration) -> list[Evidence]:
     """What was asked for, with an id: an answer may speak of it."""
     before = known.block
     changed = (
@@ -205,7 +205,7 @@ def _assumed(view: View, known: _Known, wanted: Configuration) -> list[Evidence]
 
 
 def _evidence(
-    view: View, known: _Known, found: Limits, wanted: Configuration, name: str
+    view: LaunchView, known: _Known, found: Limits, wanted: Configuration, name: str
 ) -> tuple[Evidence, Evidence]:
     share = 100 * found.least * warps_of(known.machine, wanted.threads) / known.machine.warps
     occupancy = view.ledger.derived(
@@ -218,7 +218,7 @@ def _evidence(
 
 
 def _carve_out(
-    view: View, known: _Known, wanted: Configuration, found: Limits, say: Telling
+    view: LaunchView, known: _Known, wanted: Configuration, found: Limits, say: Telling
 ) -> list[str]:
     """Shared memory and L1 share an SM's memory; the driver divides it at each launch."""
     if limits(known.machine, wanted, known.barriers).least >= found.least:
@@ -228,7 +228,7 @@ def _carve_out(
     return [f"That takes a larger share of the SM's memory for shared memory{now} and less L1."]
 
 
-def _next_steps(view: View, known: _Known, say: Telling) -> list[str]:
+def _next_steps(view: LaunchView, known: _Known, say: Telling) -> list[str]:
     """How little of each resource would let one more block onto the SM."""
     found = limits(known.roomy, known.block, known.barriers)
     steps = [
@@ -242,7 +242,7 @@ def _next_steps(view: View, known: _Known, say: Telling) -> list[str]:
 
 
 def _step(  # noqa: PLR0913, PLR0917 - one row of the table above
-    view: View,
+    view: LaunchView,
     known: _Known,
     say: Telling,
     name: str,
@@ -276,7 +276,7 @@ def _largest(fits: Callable[[int], bool], low: int, high: int) -> int | None:
     return low
 
 
-def _matters(view: View, say: Telling) -> list[str]:
+def _matters(view: LaunchView, say: Telling) -> list[str]:
     achieved, idle = view.get("achieved_occupancy_pct"), view.get("no_eligible_pct")
     parts = [f"achieved occupancy {say(achieved)}"] if achieved else []
     parts += [f"cycles without an eligible warp {say(idle)}"] if idle else []

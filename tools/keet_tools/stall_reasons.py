@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
 from keet.catalog import stalls
 from keet_tools.case import Abstention, Answer, Case
 from keet_tools.telling import Telling, one_page
@@ -32,7 +32,7 @@ def stall_reasons(case: Case, launch: int | None = None, report: int = 0, page: 
     return say.answer(_judgement(view, say), *_schedulers(view, say), *rows, more)
 
 
-def _judgement(view: View, say: Telling) -> str:
+def _judgement(view: LaunchView, say: Telling) -> str:
     """Stalls cost nothing while other warps issue."""
     issue = view.ceilings.reached("issue")
     if issue is None:
@@ -46,13 +46,13 @@ def _judgement(view: View, say: Telling) -> str:
     return f"Issue slots are {say(issue)} busy: most stalls are hidden by other warps."
 
 
-def _schedulers(view: View, say: Telling) -> list[str]:
+def _schedulers(view: LaunchView, say: Telling) -> list[str]:
     found = [(view.get(metric), label) for metric, label in _SCHEDULERS]
     told = [f"{label} {say(value)}" for value, label in found if value is not None]
     return ["; ".join(told)] if told else []
 
 
-def _row(view: View, reason: str, say: Telling) -> str:
+def _row(view: LaunchView, reason: str, say: Telling) -> str:
     share = view.stall(reason)
     if share is None:
         return ""

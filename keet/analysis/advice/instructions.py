@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from keet.analysis.advice.fact import TESTS, Answer, Test, fact, more_than
-from keet.analysis.advice.known import Known
-from keet.analysis.advice.limits import ABOUT_ONCE, MOST, PER_DIVISION, SOME
+from keet.analysis.advice.fact_inputs import Known
+from keet.analysis.advice.fact_tests import TESTS, Answer, Test, fact, more_than
+from keet.analysis.advice.thresholds import ABOUT_ONCE, MOST, PER_DIVISION, SOME
 
 TENSOR = (
     *("HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "BGMMA", "QGMMA"),

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.accesses import is_gather
-from keet.analysis.advice.fact import Answer, fact, more_than
-from keet.analysis.advice.known import GLOBAL, LOAD, STORE, Known
-from keet.analysis.advice.limits import (
+from keet.analysis.advice.fact_inputs import GLOBAL, LOAD, STORE, Known
+from keet.analysis.advice.fact_tests import Answer, fact, more_than
+from keet.analysis.advice.thresholds import (
     FEW_BYTES,
     LARGEST_RECORD,
     MOST,
@@ -18,6 +17,7 @@ from keet.analysis.advice.limits import (
     TINY,
     WIDEST,
 )
+from keet.analysis.source_lines.array_accesses import is_gather
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.reuse import Access

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from keet.analysis.advice.fact import Answer, at_least, fact, more_than
-from keet.analysis.advice.known import Known
-from keet.analysis.advice.limits import KEPT_BACK, MOST, MOST_REGISTERS, MOSTLY_SPILLS
+from keet.analysis.advice.fact_inputs import Known
+from keet.analysis.advice.fact_tests import Answer, at_least, fact, more_than
 from keet.analysis.advice.shared_rows import Rows, rows_of
+from keet.analysis.advice.thresholds import KEPT_BACK, MOST, MOST_REGISTERS, MOSTLY_SPILLS
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.atomics import Atomic

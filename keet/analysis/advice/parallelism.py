@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keet.analysis.advice.fact import TESTS, Answer, Test, at_least, fact, more_than
-from keet.analysis.advice.known import Known
-from keet.analysis.advice.limits import (
+from keet.analysis.advice.fact_inputs import Known
+from keet.analysis.advice.fact_tests import TESTS, Answer, Test, at_least, fact, more_than
+from keet.analysis.advice.thresholds import (
     COLD_NS,
     FEW_OF_A_WAVE,
     FEW_SMS,
@@ -18,7 +18,7 @@ from keet.analysis.advice.limits import (
     SMALL_BLOCK,
     WARP,
 )
-from keet.analysis.warp_work import FEW_INSTRUCTIONS, PER_WARP
+from keet.analysis.kernel.work_per_warp import FEW_INSTRUCTIONS, PER_WARP
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.loop_chains import LoopChains

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from keet.analysis.advice.known import SHARED, Known
+from keet.analysis.advice.fact_inputs import SHARED, Known
 from keet.records import NamedTuple
 from keet.texts import code_lines
 

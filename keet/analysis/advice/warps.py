@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keet.analysis.advice.fact import TESTS, Answer, Test, fact
-from keet.analysis.advice.known import Known
-from keet.analysis.advice.limits import MOST
-from keet.analysis.inactive_threads import WARP, Cause, inactive_threads
+from keet.analysis.advice.fact_inputs import Known
+from keet.analysis.advice.fact_tests import TESTS, Answer, Test, fact
+from keet.analysis.advice.thresholds import MOST
+from keet.analysis.kernel.inactive_threads import WARP, Cause, inactive_threads
 
 if TYPE_CHECKING:
     from keet.analysis.sass.analyses.barriers import BarrierWait

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from keet.analysis.candidates import (
-    covering,
     global_memory,
     instructions,
+    latency_hiding,
     memory,
     parallelism,
     pipes,
@@ -21,7 +21,7 @@ MAKERS: tuple[Maker, ...] = (
     *memory.MAKERS,
     *reuse.MAKERS,
     *parallelism.MAKERS,
-    *covering.MAKERS,
+    *latency_hiding.MAKERS,
     *instructions.MAKERS,
     *precision.MAKERS,
     *pipes.MAKERS,

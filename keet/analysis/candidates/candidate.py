@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from keet.analysis.findings import Place
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
-from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 
@@ -35,7 +35,7 @@ class Candidate(NamedTuple):
 MOST = 30.0
 """Times faster: the largest gain that was measured in the casebook."""
 
-Maker = Callable[[View, TimeModel], Iterator[Candidate]]
+Maker = Callable[[LaunchView, TimeModel], Iterator[Candidate]]
 
 MEMORY_WAITS = ("long_scoreboard", "lg_throttle", "drain")
 MIO_WAITS = ("mio_throttle", "short_scoreboard")
@@ -52,19 +52,19 @@ LEAST_PART = 0.003
 """Of the executed instructions: below, they are no cause of anything."""
 
 
-def part_of(view: View, *opcodes: str) -> float:
+def part_of(view: LaunchView, *opcodes: str) -> float:
     """Of the executed warp instructions, 0 to 1."""
     every = view.all_executed
     return min(1.0, max(0.0, view.executed(*opcodes) / every)) if every else 0.0
 
 
-def shared_part(view: View) -> float | None:
+def shared_part(view: LaunchView) -> float | None:
     """Of L1's work, that of shared memory, 0 to 1; None: not known."""
     shared, whole = view.value("shared_wavefronts_pct"), view.ceilings.share("L1")
     return None if shared is None or not whole else min(1.0, shared / 100 / whole)
 
 
-def is_matrix_product(view: View) -> bool:
+def is_matrix_product(view: LaunchView) -> bool:
     """By its instructions: fused multiply-adds on tiles in shared memory, or tensor cores."""
     every = view.all_executed
     if (view.ceilings.share("tensor") or 0.0) > 0.1:

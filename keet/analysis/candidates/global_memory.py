@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keet.analysis.accesses import ACCESS_BYTES, is_gather
 from keet.analysis.candidates.candidate import MEMORY_WAITS, Candidate, kept_waits, shared_part
-from keet.analysis.once import once
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
+from keet.analysis.source_lines.array_accesses import ACCESS_BYTES, is_gather
 from keet.analysis.time_model import Effect, TimeModel
-from keet.analysis.view import View
+from keet.analysis.view_cache import cached_per_view
 from keet.evidence import Evidence
 from keet.units import Quantity
 
@@ -21,7 +21,7 @@ WORD = 4.0
 """Bytes per thread with which a warp's request is a cache line of 128 bytes."""
 
 
-def uncoalesced(view: View, model: TimeModel) -> Iterator[Candidate]:
+def uncoalesced(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """Loads and stores alone: an atomic on scattered addresses is no matter of layout."""
     found = _plain_sectors(view)
     if found is None:
@@ -54,7 +54,7 @@ def uncoalesced(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def _fewer_sectors(view: View, kept: float) -> dict[str, float]:
+def _fewer_sectors(view: LaunchView, kept: float) -> dict[str, float]:
     """What units keep of their work, if global accesses keep this part of their sectors."""
     part = global_part(view)
     within = 1 - (1 - kept) * part
@@ -70,7 +70,7 @@ def _fewer_sectors(view: View, kept: float) -> dict[str, float]:
     }
 
 
-def global_part(view: View) -> float:
+def global_part(view: LaunchView) -> float:
     """Of L1's work, that of global memory, 0 to 1."""
     world = sum(view.value(i) or 0.0 for i in ("global_load_sectors", "global_store_sectors"))
     local = sum(view.value(i) or 0.0 for i in ("local_load_sectors", "local_store_sectors"))
@@ -78,7 +78,7 @@ def global_part(view: View) -> float:
     return plain * (1 - (shared_part(view) or 0.0))
 
 
-def _plain_sectors(view: View) -> tuple[Evidence, Evidence] | None:
+def _plain_sectors(view: LaunchView) -> tuple[Evidence, Evidence] | None:
     plain = global_addresses(view)
     sectors = view.sum_over(
         "load_store_sectors", "src_l2_sectors_global", plain, "of global loads and stores"
@@ -94,7 +94,7 @@ def _plain_sectors(view: View) -> tuple[Evidence, Evidence] | None:
     return sectors, ideal
 
 
-def _gathers(view: View) -> str:
+def _gathers(view: LaunchView) -> str:
     """Whether most excess sectors are of accesses at addresses that data decides."""
     excess = view.table.column("src_l2_sectors_global_excess") or {}
     if view.code is not None and excess:
@@ -110,15 +110,15 @@ Accesses = list[tuple[float, float]]
 """Bytes per thread and threads that ran, for each load or store on global memory."""
 
 
-@once
-def global_addresses(view: View) -> list[int]:
+@cached_per_view
+def global_addresses(view: LaunchView) -> list[int]:
     """Of loads and stores on global memory."""
     kinds = view.by_address("memory_type")
     return [address for address, kind in kinds.items() if kind == GLOBAL]
 
 
-@once
-def global_accesses(view: View) -> Accesses:
+@cached_per_view
+def global_accesses(view: LaunchView) -> Accesses:
     sizes = view.by_address("memory_access_size_type")
     threads = view.by_address("thread_inst_executed_true")
     return [
@@ -128,20 +128,20 @@ def global_accesses(view: View) -> Accesses:
     ]
 
 
-def _needed_of(view: View, moved: float) -> float | None:
+def _needed_of(view: LaunchView, moved: float) -> float | None:
     """Bytes that threads asked for, over the bytes that were moved for them."""
     needed = sum(size * threads for size, threads in global_accesses(view))
     return min(1.0, needed / moved) if moved and needed else None
 
 
-def access_width(view: View) -> float | None:
+def access_width(view: LaunchView) -> float | None:
     """Bytes per thread of a global access, on average; None where it is not known."""
     accesses = global_accesses(view)
     threads = sum(count for _, count in accesses)
     return sum(size * count for size, count in accesses) / threads if threads else None
 
 
-def narrow(view: View, model: TimeModel) -> Iterator[Candidate]:
+def narrow(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """Few bytes per access: instructions, or requests in flight, run out before bandwidth."""
     width, executed = access_width(view), view.get("inst_executed")
     if width is None or executed is None or not 0 < width < WIDEST:
@@ -173,7 +173,7 @@ def narrow(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def _access_share(view: View, below_line: float) -> float:
+def _access_share(view: LaunchView, below_line: float) -> float:
     """Of the executed instructions, those that wide accesses would save, 0 to 1.
 
     Accesses of words have the addresses that such accesses need; with accesses of bytes and halves

@@ -12,10 +12,10 @@ from keet.analysis.candidates.candidate import (
     part_of,
 )
 from keet.analysis.findings import Place
-from keet.analysis.inactive_threads import WARP, Cause, InactiveThreads, inactive_threads
+from keet.analysis.kernel.inactive_threads import WARP, Cause, InactiveThreads, inactive_threads
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
-from keet.analysis.view import View
 from keet.evidence import Evidence
 from keet.units import Quantity
 
@@ -25,7 +25,7 @@ TENSOR_IDLE = 0.05
 """Share of their peak up to which tensor cores count as unused. Judgement."""
 
 
-def divergence(view: View, model: TimeModel) -> Iterator[Candidate]:
+def divergence(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     threads, block = view.get("active_threads_per_warp"), view.get("block_size")
     if threads is None and block is not None and block.value < WARP:
         threads = block  # a block that does not fill a warp
@@ -58,7 +58,7 @@ _WHY: Mapping[Cause | None, str] = {
 }
 
 
-def _inactive_places(view: View, found: InactiveThreads | None) -> tuple[Place, ...]:
+def _inactive_places(view: LaunchView, found: InactiveThreads | None) -> tuple[Place, ...]:
     """The check at which threads leave; else the lines that run with few of them."""
     if found is not None and found.cause == "block_size":
         return ()
@@ -71,7 +71,7 @@ def _inactive_places(view: View, found: InactiveThreads | None) -> tuple[Place, 
 _INACTIVE = "inactive threads"
 
 
-def _inactive_by_address(view: View) -> dict[int, int]:
+def _inactive_by_address(view: LaunchView) -> dict[int, int]:
     """Of the executed warps. Old reports count only threads whose predicate is on."""
     executed = view.table.executed or {}
     threads = view.table.column("thread_inst_executed") or view.table.threads
@@ -80,7 +80,7 @@ def _inactive_by_address(view: View) -> dict[int, int]:
     return {address: WARP * warps - threads.get(address, 0) for address, warps in executed.items()}
 
 
-def special_functions(view: View, model: TimeModel) -> Iterator[Candidate]:
+def special_functions(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     del model
     busy, functions = view.ceilings.reached("XU"), part_of(view, "MUFU")
     if busy is None or functions < LEAST_PART:
@@ -98,7 +98,7 @@ def special_functions(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def overhead(view: View, model: TimeModel) -> Iterator[Candidate]:
+def overhead(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """By what the executed instructions are for; by integer counters without the machine code."""
     issue, executed = view.ceilings.reached("issue"), view.get("inst_executed")
     shown = _overhead_share(view, executed)
@@ -127,14 +127,14 @@ def overhead(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def _integer_part_of_xu(view: View) -> float:
+def _integer_part_of_xu(view: LaunchView) -> float:
     """Of the XU pipe's work, conversions of integers and the reciprocals between them."""
     integers, special = part_of(view, "I2F", "F2I"), part_of(view, "MUFU")
     every = integers + special + part_of(view, "F2F")
     return (integers + min(special, integers / 2)) / every if every else 0.0
 
 
-def _overhead_share(view: View, executed: Evidence | None) -> Evidence | None:
+def _overhead_share(view: LaunchView, executed: Evidence | None) -> Evidence | None:
     if executed is None:
         return None
     if view.code is not None:
@@ -150,7 +150,7 @@ def _overhead_share(view: View, executed: Evidence | None) -> Evidence | None:
     return view.percent("integer_share", "of arithmetic is integer", integers, every)
 
 
-def tensor_cores(view: View, model: TimeModel) -> Iterator[Candidate]:
+def tensor_cores(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """Halves that are multiplied as floats, in a kernel that reuses them from shared memory."""
     del model
     busy, tensor = view.ceilings.reached("FMA"), view.ceilings.share("tensor")
@@ -175,7 +175,7 @@ def tensor_cores(view: View, model: TimeModel) -> Iterator[Candidate]:
 _HALF_TYPES = ("__half", "half2", "bfloat16", "__nv_bf")
 
 
-def _has_halves(view: View) -> bool:
+def _has_halves(view: LaunchView) -> bool:
     """By the kernel's signature; else by the instructions that unpack halves."""
     signature = view.launch.name.demangled or ""
     if "(" in signature:
@@ -184,7 +184,7 @@ def _has_halves(view: View) -> bool:
     return part_of(view, "HADD2") > LEAST_PART or part_of(view, "PRMT") > LEAST_PART
 
 
-def fetch(view: View, model: TimeModel) -> Iterator[Candidate]:
+def fetch(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     stalled = view.stall("no_instruction")
     if stalled is None or stalled.value <= 0:
         return
@@ -197,7 +197,7 @@ def fetch(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def _fetch_removed(view: View) -> float:
+def _fetch_removed(view: LaunchView) -> float:
     """Every kernel starts with empty instruction caches: of a short one, some of it stays."""
     duration = view.value("duration") or 0.0
     return max(0.0, 1 - parameter("short_kernel_ns") / duration) if duration else 0.0

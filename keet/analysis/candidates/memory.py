@@ -11,15 +11,15 @@ from keet.analysis.candidates.candidate import (
     kept_waits,
     shared_part,
 )
-from keet.analysis.ceilings import HOST_LINK
 from keet.analysis.findings import Place
-from keet.analysis.host_link import from_host
+from keet.analysis.hardware.ceilings import HOST_LINK
+from keet.analysis.hardware.host_link import from_host
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE, Effect, HotLine, TimeModel
-from keet.analysis.view import View
 
 
-def bank_conflicts(view: View, model: TimeModel) -> Iterator[Candidate]:
+def bank_conflicts(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     conflicts = view.total(
         "bank_conflicts",
         "shared-memory bank conflicts",
@@ -63,13 +63,13 @@ def other_waits(model: TimeModel) -> float:
     return parameter("unrelated_waits") * (1 - related) * max(0.0, 1 - issued)
 
 
-def _of_l1(view: View) -> float:
+def _of_l1(view: LaunchView) -> float:
     """Shared memory's part of L1's work; all of it where that is not known."""
     part = shared_part(view)
     return 1.0 if part is None else part
 
 
-def shared_atomics(view: View, model: TimeModel) -> Iterator[Candidate]:
+def shared_atomics(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     conflicts, fronts = view.get("bank_conflicts_atomic"), view.get("shared_atomic_wavefronts")
     if conflicts is None or fronts is None or not conflicts.value:
         return
@@ -97,7 +97,7 @@ def shared_atomics(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def atomic_places(view: View) -> tuple[Place, ...]:
+def atomic_places(view: LaunchView) -> tuple[Place, ...]:
     """Lines of the global atomics, by executions; sampled lines without the machine code."""
     if view.code is None:
         return view.sampled_places()
@@ -110,7 +110,7 @@ def atomic_places(view: View) -> tuple[Place, ...]:
     return view.places_by("atomics", costs) or view.sampled_places()
 
 
-def hot_slice(view: View, model: TimeModel) -> Iterator[Candidate]:
+def hot_slice(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """Atomics on few addresses, or plain accesses to few lines: one slice of L2 serves all."""
     hot = model.hot_line
     if hot is None:
@@ -140,7 +140,7 @@ def _one_slice(hot: HotLine) -> str:
     )
 
 
-def local_memory(view: View, model: TimeModel) -> Iterator[Candidate]:
+def local_memory(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     local = view.total(
         "local_sectors",
         "local-memory sectors",
@@ -180,7 +180,7 @@ _LOCAL = {
 }
 
 
-def _local_cause(view: View) -> str:
+def _local_cause(view: LaunchView) -> str:
     spilled = view.value("spilling_requests")
     loads, stores = view.value("local_load_requests"), view.value("local_store_requests")
     if spilled is None or loads is None or stores is None:
@@ -189,7 +189,7 @@ def _local_cause(view: View) -> str:
     return "array" if not spilled else "spill" if spilled >= 0.75 * (loads + stores) else ""
 
 
-def _without_local(view: View, kept: float) -> float:
+def _without_local(view: LaunchView, kept: float) -> float:
     """What L2 keeps of its work: L1 absorbs most of local memory while it fits."""
     moved = view.value("l2_l1_sectors")
     loads, stores = view.value("global_load_sectors_missed"), view.value("global_store_sectors")
@@ -198,7 +198,7 @@ def _without_local(view: View, kept: float) -> float:
     return min(1.0, max(kept, (loads + stores) / moved))
 
 
-def host_link(view: View, model: TimeModel) -> Iterator[Candidate]:
+def host_link(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     load, rate = model.loads.get(HOST_LINK, 0.0), view.ceilings.rate(HOST_LINK)
     if not load or rate is None:
         return
@@ -217,7 +217,7 @@ def host_link(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def replays(view: View, model: TimeModel) -> Iterator[Candidate]:
+def replays(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """L1 works far longer than instructions ask of it, and no counter tells for which of them."""
     stage, asked = view.ceilings.reached("L1"), view.ceilings.reached("LSU")
     measured = ("src_l2_sectors_global", "bank_conflicts_load", "global_load_sectors")

@@ -13,22 +13,22 @@ from keet.analysis.candidates.candidate import (
     is_matrix_product,
     kept_waits,
 )
-from keet.analysis.parameters import parameter
-from keet.analysis.time_model import Effect, TimeModel
-from keet.analysis.view import View
-from keet.analysis.warp_work import (
+from keet.analysis.kernel.work_per_warp import (
     FEW_INSTRUCTIONS,
     chain_share,
     instructions_per_warp,
     working_part,
 )
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.parameters import parameter
+from keet.analysis.time_model import Effect, TimeModel
 from keet.evidence import Evidence
 from keet.profile import Workload
 from keet.records import NamedTuple
 from keet.units import Quantity
 
 
-def launch_cost(view: View, model: TimeModel) -> Iterator[Candidate]:
+def launch_cost(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """Starting and draining a grid, and the gap to the next: what one long kernel pays once."""
     duration, short = view.get("duration"), shortness(view, model)
     each = instructions_per_warp(view)
@@ -54,14 +54,14 @@ _NOTHING = 4.0
 """Instructions per warp: a kernel that does nothing has no work that could be done elsewhere."""
 
 
-def _start_ns(view: View, model: TimeModel) -> float:
+def _start_ns(view: LaunchView, model: TimeModel) -> float:
     """Of starting and draining the grid: as measured, if that is more than any kernel takes."""
     taken = view.value("duration") or 0.0
     measured = model.fixed * taken if view.launch.workload is Workload.KERNEL else 0.0
     return max(parameter("least_kernel_ns"), measured)
 
 
-def shortness(view: View, model: TimeModel) -> float:
+def shortness(view: LaunchView, model: TimeModel) -> float:
     """1: launching takes as large a part of the time as in a short kernel, or a larger one.
 
     It fades out to 0 for half of that part, so that nothing is a limit.
@@ -74,7 +74,7 @@ def shortness(view: View, model: TimeModel) -> float:
 
 
 def _launch_text(
-    view: View, duration: Evidence, *, is_long: bool
+    view: LaunchView, duration: Evidence, *, is_long: bool
 ) -> tuple[str, tuple[Evidence, ...]]:
     most, elapsed = view.get("sm_active_cycles_max"), view.get("elapsed_cycles")
     if not is_long or most is None or elapsed is None or not elapsed.value:
@@ -114,7 +114,7 @@ class GridShape(NamedTuple):
         return waves / math.ceil(waves) if 1 < waves < math.inf else 1.0
 
 
-def grid_shape(view: View) -> GridShape | None:
+def grid_shape(view: LaunchView) -> GridShape | None:
     grid, waves = view.get("grid_size"), view.get("waves_per_sm")
     counted = view.value("launch_sm_count")
     sms = int(view.launch.device.sm_count or counted or 0)
@@ -123,7 +123,7 @@ def grid_shape(view: View) -> GridShape | None:
     return GridShape(grid, sms, waves if waves is not None and waves.value > 0 else None)
 
 
-def small_grid(view: View, model: TimeModel) -> Iterator[Candidate]:
+def small_grid(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     shape = grid_shape(view)
     if shape is None:
         return
@@ -164,7 +164,7 @@ def small_grid(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def _can_be_split(view: View, shape: GridShape) -> float:
+def _can_be_split(view: LaunchView, shape: GridShape) -> float:
     """Likelihood that a block's work can be given to more blocks: without warp states, nothing
     tells a chain of dependent steps from a loop over independent items. What is split over a
     quarter of the SMs already can be split further."""
@@ -179,7 +179,7 @@ def _small_text(shape: GridShape, sms: Evidence) -> str:
     return f"A grid of {blocks} is less than what {sms:.0f} SMs hold at a time{waves}."
 
 
-def uneven(view: View, model: TimeModel) -> Iterator[Candidate]:
+def uneven(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """SMs that are done while others work: the last wave, or blocks of unequal length."""
     del model
     shape, usual = grid_shape(view), view.get("sm_active_cycles")
@@ -212,7 +212,7 @@ def uneven(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def resident(view: View) -> float:
+def resident(view: LaunchView) -> float:
     """Warps on an SM over those that fit: an SM is active while a single long block is left."""
     reached, possible, waves = (
         view.value(each)
@@ -223,7 +223,7 @@ def resident(view: View) -> float:
     return min(1.0, max(reached / (possible * min(1.0, waves or 1.0)), _least_kept()))
 
 
-def _uneven_at_all(view: View, usual: Evidence | None) -> Iterator[Candidate]:
+def _uneven_at_all(view: LaunchView, usual: Evidence | None) -> Iterator[Candidate]:
     """Without a value per SM: only in long launches, where launch and drain are no reason."""
     elapsed, shape = view.get("elapsed_cycles"), grid_shape(view)
     duration = view.value("duration") or 0.0

@@ -8,11 +8,11 @@ from keet.analysis.candidates.candidate import (
     Candidate,
     kept_waits,
 )
-from keet.analysis.ceilings import WHOLE_SM
 from keet.analysis.findings import Place
+from keet.analysis.hardware.ceilings import WHOLE_SM
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import DEVICE_WIDE, Effect, TimeModel
-from keet.analysis.view import View
 from keet.evidence import Evidence
 
 _NEEDED = ("FMA", "tensor", "FP16", "FP64", "issue", WHOLE_SM)
@@ -26,7 +26,7 @@ _OWN_CAUSE = {"XU": "sfu_bound"}
 """Pipes whose work has a name of its own."""
 
 
-def saturated(view: View, model: TimeModel) -> Iterator[Candidate]:
+def saturated(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """A unit of the SM sets the pace, by work that no other candidate calls waste."""
     loads = {u: load for u, load in model.loads.items() if u not in (*DEVICE_WIDE, *_NEEDED)}
     name = max(loads, key=lambda unit: loads[unit], default="")
@@ -99,7 +99,7 @@ _ON_PIPE = {
 """Opcodes by the pipe that executes them."""
 
 
-def _pipe_places(view: View, unit: str) -> tuple[Place, ...]:
+def _pipe_places(view: LaunchView, unit: str) -> tuple[Place, ...]:
     """Lines by executed instructions of the pipe; sampled lines without the machine code."""
     if view.code is None or unit not in _ON_PIPE:
         return view.sampled_places()
@@ -122,7 +122,7 @@ def less_queueing(model: TimeModel, unit: str, sure: float = 1.0) -> dict[str, f
     return kept_waits(model, states, (1 - parameter("pipe_work")) * sure * queues)
 
 
-def _reloads(view: View) -> bool:
+def _reloads(view: LaunchView) -> bool:
     """L1 works for global loads that hit: the reuse belongs into registers or shared memory."""
     hits, misses = view.value("global_load_sectors_hit"), view.value("global_load_sectors_missed")
     if hits is None or misses is None or hits <= 0 or misses < 0:

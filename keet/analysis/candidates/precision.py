@@ -14,9 +14,9 @@ from keet.analysis.candidates.candidate import (
 from keet.analysis.candidates.global_memory import access_width
 from keet.analysis.candidates.pipes import less_queueing
 from keet.analysis.findings import Place
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
-from keet.analysis.view import View
 from keet.catalog import throughputs
 from keet.patterns import regex
 from keet.profile.launch import Location
@@ -25,7 +25,7 @@ from keet.units import Quantity
 _DOUBLES = ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX")
 
 
-def double_precision(view: View, model: TimeModel) -> Iterator[Candidate]:
+def double_precision(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """FP64 that slipped into single-precision code, or that nothing asks for."""
     doubles, converted = part_of(view, *_DOUBLES), part_of(view, "F2F")
     executed = view.get("inst_executed")
@@ -56,7 +56,7 @@ def double_precision(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def in_single_precision(view: View, model: TimeModel, *, slipped: bool) -> Effect:
+def in_single_precision(view: LaunchView, model: TimeModel, *, slipped: bool) -> Effect:
     """What is left where FP32 does the work of FP64. `slipped`: by accident, so that what goes with
     the doubles (conversions, longer code) goes too."""
     doubles, converted = part_of(view, *_DOUBLES), part_of(view, "F2F")
@@ -77,7 +77,7 @@ _DATACENTER_RATIO = 2.0
 """FP32 over FP64 rate of GPUs that are made for double precision."""
 
 
-def single_over_double(view: View) -> float:
+def single_over_double(view: LaunchView) -> float:
     """The FP32 over the FP64 rate of the GPU: as reported, else by NVIDIA's documentation."""
     told = view.value("device_fp32_fp64_ratio")
     known = throughputs().get(view.launch.device.compute_capability or "")
@@ -86,7 +86,7 @@ def single_over_double(view: View) -> float:
     return told or documented or _DATACENTER_RATIO
 
 
-def _faster(view: View, model: TimeModel) -> float:
+def _faster(view: LaunchView, model: TimeModel) -> float:
     """What is left of all waiting, where the FP64 pipe is slow.
 
     A pipe of few lanes takes many cycles per instruction, and warps wait in its queue. That waiting
@@ -97,7 +97,7 @@ def _faster(view: View, model: TimeModel) -> float:
     return 1 - behind * (1 - _DATACENTER_RATIO / max(single_over_double(view), _DATACENTER_RATIO))
 
 
-def _computes_on_doubles(view: View, doubles: float, converted: float) -> bool:
+def _computes_on_doubles(view: LaunchView, doubles: float, converted: float) -> bool:
     """The data itself is double, on a GPU that is made for it: no question of precision."""
     if single_over_double(view) > _DATACENTER_RATIO:
         return False
@@ -108,7 +108,7 @@ def _computes_on_doubles(view: View, doubles: float, converted: float) -> bool:
     return width is not None and width >= 8 and converted < parameter("promoted") * doubles
 
 
-def _double_work(view: View, model: TimeModel) -> Iterator[Candidate]:
+def _double_work(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     busy = view.ceilings.reached("FP64")
     if busy is None or model.busiest != "FP64":
         return
@@ -125,7 +125,7 @@ def _double_work(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def _by_pipe(view: View, model: TimeModel) -> Iterator[Candidate]:
+def _by_pipe(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """Without instruction counts, the pipe alone shows doubles."""
     busy = view.ceilings.reached("FP64")
     if busy is None or model.busiest != "FP64":
@@ -147,7 +147,7 @@ def _by_pipe(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def _asks_for_double(view: View) -> bool:
+def _asks_for_double(view: LaunchView) -> bool:
     """The kernel's signature or the lines that it runs name the type: no accident."""
     if _DOUBLE.search(view.launch.name.demangled or ""):
         return True
@@ -157,18 +157,18 @@ def _asks_for_double(view: View) -> bool:
 _DOUBLE = regex(r"\bdouble[234]?\b")
 
 
-def _lines(view: View) -> set[Location]:
+def _lines(view: LaunchView) -> set[Location]:
     return set(view.launch.locations.values())
 
 
-def _to_single(view: View, model: TimeModel, removed: float) -> dict[str, float]:
+def _to_single(view: LaunchView, model: TimeModel, removed: float) -> dict[str, float]:
     """The load of the FMA pipe with the arithmetic of the FP64 pipe."""
     slow, fast = view.ceilings.share("FP64") or 0.0, view.ceilings.share("FMA") or 0.0
     ratio = single_over_double(view)
     return {"FMA": model.load("FMA", (fast + slow / ratio) * (1 - removed * parameter("indirect")))}
 
 
-def _without_doubles(view: View, removed: float) -> dict[str, float]:
+def _without_doubles(view: LaunchView, removed: float) -> dict[str, float]:
     """Fewer instructions, and no conversions."""
     conversions, special = part_of(view, "F2F"), part_of(view, "MUFU")
     on_xu = conversions + special

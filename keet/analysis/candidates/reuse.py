@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from keet.analysis.candidates.candidate import MEMORY_WAITS, Candidate, kept_waits
 from keet.analysis.findings import Place
-from keet.analysis.library import library_of
+from keet.analysis.kernel.library import library_of
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
-from keet.analysis.view import View
 from keet.records import NamedTuple
 from keet.units import Quantity
 
 if TYPE_CHECKING:
-    from keet.analysis.across_launches import CrossLaunch
     from keet.analysis.sass.analyses.reuse import PointerReuse
     from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.several_launches.shared_findings import CrossLaunch
 
 _LEAST_READ = 1e6
 """Bytes below which instructions and constants are a notable part of what DRAM reads."""
@@ -25,7 +25,7 @@ _LEAST_KEPT = 0.2
 """Judgement: no rewrite is expected to save more than four fifths of L2's reads."""
 
 
-def read_again(view: View, model: TimeModel) -> Iterator[Candidate]:
+def read_again(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """The same bytes come from DRAM more than once within the launch."""
     read, executed = view.get("dram_bytes_read"), view.get("inst_executed")
     if view.code is None or read is None or executed is None or read.value < _LEAST_READ:
@@ -69,7 +69,7 @@ def _pressed(model: TimeModel) -> float:
     return max(model.loads.get(unit, 0.0) for unit in ("DRAM", "L2"))
 
 
-def _l1_bytes(view: View) -> float:
+def _l1_bytes(view: LaunchView) -> float:
     """That L1 exchanged with L2."""
     return 32.0 * (view.value("l2_l1_sectors") or 0.0)
 
@@ -122,7 +122,7 @@ def _is_passes(row: PointerReuse) -> bool:
     return bool(kinds) and all({"tid", "ctaid"} <= each for each in kinds)
 
 
-def _repeated_places(view: View, rows: Sequence[PointerReuse]) -> tuple[Place, ...]:
+def _repeated_places(view: LaunchView, rows: Sequence[PointerReuse]) -> tuple[Place, ...]:
     """Lines of the loads through pointers that are read more than once."""
     if view.code is None:
         return ()
@@ -136,7 +136,7 @@ def _repeated_places(view: View, rows: Sequence[PointerReuse]) -> tuple[Place, .
     return view.places_by("global sectors", costs)
 
 
-def reread_from_l2(view: View, model: TimeModel) -> Iterator[Candidate]:
+def reread_from_l2(view: LaunchView, model: TimeModel) -> Iterator[Candidate]:
     """L2 delivers more than DRAM gave it: neighbours load the same bytes."""
     sectors, read = view.get("l2_l1_read_sectors"), view.get("dram_bytes_read")
     if sectors is None or read is None:
@@ -165,7 +165,7 @@ def reread_from_l2(view: View, model: TimeModel) -> Iterator[Candidate]:
     )
 
 
-def _gathered_share(view: View) -> float:
+def _gathered_share(view: LaunchView) -> float:
     """Of the loaded bytes, those at addresses that data decides: tiles do not help there."""
     if view.code is None:
         return 0.0
@@ -209,7 +209,7 @@ def shared_traffic(
     return by_launch
 
 
-def between_launches(view: View, shared: SharedTraffic) -> Iterator[Candidate]:
+def between_launches(view: LaunchView, shared: SharedTraffic) -> Iterator[Candidate]:
     """Data that this and other launches of the report move one after the other: a suspicion.
 
     The gain is of the launches together: a hand-over is saved in two of them.

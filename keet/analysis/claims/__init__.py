@@ -10,19 +10,19 @@ from __future__ import annotations
 from keet.analysis.claims.claim import (
     KINDS,
     Contradiction,
-    Evaluated,
+    EvaluatedClaim,
     Kind,
     RankedCause,
     WorkClaim,
 )
-from keet.analysis.claims.directions import check_cause
+from keet.analysis.claims.contradictions import check_cause
 from keet.analysis.claims.evaluation import evaluate_claim, evaluate_claims
 from keet.analysis.claims.ranking import rank_with_claims
 
 __all__ = [
     "KINDS",
     "Contradiction",
-    "Evaluated",
+    "EvaluatedClaim",
     "Kind",
     "RankedCause",
     "WorkClaim",

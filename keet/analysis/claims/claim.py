@@ -60,7 +60,7 @@ class WorkClaim(NamedTuple):
     is written as a bare number does not lead (see `rank_with_claims`)."""
 
 
-class Evaluated(NamedTuple):
+class EvaluatedClaim(NamedTuple):
     """A claim as keet computed it."""
 
     claim: WorkClaim
@@ -101,7 +101,7 @@ class RankedCause(NamedTuple):
     finding: Finding
     origin: Literal["keet", "model"]
     """`model`: a claim that keet has no finding for, or whose forecast replaces keet's."""
-    claim: Evaluated | None = None
+    claim: EvaluatedClaim | None = None
     """Also set where a claim agrees with a finding of keet's (`origin` is `keet`)."""
     leads: bool = False
     """At most the first of a ranking: the headline. Where none leads, keet's roofline does."""

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from keet.analysis.account import Account
 from keet.analysis.candidates import MAKERS, Candidate
-from keet.analysis.ceilings import spoken_unit
-from keet.analysis.claims.claim import KINDS, Evaluated, WorkClaim
-from keet.analysis.claims.directions import check_cause
-from keet.analysis.claims.draft import Draft, Refusal
-from keet.analysis.claims.fewer_instructions import instruction_claim
-from keet.analysis.claims.moved_bytes import byte_claim
-from keet.analysis.claims.spread import (
+from keet.analysis.claims.byte_claims import byte_claim
+from keet.analysis.claims.claim import KINDS, EvaluatedClaim, WorkClaim
+from keet.analysis.claims.claim_effect import ClaimEffect, Refusal
+from keet.analysis.claims.contradictions import check_cause
+from keet.analysis.claims.instruction_claims import instruction_claim
+from keet.analysis.claims.parallelism_claims import (
     launch_claim,
     parallelism_claim,
     precision_claim,
@@ -23,15 +22,16 @@ from keet.analysis.claims.spread import (
 from keet.analysis.diagnosis import FITTED_ON
 from keet.analysis.findings import REDUNDANT_WORK, Place
 from keet.analysis.forecast import certainty, chance, expected_gain, forecast, possible_gain
+from keet.analysis.hardware.ceilings import spoken_unit
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import HOT_LINE, Effect, TimeModel, attainable
-from keet.analysis.view import View
 from keet.catalog import findings, stalls
 from keet.evidence import Evidence
 from keet.records import NamedTuple
 from keet.units import Quantity
 
-_BY_KIND: Mapping[str, Callable[[WorkClaim, View, TimeModel], Draft | Refusal]] = {
+_BY_KIND: Mapping[str, Callable[[WorkClaim, LaunchView, TimeModel], ClaimEffect | Refusal]] = {
     "bytes": byte_claim,
     "instructions": instruction_claim,
     "precision": precision_claim,
@@ -42,7 +42,9 @@ _BY_KIND: Mapping[str, Callable[[WorkClaim, View, TimeModel], Draft | Refusal]] 
 }
 
 
-def evaluate_claim(claim: WorkClaim, view: View, model: TimeModel, account: Account) -> Evaluated:
+def evaluate_claim(
+    claim: WorkClaim, view: LaunchView, model: TimeModel, account: Account
+) -> EvaluatedClaim:
     """Floor, next limiter and forecast. A claim is supported if
 
     - the report does not show that its finding is absent (`check_cause`),
@@ -58,10 +60,10 @@ def evaluate_claim(claim: WorkClaim, view: View, model: TimeModel, account: Acco
     """
     problem = _form_problem(claim)
     if problem is not None:
-        return Evaluated(claim, supported=False, reason=problem)
+        return EvaluatedClaim(claim, supported=False, reason=problem)
     contradiction = check_cause(claim.finding, view, model, account)
     if contradiction is not None:
-        return Evaluated(
+        return EvaluatedClaim(
             claim,
             supported=False,
             reason=contradiction.reason,
@@ -69,13 +71,13 @@ def evaluate_claim(claim: WorkClaim, view: View, model: TimeModel, account: Acco
         )
     made = _leaning(claim, view, model) if _leans(claim) else _made(claim, view, model)
     if isinstance(made, Refusal):
-        return Evaluated(claim, supported=False, reason=made.reason, evidence=made.evidence)
+        return EvaluatedClaim(claim, supported=False, reason=made.reason, evidence=made.evidence)
     return _computed(claim, made, model, account)
 
 
 def evaluate_claims(
-    claims: Sequence[WorkClaim], view: View, model: TimeModel, account: Account
-) -> Evaluated:
+    claims: Sequence[WorkClaim], view: LaunchView, model: TimeModel, account: Account
+) -> EvaluatedClaim:
     """Several amounts of one cause: bytes that leave DRAM leave L2 as well, and a barrier that goes
     takes its shared-memory accesses along. What is refused alone has no part in it."""
     each = [evaluate_claim(claim, view, model, account) for claim in claims]
@@ -96,7 +98,7 @@ def evaluate_claims(
     return found._replace(floor=first.floor) if found.expected >= each[0].expected else each[0]
 
 
-def _effect(found: Evaluated) -> Effect | None:
+def _effect(found: EvaluatedClaim) -> Effect | None:
     effect = found.candidate.effect if found.candidate else None
     return effect if isinstance(effect, Effect) else None
 
@@ -148,20 +150,20 @@ class _Made(NamedTuple):
     """Of the unit's work."""
 
 
-def _leaning(claim: WorkClaim, view: View, model: TimeModel) -> _Made | Refusal:
+def _leaning(claim: WorkClaim, view: LaunchView, model: TimeModel) -> _Made | Refusal:
     own = own_candidate(claim.finding, view, model)
     if own is None:
         return Refusal("The claim has no amount, and the report shows nothing of this cause.")
     return _Made(own._replace(places=lambda: _places(claim, own.places())), is_backed=True)
 
 
-def own_candidate(finding: str, view: View, model: TimeModel) -> Candidate | None:
+def own_candidate(finding: str, view: LaunchView, model: TimeModel) -> Candidate | None:
     """keet's own: that which gains most, also where it is not worth a finding."""
     made = [each for maker in MAKERS for each in maker(view, model) if each.id == finding]
     return max(made, key=lambda each: possible_gain(each, model), default=None)
 
 
-def _made(claim: WorkClaim, view: View, model: TimeModel) -> _Made | Refusal:
+def _made(claim: WorkClaim, view: LaunchView, model: TimeModel) -> _Made | Refusal:
     draft = _BY_KIND[claim.kind](claim, view, model)
     if isinstance(draft, Refusal):
         return draft
@@ -201,7 +203,7 @@ def _places(claim: WorkClaim, own: tuple[Place, ...]) -> tuple[Place, ...]:
     return (claim.place, *rest)
 
 
-def _computed(claim: WorkClaim, made: _Made, model: TimeModel, account: Account) -> Evaluated:
+def _computed(claim: WorkClaim, made: _Made, model: TimeModel, account: Account) -> EvaluatedClaim:
     candidate, view = made.candidate, model.view
     possible = possible_gain(candidate, model)
     after = limiter_after(model, candidate.effect)
@@ -209,7 +211,7 @@ def _computed(claim: WorkClaim, made: _Made, model: TimeModel, account: Account)
     sure = certainty(
         candidate.basis, account.unknown_while_active, is_familiar=view.capability == FITTED_ON
     )
-    return Evaluated(
+    return EvaluatedClaim(
         claim,
         supported=is_worth,
         reason=candidate.text if is_worth else _too_little(made, view, after),
@@ -224,7 +226,7 @@ def _computed(claim: WorkClaim, made: _Made, model: TimeModel, account: Account)
     )
 
 
-def _too_little(made: _Made, view: View, after: str | None) -> str:
+def _too_little(made: _Made, view: LaunchView, after: str | None) -> str:
     reached = view.ceilings.reached(made.unit) if made.unit else None
     busy = f" {reached.label}: {reached:.0f}." if reached is not None else ""
     pace = f": the pace is then set by {after}" if after else ""

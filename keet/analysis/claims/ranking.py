@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from keet.analysis.claims.claim import Evaluated, RankedCause
+from keet.analysis.claims.claim import EvaluatedClaim, RankedCause
 from keet.analysis.diagnosis import FITTED_ON, Diagnosis
 from keet.analysis.findings import Confidence, Finding
 from keet.analysis.forecast import certainty, chance
@@ -12,7 +12,9 @@ from keet.analysis.parameters import parameter
 from keet.records import replace
 
 
-def rank_with_claims(diagnosis: Diagnosis, evaluated: Sequence[Evaluated]) -> list[RankedCause]:
+def rank_with_claims(
+    diagnosis: Diagnosis, evaluated: Sequence[EvaluatedClaim]
+) -> list[RankedCause]:
     """By expected gain. Claims that are not supported are left out.
 
     The first leads, with one exception: a claim that is not backed (a share that is a bare number,
@@ -35,9 +37,9 @@ def rank_with_claims(diagnosis: Diagnosis, evaluated: Sequence[Evaluated]) -> li
     return causes
 
 
-def _best_by_finding(claims: Iterable[Evaluated]) -> dict[str, Evaluated]:
+def _best_by_finding(claims: Iterable[EvaluatedClaim]) -> dict[str, EvaluatedClaim]:
     """One claim per finding, backed ones first: several of one finding are not added up."""
-    best: dict[str, Evaluated] = {}
+    best: dict[str, EvaluatedClaim] = {}
     for each in sorted(claims, key=lambda each: (each.is_backed, each.expected), reverse=True):
         best.setdefault(each.claim.finding, each)
     return best
@@ -72,7 +74,7 @@ def _is_sure(cause: RankedCause) -> bool:
 # --- findings
 
 
-def _refined(diagnosis: Diagnosis, finding: Finding, claim: Evaluated | None) -> RankedCause:
+def _refined(diagnosis: Diagnosis, finding: Finding, claim: EvaluatedClaim | None) -> RankedCause:
     if claim is None:
         return RankedCause(finding, "keet")
     told = finding_of(diagnosis, claim)
@@ -89,7 +91,7 @@ def _joined(told: Finding, own: Finding, kept: Finding) -> Finding:
     return replace(kept, evidence=evidence, here=here, advice=own.advice, variant=own.variant)
 
 
-def finding_of(diagnosis: Diagnosis, claim: Evaluated) -> Finding:
+def finding_of(diagnosis: Diagnosis, claim: EvaluatedClaim) -> Finding:
     """A supported claim in the form of a finding."""
     from keet.analysis.advice import advice_for
 
@@ -110,7 +112,7 @@ def finding_of(diagnosis: Diagnosis, claim: Evaluated) -> Finding:
     return replace(finding, advice=advice_for(finding, view))
 
 
-def _confidence(diagnosis: Diagnosis, claim: Evaluated) -> Confidence:
+def _confidence(diagnosis: Diagnosis, claim: EvaluatedClaim) -> Confidence:
     """Never high: the amount is the model's."""
     candidate, view = claim.candidate, diagnosis.view
     if candidate is None or view.is_debug_build or not view.ceilings.ranked:

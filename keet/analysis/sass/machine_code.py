@@ -136,7 +136,7 @@ class MachineCode:
 
 def machine_code(launch: Launch) -> MachineCode | Absent:
     """The launch's code, ready to be analysed, or why there is none."""
-    from keet.analysis.hotspots import InstructionTable
+    from keet.analysis.source_lines.hotspots import InstructionTable
 
     texts = launch.disassembly
     if isinstance(texts, Absent):

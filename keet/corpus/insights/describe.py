@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keet.analysis.ceilings import spoken_unit
+from keet.analysis.hardware.ceilings import spoken_unit
 from keet.evidence import Evidence
 from keet.units import base_unit, format_number
 

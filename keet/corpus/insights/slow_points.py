@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from keet.analysis.ceilings import HOST_LINK, NEAR
+from keet.analysis.hardware.ceilings import HOST_LINK, NEAR
 from keet.catalog import metrics
 from keet.corpus.insights.points import Point
 from keet.records import NamedTuple

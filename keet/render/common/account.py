@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.account import Part
-from keet.analysis.ceilings import Ceiling
+from keet.analysis.account import TimePart
+from keet.analysis.hardware.ceilings import Ceiling
 from keet.explanation.account_notes import Note
 from keet.explanation.busy_units import distinct_units
 from keet.explanation.explained import LaunchExplanation
@@ -31,13 +31,13 @@ def shown_notes(each: LaunchExplanation, *, everything: bool = False) -> Iterato
     return (note for note in each.notes if everything or matters[note.id])
 
 
-def evidence_text(part: Part) -> str:
+def evidence_text(part: TimePart) -> str:
     """`account_idle#0 from sm_active_cycles#0, elapsed_cycles#0`."""
     sources = ", ".join(dict.fromkeys(piece.id for piece in part.evidence))
     return f"{part.share.id} from {sources}" if sources else part.share.id
 
 
-def with_depth(parts: Sequence[Part], depth: int = 0) -> Iterator[tuple[Part, int]]:
+def with_depth(parts: Sequence[TimePart], depth: int = 0) -> Iterator[tuple[TimePart, int]]:
     for part in parts:
         yield part, depth
         yield from with_depth(part.children, depth + 1)

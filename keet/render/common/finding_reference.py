@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keet.analysis.parameters import PARAMETERS, Parameter, parameter
+from keet.analysis.parameters import PARAMETERS, AnalystParameter, parameter
 from keet.catalog import FindingSpec, Judging, findings, judging
 from keet.catalog.cases import CaseEntry, casebook
 from keet.catalog.precedents import Precedents, gain_of_cause, precedents
@@ -16,7 +16,7 @@ CODE = "keet/analysis/candidates"
 class FindingReference(NamedTuple):
     spec: FindingSpec
     judging: Judging
-    parameters: tuple[tuple[str, Parameter], ...]
+    parameters: tuple[tuple[str, AnalystParameter], ...]
     measured: Precedents | None
     """None: no gain was measured for it."""
     best: tuple[CaseEntry, ...]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.hotspots import Grouping, Hotspots, Spot
+from keet.analysis.source_lines.hotspots import Grouping, Hotspots, Spot
 from keet.catalog import stalls
 from keet.profile import Absent, Launch, Location
 from keet.records import NamedTuple

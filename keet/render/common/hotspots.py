@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from keet.analysis.hotspots import Hotspots, Spot
+from keet.analysis.source_lines.hotspots import Hotspots, Spot
 from keet.catalog import stalls
 from keet.profile import Launch
 from keet.profile.names import file_name

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.opcode_mix import PURPOSES
+from keet.analysis.kernel.opcode_mix import PURPOSES
 from keet.patterns import regex
 from keet.profile import Launch, Location
 from keet.profile.names import file_name

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from keet.analysis.across_launches import CrossLaunch
 from keet.analysis.findings import Finding
+from keet.analysis.several_launches.shared_findings import CrossLaunch
 from keet.errors import one_line
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.gain_texts import times_text

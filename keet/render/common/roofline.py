@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.analysis.roofline import Roofline
+from keet.analysis.roofline.launch_roofline import Roofline
 
 
 def absences(rooflines: Sequence[Roofline]) -> Iterator[str]:

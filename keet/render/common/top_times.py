@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from keet.analysis.replay import DIFFERS
+from keet.analysis.replay.gap import DIFFERS
 from keet.errors import one_line
 from keet.records import NamedTuple
 from keet.render.common.store import count, known_runs_text

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.analysis.hotspots import Spot
+from keet.analysis.source_lines.hotspots import Spot
 from keet.profile import Absent, Location
 from keet.render.common.hotspot_rows import NO_CODE, Examined, RowCode, code_by_row, row_key
 from keet.render.common.machine_code import line_text

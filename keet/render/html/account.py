@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from keet.analysis.account import UNKNOWN
-from keet.analysis.ceilings import NEAR, Ceiling
+from keet.analysis.hardware.ceilings import NEAR, Ceiling
 from keet.evidence import Evidence
 from keet.explanation.account_rows import AccountRow, account_rows, time_text
 from keet.explanation.explained import LaunchExplanation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keet.analysis.findings import BETWEEN_LAUNCHES, Finding, Place
-from keet.analysis.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.evidence import Evidence
 from keet.explanation.explained import LaunchExplanation
 from keet.profile import Absent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
+from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.comparison.both_sides import WeighedLaunch
 from keet.profile import Absent
 from keet.profile.names import file_name

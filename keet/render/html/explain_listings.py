@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from keet.analysis.hotspots import find_hotspots
+from keet.analysis.source_lines.hotspots import find_hotspots
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.explanation.launch_groups import LaunchGroup
 from keet.profile import Absent

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from keet.analysis.ceilings import Ceiling
-from keet.analysis.roofline import Roofline, find_roofline, stage_name
+from keet.analysis.hardware.ceilings import Ceiling
+from keet.analysis.roofline.launch_roofline import Roofline, find_roofline, stage_name
 from keet.profile import Launch
 from keet.render.common.roofline import absences
 from keet.render.common.workload import workload_count

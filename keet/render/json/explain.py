@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from keet.analysis.account import Part
+from keet.analysis.account import TimePart
 from keet.analysis.findings import Finding
 from keet.evidence import Evidence
 from keet.explanation.account_notes import Note
@@ -295,7 +295,7 @@ def _note(note: Note) -> Fields:
     return {"id": note.id, "text": note.text, "evidence": _ids(note.evidence)}
 
 
-def _part(part: Part) -> Fields:
+def _part(part: TimePart) -> Fields:
     return {
         "id": part.id,
         "part": part.label,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from keet.analysis.hotspots import Hotspots, Spot
 from keet.analysis.sass import MachineCode
+from keet.analysis.source_lines.hotspots import Hotspots, Spot
 from keet.profile import Absent, Launch, Location, Profile
 from keet.render.common.hotspot_rows import (
     NO_CODE,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from keet.analysis.ceilings import Ceiling
-from keet.analysis.roofline import Intensity, Roofline, stage_name
-from keet.analysis.stages import Stage
+from keet.analysis.hardware.ceilings import Ceiling
+from keet.analysis.hardware.stages import UnitStage
+from keet.analysis.roofline.launch_roofline import Intensity, Roofline, stage_name
 from keet.evidence import Evidence
 from keet.profile import Profile
 from keet.render.json.encoding.fields import Document, field
@@ -132,7 +132,7 @@ def _ceiling(ceiling: Ceiling) -> CeilingDocument:
     )
 
 
-def _stage(stage: Stage | None) -> BusiestDocument | None:
+def _stage(stage: UnitStage | None) -> BusiestDocument | None:
     if stage is None:
         return None
     return BusiestDocument(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
-from keet.analysis.coverage import Coverage
+from keet.analysis.capture.coverage import Coverage
 from keet.profile import Launch, Profile
 from keet.render.json.encoding.fields import Document, PartlyFilled, field
 from keet.render.json.encoding.writing import Streamed

@@ -17,7 +17,7 @@ from keet.render.json.report import finite
 from keet.render.json.shared_types import QuantityDocument
 
 if TYPE_CHECKING:
-    from keet.analysis.claims import Evaluated
+    from keet.analysis.claims import EvaluatedClaim
     from keet.evidence import Evidence
     from keet.explanation.explained import Explanation, LaunchExplanation
     from keet.explanation.model_explanation import (
@@ -220,7 +220,7 @@ def _causes(causes: Iterable[ModelCause], raised: set[str]) -> list[CauseDocumen
     ]
 
 
-def _claim(claim: Evaluated) -> ClaimDocument:
+def _claim(claim: EvaluatedClaim) -> ClaimDocument:
     computed = claim.candidate is not None and math.isfinite(claim.possible)
     fields = forecast_fields(claim.forecast) if claim.forecast else None
     return ClaimDocument(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keet.analysis.findings import Finding, Place
-from keet.analysis.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.errors import one_line
 from keet.explanation.account_rows import AccountRow, account_rows
 from keet.explanation.analyst import explain

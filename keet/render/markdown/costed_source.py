@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 
 from keet.analysis.findings import Place
-from keet.analysis.hotspots import Hotspots, Spot
+from keet.analysis.source_lines.hotspots import Hotspots, Spot
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name
 from keet.records import NamedTuple

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from keet.analysis.roofline import Roofline
+from keet.analysis.roofline.launch_roofline import Roofline
 from keet.profile import Launch
 from keet.render.common.device import describe_device
 from keet.render.svg.markup import cut, tag, text_of

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from keet.analysis.ceilings import Ceiling
-from keet.analysis.roofline import SEEN, Roofline
+from keet.analysis.hardware.ceilings import Ceiling
+from keet.analysis.roofline.launch_roofline import SEEN, Roofline
 from keet.records import NamedTuple
 from keet.render.svg.markup import Axis, Box, Room, span, spread, tag, text_of, text_width
 from keet.units import Quantity

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from keet.analysis.hotspots import Hotspots, Spot
 from keet.analysis.sass import MachineCode
 from keet.analysis.sass.instructions.instruction import parse
+from keet.analysis.source_lines.hotspots import Hotspots, Spot
 from keet.catalog import stalls
 from keet.profile import Absent, Launch
 from keet.profile.names import file_name

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from keet.analysis.hotspots import Hotspots
 from keet.analysis.sass import MachineCode
 from keet.analysis.sass.analyses.blame import Wait
+from keet.analysis.source_lines.hotspots import Hotspots
 from keet.catalog import stalls
 from keet.profile import Absent, Launch, Location
 from keet.render.common.hotspot_rows import Examined, examined

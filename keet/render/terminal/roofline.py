@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from keet.analysis.ceilings import Ceiling
-from keet.analysis.roofline import SEEN, Roofline
+from keet.analysis.hardware.ceilings import Ceiling
+from keet.analysis.roofline.launch_roofline import SEEN, Roofline
 from keet.evidence import Evidence
 from keet.render.common.device import describe_device
 from keet.render.common.roofline import absences

@@ -7,17 +7,17 @@ import pytest
 from evals.analyst.account import Closing, closing, full_set_median, of_source, page_parts
 from evals.analyst.reports import LOCKED, Source
 from evals.pages import Prose
-from keet.analysis.account import Part
+from keet.analysis.account import TimePart
 from keet.evidence import Evidence
 from tests.conftest import REPORTS
 from tests.rows import each_row
 
 
-def part(name: str, share: float, *children: Part) -> Part:
-    return Part(name, name, Evidence("E1", name, share, "%", name), None, (), children)
+def part(name: str, share: float, *children: TimePart) -> TimePart:
+    return TimePart(name, name, Evidence("E1", name, share, "%", name), None, (), children)
 
 
-def of(*parts: Part, group: str = "samples", kind: str = "full") -> Closing:
+def of(*parts: TimePart, group: str = "samples", kind: str = "full") -> Closing:
     return closing(group, "some kernel", kind, parts)
 
 
@@ -40,7 +40,7 @@ def test_an_account_that_closes() -> None:
         [],
     ],
 )
-def test_an_account_that_does_not(parts: list[Part]) -> None:
+def test_an_account_that_does_not(parts: list[TimePart]) -> None:
     assert not of(*parts).closes
 
 

@@ -20,7 +20,7 @@ from evals.analyst.perturbed import (
     shared_code,
 )
 from keet.analysis.diagnosis import diagnose
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
 from keet.profile import Launch, Profile
 from keet.units import Quantity
 
@@ -138,7 +138,8 @@ def test_the_code_is_analysed_once_and_its_stalls_are_those_of_the_draw(
     original = Original(launch)
     with shared_code():
         codes = [
-            View(PerturbedLaunch(original, draw, 0.05), reads_code=True).code for draw in (0, 1)
+            LaunchView(PerturbedLaunch(original, draw, 0.05), reads_code=True).code
+            for draw in (0, 1)
         ]
     assert asked == [launch]
     first, second = codes

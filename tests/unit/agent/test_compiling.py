@@ -30,7 +30,7 @@ from keet.agent.edits.compiling import (
 from keet.agent.edits.includes import forbidden
 from keet.agent.edits.nvcc import architecture, folders_on_disk
 from keet.agent.edits.patches import Change, Patch, place_changes
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
 from keet.ingest import read_profile
 
 SAMPLES = Path(__file__).parents[3] / "kernels_samples"
@@ -482,5 +482,5 @@ def test_a_sample_compiles_with_the_registers_of_its_report() -> None:
     assert isinstance(result, Compiled), result
     kernel = kernel_named(result.kernels, launch.name.mangled)
     assert kernel is not None
-    assert kernel.registers == View(launch).value("registers_per_thread")
-    assert kernel.shared == View(launch).value("shared_memory_static")
+    assert kernel.registers == LaunchView(launch).value("registers_per_thread")
+    assert kernel.shared == LaunchView(launch).value("shared_memory_static")

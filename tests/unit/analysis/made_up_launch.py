@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
-from keet.analysis.view import View
 from keet.catalog import hardware_units, metric_with_id
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import Device, Instances, KernelName, Launch, RawMetric, Workload
@@ -49,7 +49,7 @@ def made_up(
 
 
 def model_of(launch: Launch) -> TimeModel:
-    return TimeModel(View(launch))
+    return TimeModel(LaunchView(launch))
 
 
 def percent(most: float = 105.0) -> st.SearchStrategy[float]:

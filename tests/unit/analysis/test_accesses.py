@@ -1,6 +1,6 @@
 """Which accesses of a line a finding names."""
 
-from keet.analysis.accesses import accesses, is_gather
+from keet.analysis.source_lines.array_accesses import accesses, is_gather
 from tests.rows import each_row
 
 TEXT = """

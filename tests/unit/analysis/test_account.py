@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from keet.analysis.account import UNKNOWN, Account, Part, account_of
+from keet.analysis.account import UNKNOWN, Account, TimePart, account_of
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import TimeModel, attainable
-from keet.analysis.view import View
 from keet.profile import Launch
 from kernels_samples.casebook.cases import Case, load_cases
 from kernels_samples.samples import Sample, load_samples
@@ -26,12 +26,12 @@ CLOSES = 0.1
 """Percentage points."""
 
 
-def account(launch: Launch, *, reads_code: bool = False) -> tuple[Account, View]:
-    view = View(launch, reads_code=reads_code)
+def account(launch: Launch, *, reads_code: bool = False) -> tuple[Account, LaunchView]:
+    view = LaunchView(launch, reads_code=reads_code)
     return account_of(view, TimeModel(view)), view
 
 
-def check(found: Account, view: View) -> None:
+def check(found: Account, view: LaunchView) -> None:
     """What holds for every account."""
     parts = list(found.all())
     assert sum(part.share.value for part in found.parts) == pytest.approx(100, abs=CLOSES)
@@ -48,7 +48,7 @@ def check(found: Account, view: View) -> None:
         assert _is_missing(part.label, view), part
 
 
-def _check_children(part: Part) -> None:
+def _check_children(part: TimePart) -> None:
     if part.children:
         total = sum(child.share.value for child in part.children)
         assert total == pytest.approx(part.share.value, abs=1e-6)
@@ -57,14 +57,14 @@ def _check_children(part: Part) -> None:
     assert shares == sorted(shares, reverse=True)
 
 
-def _check_time(part: Part, view: View) -> None:
+def _check_time(part: TimePart, view: LaunchView) -> None:
     duration = view.value("duration")
     assert (part.us is None) == (duration is None)
     if part.us is not None and duration is not None:
         assert part.us.value == pytest.approx(part.share.value / 100 * duration / 1000)
 
 
-def _is_missing(reason: str, view: View) -> bool:
+def _is_missing(reason: str, view: LaunchView) -> bool:
     """Whether the report really lacks what the reason names."""
     if "neither issue slots nor warp states" in reason:
         return view.ceilings.reached("issue") is None

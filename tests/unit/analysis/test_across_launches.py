@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.across_launches import CrossLaunch, across, written_and_read
 from keet.analysis.diagnosis import diagnose, look_together
-from keet.analysis.launch_traffic import are_variants, stored_bytes
-from keet.analysis.ledger import Book
+from keet.analysis.ledger import Ledger
+from keet.analysis.several_launches.shared_findings import CrossLaunch, across, written_and_read
+from keet.analysis.several_launches.traffic import are_variants, stored_bytes
 from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from keet.verification.grounding import check_grounding
@@ -30,7 +30,7 @@ ProfileOf = Callable[[str], Profile]
 
 def found_in(launches: Iterable[Launch]) -> tuple[CrossLaunch, ...]:
     """Each text is borne out by its evidence."""
-    book = Book()
+    book = Ledger()
     found = across(tuple(launches), book)
     for each in found:
         assert check_grounding(each.text, book).holds, each.text
@@ -205,7 +205,7 @@ def test_a_benchmark_of_versions_is_left_alone() -> None:
 def test_equal_launches_are_no_finding_of_a_launch(profile_of: ProfileOf) -> None:
     """How many of them a report has is a matter of its capture: `ncu -c 3` would promise 3x."""
     relax = profile_of("pipeline_before.ncu-repz").launches[5:8]
-    together = look_together(relax, Book())
+    together = look_together(relax, Ledger())
     assert "repeated_passes" in {each.kind for each in together.found}
     diagnosis = diagnose(relax[0], together=together, reads_code=False)
     assert "repeated_passes" not in {each.variant for each in diagnosis.findings}

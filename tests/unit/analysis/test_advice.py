@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.advice import TESTS, Advice, Facts, advice_for
-from keet.analysis.archetype import ARCHETYPES, archetype_of
+from keet.analysis.advice import TESTS, Advice, FindingFacts, advice_for
 from keet.analysis.diagnosis import diagnose
 from keet.analysis.findings import Finding, Forecast
-from keet.analysis.view import View
+from keet.analysis.kernel.archetype import ARCHETYPES, archetype_of
+from keet.analysis.launch_view import LaunchView
 from keet.catalog import FindingSpec, facts, findings, metrics
 from keet.errors import KeetError
 from keet.ingest import read_profile
@@ -91,11 +91,11 @@ def launch_of(name: str, variant: str = "slow") -> Launch:
 
 
 @cache
-def view_of(name: str) -> View:
-    return View(launch_of(name), reads_code=True)
+def view_of(name: str) -> LaunchView:
+    return LaunchView(launch_of(name), reads_code=True)
 
 
-def finding_of(finding_id: str, view: View, variant: str = "") -> Finding:
+def finding_of(finding_id: str, view: LaunchView, variant: str = "") -> Finding:
     """As if it had been raised: advice must fit the report whatever is found."""
     places = {
         "shared_bank_conflict": "src_shared_wavefronts_excess",
@@ -109,14 +109,14 @@ def finding_of(finding_id: str, view: View, variant: str = "") -> Finding:
     )
 
 
-def check(view: View, finding: Finding, advice: Advice) -> None:
+def check(view: LaunchView, finding: Finding, advice: Advice) -> None:
     check_choice(view, finding, advice)
     assert list(contradictions(view.launch, finding, advice)) == []
 
 
-def check_choice(view: View, finding: Finding, advice: Advice) -> None:
+def check_choice(view: LaunchView, finding: Finding, advice: Advice) -> None:
     (chosen,) = (r for r in findings()[finding.id].remedies if r.name == advice.variant)
-    decided = Facts(finding, view)
+    decided = FindingFacts(finding, view)
     assert all(decided.holds(each) for each in chosen.needs)
     assert not any(decided.holds(each) for each in chosen.excludes)
     assert [because.fact for because in advice.because] == list(chosen.needs or ("general",))
@@ -139,7 +139,7 @@ def test_no_advice_contradicts_a_sample(sample: Sample) -> None:
 @each_row("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_whichever_finding_is_raised_its_remedy_fits(sample: Sample) -> None:
     """General remedies take the finding for granted, and these findings are made up."""
-    view = View(launch_of(sample.name))
+    view = LaunchView(launch_of(sample.name))
     for spec in SPECS:
         finding = finding_of(spec.id, view)
         advice = advice_for(finding, view)
@@ -222,7 +222,7 @@ def test_the_remedy_of_a_sample(sample: str, finding: str, variant: str) -> None
 )
 def test_a_saturated_pipe_gets_the_advice_for_that_pipe(unit: str, variant: str) -> None:
     """Wider accesses are advised for the load/store pipe alone."""
-    view = View(launch_of("series_eval"))
+    view = LaunchView(launch_of("series_eval"))
     advice = advice_for(finding_of("pipe_saturated", view, unit), view)
     assert advice.variant == variant
     assert "access" not in advice.text
@@ -234,14 +234,14 @@ def test_advice_names_only_what_the_gpu_has(monkeypatch: pytest.MonkeyPatch) -> 
     words = {(7, 0): "", (8, 0): "", (9, 0): "wgmma", (10, 0): "tcgen05", (12, 0): "", (): ""}
     for capability, word in words.items():
         with monkeypatch.context() as patch:
-            patch.setattr(View, "capability", capability)
+            patch.setattr(LaunchView, "capability", capability)
             text = advice_for(found, view).text
             assert re.findall(r"wgmma|tcgen05", text) == ([word] if word else [])
 
 
 def test_the_place_is_filled_in_last() -> None:
     """So that a reader who may not see the source gets the same advice without its text."""
-    view = View(launch_of("matrix_flip"))
+    view = LaunchView(launch_of("matrix_flip"))
     finding = finding_of("uncoalesced_global", view)
     told = replace(finding, advice=advice_for(finding, view))
     assert told.here in told.action
@@ -250,7 +250,7 @@ def test_the_place_is_filled_in_last() -> None:
 
 
 def test_without_advice_the_general_remedy_is_given() -> None:
-    view = View(launch_of("matrix_flip"))
+    view = LaunchView(launch_of("matrix_flip"))
     finding = finding_of("latency_bound", view)
     assert finding.action == findings()["latency_bound"].remedy.replace("{here}", finding.here)
     named = replace(finding, variant="ampere")
@@ -260,9 +260,9 @@ def test_without_advice_the_general_remedy_is_given() -> None:
 def test_facts_of_a_report_with_few_metrics_are_unknown() -> None:
     """`--set basic` says nothing of instructions: nothing that needs them is advised."""
     (launch, *_) = profile_of(REPORTS / "metrics_only.ncu-rep").launches
-    view = View(launch)
+    view = LaunchView(launch)
     for fact in ("loads_global", "accesses_narrow", "rows_padded", "waits_for_arithmetic"):
-        assert Facts(finding_of("latency_bound", view), view).holds(fact) is None
+        assert FindingFacts(finding_of("latency_bound", view), view).holds(fact) is None
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
@@ -281,14 +281,14 @@ def test_facts_of_a_report_with_few_metrics_are_unknown() -> None:
 )
 def test_the_remedy_of_a_public_report(owner: str, finding: str, variant: str) -> None:
     (path,) = (path for path in CORPUS.iterdir() if path.name.startswith(owner))
-    view = View(max(profile_of(path).launches, key=lambda launch: launch.rank_time))
+    view = LaunchView(max(profile_of(path).launches, key=lambda launch: launch.rank_time))
     assert advice_for(finding_of(finding, view), view).variant == variant
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
 def test_a_kernel_that_initialises_random_numbers_is_known_by_its_name() -> None:
     (path,) = (path for path in CORPUS.iterdir() if path.name.startswith("PriyanshuRS__"))
-    view = View(profile_of(path).launches[0])
+    view = LaunchView(profile_of(path).launches[0])
     assert advice_for(finding_of("pipe_saturated", view), view).variant == "curand"
 
 
@@ -309,7 +309,7 @@ def test_a_kernel_that_initialises_random_numbers_is_known_by_its_name() -> None
 )
 def test_the_archetype_of_a_sample(sample: str, archetype: str | None) -> None:
     launch = launch_of(sample)
-    found = archetype_of(launch, View(launch).opcodes)
+    found = archetype_of(launch, LaunchView(launch).opcodes)
     assert (found.id if found else None) == archetype
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from keet.analysis.candidates import MAKERS, Candidate
 from keet.analysis.candidates.candidate import MOST
-from keet.analysis.candidates.covering import latency, short_blocks
+from keet.analysis.candidates.latency_hiding import latency, short_blocks
 from keet.analysis.candidates.parallelism import launch_cost
 from keet.analysis.forecast import possible_gain
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
-from keet.analysis.view import View
 from keet.catalog import findings
 from keet.profile import Launch
 from keet.profile.metric import Value
@@ -74,7 +74,7 @@ def launch_of(name: str) -> Launch:
     return case.launch(profile_of(case.profile_path(case.spec.before)))
 
 
-def candidates_of(view: View, model: TimeModel) -> list[Candidate]:
+def candidates_of(view: LaunchView, model: TimeModel) -> list[Candidate]:
     return [candidate for maker in MAKERS for candidate in maker(view, model)]
 
 
@@ -88,7 +88,7 @@ def largest(candidates: list[Candidate], model: TimeModel) -> dict[str, float]:
 
 @cache
 def gains_of(name: str, *, reads_code: bool) -> dict[str, float]:
-    view = View(launch_of(name), reads_code=reads_code)
+    view = LaunchView(launch_of(name), reads_code=reads_code)
     model = TimeModel(view)
     found = candidates_of(view, model)
     for candidate in found:
@@ -125,7 +125,7 @@ def test_every_kind_has_a_report() -> None:
 
 
 def test_without_metrics_there_is_no_candidate() -> None:
-    view = View(changed(launch_of("matrix_flip:slow"), lambda name, value: None))
+    view = LaunchView(changed(launch_of("matrix_flip:slow"), lambda name, value: None))
     assert candidates_of(view, TimeModel(view)) == []
 
 
@@ -142,7 +142,7 @@ def test_the_cost_of_a_launch_fades_with_its_duration() -> None:
 
 
 def _launch_cost(nanoseconds: float) -> float:
-    view = View(made_up({}, duration=nanoseconds, grid_size=100))
+    view = LaunchView(made_up({}, duration=nanoseconds, grid_size=100))
     model = TimeModel(view)
     return max((possible_gain(each, model) for each in launch_cost(view, model)), default=1.0)
 
@@ -167,8 +167,8 @@ def _times(metric: str, factor: float, name: str, value: Value) -> Value:
     return value * factor if name == metric and isinstance(value, int | float) else value
 
 
-def _gains(launch: Launch) -> tuple[View, dict[str, float]]:
-    view = View(launch)
+def _gains(launch: Launch) -> tuple[LaunchView, dict[str, float]]:
+    view = LaunchView(launch)
     model = TimeModel(view)
     return view, largest(candidates_of(view, model), model)
 
@@ -186,7 +186,7 @@ def test_blocks_that_end_as_fast_as_they_start_are_named() -> None:
             block_size=64,
             **held,
         )
-        view = View(launch)
+        view = LaunchView(launch)
         found = list(short_blocks(view, TimeModel(view)))
         gains = [possible_gain(each, TimeModel(view)) for each in found]
         assert max(gains, default=1.0) >= least
@@ -196,7 +196,7 @@ def test_blocks_that_end_as_fast_as_they_start_are_named() -> None:
 def test_a_warp_that_has_ended_has_no_next_instruction() -> None:
     said = {}
     for state in ("drain", "long_scoreboard"):
-        view = View(made_up({"dram": 30.0}, {state: 20.0, "selected": 1.0}))
+        view = LaunchView(made_up({"dram": 30.0}, {state: 20.0, "selected": 1.0}))
         (found,) = latency(view, TimeModel(view))
         said[state] = found.text
     assert said["drain"].endswith("waits for outstanding memory operations after EXIT.")

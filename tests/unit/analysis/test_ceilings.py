@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.ceilings import HOST_LINK, Ceilings
-from keet.analysis.ledger import Ledger
-from keet.analysis.roofline import find_roofline
-from keet.analysis.view import View
+from keet.analysis.hardware.ceilings import HOST_LINK, Ceilings
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import LaunchLedger
+from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.ingest.ncu_rep.container import blocks_of
@@ -45,11 +45,11 @@ def launch_with(metrics: Mapping[str, float]) -> Launch:
 
 
 def ceilings_with(metrics: Mapping[str, float]) -> Ceilings:
-    return Ceilings(Ledger(launch_with(metrics)))
+    return Ceilings(LaunchLedger(launch_with(metrics)))
 
 
 def ceilings_of(path: Path, launch: int = 0) -> Ceilings:
-    return Ceilings(Ledger(read_profile(path).launches[launch]))
+    return Ceilings(LaunchLedger(read_profile(path).launches[launch]))
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_units_that_did_next_to_nothing_are_no_tie() -> None:
 
 def shown_differently(launch: Launch) -> list[str]:
     """Units whose share is not what the metric of that name says, or not that of the roofline."""
-    view, roofline = View(launch), find_roofline(launch)
+    view, roofline = LaunchView(launch), find_roofline(launch)
     wrong = [
         unit.name
         for unit in view.ceilings.ranked
@@ -195,7 +195,7 @@ def test_a_stage_that_ncu_counts_twice_on_a_t4() -> None:
 def test_the_roofline_names_the_same_stage() -> None:
     launch = read_profile(REPORTS / "tour_full.ncu-rep").launches[0]
     (level,) = (c for c in find_roofline(launch).ceilings if c.id == "l2")
-    unit = View(launch).ceilings.get("L2")
+    unit = LaunchView(launch).ceilings.get("L2")
     assert level.busier_stage
     assert unit
     assert unit.stage
@@ -291,10 +291,10 @@ def test_c2c_is_faster_than_pcie() -> None:
 
 def test_stalls_close(profile_of: Callable[[str], Profile]) -> None:
     for launch in profile_of("tour_full.ncu-rep").launches:
-        assert sum(View(launch).stalls.values()) == pytest.approx(1)
+        assert sum(LaunchView(launch).stalls.values()) == pytest.approx(1)
 
 
 def test_every_unit_of_a_sample_is_below_its_peak() -> None:
     for sample in load_samples():
         launch = read_profile(sample.report("slow")).launches[0]
-        assert all(c.share <= 1.02 for c in View(launch).ceilings.ranked), sample.name
+        assert all(c.share <= 1.02 for c in LaunchView(launch).ceilings.ranked), sample.name

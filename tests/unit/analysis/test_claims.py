@@ -16,14 +16,14 @@ from keet.analysis.account import account_of
 from keet.analysis.candidates.candidate import MOST
 from keet.analysis.claims import (
     KINDS,
-    Evaluated,
+    EvaluatedClaim,
     WorkClaim,
     check_cause,
     evaluate_claim,
     evaluate_claims,
     rank_with_claims,
 )
-from keet.analysis.claims.directions import CHECKS
+from keet.analysis.claims.contradictions import CHECKS
 from keet.analysis.claims.evaluation import limiter_after
 from keet.analysis.diagnosis import Diagnosis, diagnose
 from keet.analysis.findings import Place
@@ -52,7 +52,7 @@ def diagnosis_of(name: str) -> Diagnosis:
     return diagnose(next(x for x in launches if x.name.function == SAMPLES[sample].kernel))
 
 
-def evaluated(name: str, claim: WorkClaim) -> Evaluated:
+def evaluated(name: str, claim: WorkClaim) -> EvaluatedClaim:
     found = diagnosis_of(name)
     return evaluate_claim(claim, found.view, found.model, found.account)
 
@@ -250,7 +250,7 @@ def test_a_wrong_claim_is_refused_with_its_reason(
     assert found.expected == 1
 
 
-def together(name: str, *claims: WorkClaim) -> Evaluated:
+def together(name: str, *claims: WorkClaim) -> EvaluatedClaim:
     diagnosis = diagnosis_of(name)
     return evaluate_claims(claims, diagnosis.view, diagnosis.model, diagnosis.account)
 

@@ -19,10 +19,10 @@ from keet.analysis.diagnosis import (
     ranked_candidates,
 )
 from keet.analysis.findings import BETWEEN_LAUNCHES
-from keet.analysis.ledger import Book
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import Ledger
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import TimeModel
-from keet.analysis.view import View
 from keet.catalog import findings
 from keet.errors import KeetError
 from keet.explanation.analyst import explain
@@ -129,9 +129,9 @@ def test_findings_are_ranked_by_the_time_they_save(name: str) -> None:
     """A suspicion counts for less than what is measured."""
     sample = sample_named(name)
     launch = launch_of(sample, "slow")
-    view = View(launch)
+    view = LaunchView(launch)
     model = TimeModel(view)
-    together = look_together(profile_of(sample.report("slow")).launches, Book())
+    together = look_together(profile_of(sample.report("slow")).launches, Ledger())
     ranked = ranked_candidates(view, model, together)
     gains = [each.gain for each in ranked]
     assert len(gains) > 2
@@ -196,7 +196,7 @@ def test_reports_by_others(path: Path) -> None:
         profile = profile_of(path)
     except KeetError:
         return
-    together = look_together(profile.launches, Book())
+    together = look_together(profile.launches, Ledger())
     for launch in profile.launches[:10]:
         _check(diagnose(launch, reads_code=False, together=together))
 
@@ -270,7 +270,7 @@ def test_a_debug_build_is_recognised(owner: str) -> None:
 @each_row("name", ["matrix_flip", "row_layers", "half_dense", "fan_update"])
 def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
     """They are sampled at the instruction behind it, which may be of another line."""
-    view = View(launch_of(sample_named(name), "slow" if name == "half_dense" else "fast"))
+    view = LaunchView(launch_of(sample_named(name), "slow" if name == "half_dense" else "fast"))
     places = view.barrier_places()
     assert places
     assert all("__syncthreads" in view.text_of(place) for place in places)
@@ -279,7 +279,7 @@ def test_waits_at_a_barrier_are_those_of_the_barrier(name: str) -> None:
 @needs_corpus
 def test_a_barrier_is_found_without_the_source() -> None:
     (path,) = (path for path in corpus_files() if path.name.startswith("victor-lvsy__"))
-    (place, *_) = View(profile_of(path).launches[1]).barrier_places()
+    (place, *_) = LaunchView(profile_of(path).launches[1]).barrier_places()
     assert place.where == "nw1.cu:38"  # BAR.SYNC in the SASS
 
 
@@ -303,7 +303,7 @@ def test_a_remedy_names_only_what_the_gpu_has(
     capability: tuple[int, int], says: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Instructions named wgmma are of 9.0 alone."""
-    monkeypatch.setattr(View, "capability", capability)
+    monkeypatch.setattr(LaunchView, "capability", capability)
     (first, *_) = diagnose(launch_of(sample_named("half_dense"), "slow"), reads_code=False).findings
     assert first.id == "no_tensor_core"
     assert ("wgmma" in first.action) == says

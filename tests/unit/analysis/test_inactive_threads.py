@@ -7,9 +7,9 @@ import pytest
 from keet.analysis.candidates.instructions import divergence
 from keet.analysis.diagnosis import diagnose
 from keet.analysis.findings import Finding
-from keet.analysis.inactive_threads import inactive_threads
+from keet.analysis.kernel.inactive_threads import inactive_threads
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
-from keet.analysis.view import View
 from keet.profile import Launch
 from kernels_samples.casebook.cases import load_cases
 from kernels_samples.samples import load_samples
@@ -39,7 +39,7 @@ def found_in(launch: Launch) -> Finding:
 )
 def test_threads_outside_of_the_output(owner: str, launch: int, line: str) -> None:
     """34 columns in blocks of 16 or 32: the others leave at `if (x < width && y < height)`."""
-    view = View(public(owner, launch))
+    view = LaunchView(public(owner, launch))
     (found,) = divergence(view, TimeModel(view))
     assert found.variant == "outside"
     assert "check of their index" in found.text
@@ -49,7 +49,7 @@ def test_threads_outside_of_the_output(owner: str, launch: int, line: str) -> No
 @needs_corpus
 def test_an_early_exit_by_data_is_a_path() -> None:
     """The self-join leaves its loop of distances when one is too large."""
-    found = inactive_threads(View(public("bwd29__", 0)))
+    found = inactive_threads(LaunchView(public("bwd29__", 0)))
     assert found is not None
     assert found.cause == "paths"
 
@@ -57,7 +57,7 @@ def test_an_early_exit_by_data_is_a_path() -> None:
 @pytest.mark.parametrize("sample", ["decay_ratios", "sparse_apply", "window_median"])
 def test_a_sample_with_paths_that_differ(sample: str) -> None:
     (launch, *_) = profile_of(SAMPLES[sample].report("slow")).launches
-    found = inactive_threads(View(launch))
+    found = inactive_threads(LaunchView(launch))
     assert found is not None
     assert found.cause == "paths"
 
@@ -65,25 +65,30 @@ def test_a_sample_with_paths_that_differ(sample: str) -> None:
 def test_a_walk_without_loads_is_a_path_too() -> None:
     """Nothing is loaded before the loop whose length differs: that is no check at the entry."""
     case = next(case for name, case in CASES.items() if name.startswith("monte_carlo/"))
-    found = inactive_threads(View(case.launch(profile_of(case.profile_path(case.spec.before)))))
+    found = inactive_threads(
+        LaunchView(case.launch(profile_of(case.profile_path(case.spec.before))))
+    )
     assert found is None or found.cause == "paths"
 
 
 @pytest.mark.parametrize(("block", "threads"), [(6, 6.0), (48, 24.0)])
 def test_a_block_that_does_not_fill_its_warps(block: int, threads: float) -> None:
     launch = made_up({}, block_size=block, active_threads_per_warp=threads)
-    found = inactive_threads(View(launch))
+    found = inactive_threads(LaunchView(launch))
     assert found is not None
     assert found.cause == "block_size"
 
 
 def test_a_block_size_alone_shows_partial_warps() -> None:
-    assert inactive_threads(View(made_up({}, block_size=256))) is None
-    found = inactive_threads(View(made_up({}, block_size=4)))
+    assert inactive_threads(LaunchView(made_up({}, block_size=256))) is None
+    found = inactive_threads(LaunchView(made_up({}, block_size=4)))
     assert found is not None
     assert found.cause == "block_size"
 
 
 def test_without_instructions_the_reason_is_unknown() -> None:
     """48 threads per block explain 24 per warp, not 9."""
-    assert inactive_threads(View(made_up({}, block_size=48, active_threads_per_warp=9.0))) is None
+    assert (
+        inactive_threads(LaunchView(made_up({}, block_size=48, active_threads_per_warp=9.0)))
+        is None
+    )

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.ledger import Book, Ledger, scope_in
+from keet.analysis.ledger import LaunchLedger, Ledger, scope_in
 from keet.catalog import metrics
 from keet.comparison.difference import compare, compare_explanations
 from keet.comparison.sides import Run, Side
@@ -60,7 +60,7 @@ def check_ids(pieces: Iterable[Evidence]) -> None:
 
 
 def test_a_metric_of_the_catalog() -> None:
-    ledger = Ledger(made_up({"dram": 80.0}, l2_hit_rate_pct=42.0))
+    ledger = LaunchLedger(made_up({"dram": 80.0}, l2_hit_rate_pct=42.0))
     found = ledger.measured("l2_hit_rate_pct")
     assert found is not None
     assert found.id == "l2_hit_rate_pct#0"
@@ -69,13 +69,15 @@ def test_a_metric_of_the_catalog() -> None:
 
 
 def test_a_metric_that_the_catalog_does_not_have() -> None:
-    found = Ledger(read_profile(SAMPLES[0]).launches[0]).named("lts__cycles_elapsed.max", "cycles")
+    found = LaunchLedger(read_profile(SAMPLES[0]).launches[0]).named(
+        "lts__cycles_elapsed.max", "cycles"
+    )
     assert found is not None
     assert found.id == "lts__cycles_elapsed_max#0"
 
 
 def test_what_is_computed_never_has_the_name_of_what_is_measured() -> None:
-    ledger = Ledger(made_up({}, l2_hit_rate_pct=42.0))
+    ledger = LaunchLedger(made_up({}, l2_hit_rate_pct=42.0))
     computed = ledger.derived("l2_hit_rate_pct", SHARE, "hits over look-ups")
     measured = ledger.measured("l2_hit_rate_pct")
     assert measured is not None
@@ -93,18 +95,18 @@ def test_what_is_computed_never_has_the_name_of_what_is_measured() -> None:
     ],
 )
 def test_a_source_line(line: str, written: str) -> None:
-    assert Ledger(made_up({})).derived("share", SHARE, "share", line=line).id == written
+    assert LaunchLedger(made_up({})).derived("share", SHARE, "share", line=line).id == written
 
 
 @given(st.text(), st.text())
 @pytest.mark.slow
 def test_no_name_makes_an_id_that_can_not_be_read(name: str, line: str) -> None:
-    found = Book().derived(name, SHARE, "label", line=line or None)
+    found = Ledger().derived(name, SHARE, "label", line=line or None)
     assert re.fullmatch(r"[a-z]\w*(@[\w.:+-]*)?#run", found.id)
 
 
 def test_different_numbers_have_different_ids_whatever_their_names() -> None:
-    book = Book("0")
+    book = Ledger("0")
     names = ["a b", "a.b", "a-b", "a_b_2", "A b"]
     made = [book.derived(name, SHARE, "label") for name in names]
     assert len({piece.id for piece in made}) == len(names)
@@ -130,14 +132,14 @@ def test_names_become_words(name: str, slug: str) -> None:
 
 def test_scopes() -> None:
     assert (scope_in("", 3), scope_in("before", 3)) == ("3", "before.3")
-    assert Ledger(made_up({}), "1").derived("share", SHARE, "share").id == "share#1.0"
+    assert LaunchLedger(made_up({}), "1").derived("share", SHARE, "share").id == "share#1.0"
 
 
 # --- looking up
 
 
 def test_evidence_by_its_slug() -> None:
-    ledger = Ledger(made_up({}, l2_hit_rate_pct=42.0, dram_bytes_read=4096))
+    ledger = LaunchLedger(made_up({}, l2_hit_rate_pct=42.0, dram_bytes_read=4096))
     share = ledger.derived("share", SHARE, "share", line="a.cu:3")
     assert ledger.named_evidence("share@a.cu:3") is share
     assert ledger.named_evidence("l2_hit_rate_pct") is None
@@ -178,7 +180,7 @@ def test_the_order_of_look_ups_does_not_matter(
     """Nor does whether a metric is asked for by its id or under one of ncu's names."""
     launch = profile_of(PIPELINE).launches[0]
     names = [(False, name) for name in launch.metric_names()] + [(True, i) for i in metrics()]
-    first, other = Ledger(launch), Ledger(launch)
+    first, other = LaunchLedger(launch), LaunchLedger(launch)
     for ledger in (first, other):
         random.Random(seed if ledger is first else seed + 100).shuffle(names)
         for is_id, name in names:
@@ -196,7 +198,7 @@ def test_a_metric_under_two_names_of_ncu() -> None:
     launch = made_up({}, achieved_occupancy_pct=50.0)
     launch.data.metrics[both[1]] = launch.data.metrics[both[0]]
     for order in (both, both[::-1]):
-        ledger = Ledger(launch)
+        ledger = LaunchLedger(launch)
         found = {name: ledger.named(name, "occupancy") for name in order}
         assert [piece.slug for name in both if (piece := found[name])] == [
             "achieved_occupancy_pct",

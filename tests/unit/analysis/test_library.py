@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.library import library_of
+from keet.analysis.kernel.library import library_of
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from tests.conftest import corpus_files, needs_corpus

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from keet.analysis.findings import Place
-from keet.analysis.hotspots import Hotspots, find_hotspots
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.profile import Launch, Profile
 from keet.render.common.places import place_shares, unplaced_shares
 from tests.conftest import CORPUS, needs_corpus
@@ -26,7 +26,7 @@ def test_shares_are_of_all_samples(launch: Launch) -> None:
     found = find_hotspots(launch, "line")
     assert isinstance(found, Hotspots)
     shares = {spot.location: spot.share for spot in found.spots}
-    places = View(launch).sampled_places()
+    places = LaunchView(launch).sampled_places()
     assert places
     for place in places:
         assert place.share == pytest.approx(shares[place.file, place.line])
@@ -34,24 +34,24 @@ def test_shares_are_of_all_samples(launch: Launch) -> None:
 
 def test_what_has_no_line_counts_in_the_whole(launch: Launch) -> None:
     address = next(iter(launch.locations))
-    (place,) = View(launch).places_by("samples", {address: 30, NO_CODE: 70})
+    (place,) = LaunchView(launch).places_by("samples", {address: 30, NO_CODE: 70})
     assert (place.share, place.unplaced) == (0.3, 0.7)
     assert place_shares([place]) == ["30% of all samples"]
     assert list(unplaced_shares([place])) == ["70% of all samples"]
 
 
 def test_nothing_with_a_line_gives_no_place(launch: Launch) -> None:
-    assert View(launch).places_by("samples", {NO_CODE: 70}) == ()
+    assert LaunchView(launch).places_by("samples", {NO_CODE: 70}) == ()
 
 
 def test_a_few_samples_without_a_line_are_no_row(launch: Launch) -> None:
     address = next(iter(launch.locations))
-    (place,) = View(launch).places_by("samples", {address: 98, NO_CODE: 2})
+    (place,) = LaunchView(launch).places_by("samples", {address: 98, NO_CODE: 2})
     assert not list(unplaced_shares([place]))
 
 
 def test_a_place_that_was_found_in_the_text_has_no_share(launch: Launch) -> None:
-    (place, *_) = View(launch).launch_places()
+    (place, *_) = LaunchView(launch).launch_places()
     assert place_shares([place]) == ["launched here"]
 
 
@@ -76,6 +76,6 @@ def test_a_report_with_code_of_no_line() -> None:
     found = find_hotspots(launch, "line")
     assert isinstance(found, Hotspots)
     (without,) = (spot for spot in found.spots if spot.location is None)
-    (first, *_) = View(launch).sampled_places()
+    (first, *_) = LaunchView(launch).sampled_places()
     assert first.unplaced == pytest.approx(without.share)
     assert first.share == pytest.approx(0.47, abs=0.001)

@@ -8,10 +8,10 @@ import pytest
 
 from keet.analysis.account import Account, account_of
 from keet.analysis.candidates import Candidate
-from keet.analysis.candidates.covering import latency, limiter_of, occupancy, room_beyond
+from keet.analysis.candidates.latency_hiding import headroom_beyond, latency, limiter_of, occupancy
 from keet.analysis.diagnosis import Diagnosis, diagnose
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import TimeModel
-from keet.analysis.view import View
 from keet.explanation.headline import verdict_of
 from tests.conftest import CORPUS, needs_corpus
 from tests.unit.analysis.changed_launch import profile_of
@@ -20,11 +20,11 @@ from tests.unit.analysis.made_up_launch import made_up
 SMS = 132
 
 
-def view_of(units: dict[str, float], **metrics: float) -> View:
-    return View(made_up(units, **metrics))
+def view_of(units: dict[str, float], **metrics: float) -> LaunchView:
+    return LaunchView(made_up(units, **metrics))
 
 
-def account(view: View) -> Account:
+def account(view: LaunchView) -> Account:
     return account_of(view, TimeModel(view))
 
 
@@ -154,7 +154,7 @@ def test_room_ends_at_the_next_limit(
     limiter = limiter_of(view)
     assert limiter is not None
     assert limiter.what == "registers"
-    room = room_beyond(view, limiter)
+    room = headroom_beyond(view, limiter)
     assert room.times == times
     assert [entry.what for entry in room.tied] == tied
 
@@ -166,7 +166,7 @@ def test_larger_blocks_relieve_what_each_block_takes() -> None:
     limiter = limiter_of(view)
     assert limiter is not None
     assert limiter.finding == "occupancy_limited_block"
-    assert room_beyond(view, limiter) == ((), 2.0)
+    assert headroom_beyond(view, limiter) == ((), 2.0)
 
 
 def test_a_lower_next_limit_leaves_less_to_gain() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.replay import DIFFERS, FLOOR_NS, ReplayGap, replay_gap
-from keet.analysis.replay_reasons import Reason, ReplayReasons
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.replay.gap import DIFFERS, FLOOR_NS, ReplayGap, replay_gap
+from keet.analysis.replay.reasons import ReplayReason, ReplayReasons
 from keet.ingest.in_memory_launch import InMemoryLaunch
 from keet.profile import (
     Device,
@@ -77,7 +77,7 @@ def reasons(
     others: tuple[tuple[str, float, float], ...] = (),
     metrics: dict[str, float] | None = None,
     **table: object,
-) -> dict[str, Reason]:
+) -> dict[str, ReplayReason]:
     """`others`: kernels of the report with their time under replay and in the run, in us."""
     first = launch_with({DURATION: replay_us * US, **(metrics or {})})
     rest = [
@@ -96,7 +96,7 @@ def reasons(
     positions = RunPositions(run, places, unprofiled, {"_Z1kv": (0,)})
     gap = replay_gap(first, position)
     assert gap is not None
-    found = ReplayReasons(profile, positions).of(View(first), gap, position)
+    found = ReplayReasons(profile, positions).of(LaunchView(first), gap, position)
     return {reason.id: reason for reason in found}
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.ceilings import TIE, Ceiling
-from keet.analysis.roofline import Roofline, find_roofline
-from keet.analysis.roofline_tensor import parse_opcode, tensor_work
+from keet.analysis.hardware.ceilings import TIE, Ceiling
+from keet.analysis.roofline.launch_roofline import Roofline, find_roofline
+from keet.analysis.roofline.tensor import parse_opcode, tensor_work
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.ingest.ncu_rep.container import blocks_of
@@ -226,11 +226,11 @@ def test_unknown_matrix_instructions_are_no_zero() -> None:
 
 
 def test_no_matrix_instruction_is_a_zero() -> None:
-    from keet.analysis.ledger import Ledger
+    from keet.analysis.ledger import LaunchLedger
 
     launch = launch_with({"gpu__time_duration.sum": 1000.0}, {"FFMA": 5.0, "HFMA2.MMA": 9.0})
-    assert tensor_work(Ledger(launch)) == ()
-    assert isinstance(tensor_work(Ledger(launch_with({}))), Absent)
+    assert tensor_work(LaunchLedger(launch)) == ()
+    assert isinstance(tensor_work(LaunchLedger(launch_with({}))), Absent)
 
 
 def test_counters_do_where_opcodes_do_not() -> None:
@@ -343,9 +343,9 @@ def test_the_attained_share_is_the_larger_one(
 
 @given(st.dictionaries(st.sampled_from(["FFMA", "HMMA.16816.F32", "DMMA.884"]), amounts))
 def test_work_adds_up(opcodes: dict[str, float]) -> None:
-    from keet.analysis.ledger import Ledger
+    from keet.analysis.ledger import LaunchLedger
 
-    found = tensor_work(Ledger(launch_with({OPCODES: sum(opcodes.values())}, opcodes)))
+    found = tensor_work(LaunchLedger(launch_with({OPCODES: sum(opcodes.values())}, opcodes)))
     if isinstance(found, Absent):
         assert not opcodes
         return

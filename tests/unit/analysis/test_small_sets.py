@@ -11,12 +11,12 @@ from keet.analysis.account import account_of
 from keet.analysis.candidates import MAKERS
 from keet.analysis.candidates.memory import hot_slice
 from keet.analysis.candidates.precision import single_over_double
-from keet.analysis.ceilings import HOST_LINK
 from keet.analysis.diagnosis import Diagnosis, diagnose
 from keet.analysis.forecast import possible_gain
+from keet.analysis.hardware.ceilings import HOST_LINK
+from keet.analysis.kernel.work_per_warp import working_part
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import HOT_LINE, TimeModel
-from keet.analysis.view import View
-from keet.analysis.warp_work import working_part
 from keet.profile import Launch
 from keet.profile.metric import Value
 from tests.conftest import CORPUS, TESTS, needs_corpus
@@ -40,7 +40,7 @@ def diagnosis(start: str, launch: int = 0) -> Diagnosis:
     return diagnose(by_others(start, launch), reads_code=False)
 
 
-def gains(view: View) -> dict[str, float]:
+def gains(view: LaunchView) -> dict[str, float]:
     model = TimeModel(view)
     made = [candidate for maker in MAKERS for candidate in maker(view, model)]
     return {candidate.id: possible_gain(candidate, model) for candidate in made}
@@ -61,7 +61,7 @@ def without(launch: Launch, pattern: str) -> Launch:
 def test_fills_of_l2_show_host_memory_as_the_counters_of_the_full_set_do() -> None:
     full = of_sample("rate_table")
     small = without(full, "srcunit_tex")
-    shares = [View(launch).ceilings.share(HOST_LINK) for launch in (full, small)]
+    shares = [LaunchView(launch).ceilings.share(HOST_LINK) for launch in (full, small)]
     assert shares[0]
     assert shares[1] == pytest.approx(shares[0], rel=0.01)
 
@@ -69,7 +69,7 @@ def test_fills_of_l2_show_host_memory_as_the_counters_of_the_full_set_do() -> No
 def test_fills_by_other_units_are_not_the_kernels() -> None:
     for name in ("band_scale", "ring_steps", "key_count"):
         small = without(of_sample(name), "srcunit_tex")
-        assert HOST_LINK not in View(small).ceilings
+        assert HOST_LINK not in LaunchView(small).ceilings
 
 
 @needs_corpus
@@ -96,14 +96,14 @@ def test_atomics_on_one_word_in_host_memory_keep_one_slice_active() -> None:
 
 
 def test_a_table_in_host_memory_that_is_read_evenly_is_no_hot_line() -> None:
-    assert HOT_LINE not in TimeModel(View(of_sample("rate_table"))).loads
+    assert HOT_LINE not in TimeModel(LaunchView(of_sample("rate_table"))).loads
 
 
 def test_without_counts_the_atomic_unit_of_a_slice_tells_atomics() -> None:
     launch = of_sample("key_count")
     small = without(launch, r"op_atom|op_red|lts__t_sectors\.max$|sass_")
     for each in (launch, small):
-        view = View(each)
+        view = LaunchView(each)
         ids = {found.id for found in hot_slice(view, TimeModel(view))}
         assert ids == {"atomic_contention"}
 
@@ -125,7 +125,7 @@ def test_without_counts_the_atomic_unit_of_a_slice_tells_atomics() -> None:
 def test_sms_without_a_block_are_known_from_the_launch_alone(
     start: str, launch: int, least: float
 ) -> None:
-    view = View(by_others(start, launch))
+    view = LaunchView(by_others(start, launch))
     part = account_of(view, TimeModel(view)).part("idle.small_grid")
     assert part is not None
     assert part.share.value >= least
@@ -142,7 +142,7 @@ def test_an_sm_without_a_block_is_idle_whatever_is_measured() -> None:
         sm_active_cycles_max=ELAPSED,
     )
     for launch in (made_up({}, grid_size=33), few, both):
-        view = View(launch)
+        view = LaunchView(launch)
         part = account_of(view, TimeModel(view)).part("idle.small_grid")
         assert part is not None
         assert part.share.value == pytest.approx(75)
@@ -152,7 +152,7 @@ def test_an_sm_without_a_block_is_idle_whatever_is_measured() -> None:
 @pytest.mark.slow
 def test_more_blocks_need_work_for_them() -> None:
     """Victor: one block of 32 warps works on diagonals of 4 warps at most, between 219 barriers."""
-    view = View(by_others("victor", 1), reads_code=True)
+    view = LaunchView(by_others("victor", 1), reads_code=True)
     if view.code is None:
         pytest.skip("no disassembler")
     assert working_part(view) == pytest.approx(492 / 7008, rel=0.01)
@@ -162,7 +162,7 @@ def test_more_blocks_need_work_for_them() -> None:
 
 def test_where_all_warps_work_between_barriers_more_blocks_find_work() -> None:
     for name in ("series_eval", "tile_smooth", "band_scale"):
-        assert working_part(View(of_sample(name), reads_code=True)) == 1
+        assert working_part(LaunchView(of_sample(name), reads_code=True)) == 1
 
 
 @needs_corpus
@@ -197,7 +197,7 @@ def test_a_long_kernel_whose_sms_are_idle_is_not_a_short_one() -> None:
         sm_active_cycles=half,
         sm_active_cycles_max=half,
     )
-    assert "launch_bound" not in gains(View(launch))
+    assert "launch_bound" not in gains(LaunchView(launch))
 
 
 @needs_corpus
@@ -219,10 +219,10 @@ def test_a_slow_fp64_pipe_makes_single_precision_worth_much() -> None:
 
 def test_the_rate_of_fp64_is_that_of_the_gpu() -> None:
     h200 = made_up({"fp64": 85.0})
-    assert single_over_double(View(h200)) == 2
-    assert single_over_double(View(made_up({"fp64": 85.0}, device_fp32_fp64_ratio=64))) == 64
-    slow = gains(View(made_up({"fp64": 85.0}, device_fp32_fp64_ratio=64)))
-    assert slow["low_precision_possible"] > 3 * gains(View(h200))["low_precision_possible"]
+    assert single_over_double(LaunchView(h200)) == 2
+    assert single_over_double(LaunchView(made_up({"fp64": 85.0}, device_fp32_fp64_ratio=64))) == 64
+    slow = gains(LaunchView(made_up({"fp64": 85.0}, device_fp32_fp64_ratio=64)))
+    assert slow["low_precision_possible"] > 3 * gains(LaunchView(h200))["low_precision_possible"]
 
 
 # --- issue slots
@@ -231,5 +231,5 @@ def test_the_rate_of_fp64_is_that_of_the_gpu() -> None:
 @needs_corpus
 def test_instructions_per_cycle_stand_for_issue_slots() -> None:
     """JakeFlasher: 2.30 of 4 per cycle and SM."""
-    share = View(by_others("JakeFlasher")).ceilings.share("issue")
+    share = LaunchView(by_others("JakeFlasher")).ceilings.share("issue")
     assert share == pytest.approx(2.30 / 4, abs=0.005)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from keet.analysis.candidates.global_memory import uncoalesced
+from keet.analysis.kernel.work_per_warp import chain_share, instructions_per_warp
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.time_model import Effect, TimeModel
-from keet.analysis.view import View
-from keet.analysis.warp_work import chain_share, instructions_per_warp
 from keet.profile import Launch
 from kernels_samples.samples import load_samples
 from tests.unit.analysis.changed_launch import profile_of
@@ -21,7 +21,7 @@ def slow(name: str) -> Launch:
 
 def test_a_loop_can_be_shared_and_code_outside_of_it_can_not() -> None:
     """Steps of a ring are a few instructions and a launch each; rows are summed in a long loop."""
-    steps, rows = (View(slow(name), reads_code=True) for name in ("ring_steps", "row_norms"))
+    steps, rows = (LaunchView(slow(name), reads_code=True) for name in ("ring_steps", "row_norms"))
     assert chain_share(steps) > 0.2
     assert chain_share(rows) < 0.02
     each = instructions_per_warp(steps)
@@ -31,7 +31,7 @@ def test_a_loop_can_be_shared_and_code_outside_of_it_can_not() -> None:
 
 @pytest.mark.parametrize("name", ["ring_steps", "row_norms"])
 def test_without_machine_code_the_chain_is_not_known(name: str) -> None:
-    assert chain_share(View(slow(name), reads_code=False)) == 0
+    assert chain_share(LaunchView(slow(name), reads_code=False)) == 0
 
 
 @pytest.mark.parametrize(("name", "least"), [("column_physics", 0.9), ("fan_update", 0.0)])
@@ -39,7 +39,7 @@ def test_scattered_accesses_relieve_a_unit_by_their_part_of_its_work(
     name: str, least: float
 ) -> None:
     """Local memory is nearly all that L1 does in one of them, global memory in the other."""
-    view = View(slow(name), reads_code=True)
+    view = LaunchView(slow(name), reads_code=True)
     effects = [each.effect for each in uncoalesced(view, TimeModel(view))]
     units = [effect.units for effect in effects if isinstance(effect, Effect)]
     assert units or least

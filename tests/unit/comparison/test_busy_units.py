@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keet.analysis.ceilings import Ceiling
+from keet.analysis.hardware.ceilings import Ceiling
 from keet.comparison.both_sides import _busy_share
 from keet.evidence import Evidence
 

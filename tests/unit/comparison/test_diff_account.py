@@ -11,8 +11,8 @@ from compared import difference, pipeline, sample, sample_difference, side, with
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.account import Account, Part
-from keet.analysis.ledger import Book
+from keet.analysis.account import Account, TimePart
+from keet.analysis.ledger import Ledger
 from keet.comparison.account import PartChange, account_changes, leading_parts
 from keet.comparison.both_sides import BothSides, WeighedLaunch
 from keet.comparison.difference import Difference, compare
@@ -204,12 +204,12 @@ def test_no_part_is_made_up(before: list[_Made], after: list[_Made]) -> None:
 def _changes(before: Sequence[_Made], after: Sequence[_Made]) -> tuple[PartChange, ...]:
     one, other = ([_weighed(each) for each in made] for made in (before, after))
     old, new = (sum(each.ns * each.weight for each in made) for made in (before, after))
-    sides = BothSides(one, other, Book(), "pair")
+    sides = BothSides(one, other, Ledger(), "pair")
     return account_changes(sides, Timing(old, new, 0.0, 0.0), changed=True)
 
 
 def _weighed(made: _Made) -> WeighedLaunch:
-    book = Book()
+    book = Ledger()
     measured = {
         "duration": "duration",
         "sm_active_cycles": "active",
@@ -237,7 +237,7 @@ def _weighed(made: _Made) -> WeighedLaunch:
     return WeighedLaunch(explanation, made.weight, None)
 
 
-def _parts(made: _Made, book: Book) -> list[Part]:
+def _parts(made: _Made, book: Ledger) -> list[TimePart]:
     """As `keet.analysis.account` splits what is told."""
     tells, tree = made.tells, {}
     if "active" in tells:
@@ -258,16 +258,16 @@ def _split(
     items: Sequence[tuple[str, tuple[str, ...]]],
     whole: float,
     weights: Sequence[float],
-    book: Book,
+    book: Ledger,
     within: str = "",
-) -> list[Part]:
+) -> list[TimePart]:
     total = sum(weights[: len(items)])
     parts = []
     for (name, inner), weight in zip(items, weights, strict=False):
         part_id, share = f"{within}{name}", whole * weight / total
         shown = book.derived(part_id, Quantity(share, "%"), part_id)
         children = _split([(each, ()) for each in inner], share, weights, book, f"{part_id}.")
-        parts.append(Part(part_id, part_id, shown, None, (), tuple(children)))
+        parts.append(TimePart(part_id, part_id, shown, None, (), tuple(children)))
     return parts
 
 

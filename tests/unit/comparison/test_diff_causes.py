@@ -21,7 +21,7 @@ from compared import (
 )
 
 from keet.analysis.findings import Forecast
-from keet.analysis.ledger import Book
+from keet.analysis.ledger import Ledger
 from keet.comparison.both_sides import BothSides, WeighedLaunch
 from keet.comparison.causes import Outcome, changed_causes, outcome
 from keet.comparison.difference import Difference
@@ -75,7 +75,9 @@ def _sides(after: str, here: float, there: float) -> BothSides:
     (flip,) = sample_difference("matrix_flip").pairs
     slow = flip.weighed[0][0]
     other = slow if after == "slow" else flip.weighed[1][0]
-    return BothSides([_with_gain(slow, slow, here)], [_with_gain(other, slow, there)], Book(), "p")
+    return BothSides(
+        [_with_gain(slow, slow, here)], [_with_gain(other, slow, there)], Ledger(), "p"
+    )
 
 
 def _with_gain(each: WeighedLaunch, of: WeighedLaunch, gain: float) -> WeighedLaunch:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keet.analysis.replay import DIFFERS, FLOOR_NS
+from keet.analysis.replay.gap import DIFFERS, FLOOR_NS
 from keet.corpus.part_writer import write_part
 from keet.corpus.rows import FileRows
 from keet.corpus.store import open_store

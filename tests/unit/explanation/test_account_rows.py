@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.account import Account, Part
+from keet.analysis.account import Account, TimePart
 from keet.analysis.diagnosis import diagnose
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
 from keet.explanation.account_rows import AccountRow, account_rows, leading_text
 from keet.ingest import read_profile
 from keet.units import Quantity
@@ -76,7 +76,7 @@ SHARES = st.lists(st.floats(0.01, 100), min_size=1, max_size=6)
 def test_rows_of_any_account_add_up(
     sizes: list[tuple[float, list[float]]], most: int, timed: bool
 ) -> None:
-    view = View(LAUNCH)
+    view = LaunchView(LAUNCH)
     total = sum(size for size, _ in sizes)
     parts = tuple(
         part_of(view, f"part{number}", 100 * size / total, inner, timed=timed)
@@ -104,12 +104,12 @@ def within(rows: Sequence[AccountRow]) -> list[float]:
 
 
 def part_of(
-    view: View, name: str, percent: float, inner: Sequence[float] = (), *, timed: bool
-) -> Part:
+    view: LaunchView, name: str, percent: float, inner: Sequence[float] = (), *, timed: bool
+) -> TimePart:
     children = tuple(
         part_of(view, f"{name}.{number}", percent * size / sum(inner), timed=timed)
         for number, size in enumerate(sorted(inner, reverse=True))
     )
     share = view.ledger.derived(f"account.{name}", Quantity(percent, "%"), name)
     us = view.ledger.derived(f"account.{name}.us", Quantity(percent, "us"), name)
-    return Part(name, name, share, us if timed else None, (), children)
+    return TimePart(name, name, share, us if timed else None, (), children)

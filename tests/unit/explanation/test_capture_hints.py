@@ -2,7 +2,7 @@
 
 import pytest
 
-from keet.analysis.coverage import find_coverage
+from keet.analysis.capture.coverage import find_coverage
 from keet.analysis.findings import Skipped
 from keet.explanation.analyst import explain
 from keet.explanation.capture_hints import capture_hints

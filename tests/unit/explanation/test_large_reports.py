@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.coverage import Gap
+from keet.analysis.capture.coverage import Gap
 from keet.comparison.difference import compare
 from keet.comparison.sides import Run, Side
 from keet.explanation.analyst import explain

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from keet.analysis.ceilings import WHOLE_SM
 from keet.analysis.diagnosis import diagnose
+from keet.analysis.hardware.ceilings import WHOLE_SM
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import DEVICE_WIDE, HOT_LINE
 from keet.explanation.busy_units import distinct_units, leading_units, nearest_units

@@ -145,7 +145,7 @@ def test_a_misspelt_name_is_told_what_is_close(case_of: Make) -> None:
 
 
 def test_the_roofline_is_the_one_of_the_command(case_of: Make) -> None:
-    from keet.analysis.roofline import find_roofline
+    from keet.analysis.roofline.launch_roofline import find_roofline
 
     case = case_of("panel_product/fast")
     answer = ask(case, "check_roofline")
@@ -177,7 +177,7 @@ def test_hot_lines_have_code_waits_and_waste(case_of: Make) -> None:
 
 
 def test_every_sampled_line_is_on_a_page(case_of: Make) -> None:
-    from keet.analysis.hotspots import Hotspots, find_hotspots
+    from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 
     case = case_of("gas_state/slow")
     found = find_hotspots(case.launch().launch)

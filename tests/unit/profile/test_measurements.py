@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.ledger import Ledger
-from keet.analysis.view import View
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.ledger import LaunchLedger
 from keet.catalog import metric_with_id
 from keet.evidence import Evidence
 from keet.ingest import read_profile
@@ -73,7 +73,7 @@ def test_a_quotient_of_two_measurements_is_finite(over: float, under: float) -> 
 @given(any_value)
 def test_evidence_is_a_measurement_or_is_not_there(value: Value) -> None:
     launch = launch_with({READ: value})
-    ledger = Ledger(launch)
+    ledger = LaunchLedger(launch)
     found = ledger.measured("dram_bytes_read")
     assert (found is not None) == is_measurement(value)
     assert found is None or found.value == pytest.approx(value)
@@ -92,7 +92,7 @@ def test_instances_that_are_no_measurements_are_left_out(value: Value) -> None:
     known = {16: 1, 32: _kept(value), 48: 3.0} if is_measurement(value) else {16: 1, 48: 3.0}
     assert parts.by_address() == known
     assert dict(parts.measured()) == known
-    assert View(launch_with({}, parts)).by_address("inst_executed") == known
+    assert LaunchView(launch_with({}, parts)).by_address("inst_executed") == known
     assert Instances((1, value), ("FADD", "MOV")).by_address() == {}
 
 
@@ -145,7 +145,7 @@ def _evidence(value: float) -> Evidence:
 
 @given(a_measurement, a_measurement)
 def test_shares_of_nothing_are_unknown(part: float, whole: float) -> None:
-    view = View(launch_with({}))
+    view = LaunchView(launch_with({}))
     ratio = view.ratio("r", "r", _evidence(part), _evidence(whole))
     percent = view.percent("p", "p", _evidence(part), _evidence(whole))
     assert (ratio is None) == (percent is None) == (whole == 0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keet import texts
-from keet.analysis.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.comparison import code, lines
 from keet.comparison.lines import LineCost, SideLines, match_lines
 from keet.explanation.analyst import explain

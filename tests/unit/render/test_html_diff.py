@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.comparison.both_sides import WeighedLaunch
 from keet.comparison.difference import Difference, compare
 from keet.comparison.lines import LineCost, SideLines, read_lines

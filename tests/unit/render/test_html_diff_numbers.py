@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from keet.analysis.hotspots import Hotspots, find_hotspots
+from keet.analysis.source_lines.hotspots import Hotspots, find_hotspots
 from keet.comparison.difference import Difference, compare
 from keet.comparison.lines import SideLines, match_lines, read_lines
 from keet.comparison.sides import Run, Side

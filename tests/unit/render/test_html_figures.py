@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.account import UNKNOWN
-from keet.analysis.roofline import find_roofline
+from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.explanation.account_rows import account_rows
 from keet.explanation.analyst import explain
 from keet.explanation.explained import LaunchExplanation

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keet.analysis.roofline import find_roofline
+from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.explanation.analyst import explain
 from keet.explanation.explained import Explanation
 from keet.explanation.gain_texts import times_text

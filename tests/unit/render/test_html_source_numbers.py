@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from keet.analysis.findings import Place
-from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
+from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.catalog import stalls
 from keet.explanation.analyst import explain
 from keet.explanation.explained import LaunchExplanation

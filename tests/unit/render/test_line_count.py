@@ -41,7 +41,7 @@ def test_real_views(profile_of: Callable[[str], Profile], width: int) -> None:
 @each_row("width", WIDTHS)
 @pytest.mark.slow
 def test_real_views_on_a_terminal(profile_of: Callable[[str], Profile], width: int) -> None:
-    from keet.analysis.coverage import find_coverage
+    from keet.analysis.capture.coverage import find_coverage
 
     profile = profile_of("tour_full.ncu-rep")
     explanation = explain(profile, profile.launches, 5, sass=False)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from keet.analysis.claims import Evaluated, WorkClaim
+from keet.analysis.claims import EvaluatedClaim, WorkClaim
 from keet.analysis.findings import Forecast
 from keet.errors import one_line
 from keet.explanation.analyst import explain
@@ -171,7 +171,7 @@ def leading() -> tuple[Explanation, ModelExplanation]:
         text="The columns need 126 MB from DRAM; it reads 208.3 MB.", advice=None, places=(),
     )  # fmt: skip
     floor = next(piece for piece in each.evidence if piece.slug == "duration")
-    claim = Evaluated(
+    claim = EvaluatedClaim(
         WorkClaim("redundant_traffic", "bytes", Quantity(126e6, "byte"), of="DRAM read"), True,
         "The columns need 126 MB.", None, 2.2, 1.8, forecast, (floor,), floor, "the LSU pipe", True,
     )  # fmt: skip

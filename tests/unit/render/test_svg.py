@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.roofline import find_roofline
+from keet.analysis.roofline.launch_roofline import find_roofline
 from keet.errors import KeetError
 from keet.ingest import read_profile
 from keet.profile import Profile

@@ -6,9 +6,9 @@ import pytest
 
 from keet.analysis.advice import advice_for
 from keet.analysis.diagnosis import diagnose
+from keet.analysis.launch_view import LaunchView
 from keet.analysis.sass.analyses.barriers import barrier_waits, polls_memory
 from keet.analysis.sass.inlined import is_of_toolkit
-from keet.analysis.view import View
 from kernels_samples.samples import load_samples
 from tests.conftest import REPORTS, corpus_files, needs_corpus
 from tests.unit.analysis.changed_launch import profile_of
@@ -107,7 +107,7 @@ def test_an_atomic_is_at_the_line_of_its_call() -> None:
 
 
 def test_loads_of_fragments_are_at_the_line_of_their_call() -> None:
-    view = View(profile_of(REPORTS / "zoo.ncu-repz").launches[2], reads_code=True)
+    view = LaunchView(profile_of(REPORTS / "zoo.ncu-repz").launches[2], reads_code=True)
     places = view.column_places("excess sectors", "src_l2_sectors_global_excess")
     assert {place.where for place in places[:2]} == {"zoo.cu:48", "zoo.cu:49"}
 

@@ -150,10 +150,10 @@ def test_facts_of_the_launch_need_no_evidence(profile_of) -> None:
 
 def test_what_keet_explains_is_verified_on_the_samples(profile_of) -> None:
     """Everything that the ledger holds, said in one text."""
-    from keet.analysis.ledger import Ledger
+    from keet.analysis.ledger import LaunchLedger
 
     for launch in profile_of("tour_full.ncu-rep").launches:
-        ledger = Ledger(launch)
+        ledger = LaunchLedger(launch)
         pieces = [piece for spec in metrics().values() if (piece := ledger.measured(spec.id))]
         text = "\n".join(f"{piece.label} is {piece} of the launch." for piece in pieces)
         grounding = check_grounding(text, pieces, launch=launch)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from keet.analysis.findings import Finding
-from keet.analysis.hotspots import Hotspots, InstructionTable, Spot
+from keet.analysis.source_lines.hotspots import Hotspots, InstructionTable, Spot
 from keet.explanation.explained import LaunchExplanation
 from keet.profile import Absent, Location
 from keet.profile.names import file_name

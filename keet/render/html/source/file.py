@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from keet.analysis.hotspots import Spot
+from keet.analysis.source_lines.hotspots import Spot
 from keet.profile.names import file_name
 from keet.records import NamedTuple
 from keet.render.common.excerpt import around, indentation, runs

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 
-from keet.analysis.hotspots import Spot
 from keet.analysis.sass.flow.control_flow import Loop
 from keet.analysis.sass.instructions.instruction import parse
+from keet.analysis.source_lines.hotspots import Spot
 from keet.catalog import stalls
 from keet.profile import Absent
 from keet.render.common.excerpt import around

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.hotspots import Spot
-from keet.analysis.rates import SECTOR
+from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.source_lines.hotspots import Spot
 from keet.catalog import stalls
 from keet.profile import Absent
 from keet.render.common.hotspot_rows import first_wait

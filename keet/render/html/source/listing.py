@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.hotspots import Hotspots, Spot, find_hotspots
+from keet.analysis.source_lines.hotspots import Hotspots, Spot, find_hotspots
 from keet.explanation.explained import LaunchExplanation
 from keet.profile import Absent, Location
 from keet.records import NamedTuple

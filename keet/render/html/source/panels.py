@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keet.analysis.hotspots import Spot
+from keet.analysis.source_lines.hotspots import Spot
 from keet.profile import Location
 from keet.records import NamedTuple
 from keet.render.common.machine_code import line_text

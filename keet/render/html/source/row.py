@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keet.analysis.hotspots import Spot
-from keet.analysis.rates import SECTOR
+from keet.analysis.hardware.rates import SECTOR
+from keet.analysis.source_lines.hotspots import Spot
 from keet.render.common.hotspot_rows import first_wait
 from keet.render.common.hotspots import stall_reasons
 from keet.render.common.machine_code import purposes_text, size_text

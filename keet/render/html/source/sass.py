@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.hotspots import InstructionTable
+from keet.analysis.source_lines.hotspots import InstructionTable
 from keet.catalog import stalls
 from keet.profile import Absent, Location
 from keet.records import NamedTuple

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from keet.analysis.account import KINDS
-from keet.analysis.hotspots import Spot
+from keet.analysis.source_lines.hotspots import Spot
 from keet.catalog import stalls
 from keet.records import NamedTuple
 from keet.render.html.markup import Html, element

@@ -1,0 +1,340 @@
+"""Ceilings: the peaks that a launch can come up against, and how near it came to each.
+
+There are two kinds. The ceiling of a unit (`DRAM`, `L2`, `FMA`) is how busy its busiest stage was.
+The ceilings of the roofline are rates of work, operations of a type or bytes of a memory level,
+against the peak of that work; see `roofline`. Both are of the elapsed cycles of the launch, idle
+SMs included, and both name the stage of the hardware that was the busiest.
+
+A unit that was busy for 60 % of the elapsed cycles needs 60 % of the launch's time for the work
+that it got, and less in proportion with less work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
+from typing import Literal
+
+from keet.analysis.hardware.host_link import HostTraffic, host_traffic, uses_host_link
+from keet.analysis.hardware.rates import Peak
+from keet.analysis.hardware.stages import (
+    UnitStage,
+    leading_stage,
+    measured_stage,
+    measured_stages,
+    rare_leaders,
+    share_of,
+)
+from keet.analysis.ledger import LaunchLedger
+from keet.catalog import hardware_units
+from keet.evidence import Evidence
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+NEAR = 60.0
+"""Per cent of its peak from which a unit explains the launch's time: the rest is what arbitration,
+refresh and start-up cost kernels that are known to be limited by one unit."""
+TIE = 5.0
+"""Percentage points within which two ceilings count as equally near: passes of one report differ
+by as much."""
+
+Kind = Literal["compute", "memory", "issue", "link"]
+
+
+class Ceiling(NamedTuple):
+    """One ceiling and how near the launch came to it."""
+
+    id: str
+    """`dram`, `l2`, `issue`; of the roofline also `fp32`, `tensor_bf16`."""
+    name: str
+    """As in a table: `DRAM`, `L2`, `Tensor BF16`."""
+    kind: Kind
+    reached: Evidence
+    """Per cent of the peak, over the elapsed cycles; a little above 100 where passes differ."""
+    source: str
+    """Where the peak, or the share alone, comes from."""
+    achieved: Evidence | None = None
+    """Operations or bytes per second; None where the report has the share alone."""
+    peak: Evidence | None = None
+    stage: UnitStage | None = None
+    """The busiest stage of the hardware behind it; None: no stage was measured."""
+
+    @property
+    def spoken(self) -> str:
+        """As in a sentence."""
+        return spoken_unit(self.name)
+
+    @property
+    def share(self) -> float:
+        """0 to 1; a little above 1 where passes differ."""
+        return share_of(self.reached)
+
+    @property
+    def left(self) -> float:
+        """The share of the peak that was not used, never below 0."""
+        return max(0.0, 1.0 - self.share)
+
+    @property
+    def busier_stage(self) -> UnitStage | None:
+        """The stage, where it is clearly busier than the work tells: replays, small requests."""
+        stage = self.stage
+        return stage if stage and stage.busy.value > self.reached.value + _MARGIN else None
+
+
+_MARGIN = 5.0
+"""Percentage points by which a stage has to be busier than the share of peak to be worth a word."""
+
+
+_SAME_PIPE = 0.01
+"""Of the peak: a pipe so near to the share of the whole SM is the one that it stands for."""
+
+
+def nearest(ranked: Sequence[Ceiling]) -> tuple[Ceiling, ...]:
+    """The first, and those that tie with it; none where nothing was done. Nearest first."""
+    top = ranked[0].share if ranked else 0.0
+    least = top - min(TIE / 100, top / 2)
+    return tuple(ceiling for ceiling in ranked if ceiling.share >= least) if top > 0 else ()
+
+
+def ceiling_of_rate(  # noqa: PLR0913 - what such a ceiling is made of
+    ledger: LaunchLedger,
+    ceiling_id: str,
+    name: str,
+    achieved: Evidence,
+    peak: Peak,
+    *,
+    kind: Kind,
+    stage: UnitStage | None = None,
+) -> Ceiling:
+    """A rate of work against its peak."""
+    reached = ledger.derived(
+        f"roofline.{ceiling_id}.reached",
+        Quantity(100 * achieved.value / peak.rate.value, "%"),
+        f"{name}: share of peak",
+        achieved,
+        peak.rate,
+    )
+    return Ceiling(ceiling_id, name, kind, reached, peak.source, achieved, peak.rate, stage)
+
+
+# --- units
+
+
+class _Unit(NamedTuple):
+    """A unit as people name it, and the hardware units of the catalog that are its stages."""
+
+    kind: Kind
+    stages: tuple[str, ...]
+    whole: tuple[str, ...] = ()
+    """Units whose share is that of the busiest stage, collected or not."""
+    rare: tuple[str, ...] = ()
+    """Stages that seldom lead: evidence of them is entered only where they do."""
+
+
+_UNITS = {
+    "DRAM": _Unit("memory", ("dram",)),
+    "L2": _Unit(
+        "memory",
+        ("l2_tags", "l2_sectors", "l2_data_banks", "l2_to_sm", "sm_to_l2", "l2_fill_dram"),
+        ("l2",),
+        ("l2_atomics", "l2_fabric", "system_memory"),
+    ),
+    "L1": _Unit(
+        "memory",
+        (
+            "l1_data_stage",
+            "l1_bank_reads",
+            "l1_bank_writes",
+            "l1_from_l2",
+            "l1_to_l2",
+            "lsu",
+            "l1_writeback",
+        ),
+        ("l1", "l1_while_active"),
+        (
+            "shared_memory",
+            "distributed_shared",
+            "tex",
+            "tex_data_stage",
+            "tex_filter",
+            "tex_writeback",
+        ),
+    ),
+    "LSU": _Unit("memory", ("lsu",)),
+    "FMA": _Unit("compute", ("fma", "fmaheavy")),
+    "ALU": _Unit("compute", ("alu", "aluheavy")),
+    "FP64": _Unit("compute", ("fp64",)),
+    "FP16": _Unit("compute", ("fp16",)),
+    "XU": _Unit("compute", ("xu",)),
+    "tensor": _Unit("compute", ("tensor", "tensor_fp64")),
+    "ADU": _Unit("compute", ("adu",)),
+    "issue": _Unit("issue", ("issue_slots",)),
+    "NVLink": _Unit("link", ("nvlink_received", "nvlink_sent")),
+}
+
+HOST_LINK = "host link"
+WHOLE_SM = "SM"
+_WITHIN_SM = ("LSU", "FMA", "ALU", "FP64", "FP16", "XU", "tensor", "ADU")
+
+_SPOKEN = {
+    "issue": "the issue slots",
+    "LSU": "the LSU pipe",
+    "FMA": "the FMA pipe",
+    "ALU": "the ALU pipe",
+    "FP64": "the FP64 pipe",
+    "FP16": "the FP16 pipe",
+    "XU": "the XU pipe",
+    "tensor": "the tensor cores",
+    "ADU": "the ADU pipe (barriers, constant loads)",
+    HOST_LINK: "the link to the host",
+    WHOLE_SM: "the busiest pipe of the SMs",
+}
+
+
+def spoken_unit(name: str) -> str:
+    """`the LSU pipe`: a unit as in a sentence."""
+    return _SPOKEN.get(name, name)
+
+
+class Ceilings:
+    """The units of one launch. What the report has no number for is unknown, which is not zero."""
+
+    def __init__(self, ledger: LaunchLedger) -> None:
+        self._ledger = ledger
+        self._by_name: dict[str, Ceiling] = {}
+        self._idle: set[str] = set()
+        """Links that were measured and carried nothing: they are no rows of a table."""
+        self._host: HostTraffic | None = None
+        for name, unit in _UNITS.items():
+            self._add(name, _unit_ceiling(ledger, name, unit))
+        self._add_whole_sm()
+        self._add_host_link()
+
+    def _add(self, name: str, ceiling: Ceiling | None) -> None:
+        if ceiling is None:
+            return
+        if ceiling.kind == "link" and not ceiling.reached.value:
+            self._idle.add(name)
+        else:
+            self._by_name[name] = ceiling
+
+    def _add_whole_sm(self) -> None:
+        """A small set has no more of the SMs than the share of their busiest pipe."""
+        busy = self._ledger.measured("sm_throughput_pct") if "issue" not in self else None
+        if busy is None:
+            return
+        pipes = (self._by_name[name].share for name in _WITHIN_SM if name in self._by_name)
+        if max(pipes, default=0.0) < share_of(busy) - _SAME_PIPE:
+            source = f"report: {busy.metric}"
+            self._add(WHOLE_SM, Ceiling("sm", WHOLE_SM, "compute", busy, source))
+
+    def _add_host_link(self) -> None:
+        used = uses_host_link(self._ledger)
+        if used:
+            self._host = host_traffic(self._ledger)
+            self._add(HOST_LINK, _host_ceiling(self._ledger, self._host))
+        elif used is False:
+            self._idle.add(HOST_LINK)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name or name in self._idle
+
+    def get(self, name: str) -> Ceiling | None:
+        """None: not measured, or a link that carried nothing (see `share`)."""
+        return self._by_name.get(name)
+
+    def share(self, name: str) -> float | None:
+        """0 to 1, as measured: a little above 1 where passes differ. None: not measured."""
+        ceiling = self._by_name.get(name)
+        return ceiling.share if ceiling else 0.0 if name in self._idle else None
+
+    def reached(self, name: str) -> Evidence | None:
+        ceiling = self._by_name.get(name)
+        return ceiling.reached if ceiling else None
+
+    def stage(self, name: str) -> UnitStage | None:
+        """The busiest stage of a unit, which may be one that only the unit's share shows."""
+        ceiling = self._by_name.get(name)
+        return ceiling.stage if ceiling else None
+
+    def stages(self, name: str) -> tuple[UnitStage, ...]:
+        """All stages of a unit that were measured, the busiest first."""
+        if name == HOST_LINK:
+            return _host_stages(self._ledger, self._host) if self._host else ()
+        unit = _UNITS.get(name)
+        return measured_stages(self._ledger, (*unit.stages, *unit.rare)) if unit else ()
+
+    def rate(self, name: str) -> Evidence | None:
+        """Bytes per second over the link to the host, in its busier direction: known without a
+        peak, too. None for units whose report has no rate."""
+        if name == HOST_LINK and self._host:
+            return max(_host_rates(self._host), key=lambda rate: rate.value, default=None)
+        ceiling = self._by_name.get(name)
+        return ceiling.achieved if ceiling else None
+
+    @cached_property
+    def ranked(self) -> tuple[Ceiling, ...]:
+        return tuple(sorted(self._by_name.values(), key=lambda c: -self._nearness(c)))
+
+    def _nearness(self, ceiling: Ceiling) -> float:
+        """A unit that only passes on what another one does is named after that one.
+
+        L2 passes on what DRAM delivers, some points nearer its own peak: DRAM is the limit. L1 has
+        the LSU's requests as one of its stages: where that is the busiest, the LSU is the limit.
+        """
+        if ceiling.name == "L2" and "DRAM" in self._by_name:
+            dram = self._by_name["DRAM"].share
+            if dram >= 0.75 and 0 <= ceiling.share - dram <= 0.12:
+                return dram - 0.001
+        is_lsu = ceiling.name == "L1" and ceiling.stage and ceiling.stage.id == "lsu"
+        return ceiling.share - 0.001 if is_lsu else ceiling.share
+
+    @property
+    def nearest(self) -> tuple[Ceiling, ...]:
+        """The busiest unit, and those that are as busy."""
+        return nearest(self.ranked) or self.ranked[:1]
+
+
+def _unit_ceiling(ledger: LaunchLedger, name: str, unit: _Unit) -> Ceiling | None:
+    whole = next(filter(None, map(partial(measured_stage, ledger), unit.whole)), None)
+    leading = rare_leaders(ledger, whole, unit.rare) if whole and unit.rare else ()
+    stages = measured_stages(ledger, (*unit.stages, *leading))
+    stage = leading_stage(ledger, name, whole, stages)
+    if stage is None:
+        return None
+    source = f"report: {stage.busy.metric}"
+    return Ceiling(name.lower(), name, unit.kind, stage.busy, source, stage=stage)
+
+
+# --- the link to the host
+
+
+def _host_ceiling(ledger: LaunchLedger, traffic: HostTraffic) -> Ceiling | None:
+    """None where the peak of the link is not known."""
+    stages, peak = _host_stages(ledger, traffic), traffic.peak
+    if not stages or peak is None:
+        return None
+    busiest = stages[0]
+    rate = traffic.written if busiest.id == "host_writes" else traffic.read
+    together = "" if traffic.is_split else "; both directions as if they were one"
+    source = f"{peak.source}{together}"
+    return Ceiling("host_link", HOST_LINK, "link", busiest.busy, source, rate, peak.rate, busiest)
+
+
+def _host_stages(ledger: LaunchLedger, traffic: HostTraffic) -> tuple[UnitStage, ...]:
+    """One per direction, the busier first."""
+    if traffic.peak is None:
+        return ()
+    found = []
+    for unit_id, rate in (("host_reads", traffic.read), ("host_writes", traffic.written)):
+        if rate is not None:
+            label = hardware_units()[unit_id].label
+            share = Quantity(100 * rate.value / traffic.peak.rate.value, "%")
+            name = f"host_link.{unit_id}.reached"
+            busy = ledger.derived(name, share, f"{label} busy", rate, traffic.peak.rate)
+            found.append(UnitStage(unit_id, label, busy))
+    return tuple(sorted(found, key=lambda stage: -stage.busy.value))
+
+
+def _host_rates(traffic: HostTraffic) -> Iterable[Evidence]:
+    return (rate for rate in (traffic.read, traffic.written) if rate is not None)

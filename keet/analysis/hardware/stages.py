@@ -1,0 +1,215 @@
+"""Stages of the hardware units, and how busy each one was over the elapsed cycles.
+
+A unit such as L2 has several stages with a peak of their own: tag lookups, data banks, the ports to
+the crossbar. The busiest stage limits the unit. Which one it is tells what to change: tag lookups
+are pressed by requests, data banks by bytes, the L1 data stage by wavefronts that are replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from keet.analysis.ledger import LaunchLedger
+from keet.catalog import HardwareUnit, exists_on, hardware_units
+from keet.evidence import Evidence
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+
+class UnitStage(NamedTuple):
+    """One stage of a unit, and its share of peak over the elapsed cycles in per cent."""
+
+    id: str
+    """Of the hardware unit in the catalog: `l2_tags`, `l1_data_stage`."""
+    label: str
+    busy: Evidence
+    inferred: bool = False
+    """The report shows how busy the unit's busiest stage was, but has no counter of that stage:
+    which one it is follows from what the other stages show."""
+
+    @property
+    def share(self) -> float:
+        """0 to 1; counters of two passes can give a little more than 1."""
+        return share_of(self.busy)
+
+
+def share_of(percent: Evidence) -> float:
+    """Never below 0: counters of two passes can give a little less than nothing."""
+    share = float(percent.value) / 100
+    return share if share > 0.0 else 0.0
+
+
+def measured_stage(ledger: LaunchLedger, unit_id: str) -> UnitStage | None:
+    """None where the report has no share of the stage's peak."""
+    unit, label = _known_unit(unit_id)
+    for name in unit.share_of_peak:
+        found = ledger.named(name, label)
+        if found is not None:
+            busy = found if unit.basis == "elapsed" else _over_elapsed(ledger, unit, found)
+            return UnitStage(unit_id, unit.label, busy) if busy else None
+    return _issue_slots(ledger, unit) if unit_id == "issue_slots" else None
+
+
+@cache
+def _known_unit(unit_id: str) -> tuple[HardwareUnit, str]:
+    """With the label of its evidence."""
+    unit = hardware_units()[unit_id]
+    return unit, f"{unit.label} busy"
+
+
+SCHEDULERS = 4
+"""Per SM, each of which issues at most one instruction per cycle: all GPUs since Volta."""
+
+
+def _issue_slots(ledger: LaunchLedger, unit: HardwareUnit) -> UnitStage | None:
+    """From counts of instructions and cycles, or from the rate, which some sets have alone."""
+    generation = (ledger.launch.device.compute_capability or "").partition(".")[0]
+    if not generation.isdecimal() or int(generation) < 7:
+        return None
+    found = _issued_per_slot(ledger) or _executed_per_cycle(ledger)
+    if found is None:
+        return None
+    share, sources = found
+    busy = ledger.derived("issue_slots_used", share, f"{unit.label} busy", *sources)
+    return UnitStage("issue_slots", unit.label, busy)
+
+
+_Computed = tuple[Quantity, tuple[Evidence, ...]]
+
+
+def _issued_per_slot(ledger: LaunchLedger) -> _Computed | None:
+    """From counts, which printed pages do not round."""
+    issued = ledger.measured("inst_issued_total")
+    slots = ledger.measured("smsp_elapsed_cycles_total")
+    if issued is None or slots is None or not slots.value:
+        return None
+    return Quantity(100 * issued.value / slots.value, "%"), (issued, slots)
+
+
+_PRINTED_DECIMALS = 2
+"""Of a rate on a printed page: 0.03 instructions per cycle may be 0.025 or 0.035."""
+
+
+def _executed_per_cycle(ledger: LaunchLedger) -> _Computed | None:
+    rate = ledger.measured("ipc_executed_elapsed")
+    if rate is None:
+        return None
+    share = 100 * float(rate.value) / SCHEDULERS
+    if rate.value == round(rate.value, _PRINTED_DECIMALS):  # 0.01 per cycle is 0.25 % of the slots
+        share = round(share, 1)
+    return Quantity(share, "%"), (rate,)
+
+
+def measured_stages(ledger: LaunchLedger, unit_ids: Iterable[str]) -> tuple[UnitStage, ...]:
+    """Those that were measured, the busiest first."""
+    found = [measured_stage(ledger, unit_id) for unit_id in unit_ids]
+    stages = [stage for stage in found if stage is not None]
+    if len(stages) > 1:
+        stages.sort(key=lambda stage: -stage.busy.value)
+    return tuple(stages)
+
+
+def _over_elapsed(ledger: LaunchLedger, unit: HardwareUnit, busy: Evidence) -> Evidence | None:
+    """A share of the cycles in which the SMs were active as one of all cycles."""
+    active, elapsed = ledger.measured("sm_active_cycles"), ledger.measured("elapsed_cycles")
+    if active is None or elapsed is None or not elapsed.value:
+        return None
+    share = Quantity(busy.value * min(1.0, active.value / elapsed.value), "%")
+    label = f"{unit.label.partition(' (')[0]} busy, of peak, over elapsed cycles"
+    return ledger.derived(f"{busy.slug}_elapsed", share, label, busy, active, elapsed)
+
+
+_SAME_CLOCK = 0.9
+"""Of the GPCs' elapsed cycles, those of an SM at the least. Fewer: the sum is of other SMs than
+the count. Judgement; 0.97 and more were seen."""
+
+
+def sm_elapsed_cycles(ledger: LaunchLedger) -> Evidence | None:
+    """Elapsed cycles to compare the active cycles of an SM with; None: not measured.
+
+    Printed pages have the sum over the SMs and not the active cycles of the longest SM. Other
+    shares of the SMs are of that sum, and the GPCs count a few per cent more.
+    """
+    elapsed = ledger.measured("elapsed_cycles")
+    total, sms = ledger.measured("sm_elapsed_cycles_total"), ledger.launch.device.sm_count
+    if elapsed is None or total is None or not sms or ledger.measured("sm_active_cycles_max"):
+        return elapsed
+    each = float(total.value) / sms
+    if not _SAME_CLOCK * elapsed.value <= each <= elapsed.value / _SAME_CLOCK:
+        return elapsed
+    label = "elapsed cycles of an SM"
+    return ledger.derived("sm_elapsed_cycles", Quantity(each, "cycle"), label, total)
+
+
+# --- the busiest stage of a unit
+
+_SAME = 0.95
+"""Of the unit's own share: a stage above it is the one that the unit's share stands for. Shares
+over active cycles, which are converted to elapsed cycles, are off by up to 5 %."""
+_SLACK = 0.5
+"""Percentage points that small shares may differ by beyond that."""
+_FABRIC = "lts__t_sectors_srcunit_ltcfabric"
+"""A counter that only GPUs with two L2 partitions have."""
+
+
+def leading_stage(
+    ledger: LaunchLedger, name: str, whole: UnitStage | None, stages: tuple[UnitStage, ...]
+) -> UnitStage | None:
+    """The busiest stage of a unit, with the share that stands for the unit; None: not measured.
+
+    `whole` is the unit's own share, which ncu takes from its busiest stage, collected or not;
+    `stages` are those that were measured, the busiest first.
+    """
+    busiest = stages[0] if stages else None
+    if whole is None:
+        return busiest
+    if busiest and busiest.busy.value >= whole.busy.value:
+        return busiest
+    if busiest and busiest.busy.value >= _SAME * whole.busy.value - _SLACK:
+        # A share that was converted is less exact than the stage's own.
+        return busiest if whole.busy.derived_from else busiest._replace(busy=whole.busy)
+    return _unseen(ledger, name, whole, stages)
+
+
+def rare_leaders(
+    ledger: LaunchLedger, whole: UnitStage, unit_ids: Iterable[str]
+) -> tuple[str, ...]:
+    """Of these stages, those that the unit's share may stand for; enters nothing."""
+    least = _SAME * whole.busy.value - _SLACK
+    shares = [(unit_id, _peek(ledger, unit_id)) for unit_id in unit_ids]
+    return tuple([unit_id for unit_id, share in shares if share is not None and share >= least])
+
+
+def _peek(ledger: LaunchLedger, unit_id: str) -> float | None:
+    for name in _known_unit(unit_id)[0].share_of_peak:
+        found = ledger.launch.metric(name)
+        if found is not None and isinstance(found.value, (int, float)):
+            return float(found.value)
+    return None
+
+
+def _unseen(
+    ledger: LaunchLedger, name: str, whole: UnitStage, stages: tuple[UnitStage, ...]
+) -> UnitStage:
+    """The stage behind a unit's share that no measured stage comes near to.
+
+    On GPUs with two L2 partitions, the fabric between them is part of ncu's L2 throughput, and its
+    share is in no section.
+    """
+    if name == "L2" and exists_on(_FABRIC, ledger.launch.device.compute_capability):
+        label = hardware_units()["l2_fabric"].label
+        return UnitStage("l2_fabric", label, whole.busy, inferred=True)
+    if half := next((stage for stage in stages if _counts_twice(stage, whole)), None):
+        return half._replace(busy=whole.busy, inferred=True)
+    return whole._replace(label=f"the busiest stage of {name}", inferred=True)
+
+
+_TWICE = ("l1_to_l2", "l1_data_stage")
+"""Stages of L1 that ncu counts twice in L1's throughput: their own shares are of twice the peak.
+Seen in reports of 7.0, 7.5, 8.6, 8.9 and 12.0 (the data stage on 7.5 only), not of 9.0."""
+
+
+def _counts_twice(stage: UnitStage, whole: UnitStage) -> bool:
+    distance = abs(2 * stage.busy.value - whole.busy.value)
+    return stage.id in _TWICE and distance <= (1 - _SAME) * whole.busy.value

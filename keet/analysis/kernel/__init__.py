@@ -1,0 +1,1 @@
+"""What kind of kernel a launch runs: its library, algorithm, instructions and inactive threads."""

@@ -1,0 +1,112 @@
+"""Why threads of a warp are inactive: the block's size, a check of the index, or paths that differ.
+
+A thread that is off because its index lies outside of the data is off before anything was loaded:
+no value decided it. That tells it from threads that take another path than their neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+from keet.analysis.launch_view import LaunchView
+from keet.records import NamedTuple
+
+Cause = Literal["block_size", "outside", "paths"]
+WARP = 32
+_PREDICATED = 4
+"""Instructions of which at least one is not predicated."""
+
+
+class InactiveThreads(NamedTuple):
+    """Shares of the inactive threads, summed over executed warp instructions; they sum to 1."""
+
+    block_size: float
+    """Lanes that no thread was launched for."""
+    outside: float
+    """Threads that left, or skip the rest, at a check before the first access to memory."""
+    paths: float
+    check: int | None = None
+    """Address of the instruction at which most of those outside leave."""
+
+    @property
+    def cause(self) -> Cause:
+        shares: dict[Cause, float] = {
+            "block_size": self.block_size,
+            "outside": self.outside,
+            "paths": self.paths,
+        }
+        return max(shares, key=lambda each: shares[each])
+
+
+def inactive_threads(view: LaunchView) -> InactiveThreads | None:
+    """`None` where no thread is inactive, or the report does not tell which."""
+    threads, block = view.value("active_threads_per_warp"), view.value("block_size")
+    if not block:
+        return None
+    launched = block / math.ceil(block / WARP)
+    if threads is None:
+        return InactiveThreads(1.0, 0.0, 0.0) if launched < WARP else None
+    inactive = WARP - threads
+    if not 0 < inactive < WARP:
+        return None
+    by_size = min(inactive, WARP - launched)
+    found = _outside(view, launched)
+    if found is None:
+        return InactiveThreads(1.0, 0.0, 0.0) if by_size > inactive / 2 else None
+    outside, check = min(found[0], inactive - by_size), found[1]
+    rest = inactive - by_size - outside
+    return InactiveThreads(by_size / inactive, outside / inactive, rest / inactive, check)
+
+
+def _outside(view: LaunchView, launched: float) -> tuple[float, int | None] | None:
+    """Threads per executed warp instruction that are outside, and where they leave."""
+    executed = {a: n for a, n in sorted((view.table.executed or {}).items()) if n}
+    active = view.table.column("thread_inst_executed")
+    threads = active or view.table.threads
+    if not executed or not threads:
+        return None
+    entry = _entry(view, executed)
+    if not entry:
+        return 0.0, None
+    lanes = {each: threads.get(each, 0) / executed[each] for each in entry}
+    # Older reports count a thread only if its predicate is on: single instructions may have none.
+    last = entry[-1:] if active else entry[-_PREDICATED:]
+    left = launched - max(lanes[each] for each in last if executed[each] == executed[entry[-1]])
+    if left <= 0:
+        return 0.0, None
+    end, lost = entry[-1], 0.0
+    # Later code has at least as many inactive threads, unless the paths join again.
+    for address, count in executed.items():
+        if address > end:
+            off = launched - threads.get(address, 0) / count
+            lost += count * (left if off > left else max(0.0, off))
+    return lost / sum(executed.values()), _check(entry, lanes, launched - left / 2)
+
+
+def _entry(view: LaunchView, executed: Mapping[int, int]) -> list[int]:
+    """Addresses from the start up to the first access to memory or the first loop.
+
+    Nothing that was loaded decides what runs there. In a loop, counts are of all iterations, and
+    what was computed in one may end it.
+    """
+    accesses = {address for address, kind in view.by_address("memory_type").items() if kind}
+    if not accesses:
+        accesses = {a for a, n in (view.table.column("src_l2_sectors_global") or {}).items() if n}
+    found: list[int] = []
+    for address, count in executed.items():
+        if found and count > executed[found[-1]]:  # more executions: a loop
+            break
+        if address in accesses:
+            break
+        found.append(address)
+    return found
+
+
+def _check(entry: list[int], lanes: Mapping[int, float], least: float) -> int | None:
+    """The instruction before the first that runs with few threads, and with few from there on."""
+    few = len(entry)
+    while few and lanes[entry[few - 1]] <= least:
+        few -= 1
+    return entry[few - 1] if 0 < few < len(entry) else None

@@ -1,0 +1,112 @@
+"""How much a warp of the launch does: instructions, and how many warps work between barriers."""
+
+from __future__ import annotations
+
+from keet.analysis.hardware.stages import SCHEDULERS
+from keet.analysis.launch_view import LaunchView
+from keet.evidence import Evidence
+from keet.units import Quantity
+
+WARP = 32
+"""Threads."""
+PER_WARP = "instructions_per_warp"
+FEW_INSTRUCTIONS = 32.0
+"""Per warp: a test of a bound, an address and a load or two. It only selects words."""
+_ACCESSES = ("LD", "ST", "ATOM", "RED")
+_NOT_DATA = ("LDC", "LDGDEPBAR", "LDTM", "REDUX")
+
+
+def instructions_per_warp(view: LaunchView) -> Evidence | None:
+    """Counted, or else what the used issue slots stand for."""
+    grid, block = view.get("grid_size"), view.get("block_size")
+    if grid is None or block is None or grid.value <= 0 or block.value <= 0:
+        return None
+    executed = view.get("inst_executed") or _issued(view)
+    if executed is None:
+        return None
+    warps = float(grid.value) * -(-float(block.value) // WARP)
+    each = Quantity(float(executed.value) / warps, "")
+    return view.ledger.derived(PER_WARP, each, "instructions per warp", executed, grid, block)
+
+
+def _issued(view: LaunchView) -> Evidence | None:
+    share, elapsed = view.ceilings.reached("issue"), view.get("elapsed_cycles")
+    sms = view.launch.device.sm_count
+    if share is None or elapsed is None or not sms or view.capability < (7, 0):
+        return None
+    amount = float(share.value) / 100 * float(elapsed.value) * sms * SCHEDULERS
+    return view.ledger.derived(
+        "instructions_issued", Quantity(amount, "inst"), "instructions issued", share, elapsed
+    )
+
+
+def _alive(view: LaunchView) -> float:
+    """Warps of an SM that has a block, over those that its blocks start with: those without work
+    leave."""
+    alive, block = view.value("achieved_warps_per_sm"), view.value("block_size")
+    grid, sms = view.value("grid_size"), view.launch.device.sm_count
+    if not alive or not block or not grid or not sms:
+        return 1.0
+    resident = -(-block // WARP) * -(-grid // sms)
+    return min(1.0, alive / resident) if grid <= sms else 1.0
+
+
+def working_part(view: LaunchView) -> float:
+    """Of the work, what more blocks could share, 0 to 1; 1 where nothing speaks against it."""
+    return min(_alive(view), _between_barriers(view), _own_code(view))
+
+
+def _own_code(view: LaunchView) -> float:
+    """Of the executed instructions, those of the kernel: what is called from elsewhere, as printf,
+    does not get faster with more blocks."""
+    if view.code is None:
+        return 1.0
+    counters = (f"{unit}__inst_executed.sum" for unit in ("smsp", "sm"))  # of all code that ran
+    found = [view.ledger.named(name, "executed instructions") for name in counters]
+    every = max((float(each.value) for each in found if each is not None), default=0.0)
+    own = sum(view.code.program.counts)
+    return min(1.0, own / every) if own and every else 1.0
+
+
+def _between_barriers(view: LaunchView) -> float:
+    """The busiest memory access over the busiest barrier: where few warps load or store between two
+    barriers, there are fewer parallel items than threads, and more blocks find no more of them."""
+    if view.code is None or not view.executed("BAR"):
+        return 1.0
+    program = view.code.program
+    counts: dict[bool, float] = {True: 0.0, False: 0.0}
+    for position in program.ran:
+        opcode = program.code[position].opcode
+        is_access = opcode.startswith(_ACCESSES) and not opcode.startswith(_NOT_DATA)
+        if is_access or opcode.startswith("BAR"):
+            counts[is_access] = max(counts[is_access], float(program.counts[position]))
+    accesses, barriers = counts[True], counts[False]
+    return min(1.0, accesses / barriers) if accesses and barriers else 1.0
+
+
+_QUEUES = (
+    "not_selected",
+    "dispatch_stall",
+    "math_pipe_throttle",
+    "lg_throttle",
+    "mio_throttle",
+    "tex_throttle",
+    "barrier",
+)
+"""Waits that go when fewer warps share an SM."""
+
+
+def chain_share(view: LaunchView) -> float:
+    """Of the elapsed cycles, those that one warp needs for its code outside of loops, 0 to 1.
+
+    Spreading the blocks over more SMs does not shorten it; what loops repeat can be given to more
+    threads. 0 where the report does not tell.
+    """
+    elapsed, code = view.value("elapsed_cycles"), view.code
+    each = view.cycles_between(*_QUEUES)
+    if not elapsed or code is None or not each:
+        return 0.0
+    counts = [code.program.counts[position] for position in code.program.ran]
+    warps = max(counts[:1], default=0)
+    once = sum(min(1.0, count / warps) for count in counts) if warps else 0.0
+    return min(1.0, once * each / elapsed)

@@ -1,0 +1,400 @@
+"""One launch as the checks see it: evidence by question, computed when asked for."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from keet.analysis.findings import Place
+from keet.analysis.hardware.ceilings import Ceilings
+from keet.analysis.ledger import LaunchLedger
+from keet.analysis.source_lines.array_accesses import accesses
+from keet.analysis.source_lines.hotspots import InstructionTable, line_order
+from keet.analysis.source_lines.wait_labels import AT_BARRIERS, words_for
+from keet.catalog import stalls
+from keet.evidence import Evidence
+from keet.patterns import regex
+from keet.profile import Absent, Launch
+from keet.profile.launch import Location
+from keet.texts import bounded_lines
+from keet.units import Number, Quantity
+
+if TYPE_CHECKING:
+    from keet.analysis.sass.machine_code import MachineCode
+    from keet.analysis.sass.streaming import Streaming
+
+_MAX_PLACES = 5
+LED = frozenset(
+    ["latency_bound", "fp64_promotion", "load_imbalance", "instruction_fetch", "integer_overhead"]
+)
+"""Findings whose lines the machine code ranks: see `cause_lines`, which is loaded when needed."""
+_LEADING = 2
+"""Lines that the machine code puts first. On the casebook's work families, two of them and then the
+sampled ones have a cause line in the first three more often than either alone."""
+_LEAST_SHARE = 0.02
+"""Of the effect: a line below it is no place to look at."""
+
+
+Amounts = Counter[Location | None]
+"""Costs by source line; those of code without one under `None`."""
+_BARRIER = regex(r"__syncthreads|\.sync\(|barrier")
+_BACK = (16, 32, 48)
+"""Bytes: an instruction has 16 since Volta."""
+
+
+@cache
+def _state_metrics() -> Mapping[str, tuple[str, list[str]]]:
+    """A label and the metrics that may have it, of each warp state."""
+    return {
+        reason: (
+            f"{stall.label} cycles per instruction",
+            [name for name in stall.metrics if name.endswith("_per_issue_active.ratio")],
+        )
+        for reason, stall in stalls().items()
+    }
+
+
+@lru_cache(maxsize=64)
+def _capability(told: str) -> tuple[int, ...]:
+    return tuple(map(int, told.split("."))) if re.fullmatch(r"\d+\.\d+", told) else ()
+
+
+CodeState = Literal["analysed", "not_needed", "absent", "off"]
+"""Of the machine code: analysed; no check asked for it; not to be had; not to be looked at."""
+
+
+class LaunchView:
+    """What a check may ask of a launch. `None` is: the report does not say."""
+
+    def __init__(self, launch: Launch, report_scope: str = "", *, reads_code: bool = False) -> None:
+        """`report_scope`: see `scope_in`. `reads_code`: whether the machine code may be analysed,
+        which can take a second."""
+        self.launch = launch
+        self._reads_code = reads_code
+        self.ledger = LaunchLedger(launch, report_scope)
+        self._texts: dict[str, Sequence[str]] = {}
+        self._columns: dict[str, Mapping[int, Number]] = {}
+        self._executed: dict[tuple[str, ...], float] = {}
+        self._located: dict[int, Location | None] = {}
+        self._places: dict[str, tuple[Place, ...]] = {}
+        self.results: dict[Callable[..., Any], Any] = {}
+        """Of functions that are computed once: see `once`."""
+
+    @cached_property
+    def ceilings(self) -> Ceilings:
+        return Ceilings(self.ledger)
+
+    @property
+    def capability(self) -> tuple[int, ...]:
+        """Of the GPU, to compare with; below any where the report does not say."""
+        return _capability(self.launch.device.compute_capability or "")
+
+    def get(self, metric_id: str) -> Evidence | None:
+        return self.ledger.measured(metric_id)
+
+    def value(self, metric_id: str) -> float | None:
+        found = self.ledger.measured(metric_id)
+        return float(found.value) if found else None
+
+    def ratio(self, name: str, label: str, over: Evidence, under: Evidence) -> Evidence | None:
+        """`None` where there is nothing to divide by: that is unknown, and not zero."""
+        if not under.value:
+            return None
+        quotient = Quantity(over.value / under.value, "")
+        return self.ledger.derived(name, quotient, label, over, under)
+
+    def percent(self, name: str, label: str, part: Evidence, whole: Evidence) -> Evidence | None:
+        """`None` where there is no whole to have a share of."""
+        if not whole.value:
+            return None
+        share = Quantity(100 * part.value / whole.value, "%")
+        return self.ledger.derived(name, share, label, part, whole)
+
+    def total(self, name: str, label: str, *parts: Evidence | None) -> Evidence | None:
+        """The sum of those that are there; `None` where none is."""
+        known = [part for part in parts if part is not None]
+        if not known:
+            return None
+        amount: Number = sum(part.value for part in known)
+        return self.ledger.derived(name, Quantity(amount, known[0].unit), label, *known)
+
+    # --- warps
+
+    @cached_property
+    def _states(self) -> Mapping[str, Evidence]:
+        """Cycles that warps spend in each state per issued instruction."""
+        found = {reason: self._state(*entry) for reason, entry in _state_metrics().items()}
+        return {reason: state for reason, state in found.items() if state and state.value > 0}
+
+    def _state(self, label: str, names: Iterable[str]) -> Evidence | None:
+        found = (self.ledger.named(name, label) for name in names)
+        return next(filter(None, found), None)
+
+    @cached_property
+    def stalls(self) -> Mapping[str, float]:
+        """Shares of the cycles that warps spend from one instruction to the next; they sum to 1."""
+        total = sum(float(state.value) for state in self._states.values())
+        return {reason: float(s.value) / total for reason, s in self._states.items()}
+
+    def cycles_between(self, *left_out: str) -> float:
+        """Cycles from one instruction of a warp to its next, without those in some states."""
+        return sum(float(s.value) for state, s in self._states.items() if state not in left_out)
+
+    def stall(self, reason: str) -> Evidence | None:
+        """A reason's share, as evidence."""
+        if reason not in self.stalls:
+            return None
+        share = Quantity(100 * self.stalls[reason], "%")
+        label = f"{stalls()[reason].label} share of warp cycles"
+        return self.ledger.derived(f"stall_share_{reason}", share, label, self._states[reason])
+
+    # --- places
+
+    @cached_property
+    def table(self) -> InstructionTable:
+        return InstructionTable(self.launch)
+
+    def places_by(self, of: str, costs: Mapping[int, int] | None) -> tuple[Place, ...]:
+        """Source lines by what their instructions cost, most expensive first.
+
+        Only what costs anything is looked for in the line table: most of a column is zeros.
+        """
+        return self._largest(of, self._by_line(costs or {}))
+
+    def _by_line(self, costs: Mapping[int, int]) -> dict[Location | None, int]:
+        known = {address: cost for address, cost in costs.items() if cost}
+        unknown = [address for address in known if address not in self._located]
+        if unknown:  # findings share instructions: each is looked for once
+            self._located.update({**dict.fromkeys(unknown), **self._lines_of(unknown)})
+        amounts: dict[Location | None, int] = {}
+        for line, cost in zip(map(self._located.__getitem__, known), known.values()):
+            amounts[line] = amounts.get(line, 0) + cost
+        return amounts
+
+    def _lines_of(self, addresses: Sequence[int]) -> Mapping[int, Location | None]:
+        found = self.launch.locate(addresses)
+        if not self._reads_code:
+            return found
+        return {address: self._called_at(address, line) for address, line in found.items()}
+
+    def _called_at(self, address: int, line: Location) -> Location | None:
+        """A line of the CUDA toolkit is no place to change: the line that calls it is."""
+        if "include" not in line.file or self.code is None:
+            return line
+        from keet.analysis.sass.inlined import calling_line
+
+        position = self.code.program.positions.get(address)
+        return line if position is None else calling_line(self.code, position)
+
+    def column_places(self, of: str, metric_id: str) -> tuple[Place, ...]:
+        """Source lines by a metric of the catalog, which candidates and findings both ask for."""
+        if metric_id not in self._places:
+            self._places[metric_id] = self.places_by(of, self.table.column(metric_id))
+        return self._places[metric_id]
+
+    def _largest(self, of: str, amounts: Mapping[Location | None, int]) -> tuple[Place, ...]:
+        """Shares are of the whole effect: what has no source line counts too."""
+        total = sum(amounts.values())
+        shares = {line: n / total for line, n in amounts.items() if total}
+        unplaced = shares.pop(None, 0.0)
+        largest = {line: n for line, n in shares.items() if line and n >= _LEAST_SHARE}
+        places = [Place(*line, share, of, unplaced) for line, share in self._ranked(largest)]
+        # Routines of the compiler are counted at the closing brace, which is no place to look at.
+        places.sort(key=lambda place: self.text_of(place) == "}")
+        return tuple(places[:_MAX_PLACES])
+
+    def _ranked(self, shares: Mapping[Location, float]) -> list[tuple[Location, float]]:
+        """The largest first; of equal ones that which has more samples, then the first in the code.
+
+        That order takes most lines of the launch, so that it is made where nothing else decides.
+        """
+        ranked = list(shares.items())
+        if len(set(shares.values())) < len(ranked):
+            weights = self._weights
+            if len({(share, weights[line]) for line, share in ranked}) < len(ranked):
+                some = None if self._reads_code else {line: weights[line] for line in shares}
+                lines = line_order(self.launch, self.table, some)
+                order = {line: n for n, line in enumerate(lines)}
+                ranked.sort(key=lambda pair: order.get(pair[0], len(order)))
+            else:
+                ranked.sort(key=lambda pair: -weights[pair[0]])
+        return sorted(ranked, key=lambda pair: -pair[1])
+
+    @cached_property
+    def _weights(self) -> Amounts:
+        """Samples by line, or executions where there are none."""
+        return Counter(self._by_line(self.table.weight))
+
+    def text_of(self, place: Place) -> str:
+        """The source line, where its text is at hand."""
+        lines = self._lines(place.file)
+        return lines[place.line - 1].strip() if 1 <= place.line <= len(lines) else ""
+
+    def _lines(self, file: str) -> Sequence[str]:
+        """A file is asked for line by line: it is cut into lines once."""
+        if file not in self._texts:
+            self._texts[file] = bounded_lines(self.launch.source_text(file) or "")
+        return self._texts[file]
+
+    def accesses(self, finding: str, places: Sequence[Place]) -> list[str]:
+        """Array accesses of the first place that the finding can be about."""
+        if not places:
+            return []
+        text = self.launch.source_text(places[0].file) or ""
+        return accesses(self.text_of(places[0]), text, finding)
+
+    def here(self, finding: str, places: Sequence[Place]) -> str:
+        """` at file.cu:7 (`out[x * n + y]`)`: the first place as part of a sentence, or nothing."""
+        if not places:
+            return ""
+        found = self.accesses(finding, places)
+        code = f" (`{'`, `'.join(found[:3])}`)" if found else ""
+        return f" at {places[0].where}{code}"
+
+    def declared(self, word: str, of: str, pattern: str = "") -> tuple[Place, ...]:
+        """Lines of the kernel's own files with a word, each with an equal share.
+
+        `pattern`: what such a line must match too; few lines get as far.
+        """
+        files = {location.file for location in self.launch.locations.values()}
+        found = [
+            (file, number)
+            for file in sorted(files)
+            for number, line in enumerate(self._lines(file), 1)
+            if word in line and re.search(pattern, line)
+        ]
+        return tuple(Place(file, n, 1 / len(found), of) for file, n in found[:_MAX_PLACES])
+
+    def launch_places(self) -> tuple[Place, ...]:
+        """Where the kernel is launched, in the files that hold it."""
+        name = self.launch.name.function
+        pattern = rf"\b{re.escape(name)}\s*(?:<[^;]*?>)?\s*(?:<<<|\[)"
+        return self.declared(name, "launches", pattern)
+
+    def barrier_places(self) -> tuple[Place, ...]:
+        """Warps at a barrier are sampled at the instruction behind it: step back to it."""
+        counts: Amounts = Counter()
+        for address, count in self.table.waiting("barrier").items():
+            if count:
+                counts[self._barrier_before(address)] += count
+        return self._largest(AT_BARRIERS, counts) or self.waiting_places("barrier")
+
+    def _barrier_before(self, address: int) -> Location | None:
+        """The nearest line that says so; else that of the instruction right before."""
+        lines = list(self.launch.locate([address - step for step in _BACK]).values())
+        says = (line for line in lines if _BARRIER.search(self.text_of(Place(*line, 0.0, ""))))
+        return next(says, lines[0] if lines else None)
+
+    def sampled_places(self) -> tuple[Place, ...]:
+        return self.places_by("samples", self.table.samples)
+
+    def waiting_places(self, *reasons: str) -> tuple[Place, ...]:
+        """Lines by the samples of warps that wait there for these reasons."""
+        samples: Counter[int] = Counter()
+        for reason in reasons:
+            samples.update(self.table.waiting(reason))
+        return self.places_by(words_for(reasons), samples)
+
+    def led_places(self, finding: str, places: tuple[Place, ...]) -> tuple[Place, ...]:
+        """The places of a finding, after the lines that the machine code shows to be its cause."""
+        if finding not in LED or self.code is None:
+            return places
+        from keet.analysis.source_lines.cause_lines import LEADING
+
+        leading = self._largest(*LEADING[finding](self.code))[:_LEADING]
+        known = {(place.file, place.line) for place in leading}
+        rest = [place for place in places if (place.file, place.line) not in known]
+        return (*leading, *rest)[:_MAX_PLACES]
+
+    # --- code
+
+    @cached_property
+    def code(self) -> MachineCode | None:
+        """The analysed machine code; `None` where it may not or cannot be analysed."""
+        return None if isinstance(self._code, Absent) else self._code
+
+    @property
+    def code_absent(self) -> Absent | None:
+        """Why there is no machine code, if a check has asked for it."""
+        found = vars(self).get("_code")
+        return found if isinstance(found, Absent) else None
+
+    @property
+    def code_state(self) -> CodeState:
+        if not self._reads_code:
+            return "off"
+        if "_code" not in vars(self):
+            return "not_needed"
+        return "absent" if self.code_absent else "analysed"
+
+    @cached_property
+    def _code(self) -> MachineCode | Absent | None:
+        if not self._reads_code:
+            return None
+        from keet.analysis.sass.machine_code import machine_code
+
+        return machine_code(self.launch)
+
+    @cached_property
+    def streaming(self) -> Streaming | None:
+        """How often DRAM reads each byte; `None` where the machine code is not known."""
+        if self.code is None:
+            return None
+        from keet.analysis.sass.streaming import streaming
+
+        return streaming(self.launch, self.code)
+
+    def sum_over(
+        self, name: str, metric_id: str, addresses: Collection[int], of: str
+    ) -> Evidence | None:
+        """The part of an instanced metric that belongs to these instructions."""
+        source = self.get(metric_id)
+        if source is None or not addresses:
+            return None
+        column = self.by_address(source.metric)
+        total = sum([float(column.get(address, 0.0)) for address in addresses])
+        amount, label = Quantity(total, source.unit), f"{source.label} {of}"
+        return self.ledger.derived(name, amount, label, source)
+
+    def by_address(self, name: str) -> Mapping[int, Number]:
+        """A metric's values by instruction."""
+        if name not in self._columns:
+            parts = self.launch.instances(name)
+            self._columns[name] = parts.by_address() if parts else {}
+        return self._columns[name]
+
+    @cached_property
+    def opcodes(self) -> Mapping[str, float]:
+        """Executed warp instructions by opcode."""
+        found = self.launch.find("inst_by_opcode")
+        parts = self.launch.instances(found.name) if found else None
+        return {opcode: float(n) for opcode, n in parts.by_name().items()} if parts else {}
+
+    @cached_property
+    def all_executed(self) -> float:
+        """Warp instructions of all opcodes; 0 where they were not counted."""
+        return sum(self.opcodes.values())
+
+    @cached_property
+    def is_debug_build(self) -> bool:
+        """As `nvcc -G` makes it: values move to and fro, and nothing is fused.
+
+        In optimised code seen here, moves are below 15 %; in debug builds, 47 to 54 %.
+        """
+        moved, every = self.executed("MOV"), self.all_executed
+        if len(self.opcodes) < 5:  # a kernel of a few instructions
+            return False
+        unfused = self.executed("FADD") > 0 and self.executed("FMUL") > 0
+        fused = self.executed("FFMA") > 0
+        return moved >= 0.4 * every > 0 or (moved >= 0.3 * every > 0 and unfused and not fused)
+
+    def executed(self, *prefixes: str) -> float:
+        """Warp instructions whose opcode starts so."""
+        found = self._executed.get(prefixes)
+        if found is None:
+            counts = [n for opcode, n in self.opcodes.items() if opcode.startswith(prefixes)]
+            found = self._executed[prefixes] = sum(counts)
+        return found

@@ -1,0 +1,384 @@
+"""Why a launch took longer or shorter under ncu's replay than in the run of the program.
+
+Each reason of a closed list gets a status from what the report and the table of the run show.
+"Likely" needs evidence for it; what the evidence excludes is ruled out; the rest is possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from keet.analysis.launch_view import LaunchView
+from keet.analysis.replay.gap import DIFFERS, ReplayGap
+from keet.analysis.replay.run_facts import RunFacts
+from keet.evidence import Evidence
+from keet.profile import Position, Profile, RunPositions
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+ReasonId = Literal["managed_or_host_memory", "cold_caches", "clocks", "concurrency", "not_typical"]
+Status = Literal["likely", "possible", "ruled_out"]
+
+REASON_NAMES: Mapping[ReasonId, str] = {
+    "managed_or_host_memory": "managed or host memory",
+    "cold_caches": "cold caches",
+    "clocks": "clocks",
+    "concurrency": "concurrent kernels",
+    "not_typical": "a launch that is not typical",
+}
+
+_HOST_SHARE = 1.0
+"""Per cent of the SMs' sectors from which host memory can matter. Only traffic of the SMs is looked
+at: `lts__t_sectors_aperture_sysmem` has thousands of sectors in every replayed launch."""
+_MOST_FROM_CACHES = 5.0
+"""Times as long: DRAM has neither five times the latency of L2 nor a fifth of its bandwidth."""
+_MOST_FROM_CLOCKS = 2.5
+"""Times as long: clocks that a GPU holds under load differ by less."""
+_CLOCK_SLACK = 1.1
+_SAME_KERNELS = 3
+_SAME_WITHIN = 1.1
+"""Kernels, and their largest ratio over the smallest, from which a ratio is common to all."""
+_OVERLAPS, _ALONE = 30.0, 5.0
+"""Per cent of the time with other kernels from which it matters, and below which it does not."""
+_HARDLY = 1.05
+"""Kernels at a time below which sharing the GPU costs next to nothing."""
+_FAULT_NS = 10_000.0
+"""What a group of page faults is assumed to cost at least. In tests/data/runs/managed (H200) it is
+126 us."""
+_SPREAD = 2.0
+"""Longest launch over shortest, up to which launches of one shape are alike."""
+
+
+class ReplayReason(NamedTuple):
+    """One possible reason, whether it holds, and how to find out."""
+
+    id: ReasonId
+    status: Status
+    text: str
+    how_to_tell: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+class _Answer(NamedTuple):
+    status: Status
+    text: str
+    evidence: tuple[Evidence | None, ...] = ()
+
+
+_FREQUENCY = "compare the report's SM frequency with nvidia-smi during the run"
+_HOW_TO_TELL: Mapping[ReasonId, str] = {
+    "managed_or_host_memory": (
+        "call cudaMemPrefetchAsync before the launch, or use cudaMalloc and explicit copies, and "
+        "time the run again; a kernel that polls a flag of the host may find it set under replay, "
+        "or never end"
+    ),
+    "cold_caches": "profile again with --ncu-options '--cache-control none'",
+    "clocks": f"{_FREQUENCY}, and profile with --clock-control none",
+    "concurrency": "run the program with `CUDA_LAUNCH_BLOCKING=1` and compare the kernel's time",
+    "not_typical": (
+        "let keet profile choose the launch from the run, or choose another with --launch-skip"
+    ),
+}
+
+
+class ReplayReasons:
+    """Of the launches of one profile, which has a table of its run."""
+
+    def __init__(self, profile: Profile, positions: RunPositions) -> None:
+        self._facts, self.positions = RunFacts(profile, positions), positions
+
+    def of(self, view: LaunchView, gap: ReplayGap, position: Position) -> tuple[ReplayReason, ...]:
+        """All of the list: likely ones first, those that are ruled out last."""
+        case = _Case(view, gap, position, self._facts)
+        answers: Mapping[ReasonId, Callable[[], _Answer]] = {
+            "managed_or_host_memory": case.managed_or_host_memory,
+            "cold_caches": case.cold_caches,
+            "clocks": case.clocks,
+            "concurrency": case.concurrency,
+            "not_typical": case.not_typical,
+        }
+        found = [self._reason(name, answer()) for name, answer in answers.items()]
+        order: tuple[Status, ...] = ("likely", "possible", "ruled_out")
+        return tuple(sorted(found, key=lambda reason: order.index(reason.status)))
+
+    def _reason(self, name: ReasonId, answer: _Answer) -> ReplayReason:
+        evidence = tuple(piece for piece in answer.evidence if piece is not None)
+        return ReplayReason(name, answer.status, answer.text, self._how_to_tell(name), evidence)
+
+    def _how_to_tell(self, name: ReasonId) -> str:
+        """Without what was done already."""
+        if name == "clocks" and self._facts.ncu_option("clock-control") == "none":
+            return _FREQUENCY
+        if name == "not_typical" and self._facts.launch_was_chosen:
+            return "profile other launches of this kernel with --kernel and --launch-skip"
+        return _HOW_TO_TELL[name]
+
+
+class _Case:
+    """One launch, and what is known of it."""
+
+    def __init__(
+        self, view: LaunchView, gap: ReplayGap, position: Position, facts: RunFacts
+    ) -> None:
+        self._view, self._gap, self._position = view, gap, position
+        self._facts, self._table = facts, facts.positions.table
+
+    def _number(self, name: str, value: float, unit: str, label: str) -> Evidence:
+        return self._view.ledger.derived(name, Quantity(value, unit), label)
+
+    # --- managed and host memory
+
+    def managed_or_host_memory(self) -> _Answer:
+        if not self._gap.run_is_longer:
+            return _Answer("ruled_out", "it can only make the run slower than the replay")
+        return self._page_faults() or self._host_reads() or self._without_sign_of_it()
+
+    def _page_faults(self) -> _Answer | None:
+        """Page faults, if there are enough of them for as many launches as took too long. They are
+        counted for the whole run: this kernel caused them if no other has the time for them."""
+        moved = self._table.migrations
+        if moved is None or moved.fault_groups < max(1.0, self._slow_launches()):
+            return None
+        faults = self._number(
+            "run_fault_groups", moved.fault_groups, "", "groups of GPU page faults in the run"
+        )
+        size = self._number(
+            "run_bytes_to_gpu", moved.to_gpu_bytes, "byte", "managed memory moved to the GPU"
+        )
+        text = (
+            f"in the run, kernels caused {faults} groups of page faults, and {size} of managed "
+            "memory moved to the GPU"
+        )
+        if self._has_time_alone_for(moved.fault_groups):
+            return _Answer("likely", f"{text}; under replay the pages stay there", (faults, size))
+        return _Answer(
+            "possible", f"{text}; which kernel caused them is not recorded", (faults, size)
+        )
+
+    def _has_time_alone_for(self, fault_groups: int) -> bool:
+        """Whether this kernel lost as much time as so many faults take, and all others together
+        less."""
+        needed, beyond = fault_groups * _FAULT_NS, self._facts.beyond_replay
+        own = {kernel.name for kernel in self._facts.rows_of(self._view.launch.id)}
+        others = sum(time for name, time in beyond.items() if name not in own)
+        return sum(beyond[name] for name in own) >= needed > others
+
+    def _slow_launches(self) -> float:
+        """How many launches with this gap it takes to make the time beyond the replay's."""
+        position, gap = self._position, self._gap
+        beyond = position.total_ns - position.launches * gap.replay_ns
+        return beyond / (gap.plain_ns - gap.replay_ns)
+
+    def _host_reads(self) -> _Answer | None:
+        host, every = self._view.get("l2_sysmem_misses"), self._view.get("l2_l1_sectors")
+        if host is None or every is None:
+            return None
+        share = self._view.percent(
+            "host_memory_share", "share of the SMs' sectors in host memory", host, every
+        )
+        if share is None or share.value < _HOST_SHARE:
+            return None
+        text = (
+            f"{share:.0f} of the sectors that the SMs access are in host memory; what the kernel "
+            "waits for there is ready under replay"
+        )
+        return _Answer("likely", text, (share, host, every))
+
+    def _without_sign_of_it(self) -> _Answer:
+        managed, moved = self._table.managed_bytes, self._table.migrations
+        host = self._view.value("l2_sysmem_misses")
+        if managed == 0 and moved is not None and not any(moved) and host == 0:
+            text = "no managed memory was allocated, no page moved, no host memory was accessed"
+            return _Answer("ruled_out", text, (self._view.get("l2_sysmem_misses"),))
+        if managed:
+            size = self._number("run_managed_bytes", managed, "byte", "managed memory allocated")
+            few = "too few page faults were recorded to explain it" if moved else "faults unknown"
+            return _Answer("possible", f"{size} of managed memory was allocated; {few}", (size,))
+        return _Answer("possible", "nothing excludes that the kernel waits for host memory")
+
+    # --- caches
+
+    def cold_caches(self) -> _Answer:
+        if self._gap.run_is_longer:
+            return _Answer("ruled_out", "it can only make the replay slower than the run")
+        if self._facts.ncu_option("cache-control") == "none":
+            return _Answer("ruled_out", "ncu left the caches as they were (--cache-control none)")
+        if busy := self._busy_without_dram():
+            unit, reached = busy
+            text = f"{unit} was busy for {reached:.0f} of the replay, which warm caches keep"
+            return _Answer("ruled_out", text, (reached,))
+        return self._served_by_l2() or _Answer(
+            "possible", "ncu empties the caches before each pass, unless told otherwise"
+        )
+
+    def _busy_without_dram(self) -> tuple[str, Evidence] | None:
+        """A unit above the L2 whose work alone takes longer than the launch did in the run."""
+        ranked = (c for c in self._view.ceilings.ranked if c.kind != "link")
+        others = (c for c in ranked if c.name not in ("DRAM", "L2"))
+        return next(((c.spoken, c.reached) for c in others if c.share > self._limit), None)
+
+    @property
+    def _limit(self) -> float:
+        """Of the replay's time, what the run took at most; 0 to 1 where the run was shorter."""
+        return self._gap.ratio * _CLOCK_SLACK
+
+    def _served_by_l2(self) -> _Answer | None:
+        read, size = self._view.get("dram_bytes_read"), self._view.get("device_l2_size")
+        flushed = self._facts.ncu_option("cache-control") not in ("none", None)
+        if read is None or size is None or not flushed or self._gap.factor > _MOST_FROM_CACHES:
+            return None
+        if not 0 < read.value <= size.value:
+            return None
+        text = (
+            f"ncu empties the caches before each pass; the {read} that came from DRAM fit the L2 "
+            f"of {size}, where the run may have found them"
+        )
+        return _Answer("likely", text, (read, size))
+
+    # --- clocks
+
+    def clocks(self) -> _Answer:
+        now = self._view.get("sm_frequency")
+        if self._gap.factor > _MOST_FROM_CLOCKS:
+            return _Answer("ruled_out", "clocks do not differ that much", (now,))
+        found = None if self._gap.run_is_longer else self._faster_clock(now)
+        return found or self._same_ratio() or self._clock_control(now)
+
+    def _faster_clock(self, now: Evidence | None) -> _Answer | None:
+        """Whether the highest SM clock of the GPU is enough, where the report tells it."""
+        dram, most = self._view.ceilings.reached("DRAM"), self._view.get("device_sm_clock")
+        if dram is not None and dram.value / 100 > self._limit:
+            text = (
+                f"DRAM, which the SM clock does not change, was busy for {dram:.0f} of the replay"
+            )
+            return _Answer("ruled_out", text, (dram,))
+        if now is None or most is None or not now.value > 0:
+            return None
+        highest = self._view.ledger.derived(
+            "highest_sm_clock",
+            Quantity(most.value, most.unit).to("hz"),
+            "highest SM clock of the GPU",
+            most,
+        )
+        enough = highest.value / now.value >= self._gap.factor / _CLOCK_SLACK
+        text = f"the replay ran at {now}, and this GPU goes up to {highest}"
+        return _Answer("likely" if enough else "ruled_out", text, (now, highest))
+
+    def _same_ratio(self) -> _Answer | None:
+        """All kernels differ alike: whatever it is, it is not of one kernel."""
+        found = self._facts.ratios
+        every = [*(ratio for own in found.values() for ratio in own), self._gap.ratio]
+        if len(found) < _SAME_KERNELS or max(every) > _SAME_WITHIN * min(every):
+            return None
+        count = self._number(
+            "kernels_with_this_ratio", len(found), "", "kernels with the same ratio"
+        )
+        text = f"all {count} kernels that can be compared differ by about the same factor"
+        return _Answer("likely", text, (count,))
+
+    def _clock_control(self, now: Evidence | None) -> _Answer:
+        base = self._facts.ncu_option("clock-control") == "base"
+        if base and not self._gap.run_is_longer:
+            return _Answer("likely", "ncu held the SM clock at its base (--clock-control)", (now,))
+        return _Answer("possible", "the clock of the run is not recorded", (now,))
+
+    # --- other kernels, other launches
+
+    def concurrency(self) -> _Answer:
+        if not self._gap.run_is_longer:
+            return _Answer("ruled_out", "it can only make the run slower than the replay")
+        if self._table.recorder == "ncu":
+            return _Answer("ruled_out", "each launch of the table was measured alone")
+        overlapped, total = self._position.overlapped_ns, self._position.total_ns
+        if overlapped is None or not total:
+            return _Answer("possible", "the table does not say whether kernels ran concurrently")
+        if not overlapped:
+            return _Answer("ruled_out", "no other kernel ran at the same time in the run")
+        share = self._number(
+            "run_overlap_share", 100 * overlapped / total, "%", "time with other kernels"
+        )
+        at_once = self._number("run_at_once", self._at_once, "", "kernels at a time, on average")
+        small = "less than 1%" if share.value < 1 else f"{share:.0f}"
+        text = (
+            f"for {small} of its time in the run, other kernels ran too; on average {at_once:.1f} "
+            "ran at a time, this one included"
+        )
+        return _Answer(self._overlap_status(float(share.value)), text, (share, at_once))
+
+    @property
+    def _at_once(self) -> float:
+        """Kernels that ran while this one did, itself included, on average."""
+        position = self._position
+        return max(1.0, position.total_ns / position.busy_ns) if position.busy_ns else 1.0
+
+    def _overlap_status(self, share: float) -> Status:
+        """While it ran alone it was not slower than its replay: the rest has to be the overlap. Of
+        n kernels that share a GPU, each takes about n times as long at most."""
+        if share < _ALONE or self._at_once < _HARDLY:
+            return "ruled_out"
+        gap = self._gap
+        alone = gap.plain_ns * (1 - share / 100)
+        explains = share > _OVERLAPS and alone <= DIFFERS * gap.replay_ns
+        return "likely" if explains and gap.factor <= DIFFERS * self._at_once else "possible"
+
+    def not_typical(self) -> _Answer:
+        known_by = self._position.known_by
+        if known_by == "launch":
+            return self._same_number()
+        if known_by == "kernel":
+            return self._other_launches()
+        return self._spread() or _Answer(
+            "possible", "the table has the median of launches like it, and not this one"
+        )
+
+    def _same_number(self) -> _Answer:
+        """A launch of another execution: launch n may do other work there if launches differ."""
+        launch, rows = self._view.launch, self._facts.rows_of(self._view.launch.id)
+        own = next((k for k in rows if (k.grid, k.block) == (launch.grid, launch.block)), None)
+        text = "the table has the time of the launch with this number, kernel and shape"
+        if own is None or not own.shortest_ns or own.longest_ns is None:
+            return _Answer("ruled_out", text)
+        differ = own.longest_ns > _SPREAD * own.shortest_ns
+        if not differ or not self._is_between(own.shortest_ns, own.longest_ns):
+            return _Answer("ruled_out", text)
+        shortest = self._number("shape_shortest", own.shortest_ns, "ns", "shortest of this shape")
+        longest = self._number("shape_longest", own.longest_ns, "ns", "longest of this shape")
+        text += f" in another execution, and launches of this shape took {shortest} to {longest}"
+        return _Answer("possible", text, (shortest, longest))
+
+    def _is_between(self, shortest: float, longest: float) -> bool:
+        """Whether a launch of the run may have taken what the replay took."""
+        return shortest / DIFFERS <= self._gap.replay_ns <= longest * DIFFERS
+
+    def _spread(self) -> _Answer | None:
+        position = self._position
+        if not position.shortest_ns or position.longest_ns is None:
+            return None
+        shortest = self._number("run_shortest", position.shortest_ns, "ns", "shortest launch")
+        longest = self._number("run_longest", position.longest_ns, "ns", "longest launch")
+        like = "like it" if position.known_by == "shape" else "of this kernel"
+        text = f"launches {like} took {shortest} to {longest} in the run"
+        if not self._is_between(position.shortest_ns, position.longest_ns):
+            return _Answer(
+                "ruled_out", f"{text}, and none as long as the replay", (shortest, longest)
+            )
+        inside = position.shortest_ns <= self._gap.replay_ns <= position.longest_ns
+        status: Status = "likely" if inside and position.shapes == 1 else "possible"
+        return _Answer(status, text, (shortest, longest))
+
+    def _other_launches(self) -> _Answer:
+        """The table has no time for launches of this shape, or does not tell shapes apart."""
+        rows = self._facts.rows_of(self._view.launch.id)
+        if rows and all(row.grid for row in rows):
+            return _Answer("likely", "the run has no launch of this shape")
+        launches = sum(row.launches for row in rows)
+        if launches == 1:
+            return _Answer("ruled_out", "the kernel is launched once in the run")
+        if spread := self._spread():
+            return spread
+        count = self._number(
+            "run_launches_of_kernel", launches, "", "launches of this kernel in the run"
+        )
+        text = f"the table has one time for all {count} launches, which may differ"
+        return _Answer("possible", text, (count,))

@@ -1,0 +1,66 @@
+"""What the report and the table of the run show about replay in general, over all launches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from keet.analysis.capture.coverage import keet_program
+from keet.analysis.capture.ncu_options import setting_of
+from keet.analysis.replay.gap import both_times
+from keet.profile import KernelRun, Launch, Profile, RunPositions
+
+_LONG_NS = 10_000.0
+"""A launch below it says nothing about clocks: see `FLOOR_NS`."""
+
+
+class RunFacts:
+    """Of one profile, which has a table of its run."""
+
+    def __init__(self, profile: Profile, positions: RunPositions) -> None:
+        self._profile, self.positions = profile, positions
+
+    def ncu_option(self, name: str) -> str | None:
+        """As ncu was called; None: its command line is not recorded."""
+        setting = setting_of(self._profile, name)
+        return setting.value if setting else None
+
+    @property
+    def launch_was_chosen(self) -> bool:
+        """By `keet profile`, from a plain run."""
+        return keet_program(self._profile) is not None and bool(self.positions.table.profiled)
+
+    @cached_property
+    def ratios(self) -> Mapping[str, list[float]]:
+        """Time in the run over time under replay, of the launches of each kernel."""
+        found: dict[str, list[float]] = {}
+        for launch in self._profile.launches:
+            times = both_times(launch, self.positions.of(launch.id))
+            if times and min(times.plain_ns, times.replay_ns) >= _LONG_NS:
+                found.setdefault(launch.name.full, []).append(times.ratio)
+        return found
+
+    def rows_of(self, launch: int) -> tuple[KernelRun, ...]:
+        """Of the table, those of the kernel that a launch of the report repeats."""
+        own = {name for name, ids in self.positions.profiled.items() if launch in ids}
+        return tuple(k for k in self.positions.table.kernels if k.name in own)
+
+    @cached_property
+    def beyond_replay(self) -> Mapping[str, float]:
+        """By the name of each kernel: time in the run beyond that of its replay, in nanoseconds.
+        All of its time, where it was not profiled or its replay was not measured."""
+        launches = {launch.id: launch for launch in self._profile.launches}
+        found = dict.fromkeys((kernel.name for kernel in self.positions.table.kernels), 0.0)
+        for kernel in self.positions.unprofiled:
+            found[kernel.name] += kernel.total_ns
+        for name, ids in self.positions.profiled.items():
+            found[name] = sum(self._beyond(launches[number]) for number in ids)
+        return found
+
+    def _beyond(self, launch: Launch) -> float:
+        position = self.positions.of(launch.id)
+        if position is None:
+            return 0.0
+        times = both_times(launch, position)
+        replayed = position.launches * times.replay_ns if times else 0.0
+        return max(0.0, position.total_ns - replayed)

@@ -1,0 +1,1 @@
+"""The roofline of a launch: achieved rates against the peaks. One module per kind of ceiling."""

@@ -1,0 +1,269 @@
+"""The compute ceilings: arithmetic of each type against the peak of that type.
+
+A multiply-add is two operations. Thread instructions count where their predicate was on. FP16
+instructions of the FMA pipes work on pairs, whatever ncu of that year makes of them (2024.1
+counts half).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from keet.analysis.hardware.ceilings import Ceiling, Ceilings, ceiling_of_rate
+from keet.analysis.hardware.rates import Peak, clock, first, per_second, positive
+from keet.analysis.ledger import LaunchLedger
+from keet.analysis.roofline.tensor import (
+    LABELS,
+    TensorWork,
+    has_pipe_alone,
+    ledger_value,
+    tensor_work,
+)
+from keet.catalog import throughputs
+from keet.evidence import Evidence
+from keet.profile import Absent
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+
+class _Scalar(NamedTuple):
+    """Arithmetic outside the tensor cores: which metrics count it, and FLOP an instruction."""
+
+    id: str
+    label: str
+    letter: str
+    """Of its opcodes: DADD, FADD, HADD."""
+    values: int
+    """Values that an instruction works on."""
+    section: str
+    pipe: str
+    """The unit that executes it: busy with whatever is no multiply-add, too."""
+
+
+_SCALARS = (
+    _Scalar("fp64", "FP64", "d", 1, "SpeedOfLight_RooflineChart", "FP64"),
+    _Scalar("fp32", "FP32", "f", 1, "SpeedOfLight_RooflineChart", "FMA"),
+    _Scalar("fp16", "FP16", "h", 2, "SpeedOfLight_HierarchicalHalfRooflineChart", "FP16"),
+)
+
+_OPERATIONS = {"add": 1, "mul": 1, "fma": 2}
+
+Found = tuple[list[Ceiling], dict[str, Absent]]
+
+
+def compute_ceilings(ledger: LaunchLedger, units: Ceilings) -> Found:
+    """The ceilings whose work and peak are known, and why others are not."""
+    ceilings: list[Ceiling] = []
+    absent: dict[str, Absent] = {}
+    for scalar in _SCALARS:
+        found = _scalar_ceiling(ledger, units, scalar)
+        if isinstance(found, Absent):
+            absent[scalar.id] = found
+        else:
+            ceilings.append(found)
+    work = tensor_work(ledger)
+    if isinstance(work, Absent):
+        absent["tensor"] = work
+    else:
+        _add_tensor(ledger, work, ceilings, absent)
+    return ceilings, absent
+
+
+def _scalar_ceiling(ledger: LaunchLedger, units: Ceilings, scalar: _Scalar) -> Ceiling | Absent:
+    achieved = _scalar_rate(ledger, scalar)
+    if achieved is None:
+        return Absent(
+            f"{scalar.label} operations are not counted",
+            f"profile with: ncu --section {scalar.section}",
+        )
+    peak = _scalar_peak(ledger, scalar)
+    if peak is None:
+        return Absent(
+            f"the {scalar.label} peak is in neither the report nor keet's catalog",
+            f"profile with: ncu --section {scalar.section}",
+        )
+    stage = units.stage(scalar.pipe)
+    return ceiling_of_rate(
+        ledger, scalar.id, scalar.label, achieved, peak, kind="compute", stage=stage
+    )
+
+
+def _scalar_rate(ledger: LaunchLedger, scalar: _Scalar) -> Evidence | None:
+    """FLOP a second: the rate a cycle times the clock, as ncu has it, or the count over time."""
+    speed = positive(ledger.measured("sm_clock"))
+    rates = _parts(ledger, scalar, "per_cycle")
+    label = f"{scalar.label} operations a second"
+    if speed is not None and rates is not None:
+        flop = _weighted(rates, scalar)
+        rate = Quantity(flop * speed.value, "flop/s")
+        return ledger.derived(f"roofline.{scalar.id}.achieved", rate, label, *rates.values(), speed)
+    counts = _parts(ledger, scalar, "total")
+    if counts is None:
+        return None
+    amount = ledger.derived(
+        f"roofline.{scalar.id}.operations",
+        Quantity(_weighted(counts, scalar), "flop"),
+        f"{scalar.label} operations",
+        *counts.values(),
+    )
+    return per_second(ledger, f"roofline.{scalar.id}.achieved", label, amount)
+
+
+_FEW = 1.0
+"""Per cent of the FP16 peak below which HFMA2 alone is no arithmetic."""
+
+
+def loads_constants(ledger: LaunchLedger, units: Ceilings) -> bool:
+    """Compilers put a constant into a register by HFMA2, which counts as arithmetic."""
+    parts = _parts(ledger, _SCALARS[-1], "per_cycle")
+    if parts is None or not parts["fma"].value or parts["add"].value or parts["mul"].value:
+        return False
+    found = _scalar_ceiling(ledger, units, _SCALARS[-1])
+    return not isinstance(found, Absent) and found.reached.value < _FEW
+
+
+def _parts(ledger: LaunchLedger, scalar: _Scalar, kind: str) -> Mapping[str, Evidence] | None:
+    """Additions, multiplications and multiply-adds; None unless all three are there."""
+    if scalar.id == "fp16" and kind == "total":
+        return None  # the catalog has no counts of its additions
+    found = {op: ledger.measured(f"inst_{scalar.letter}{op}_{kind}") for op in _OPERATIONS}
+    known = {op: evidence for op, evidence in found.items() if evidence is not None}
+    return known if len(known) == len(_OPERATIONS) else None
+
+
+def _weighted(parts: Mapping[str, Evidence], scalar: _Scalar) -> float:
+    return sum(scalar.values * _OPERATIONS[op] * float(part.value) for op, part in parts.items())
+
+
+def _scalar_peak(ledger: LaunchLedger, scalar: _Scalar) -> Peak | None:
+    speed = clock(ledger)
+    if speed is None:
+        return None
+    per_cycle = positive(ledger.measured(f"inst_{scalar.letter}fma_peak_per_cycle"))
+    if per_cycle is None:
+        return _catalog_peak(ledger, scalar.id, scalar.label, scalar.id, 1)
+    rate = ledger.derived(
+        f"roofline.{scalar.id}.peak",
+        Quantity(2 * scalar.values * per_cycle.value * speed.value, "flop/s"),
+        f"{scalar.label} peak at the clock of the launch",
+        per_cycle,
+        speed,
+    )
+    return Peak(rate, "report: peak a cycle x SM clock")
+
+
+def _catalog_peak(
+    ledger: LaunchLedger, ceiling_id: str, label: str, throughput: str, factor: float
+) -> Peak | None:
+    """From the results a cycle and SM that NVIDIA publishes, at the clock that was run."""
+    device = ledger.launch.device
+    known = throughputs().get(device.compute_capability or "")
+    results = known.per_cycle.get(throughput) if known else None
+    speed = clock(ledger)
+    if known is None or results is None or speed is None or not device.sm_count:
+        return None
+    unit = "op/s" if "int" in ceiling_id else "flop/s"
+    rate = ledger.derived(
+        f"roofline.{ceiling_id}.peak",
+        Quantity(2 * results * factor * device.sm_count * speed.value, unit),
+        f"{label} peak by the data sheet, at the clock of the launch",
+        speed,
+    )
+    return Peak(rate, f"catalog: {results * factor:g} FMA a cycle and SM x SMs x SM clock")
+
+
+def _add_tensor(
+    ledger: LaunchLedger,
+    works: Sequence[TensorWork],
+    ceilings: list[Ceiling],
+    absent: dict[str, Absent],
+) -> None:
+    for work in works:
+        ceiling_id, label = f"tensor_{work.type}", f"Tensor {LABELS[work.type]}"
+        achieved = per_second(
+            ledger,
+            f"roofline.{ceiling_id}.achieved",
+            f"{label} operations a second",
+            work.operations,
+        )
+        alone = len(works) == 1 and has_pipe_alone(ledger.launch)
+        peak = _tensor_peak(ledger, work, achieved, alone=alone) if achieved else None
+        if achieved is None or peak is None:
+            absent[ceiling_id] = _NO_TENSOR_PEAK
+        else:
+            ceilings.append(
+                ceiling_of_rate(ledger, ceiling_id, label, achieved, peak, kind="compute")
+            )
+
+
+_NO_TENSOR_PEAK = Absent(
+    "the peak of the tensor cores for this type is in neither the report nor keet's catalog",
+    "profile with: ncu --section SpeedOfLight_HierarchicalTensorRooflineChart",
+)
+
+_PIPES = {
+    "fp64": ("pipe_tensor_dp_pct", "pipe_tensor_pct"),
+    "int8": ("pipe_tensor_int_pct", "pipe_tensor_pct"),
+    "int4": ("pipe_tensor_int_pct", "pipe_tensor_pct"),
+    "int1": ("pipe_tensor_int_pct", "pipe_tensor_pct"),
+}
+_FP_PIPES = ("pipe_tensor_fp_pct", "pipe_tensor_pct")
+
+_CATALOG_FACTORS = {"fp16": 1.0, "bf16": 1.0, "tf32": 0.5, "fp8": 2.0, "int8": 2.0}
+"""Of the dense FP16 rate, on 8.0 and 9.0; ncu's peaks on an H200 say the same."""
+
+
+def _tensor_peak(
+    ledger: LaunchLedger, work: TensorWork, achieved: Evidence, *, alone: bool
+) -> Peak | None:
+    """The hardware's counters name it; else the share of time that the pipe was busy tells it.
+
+    The latter gives 4096 FLOP a cycle and SM for HGMMA and two thirds of that for HMMA on an H200,
+    and 2048 for IMMA on an A40, which is what NVIDIA states. It needs one type to have the pipe for
+    itself.
+    """
+    if counted := _counter_peak(ledger, work):
+        return counted
+    busy = positive(first(ledger, *_PIPES.get(work.type, _FP_PIPES)))
+    name, label = f"roofline.tensor_{work.type}.peak", f"Tensor {LABELS[work.type]} peak"
+    family = " and ".join(work.families) or "the instructions used"
+    if busy is not None and alone and achieved.value > 0:
+        rate = Quantity(achieved.value * 100 / busy.value, achieved.unit)
+        derived = ledger.derived(name, rate, f"{label} ({family})", achieved, busy)
+        return Peak(derived, f"report: {family} rate / busy share of the tensor pipe")
+    factor = _CATALOG_FACTORS.get(work.type)
+    if factor is None or ledger.launch.device.compute_capability not in _HALF_RATES_KNOWN:
+        return None
+    return _catalog_peak(ledger, f"tensor_{work.type}", label, "tensor_fp16_fma", factor)
+
+
+_HALF_RATES_KNOWN = ("8.0", "9.0")
+
+
+def _counter_peak(ledger: LaunchLedger, work: TensorWork) -> Peak | None:
+    """From the dense peak a cycle of the instructions used, where one family did the work."""
+    speed = positive(ledger.measured("sm_clock"))
+    for name in _peak_names(work):
+        value = ledger_value(ledger, name)
+        per_cycle = ledger.named(name, f"Tensor {LABELS[work.type]} peak a cycle")
+        if speed and per_cycle and value and value > 0:
+            rate = Quantity(value * speed.value, f"{work.operations.unit}/s")
+            label = f"Tensor {LABELS[work.type]} peak ({' and '.join(work.families)})"
+            peak = ledger.derived(
+                f"roofline.tensor_{work.type}.peak", rate, label, per_cycle, speed
+            )
+            return Peak(peak, "report: peak a cycle x SM clock")
+    return None
+
+
+def _peak_names(work: TensorWork) -> Iterator[str]:
+    if len(work.families) > 1:
+        return
+    stem = "sm__ops_path_tensor_"
+    for family in map(str.lower, work.families):
+        for accumulator in ("", "_dst_fp32", "_dst_fp16"):
+            yield f"{stem}op_{family}_src_{work.type}{accumulator}_sparsity_off.sum.peak_sustained"
+    # Without `sparsity_off` the peak is the sparse one, except for types that have no sparsity.
+    yield f"{stem}src_{work.type}_sparsity_off.sum.peak_sustained"
+    if work.type in ("fp64", "int1"):
+        yield f"{stem}src_{work.type}.sum.peak_sustained"

@@ -1,0 +1,261 @@
+"""Where a launch stands against each ceiling: arithmetic by type, bytes by memory level.
+
+Each ceiling alone would let the launch take some time: its operations over the peak of their type,
+its bytes over the peak of their level. The share of that in the launch's duration is the share of
+the peak that was reached, and the longest is the ceiling that the launch is nearest to. That is
+the roofline model: at the arithmetic intensity of a level, the rate that was achieved over the
+attainable one, min(peak, intensity x bandwidth), is the larger share of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from keet.analysis.hardware.ceilings import HOST_LINK, NEAR, Ceiling, Ceilings, nearest
+from keet.analysis.hardware.rates import clock
+from keet.analysis.hardware.stages import UnitStage, measured_stages
+from keet.analysis.ledger import LaunchLedger
+from keet.analysis.roofline.compute import compute_ceilings, loads_constants
+from keet.analysis.roofline.memory import memory_ceilings
+from keet.evidence import Evidence
+from keet.profile import Absent, Launch
+from keet.records import dataclass
+from keet.units import Quantity
+
+AT = 80.0
+"""Per cent of a peak from which little is left: good kernels reach 90 to 95 %."""
+
+
+_UNCOUNTED = ("xu", "alu", "lsu", "adu", "cbu", "uniform", "tex", "issue_slots", "l2_atomics")
+
+SEEN = 0.05
+"""Per cent of a peak below which arithmetic is not worth a bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intensity:
+    """Arithmetic of one type over the bytes of one level."""
+
+    arithmetic: str
+    """Id of the compute ceiling."""
+    level: str
+    """Id of the memory ceiling."""
+    value: Evidence
+    """Operations a byte."""
+    ridge: Evidence
+    """The intensity from which on the compute ceiling is the lower one."""
+    attainable: Evidence
+    """Operations a second that the two ceilings allow at this intensity."""
+
+    @property
+    def memory_bound(self) -> bool:
+        return self.value.value < self.ridge.value
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """One launch against its ceilings."""
+
+    launch: Launch
+    ledger: LaunchLedger
+    ceilings: tuple[Ceiling, ...]
+    """Compute ceilings, then memory from DRAM inwards."""
+    intensities: tuple[Intensity, ...]
+    nearest: tuple[Ceiling, ...]
+    """The ceiling that the launch is nearest to, and those that tie with it."""
+    lead: Ceiling | None
+    """The compute ceiling that its arithmetic is nearest to; None where it computed nothing."""
+    absent: Mapping[str, Absent]
+    """What can't be known, by id of the ceiling."""
+    notes: tuple[str, ...]
+    uncounted: UnitStage | None
+    """The busiest unit whose work is neither FLOP nor bytes: special functions, integers, issue."""
+    host_link: Ceiling | None
+    """None where the link to the host carried nothing, or its peak is not known."""
+    duration: Evidence | None
+    sm_clock: Evidence | None
+
+    def of_kind(self, kind: str) -> tuple[Ceiling, ...]:
+        return tuple(ceiling for ceiling in self.ceilings if ceiling.kind == kind)
+
+    def lead_intensities(self) -> tuple[Intensity, ...]:
+        lead = self.lead.id if self.lead else None
+        return tuple(entry for entry in self.intensities if entry.arithmetic == lead)
+
+    @property
+    def reading(self) -> str:
+        return " ".join(_reading(self))
+
+
+def find_roofline(launch: Launch, ledger: LaunchLedger | None = None) -> Roofline:
+    """All that the report lets one tell; its numbers go to the ledger."""
+    ledger = ledger or LaunchLedger(launch)
+    units = Ceilings(ledger)
+    compute, no_compute = compute_ceilings(ledger, units)
+    memory, no_memory = memory_ceilings(ledger, units)
+    constants = loads_constants(ledger, units)
+    return Roofline(
+        launch=launch,
+        ledger=ledger,
+        ceilings=(*compute, *memory),
+        intensities=tuple(_intensities(ledger, compute, memory)),
+        nearest=nearest(sorted([*compute, *memory], key=lambda ceiling: -ceiling.share)),
+        lead=_lead(compute, constants=constants),
+        absent={**no_compute, **no_memory},
+        notes=tuple(_notes(ledger, compute, memory, constants=constants)),
+        uncounted=next(iter(measured_stages(ledger, _UNCOUNTED)), None),
+        host_link=units.get(HOST_LINK),
+        duration=ledger.measured("duration"),
+        sm_clock=clock(ledger),
+    )
+
+
+def _lead(compute: Sequence[Ceiling], *, constants: bool) -> Ceiling | None:
+    working = [c for c in compute if c.reached.value > 0 and not (c.id == "fp16" and constants)]
+    return max(working, key=lambda ceiling: ceiling.share, default=None)
+
+
+def _intensities(
+    ledger: LaunchLedger, compute: Sequence[Ceiling], memory: Sequence[Ceiling]
+) -> Iterator[Intensity]:
+    for arithmetic in compute:
+        for level in memory:
+            found = _intensity(ledger, arithmetic, level)
+            if found is not None:
+                yield found
+
+
+def _intensity(ledger: LaunchLedger, arithmetic: Ceiling, level: Ceiling) -> Intensity | None:
+    """None where nothing was computed or nothing moved: no point of a plot with logarithms."""
+    done, moved = arithmetic.achieved, level.achieved
+    peak, bandwidth = arithmetic.peak, level.peak
+    if done is None or moved is None or peak is None or bandwidth is None:
+        return None
+    if not (done.value > 0 and moved.value > 0):
+        return None
+    stem = f"roofline.{arithmetic.id}.{level.id}"
+    where = f"{arithmetic.name} over {level.name} bytes"
+    unit = done.unit.removesuffix("/s")
+    value = Quantity(done.value / moved.value, f"{unit}/byte")
+    ridge = Quantity(peak.value / bandwidth.value, f"{unit}/byte")
+    attainable = Quantity(min(peak.value, value.value * bandwidth.value), done.unit)
+    intensity = ledger.derived(f"{stem}.intensity", value, where, done, moved)
+    return Intensity(
+        arithmetic.id,
+        level.id,
+        intensity,
+        ledger.derived(f"{stem}.ridge", ridge, f"ridge of {where}", peak, bandwidth),
+        ledger.derived(
+            f"{stem}.attainable", attainable, f"attainable: {where}", peak, intensity, bandwidth
+        ),
+    )
+
+
+def _notes(
+    ledger: LaunchLedger, compute: Sequence[Ceiling], memory: Sequence[Ceiling], *, constants: bool
+) -> Iterator[str]:
+    """What a reader of the numbers has to know."""
+    groups = [c for c in compute if c.achieved and c.achieved.value > 0 and "GMMA" in c.source]
+    if groups and any(level.id in ("l1", "shared") for level in memory):
+        yield "HGMMA and TMA pass the LSU by: their L1 and shared memory traffic is not counted"
+    warp_level = [c for c in compute if c.id.startswith("tensor_") and " HMMA" in c.source]
+    if warp_level and ledger.launch.device.compute_capability == "9.0":
+        yield "the ceiling is that of warp-level HMMA: HGMMA (wgmma) has 1.5 times as much"
+    if constants and any(c.id == "fp16" and c.reached.value >= SEEN for c in compute):
+        yield "the few FP16 operations are HFMA2 without HADD2 or HMUL2: constants being loaded"
+    packed = ledger.measured("inst_fp32_packed_total")
+    if packed is not None and packed.value > 0:
+        yield "packed FP32 instructions (FFMA2) ran and are not counted: FP32 is a lower bound"
+
+
+# --- one line in words
+
+
+def _reading(roofline: Roofline) -> Iterator[str]:
+    if not roofline.nearest:
+        yield _NOTHING_DONE if roofline.ceilings else _NOTHING_KNOWN
+        return
+    top = roofline.nearest[0].reached.value
+    names = _and([ceiling.name for ceiling in roofline.nearest])
+    reached = _and([f"{ceiling.reached:.0f}" for ceiling in roofline.nearest])
+    if top >= NEAR:
+        where = "At" if top >= AT else "Near"
+        yield f"{where} the ceiling of {names} ({reached}): {_way_out(roofline.nearest)}."
+    else:
+        come = "come" if len(roofline.nearest) > 1 else "comes"
+        yield f"No ceiling is near; {names} {come} closest ({reached})."
+    if top < AT:
+        yield from _what_else(roofline, top)
+    yield from _side(roofline)
+
+
+_NOTHING_KNOWN = "The report holds no share of any peak; see what to capture: keet show REPORT"
+_NOTHING_DONE = "It did nothing that is counted: no arithmetic, no bytes; see: keet show REPORT"
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _way_out(nearest: Sequence[Ceiling]) -> str:
+    kinds = {ceiling.kind for ceiling in nearest}
+    if kinds == {"memory"}:
+        known = all(ceiling.achieved for ceiling in nearest)
+        return f"it gets faster by {'moving fewer bytes there' if known else 'asking less of it'}"
+    if kinds == {"compute"}:
+        return "it gets faster by fewer operations or a faster type"
+    return "bytes and operations are in balance, and both would have to shrink"
+
+
+def _what_else(roofline: Roofline, top: float) -> Iterator[str]:
+    """A stage that is busier than bytes tell, what was not measured, or where to look instead."""
+    unknown = [name for ceiling_id, name in _UNSEEN.items() if ceiling_id in roofline.absent]
+    stage, why = _pressed(roofline)
+    if stage and stage.busy.value >= max(NEAR, top):
+        yield f"But {stage_name(stage)} is {stage.busy:.0f} busy: {why}."
+    elif top >= NEAR:
+        return
+    elif (link := roofline.host_link) and link.reached.value > top:
+        moved = f"{link.achieved} over {link.spoken}"
+        yield f"But it moves {moved}, {link.reached:.0f} of the peak assumed for that link."
+    elif unknown:
+        yield f"Not measured: {_and(unknown)}; keet show REPORT tells how to."
+    else:
+        yield "Latency holds it back, most likely: keet hotspots shows where."
+
+
+def _pressed(roofline: Roofline) -> tuple[UnitStage | None, str]:
+    """The busiest stage of any ceiling, or unit that a roofline does not count, and what it is."""
+    stages = [(stage, _WHY_BUSIER[c.kind]) for c in roofline.ceilings if (stage := c.busier_stage)]
+    if roofline.uncounted:
+        stages.append((roofline.uncounted, "work that is neither operations nor bytes"))
+    return max(stages, key=lambda pair: pair[0].busy.value, default=(None, ""))
+
+
+def stage_name(stage: UnitStage) -> str:
+    """As in a sentence of its own: what no counter shows is not named."""
+    if stage.id == "issue_slots":
+        return "instruction issue"
+    return "the busiest stage of L2" if stage.id == "l2_fabric" and stage.inferred else stage.label
+
+
+_WHY_BUSIER = {
+    "memory": "more than the bytes tell",
+    "compute": "not all that it executes are multiply-adds",
+}
+
+_UNSEEN = {"fp32": "arithmetic", "tensor": "tensor operations", "dram": "DRAM", "l2": "L2"}
+"""Ceilings without which nobody can say that none is near."""
+
+
+def _side(roofline: Roofline) -> Iterator[str]:
+    """On which side of the ridge the launch's arithmetic lies, at DRAM."""
+    at_dram = [entry for entry in roofline.lead_intensities() if entry.level == "dram"]
+    if not at_dram or roofline.lead is None:
+        return
+    entry = at_dram[0]
+    side = "left" if entry.memory_bound else "right"
+    yield (
+        f"{roofline.lead.name} is {side} of the ridge with DRAM: "
+        f"{entry.value} against {entry.ridge}."
+    )

@@ -1,0 +1,264 @@
+"""The memory ceilings: bytes that each level moved, against the most that it can move.
+
+- DRAM: what was read and written, against the peak at the memory clock of the launch.
+- L2: sectors that SMs and L2 exchanged, against what the slices can serve to SMs.
+- L1: the path that returns data of global and local loads, 128 bytes a cycle and SM, as in ncu's
+  own hierarchical roofline. Stores are not in it.
+- Shared: wavefronts of shared memory, 128 bytes a cycle and SM; a bank conflict is
+  a wavefront more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from keet.analysis.hardware.ceilings import Ceiling, Ceilings, ceiling_of_rate
+from keet.analysis.hardware.rates import SECTOR, Peak, clock, first, per_second, positive
+from keet.analysis.hardware.stages import UnitStage, measured_stages
+from keet.analysis.ledger import LaunchLedger
+from keet.catalog import gpu_named
+from keet.evidence import Evidence
+from keet.profile import Absent
+from keet.units import Quantity
+
+LINE = 128
+"""Bytes that a cycle of the paths of L1 carries."""
+
+LABELS = {"dram": "DRAM", "l2": "L2", "l1": "L1", "shared": "Shared"}
+"""From the far end to the near one."""
+
+_SHARED_STAGES = ("l1_data_stage", "l1_bank_reads", "l1_bank_writes")
+"""The stages of L1 that accesses to shared memory pass through."""
+
+
+def memory_ceilings(
+    ledger: LaunchLedger, units: Ceilings
+) -> tuple[list[Ceiling], dict[str, Absent]]:
+    ceilings: list[Ceiling] = []
+    absent: dict[str, Absent] = {}
+    for level, find in _LEVELS.items():
+        found = find(ledger, units)
+        if isinstance(found, Absent):
+            absent[level] = found
+        else:
+            ceilings.append(found)
+    return ceilings, absent
+
+
+def _level(
+    ledger: LaunchLedger, units: Ceilings, level: str, achieved: Evidence, peak: Peak
+) -> Ceiling:
+    stage = _stage(ledger, units, level)
+    return ceiling_of_rate(ledger, level, LABELS[level], achieved, peak, kind="memory", stage=stage)
+
+
+def _stage(ledger: LaunchLedger, units: Ceilings, level: str) -> UnitStage | None:
+    if level == "shared":
+        return next(iter(measured_stages(ledger, _SHARED_STAGES)), None)
+    return units.stage(LABELS[level])
+
+
+def _share_alone(units: Ceilings, level: str) -> Ceiling | None:
+    """For reports without bytes: how busy the level was, and no rate."""
+    found = units.get(LABELS[level])
+    return found._replace(source=f"{found.source}, without bytes") if found else None
+
+
+# --- DRAM
+
+
+def _dram(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
+    achieved = ledger.measured("dram_bytes_per_second") or _dram_counted(ledger)
+    if achieved is None:
+        return _share_alone(units, "dram") or Absent(
+            "DRAM traffic was not measured", "profile with: ncu --section MemoryWorkloadAnalysis"
+        )
+    peak = _dram_peak(ledger, achieved, positive(units.reached("DRAM")))
+    return _level(ledger, units, "dram", achieved, peak) if peak else _NO_DRAM_PEAK
+
+
+_NO_DRAM_PEAK = Absent(
+    "the peak of DRAM is in neither the report nor keet's catalog",
+    "profile with: ncu --section SpeedOfLight_RooflineChart",
+)
+
+
+def _dram_counted(ledger: LaunchLedger) -> Evidence | None:
+    read, written = (ledger.measured(f"dram_bytes_{way}") for way in ("read", "written"))
+    if read is None or written is None:
+        return None
+    total = Quantity(read.value + written.value, "byte")
+    amount = ledger.derived("roofline.dram.bytes", total, "DRAM bytes", read, written)
+    return per_second(ledger, "roofline.dram.achieved", "DRAM bytes a second", amount)
+
+
+def _dram_peak(ledger: LaunchLedger, achieved: Evidence, share: Evidence | None) -> Peak | None:
+    name, label = "roofline.dram.peak", "DRAM peak"
+    per_cycle = positive(ledger.measured("dram_peak_bytes_per_cycle"))
+    speed = positive(ledger.measured("dram_frequency"))
+    if per_cycle and speed:
+        rate = Quantity(per_cycle.value * speed.value, "byte/s")
+        return Peak(
+            ledger.derived(name, rate, label, per_cycle, speed),
+            "report: peak a cycle x DRAM clock",
+        )
+    if share is not None and achieved.value > 0:
+        rate = Quantity(achieved.value * 100 / share.value, "byte/s")
+        return Peak(
+            ledger.derived(name, rate, label, achieved, share), "report: rate / share of peak"
+        )
+    return _dram_nominal(ledger, name, label)
+
+
+def _dram_nominal(ledger: LaunchLedger, name: str, label: str) -> Peak | None:
+    """By the attributes of the device (data moves on both edges of the clock), or a data sheet."""
+    speed = positive(ledger.measured("device_memory_clock"))
+    width = positive(ledger.measured("device_memory_bus_width"))
+    if speed and width:
+        rate = Quantity(2 * speed.value * 1000 * width.value / 8, "byte/s")
+        return Peak(ledger.derived(name, rate, label, speed, width), "report: device attributes")
+    device = ledger.launch.device
+    row = gpu_named(device.name or "", device.compute_capability, device.sm_count)
+    if row is None or row.dram_gbps is None:
+        return None
+    rate = Quantity(row.dram_gbps * 1e9, "byte/s")
+    return Peak(ledger.derived(name, rate, label), f"catalog: {row.source}")
+
+
+# --- L2
+
+_SM_SHARE_OF_LOOKUPS = {
+    "7.0": 1.0,
+    "7.5": 1.0,
+    "8.0": 1.0,
+    "8.6": 1.0,
+    "8.9": 1.0,
+    "9.0": 2 / 3,
+}
+"""Sectors a cycle that a slice can look up for SMs, of those for anybody: the peaks of
+`lts__t_sectors_srcunit_tex` and `lts__t_sectors` in reports of eleven GPUs."""
+
+
+def _l2(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
+    sectors, everybodys = (ledger.measured(name) for name in ("l2_l1_sectors", "l2_sectors"))
+    peak = _l2_peak(ledger, sectors, everybodys) if sectors else None
+    if sectors is None or peak is None:
+        sectors, peak = everybodys, _lookup_peak(ledger, everybodys, 1.0)
+    achieved = _sector_rate(ledger, "roofline.l2.achieved", sectors)
+    if achieved is None or peak is None:
+        return _share_alone(units, "l2") or Absent(
+            "L2 traffic was not measured",
+            "profile with: ncu --section MemoryWorkloadAnalysis_Tables",
+        )
+    return _level(ledger, units, "l2", achieved, peak)
+
+
+def _sector_rate(ledger: LaunchLedger, name: str, sectors: Evidence | None) -> Evidence | None:
+    if sectors is None:
+        return None
+    amount = Quantity(sectors.value * SECTOR, "byte")
+    moved = ledger.derived("roofline.l2.bytes", amount, "L2 bytes", sectors)
+    return per_second(ledger, name, "L2 bytes a second", moved)
+
+
+def _l2_peak(ledger: LaunchLedger, sectors: Evidence, everybodys: Evidence | None) -> Peak | None:
+    per_cycle = positive(ledger.measured("l2_peak_bytes_per_cycle"))
+    speed = positive(ledger.measured("l2_clock"))
+    if per_cycle and speed:
+        rate = Quantity(per_cycle.value * speed.value, "byte/s")
+        return Peak(
+            ledger.derived("roofline.l2.peak", rate, "L2 peak", per_cycle, speed),
+            "report: peak a cycle x L2 clock",
+        )
+    own_share = positive(ledger.measured("l2_l1_sectors_pct"))
+    if own_share and sectors.value > 0:
+        return _peak_by_share(ledger, sectors, own_share, 1.0)
+    part = _SM_SHARE_OF_LOOKUPS.get(ledger.launch.device.compute_capability or "")
+    return _lookup_peak(ledger, everybodys, part) if part else None
+
+
+def _lookup_peak(ledger: LaunchLedger, sectors: Evidence | None, part: float) -> Peak | None:
+    share = positive(ledger.measured("l2_sectors_pct"))
+    if sectors is None or share is None or not sectors.value:
+        return None
+    return _peak_by_share(ledger, sectors, share, part)
+
+
+def _peak_by_share(
+    ledger: LaunchLedger, sectors: Evidence, share: Evidence, part: float
+) -> Peak | None:
+    """The rate at which the share would be 100 %."""
+    duration = positive(ledger.measured("duration"))
+    if duration is None:
+        return None
+    rate = sectors.value * SECTOR / (duration.value * 1e-9) / (share.value / 100)
+    peak = ledger.derived(
+        "roofline.l2.peak", Quantity(rate * part, "byte/s"), "L2 peak", sectors, share, duration
+    )
+    of_lookups = "" if part == 1 else ", of which SMs can use 2 in 3"
+    return Peak(peak, f"report: sectors / share of peak{of_lookups}")
+
+
+# --- L1 and shared memory
+
+_LINE_KNOWN = ("7.0", "8.0", "8.6", "8.9", "9.0")
+"""Where a cycle of the path was seen, or is documented, to carry 128 bytes."""
+_NO_LINE = Absent(
+    "how many bytes a cycle L1 moves has not been checked on this compute capability",
+    "read the shares of peak in: keet metrics REPORT l1tex",
+)
+
+
+def _l1(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
+    cycles = first(ledger, "l1_lgds_return_cycles", "l1_lg_return_cycles")
+    if cycles is None:
+        return Absent(
+            "L1 traffic was not measured",
+            "profile with: ncu --section MemoryWorkloadAnalysis_Tables",
+        )
+    return _lines(ledger, units, "l1", "bytes that L1 returned", cycles)
+
+
+def _shared(ledger: LaunchLedger, units: Ceilings) -> Ceiling | Absent:
+    kinds = ("load", "store", "atomic")
+    parts = [ledger.measured(f"shared_{kind}_wavefronts") for kind in kinds]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(kinds):
+        return Absent(
+            "shared memory traffic was not measured",
+            "profile with: ncu --section MemoryWorkloadAnalysis_Tables",
+        )
+    total = ledger.derived(
+        "roofline.shared.wavefronts",
+        Quantity(sum(part.value for part in known), "wavefront"),
+        "shared memory wavefronts",
+        *known,
+    )
+    return _lines(ledger, units, "shared", "bytes of shared memory wavefronts", total)
+
+
+def _lines(
+    ledger: LaunchLedger, units: Ceilings, level: str, label: str, cycles: Evidence
+) -> Ceiling | Absent:
+    """Cycles of a path that carries a line of 128 bytes in each, against one a cycle and SM."""
+    if ledger.launch.device.compute_capability not in _LINE_KNOWN:
+        return _NO_LINE
+    amount = ledger.derived(
+        f"roofline.{level}.bytes", Quantity(cycles.value * LINE, "byte"), label, cycles
+    )
+    achieved = per_second(ledger, f"roofline.{level}.achieved", f"{label} a second", amount)
+    speed, sms = clock(ledger), positive(first(ledger, "launch_sm_count", "device_sm_count"))
+    if achieved is None or speed is None or sms is None:
+        return Absent("the SM clock was not measured", "profile with: ncu --section SpeedOfLight")
+    rate = Quantity(LINE * sms.value * speed.value, "byte/s")
+    peak = ledger.derived(f"roofline.{level}.peak", rate, f"{LABELS[level]} peak", sms, speed)
+    source = "128 bytes a cycle and SM x SM clock"
+    return _level(ledger, units, level, achieved, Peak(peak, source))
+
+
+_LEVELS: dict[str, Callable[[LaunchLedger, Ceilings], Ceiling | Absent]] = {
+    "dram": _dram,
+    "l2": _l2,
+    "l1": _l1,
+    "shared": _shared,
+}

@@ -1,0 +1,247 @@
+"""What the tensor cores computed: operations by type.
+
+Two sources. Opcodes with all their modifiers (`HMMA.16816.F32.BF16`) name the type and the shape
+of what one instruction multiplies; their counts times the shape are exact (on an H200 equal to the
+hardware's own counters, and to the size of the matrices). Where they do not tell, the counters
+`sm__ops_path_tensor_*` of a full report do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from keet.analysis.ledger import LaunchLedger
+from keet.evidence import Evidence
+from keet.patterns import regex
+from keet.profile import Absent, Launch
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+_OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
+
+_MATRIX = regex(r"(?P<family>[HDIQBO]G?MMA)\.(?P<rest>[\w.]+)")
+"""HFMA2.MMA is no matrix instruction: the name has to begin with the family."""
+_ANY_MATRIX = regex(r"(UTC|UT|U)?[A-Z]{1,2}G?MMA(\.|$)")
+_WARP_SHAPE = regex(r"(?P<m>8|16)(?P<n>8)(?P<k>4|8|16|32|64|128|256)")
+_GROUP_SHAPE = regex(r"(?P<m>64)x(?P<n>\d+)x(?P<k>\d+)")
+
+_TYPES = {
+    "BF16": "bf16",
+    "TF32": "tf32",
+    "S8": "int8",
+    "U8": "int8",
+    "S4": "int4",
+    "U4": "int4",
+    "E4M3": "fp8",
+    "E5M2": "fp8",
+    "E3M2": "fp6",
+    "E2M3": "fp6",
+    "E2M1": "fp4",
+}
+"""Modifiers that name the type of the factors; the family stands for it where there is none."""
+_FAMILY_TYPES = {
+    "H": "fp16",
+    "D": "fp64",
+    "I": "int8",
+    "Q": "fp8",
+    "O": "fp4",
+    "B": "int1",
+}
+LABELS = {
+    "fp64": "FP64",
+    "tf32": "TF32",
+    "bf16": "BF16",
+    "fp16": "FP16",
+    "fp8": "FP8",
+    "fp6": "FP6",
+    "fp4": "FP4",
+    "int8": "INT8",
+    "int4": "INT4",
+    "int1": "INT1",
+}
+
+
+class Matrix(NamedTuple):
+    """One matrix instruction: what a warp contributes to it."""
+
+    family: str
+    """`HMMA` is a warp's own, `HGMMA` that of four warps together."""
+    type: str
+    operations: float
+    """Multiplications and additions that one warp instruction carries out."""
+
+
+class TensorWork(NamedTuple):
+    """The matrix operations of one type in a launch."""
+
+    type: str
+    families: tuple[str, ...]
+    operations: Evidence
+
+
+def parse_opcode(opcode: str) -> Matrix | None:
+    """`HGMMA.64x256x16.F32.BF16`; None for what does not tell its shape.
+
+    Four warps issue an HGMMA as one, and each is counted: a quarter of the work is a warp's. With
+    2:4 sparsity (`SP`) half of the shape's products are known to be zero and not computed.
+    """
+    match = _MATRIX.fullmatch(opcode)
+    if match is None:
+        return None
+    family, parts = match["family"], match["rest"].split(".")
+    shape = _shape(family, parts)
+    if shape is None:
+        return None
+    warps = 4 if family[1] == "G" else 1
+    skipped = 2 if "SP" in parts else 1
+    named = (_TYPES[part] for part in reversed(parts) if part in _TYPES)
+    factor_type = next(named, _FAMILY_TYPES[family[0]])
+    return Matrix(family, factor_type, 2 * shape / warps / skipped)
+
+
+def _shape(family: str, parts: list[str]) -> int | None:
+    """m × n × k. Volta's HMMA.884 comes in steps whose number depends on the accumulator."""
+    pattern = _GROUP_SHAPE if family[1] == "G" else _WARP_SHAPE
+    if any(part.startswith("STEP") for part in parts):
+        return None
+    for part in parts:
+        if match := pattern.fullmatch(part):
+            return int(match["m"]) * int(match["n"]) * int(match["k"])
+    return None
+
+
+def tensor_work(ledger: LaunchLedger) -> tuple[TensorWork, ...] | Absent:
+    """The matrix operations of a launch by type; empty where the tensor cores did nothing."""
+    launch = ledger.launch
+    opcodes = _matrix_opcodes(launch)
+    if opcodes is not None:
+        parsed = {opcode: parse_opcode(opcode) for opcode in opcodes}
+        if None not in parsed.values():
+            known = {opcode: matrix for opcode, matrix in parsed.items() if matrix is not None}
+            return tuple(_from_opcodes(ledger, opcodes, known))
+    if counted := _from_counters(ledger):
+        return counted
+    if opcodes is None and _is_idle(ledger):
+        return ()
+    return _absent(opcodes)
+
+
+def has_pipe_alone(launch: Launch) -> bool:
+    """Whether matrix instructions had the tensor pipe for themselves.
+
+    HFMA2.MMA runs there too (two cycles each on an H200): where there are many, the busy share of
+    the pipe is not that of the matrices.
+    """
+    instances = launch.instances(_OPCODES)
+    others = instances.by_name().get("HFMA2.MMA", 0) if instances else 0
+    matrices = sum((_matrix_opcodes(launch) or {}).values())
+    return others <= 0.01 * matrices
+
+
+def _matrix_opcodes(launch: Launch) -> Mapping[str, float] | None:
+    """Executed warp instructions by opcode, those of the tensor cores; None: not collected."""
+    instances = launch.instances(_OPCODES)
+    if instances is None or instances.ids is None:
+        return None
+    return {
+        opcode: float(count)
+        for opcode, count in instances.by_name().items()
+        if count > 0 and _ANY_MATRIX.match(opcode)
+    }
+
+
+def _from_opcodes(
+    ledger: LaunchLedger, counts: Mapping[str, float], known: Mapping[str, Matrix]
+) -> Iterator[TensorWork]:
+    executed = ledger.named(_OPCODES, "instructions executed, by opcode")
+    for type_id in dict.fromkeys(matrix.type for matrix in known.values()):
+        of_type = {o: matrix for o, matrix in known.items() if matrix.type == type_id}
+        total = sum(counts[o] * matrix.operations for o, matrix in of_type.items())
+        evidence = ledger.derived(
+            f"roofline.tensor_{type_id}.operations",
+            Quantity(total, _unit(type_id)),
+            f"tensor operations, {LABELS[type_id]} ({', '.join(of_type)})",
+            *([executed] if executed else []),
+        )
+        families = tuple(dict.fromkeys(matrix.family for matrix in of_type.values()))
+        yield TensorWork(type_id, families, evidence)
+
+
+def _unit(type_id: str) -> str:
+    return "op" if type_id.startswith("int") else "flop"
+
+
+_COUNTER = regex(
+    r"sm__ops_path_tensor_(?:op_(?P<family>\w+?mma)_)?src_(?P<type>[a-z]+\d+)"
+    r"(?:_dst_\w+?)?(?P<sparsity>_sparsity_(?:on|off))?\.sum"
+)
+
+
+def _from_counters(ledger: LaunchLedger) -> tuple[TensorWork, ...]:
+    """From `sm__ops_path_tensor_*`: those of single instructions, else those of the type."""
+    found: dict[str, dict[str, re.Match[str]]] = {}
+    for name in ledger.launch.metric_names():
+        match = _COUNTER.fullmatch(name)
+        if match and match["type"] in LABELS and (ledger_value(ledger, name) or 0) > 0:
+            found.setdefault(match["type"], {})[name] = match
+    works = (_counted(ledger, type_id, names) for type_id, names in found.items())
+    return tuple(work for work in works if work)
+
+
+def ledger_value(ledger: LaunchLedger, name: str) -> float | None:
+    metric = ledger.launch.metric(name)
+    number = metric.measured if metric else None
+    return float(number.value) if number else None
+
+
+def _counted(
+    ledger: LaunchLedger, type_id: str, names: Mapping[str, re.Match[str]]
+) -> TensorWork | None:
+    """Counters of one type overlap: the most specific ones are added up."""
+    single = {name: m for name, m in names.items() if m["family"]} or dict(names)
+    parts = [ledger.named(name, f"tensor operations ({name})") for name in single]
+    total = 0.0
+    for (_, match), part in zip(single.items(), parts):
+        # The counter of sparse work counts the products with zeros, which take no time.
+        half = 2 if match["sparsity"] == "_sparsity_on" else 1
+        total += float(part.value) / half if part else 0.0
+        if not match["family"]:
+            break  # `src_fp16` and `src_fp16_dst_fp32` are one in the other
+    evidence = ledger.derived(
+        f"roofline.tensor_{type_id}.operations",
+        Quantity(total, _unit(type_id)),
+        f"tensor operations, {LABELS[type_id]}",
+        *[part for part in parts if part],
+    )
+    families = tuple(dict.fromkeys(m["family"].upper() for m in single.values() if m["family"]))
+    return TensorWork(type_id, families, evidence) if total > 0 else None
+
+
+def _is_idle(ledger: LaunchLedger) -> bool:
+    """The report says that no tensor pipe did anything."""
+    shares = [ledger.measured(metric_id) for metric_id in _SHARES]
+    known = [float(share.value) for share in shares if share]
+    return bool(known) and max(known) == 0
+
+
+_SHARES = (
+    "pipe_tensor_pct",
+    "pipe_tensor_fp_pct",
+    "pipe_tensor_int_pct",
+    "pipe_tensor_dp_pct",
+    "inst_pipe_tensor_fp_active_pct",
+    "inst_pipe_tensor_int_active_pct",
+)
+
+
+def _absent(opcodes: Mapping[str, float] | None) -> Absent:
+    if opcodes:
+        unknown = next(opcode for opcode in opcodes if parse_opcode(opcode) is None)
+        return Absent(
+            f"{unknown} does not tell the shape of its matrices",
+            "profile with: ncu --set full",
+        )
+    return Absent(
+        "tensor operations are not counted by type", "profile with: ncu --section InstructionStats"
+    )

@@ -1,0 +1,165 @@
+"""Data that one kernel writes and a later one reads back.
+
+A report holds no pointers. What it holds is how many bytes each launch writes and reads: two equal
+amounts are a reason to look, and no proof. The texts say so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from keet.analysis.several_launches.traffic import Traffic, are_variants
+from keet.records import NamedTuple
+
+_SAME = 0.08
+"""|ln(ratio)| up to which two amounts count as equal. Judgement: borders, weights and partial
+sectors make 3 to 6 % in the reports that were read."""
+_AHEAD = 3
+"""Launches after the writing one that may read its output. Others move little, or are unrelated."""
+_LEAST_BYTES = 1e6
+_LONG = 0.005
+"""Of the time of all launches: of longer ones the stores are looked at one by one, which takes a
+millisecond per launch."""
+_CHAIN = 3
+"""Different kernels in a row that all read and write one amount: steps, or versions of one kernel.
+Only from here on is the second likely enough to be named."""
+
+
+class Link(NamedTuple):
+    """A launch that reads as many bytes as an earlier one writes."""
+
+    writer: Traffic
+    reader: Traffic
+    written: float
+    """Bytes, as the stores of `writer` count them."""
+    read: float
+    """Bytes, at the level (L2 or DRAM) where they are nearest to `written`."""
+    inputs: int
+    """1: all that it reads; 2: it reads twice as much, and this may be one of two inputs."""
+    same_input: bool
+    """Both launches read and write the same amount: they may as well share their input."""
+
+    @property
+    def saved_us(self) -> float | None:
+        """Time of the stores and of the loads, where both are known."""
+        write, read = self.writer.writes_us, self.reader.reads_us
+        return None if write is None or read is None else write + read / self.inputs
+
+
+def find_links(launches: Sequence[Traffic]) -> list[Link]:
+    """Each launch with the first one that may read its output."""
+    long_us = _LONG * sum(each.us for each in launches)
+    moving = [each for each in launches if (each.written or 0) + (each.read or 0) >= _LEAST_BYTES]
+    return [
+        link
+        for at, writer in enumerate(moving)
+        if (link := _first_reader(writer, moving[at + 1 : at + 1 + _AHEAD], long_us)) is not None
+    ]
+
+
+def _first_reader(writer: Traffic, later: Sequence[Traffic], long_us: float) -> Link | None:
+    if (writer.written or 0) < _LEAST_BYTES or _generates(writer):
+        return None
+    candidates = [(reader, 1) for reader in later] + [(reader, 2) for reader in later[:1]]
+    found = (_link(writer, reader, inputs, long_us) for reader, inputs in candidates)
+    return next((link for link in found if link), None)
+
+
+_GENERATES = 0.005
+"""Bytes read over bytes written, up to which a kernel makes data: random test input, or a fill. One
+that copies each value many times, as im2col does, reads a few per cent."""
+
+
+def _generates(writer: Traffic) -> bool:
+    return writer.read is not None and writer.read <= _GENERATES * (writer.written or 0.0)
+
+
+def _link(writer: Traffic, reader: Traffic, inputs: int, long_us: float) -> Link | None:
+    one, other = writer.launch, reader.launch
+    if one.name.full == other.name.full or one.device != other.device:
+        return None
+    written, read = _written(writer, long_us), _read(reader)
+    pairs = [(w, r) for w in written for r in read if _distance(w, r, inputs) <= _SAME]
+    if not pairs:
+        return None
+    nearest = min(pairs, key=lambda pair: _distance(pair[0], pair[1], inputs))
+    # The reader's own output tells steps that keep the size from a reduction or an expansion.
+    same = inputs == 1 and _is_same(writer.read, reader.read)
+    same = same and _is_same(min(written), min(_written(reader, long_us), default=None))
+    return Link(writer, reader, *nearest, inputs, same)
+
+
+def _written(writer: Traffic, long_us: float) -> list[float]:
+    found = [writer.written, writer.stored if writer.us >= long_us else None]
+    return [amount for amount in found if amount]
+
+
+def _read(reader: Traffic) -> list[float]:
+    return [amount for amount in (reader.read, reader.dram_read) if amount]
+
+
+def _distance(written: float, read: float, inputs: int) -> float:
+    return abs(math.log(read / (inputs * written)))
+
+
+def _is_same(one: float | None, other: float | None) -> bool:
+    return bool(one and other) and _distance(one or 1, other or 1, 1) <= _SAME
+
+
+class PassedData(NamedTuple):
+    """The links of one pair of kernels; of a chain, those of several."""
+
+    links: tuple[Link, ...]
+    """The one that would save most first."""
+    chain: tuple[Traffic, ...] = ()
+    """Launches in a row that all read and write one amount; empty: a single pair of kernels."""
+
+    @property
+    def saved_us(self) -> float | None:
+        known = [link.saved_us for link in self.links if link.saved_us is not None]
+        return sum(known) if known else None
+
+
+def passed_data(links: Sequence[Link]) -> list[PassedData]:
+    """By kernel, with chains put together; those that would save most come first."""
+    pairs: dict[tuple[str, str], list[Link]] = defaultdict(list)
+    chains, single = _chains(links)
+    for link in single:
+        pairs[link.writer.launch.name.full, link.reader.launch.name.full].append(link)
+    found = [PassedData(tuple(sorted(links, key=_rank))) for links in pairs.values()]
+    found += [PassedData(tuple(links), tuple(_members(links))) for links in chains]
+    return sorted(found, key=lambda each: -(each.saved_us or 0.0))
+
+
+def _rank(link: Link) -> float:
+    return -(link.saved_us or 0.0)
+
+
+def _members(links: Sequence[Link]) -> Iterator[Traffic]:
+    yield links[0].writer
+    yield from (link.reader for link in links)
+
+
+def _chains(links: Sequence[Link]) -> tuple[list[list[Link]], list[Link]]:
+    """Chains of equal amounts, and the other links. Links between versions of one kernel are
+    neither, and a chain that holds one is a comparison of versions."""
+    chains: list[list[Link]] = []
+    for link in links:
+        joined = link.same_input and chains and chains[-1][-1].reader is link.writer
+        if joined and chains[-1][-1].same_input:
+            chains[-1].append(link)
+        else:
+            chains.append([link])
+    real = [chain for chain in chains if not any(map(_of_variants, chain))]
+    long = [chain for chain in real if _kernels(chain) >= _CHAIN]
+    return long, [link for chain in real if _kernels(chain) < _CHAIN for link in chain]
+
+
+def _kernels(chain: Sequence[Link]) -> int:
+    return len({each.launch.name.full for each in _members(chain)})
+
+
+def _of_variants(link: Link) -> bool:
+    return link.same_input and are_variants(link.writer.launch, link.reader.launch)

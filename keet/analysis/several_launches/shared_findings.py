@@ -1,0 +1,358 @@
+"""What the launches of a report show together and no single one does.
+
+Equal amounts of bytes are a suspicion, as a report holds no pointers: each text says so, and says
+what would be saved if it is true.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Literal
+
+from keet.analysis.findings import Confidence
+from keet.analysis.ledger import Ledger
+from keet.analysis.several_launches.passed_data import Link, PassedData, find_links, passed_data
+from keet.analysis.several_launches.traffic import Traffic, are_variants, written_and_read
+from keet.evidence import Evidence
+from keet.profile import Launch, Workload
+from keet.profile.launch_iteration import iterate_launches
+from keet.profile.repeated_launches import by_kernel_and_shape, median
+from keet.records import NamedTuple
+from keet.units import Quantity
+
+__all__ = ["CrossLaunch", "Kind", "across", "written_and_read"]
+
+Kind = Literal["hand_over", "repeated_passes", "same_input", "tiny_launches", "sweep"]
+
+_WORTH = 0.02
+"""Of the time of all launches: a smaller saving is not told."""
+_WORTH_CACHED = 0.05
+"""The same for data that fits into L2: without ncu, which empties the caches, less is saved."""
+_TINY_US = 5.0
+_TINY_SHARE = 0.1
+"""Of the time of all launches, from which tiny ones matter."""
+_TINY_COUNT = 8
+_BIG = 16e6
+"""Bytes per launch from which a repeated pass is told."""
+_NEAR = 40.0
+"""Per cent of DRAM's peak from which equal launches count as passes if bytes were not measured."""
+_ALIKE = 0.05
+"""|ln(ratio)| up to which repeated launches move the same amount, or take the same time."""
+_PASSES = 3
+"""The least number of them."""
+_SHAPES = 3
+_SWEEP = 4.0
+"""Threads of the largest launch over those of the smallest, from which it is a sweep."""
+_NAMED = 4
+"""Launches that a text names."""
+
+
+class CrossLaunch(NamedTuple):
+    """One thing that several launches show together."""
+
+    kind: Kind
+    text: str
+    launches: tuple[int, ...]
+    saved_us: Evidence | None
+    """Microseconds of the report that would be saved if the suspicion is true; None: not known."""
+    evidence: tuple[Evidence, ...]
+    confidence: Confidence = "low"
+
+
+def across(launches: Sequence[Launch], book: Ledger) -> tuple[CrossLaunch, ...]:
+    """What would save most first; sweeps, which save nothing, last."""
+    kernels = [each for each in launches if each.workload is Workload.KERNEL]
+    traffic = list(_traffic(launches))
+    total_us = sum(each.us for each in traffic)
+    if len(traffic) < 2 or not total_us:
+        return ()
+    writer = _Writer(book, total_us)
+    links = find_links(traffic)
+    linked = {(link.writer.launch.id, link.reader.launch.id) for link in links}
+    handed = [each for each in passed_data(links) if writer.is_told(each)]
+    found = [
+        *map(writer.hand_over, handed),
+        *_repeated(traffic, writer),
+        *_same_input(traffic, writer, linked),
+        *_tiny(traffic, writer),
+    ]
+    found.sort(key=lambda each: -float(each.saved_us.value if each.saved_us else 0.0))
+    return (*found, *_sweeps(kernels, writer))
+
+
+def _traffic(launches: Sequence[Launch]) -> Iterator[Traffic]:
+    """Of kernels that take time. Duration and GPU are read of all launches while they are at hand:
+    every view needs both, and a launch keeps them when it is released."""
+    for launch in iterate_launches(launches, "reading launches"):
+        timed = launch.device and launch.rank_time
+        if timed and launch.workload is Workload.KERNEL:
+            yield Traffic(launch)
+
+
+class _Writer:
+    """Texts with their evidence."""
+
+    def __init__(self, book: Ledger, total_us: float) -> None:
+        self.book = book
+        self.total_us = total_us
+
+    def is_worth(self, saved_us: float | None, moved: float, launch: Launch) -> bool:
+        least = _WORTH_CACHED if _cached(moved, launch) else _WORTH
+        return saved_us is None or saved_us >= least * self.total_us
+
+    def is_told(self, found: PassedData) -> bool:
+        first = found.links[0]
+        return self.is_worth(found.saved_us, first.written, first.reader.launch)
+
+    def amount(
+        self, name: str, value: float, unit: str, label: str, *sources: Evidence
+    ) -> Evidence:
+        return self.book.derived(f"across_{name}", Quantity(value, unit), label, *sources)
+
+    def saved(self, name: str, us: float | None, *sources: Evidence) -> Evidence | None:
+        label = "time that would be saved"
+        return None if us is None else self.amount(f"{name}_saved", us, "us", label, *sources)
+
+    def hand_over(self, found: PassedData) -> CrossLaunch:
+        return self._chain(found) if found.chain else self._pair(found)
+
+    def _pair(self, found: PassedData) -> CrossLaunch:
+        first, others = found.links[0], found.links[1:]
+        one, other = first.writer.launch, first.reader.launch
+        name = f"{one.id}_{other.id}"
+        written = self.amount(f"{name}_written", first.written, "byte", f"written by #{one.id}")
+        read = self.amount(f"{name}_read", first.read, "byte", f"read by #{other.id}")
+        saved = self.saved(name, found.saved_us, written, read)
+        likely = "Likely" if first.inputs == 1 else "Possible"
+        text = (
+            f"{likely} hand-over: {one.kernel} (#{one.id}) writes {written}, and {other.kernel} "
+            f"(#{other.id}) reads {read} after it{_relation(first)}. If that is the same data, "
+            f"fusing them {_saves(saved, others)}{_cached(first.written, other)}."
+        )
+        pieces = tuple(piece for piece in (written, read, saved) if piece)
+        launches = _ids(each for link in found.links for each in (link.writer, link.reader))
+        return CrossLaunch("hand_over", text, launches, saved, pieces, _confidence(first))
+
+    def _chain(self, found: PassedData) -> CrossLaunch:
+        first = found.chain[0]
+        name = f"{first.launch.id}_chain"
+        moved = self.amount(f"{name}_bytes", found.links[0].written, "byte", "written by each")
+        count = self.amount(f"{name}_count", len(found.chain), "", "launches in a row")
+        saved = self.saved(name, found.saved_us, moved)
+        cached = _cached(found.links[0].written, first.launch)
+        text = (
+            f"Possible hand-over: {count} launches in a row ({_names(found.chain)}) each read and "
+            f"write {moved}. If they are steps of one computation, each reads what the one before "
+            f"wrote, and fusing them {_saves(saved, ())}{cached}. If they are versions of one "
+            "kernel, ignore this."
+        )
+        pieces = tuple(piece for piece in (count, moved, saved) if piece)
+        return CrossLaunch("hand_over", text, _ids(found.chain), saved, pieces, "low")
+
+
+def _time(us: Evidence) -> str:
+    """In the unit that a person would choose."""
+    return str(Quantity(us.value, us.unit).to_base())
+
+
+def _relation(link: Link) -> str:
+    if link.inputs == 2:
+        return " (twice as much: perhaps this and another input)"
+    return "; both read the same amount, so they may share their input" if link.same_input else ""
+
+
+def _saves(saved: Evidence | None, others: Sequence[Link]) -> str:
+    again = "".join(
+        f"{', ' if number else ' (also '}#{link.writer.launch.id} and #{link.reader.launch.id}"
+        for number, link in enumerate(others[:_NAMED])
+    )
+    again += (", …)" if len(others) > _NAMED else ")") if others else ""
+    if saved is None:
+        return f"saves writing it and reading it back{again}"
+    return f"saves up to {_time(saved)} of writing it and reading it back{again}"
+
+
+def _cached(moved: float, launch: Launch) -> str:
+    """ncu empties the caches before each launch unless told otherwise."""
+    size = launch.get("device_l2_size")
+    if size is None or moved >= size.value:
+        return ""
+    return "; it fits into L2, so without ncu the saving may be smaller"
+
+
+def _confidence(link: Link) -> Confidence:
+    sure = (
+        link.inputs == 1 and not link.same_input and not _cached(link.written, link.reader.launch)
+    )
+    return "medium" if sure else "low"
+
+
+def _names(launches: Sequence[Traffic]) -> str:
+    named = ", ".join(f"#{each.launch.id} {each.launch.kernel}" for each in launches[:_NAMED])
+    return f"{named}, …" if len(launches) > _NAMED else named
+
+
+def _ids(launches: Iterator[Traffic] | Sequence[Traffic]) -> tuple[int, ...]:
+    return tuple(sorted({each.launch.id for each in launches}))
+
+
+# --- the same bytes again and again
+
+
+def _repeated(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]:
+    """The same kernel, several times, each time moving the same bytes through DRAM."""
+    by_id = {each.launch.id: each for each in launches}
+    for group in by_kernel_and_shape([each.launch for each in launches]):
+        passes = [by_id[launch.id] for launch in group]
+        if len(passes) > 1:
+            yield from _passes(passes, writer)
+
+
+def _passes(passes: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]:
+    reads = [each.dram_read for each in passes]
+    known = [amount for amount in reads if amount]
+    name = f"{passes[0].launch.id}_passes"
+    total = sum(each.us for each in passes)
+    if len(known) == len(passes) and _spread(known) <= _ALIKE and min(known) >= _BIG:
+        parts = [each.dram_us for each in passes if each.dram_us is not None]
+        saved_us = sum(parts) * (1 - 1 / len(passes))
+        read = writer.amount(f"{name}_read", median(known), "byte", "read from DRAM by each launch")
+        moves, sources = f"reads {read} from DRAM", [read]
+    elif not known and len(passes) >= _PASSES and _spread([p.us for p in passes]) <= _ALIKE:
+        reached = median(each.dram_pct or 0.0 for each in passes)
+        if reached < _NEAR:
+            return
+        peak = writer.amount(f"{name}_dram", reached, "%", "DRAM bandwidth of each launch")
+        saved_us, moves, sources = None, f"runs DRAM at {peak:.0f} of its peak", [peak]
+    else:
+        return
+    worth = saved_us if saved_us is not None else total
+    if not writer.is_worth(worth, median(known) if known else math.inf, passes[0].launch):
+        return
+    yield _passes_text(passes, writer, name, (moves, sources, saved_us))
+
+
+def _passes_text(
+    passes: Sequence[Traffic],
+    writer: _Writer,
+    name: str,
+    known: tuple[str, Sequence[Evidence], float | None],
+) -> CrossLaunch:
+    moves, sources, saved_us = known
+    count = writer.amount(f"{name}_count", len(passes), "", "equal launches")
+    took = writer.amount(f"{name}_time", sum(p.us for p in passes), "us", "time of these launches")
+    saved = writer.saved(name, saved_us, count, took, *sources)
+    gain = f": one pass instead would save up to {_time(saved)}" if saved else ""
+    text = (
+        f"Repeated passes: {count} launches of {passes[0].launch.kernel} take {_time(took)}, and "
+        f"each {moves}. If they are passes over the same data (not repetitions for timing), an "
+        f"algorithm with fewer passes, or several steps per pass, helps{gain}."
+    )
+    pieces = tuple(piece for piece in (count, took, *sources, saved) if piece)
+    return CrossLaunch("repeated_passes", text, _ids(passes), saved, pieces)
+
+
+def _spread(values: Sequence[float]) -> float:
+    return math.log(max(values) / min(values)) if min(values) > 0 else math.inf
+
+
+def _same_input(
+    launches: Sequence[Traffic], writer: _Writer, linked: set[tuple[int, int]]
+) -> Iterator[CrossLaunch]:
+    """Different kernels in a row that read the same amount from DRAM."""
+    big = [each for each in launches if (each.dram_read or 0) >= _BIG]
+    seen: set[tuple[str, str]] = set()
+    for one, other in pairwise(big):
+        pair = (one.launch.name.full, other.launch.name.full)
+        if pair in seen or pair[0] == pair[1] or (one.launch.id, other.launch.id) in linked:
+            continue
+        alike = _spread([one.dram_read or 0, other.dram_read or 0]) <= _ALIKE
+        if not alike or are_variants(one.launch, other.launch):
+            continue
+        seen.add(pair)
+        if writer.is_worth(other.reads_us, other.dram_read or 0.0, other.launch):
+            yield _same_input_text(one, other, writer)
+
+
+def _same_input_text(one: Traffic, other: Traffic, writer: _Writer) -> CrossLaunch:
+    name = f"{one.launch.id}_{other.launch.id}_input"
+    read = writer.amount(f"{name}_read", other.dram_read or 0.0, "byte", "read from DRAM by both")
+    saved = writer.saved(name, other.reads_us, read)
+    gain = f" saves up to {_time(saved)}" if saved else " saves one of the reads"
+    text = (
+        f"Same input: {one.launch.kernel} (#{one.launch.id}) and {other.launch.kernel} "
+        f"(#{other.launch.id}) both read {read} from DRAM. If that is the same data, doing both in "
+        f"one kernel{gain}{_cached(other.dram_read or 0.0, other.launch)}."
+    )
+    pieces = tuple(piece for piece in (read, saved) if piece)
+    return CrossLaunch("same_input", text, _ids([one, other]), saved, pieces)
+
+
+# --- many launches
+
+
+def _tiny(launches: Sequence[Traffic], writer: _Writer) -> Iterator[CrossLaunch]:
+    """Launches that last about as long as an empty kernel."""
+    tiny = [each for each in launches if each.us < _TINY_US]
+    together_us = sum(each.us for each in tiny)
+    if len(tiny) < _TINY_COUNT or together_us < _TINY_SHARE * writer.total_us:
+        return
+    count = writer.amount("tiny_count", len(tiny), "", "short launches")
+    typical = writer.amount("tiny_median", median(e.us for e in tiny), "us", "median duration")
+    took = writer.amount("tiny_time", together_us, "us", "their time together")
+    whole = writer.amount("total_time", writer.total_us, "us", "time of all launches")
+    part = 100 * together_us / writer.total_us
+    share = writer.amount("tiny_share", part, "%", "share of all launches' time", took, whole)
+    # The shortest of them is the most that an empty launch can take on this GPU.
+    shortest = writer.amount("tiny_shortest", min(e.us for e in tiny), "us", "the shortest of them")
+    saved = writer.saved("tiny", (len(tiny) - 1) * float(shortest.value), count, shortest)
+    text = (
+        f"Many short launches: {count} launches take {_time(typical)} in the median, "
+        f"{_time(took)} together ({share:.0f} of the time of all launches). Starting and ending a "
+        f"kernel takes up to {_time(shortest)} of each, and the gaps between launches are not in "
+        "the report. Fuse them, or launch them as a CUDA graph."
+    )
+    pieces = (count, typical, took, whole, share, shortest)
+    yield CrossLaunch(
+        "tiny_launches", text, _ids(tiny), saved, (*pieces, *([saved] if saved else ())), "medium"
+    )
+
+
+def _sweeps(launches: Sequence[Launch], writer: _Writer) -> Iterator[CrossLaunch]:
+    """One kernel at several sizes."""
+    kernels: dict[str, list[Launch]] = defaultdict(list)
+    for launch in launches:
+        if launch.grid and launch.block and launch.rank_time:
+            kernels[launch.name.full].append(launch)
+    for group in kernels.values():
+        shapes = {(launch.grid, launch.block) for launch in group}
+        smallest, largest = min(group, key=_threads), max(group, key=_threads)
+        if len(shapes) >= _SHAPES and _threads(largest) >= _SWEEP * _threads(smallest):
+            yield _sweep_text(group, len(shapes), (smallest, largest), writer)
+
+
+def _threads(launch: Launch) -> int:
+    return math.prod((*(launch.grid or ()), *(launch.block or ())))
+
+
+def _sweep_text(
+    group: Sequence[Launch], shapes: int, ends: tuple[Launch, Launch], writer: _Writer
+) -> CrossLaunch:
+    name = f"{group[0].id}_sweep"
+    count = writer.amount(f"{name}_shapes", shapes, "", "launch shapes")
+    pieces = [count]
+    said = []
+    for end, launch in zip(("smallest", "largest"), ends):
+        threads = writer.amount(f"{name}_{end}", _threads(launch), "", f"threads of #{launch.id}")
+        us = launch.rank_time / 1000
+        took = writer.amount(f"{name}_{end}_time", us, "us", f"duration of #{launch.id}")
+        said.append(f"{threads} threads in {_time(took)} (#{launch.id})")
+        pieces += [threads, took]
+    text = (
+        f"{group[0].kernel} runs with {count} launch shapes, from {said[0]} to {said[1]}. What "
+        "limits it may differ with the size."
+    )
+    return CrossLaunch("sweep", text, tuple(x.id for x in group), None, tuple(pieces), "high")

@@ -1,0 +1,284 @@
+"""Where in the code a launch spends its time: samples, executions and traffic, line by line.
+
+Every number is a sum over instruction addresses, and every address is in exactly one row (those
+without a line in a row of their own), so the rows add up to the launch's totals.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Literal
+
+from keet.analysis.capture.sampling import PartialSampling, partial_sampling
+from keet.catalog import metric_with_id, stalls
+from keet.profile import Absent, Launch, Location, Workload
+from keet.records import NamedTuple
+
+_PLAIN = {
+    "executed": "inst_executed",
+    "threads_executed": "thread_inst_executed",
+    "sectors_global": "src_l2_sectors_global",
+    "sectors_global_excess": "src_l2_sectors_global_excess",
+    "sectors_local": "src_l2_sectors_local",
+    "wavefronts_shared": "src_shared_wavefronts",
+    "wavefronts_shared_excess": "src_shared_wavefronts_excess",
+}
+"""Columns of a spot and the catalog's metric behind each."""
+
+Grouping = Literal["line", "instruction"]
+
+_NOT_SAMPLED = Absent(
+    "the report has no numbers for single instructions",
+    "profile again with: ncu --section SourceCounters --import-source yes",
+)
+
+
+_OF_SEVERAL = Absent(
+    "a range or a graph has no numbers for single instructions, which ncu can't collect for it",
+    "profile its kernels one by one: ncu --replay-mode kernel, or --graph-profiling node",
+)
+
+
+class Spot(NamedTuple):
+    """A source line, or an instruction, with what it cost. `None`: not collected."""
+
+    location: Location | None
+    address: int | None
+    """Set where the row is one instruction."""
+    instructions: int
+    """How many machine instructions the row sums up."""
+    samples: int | None
+    share: float | None
+    """Share of what the rows are ranked by, 0 to 1."""
+    stalls: tuple[tuple[str, int], ...]
+    """Samples by stall reason, the largest first; reasons as in the catalog."""
+    executed: int | None
+    threads_executed: int | None
+    sectors_global: int | None
+    sectors_global_excess: int | None
+    sectors_local: int | None
+    wavefronts_shared: int | None
+    wavefronts_shared_excess: int | None
+
+    def stall_shares(self) -> tuple[tuple[str, float], ...]:
+        """Shares of the row's own samples."""
+        return tuple(
+            (reason, count / self.samples) for reason, count in self.stalls if self.samples
+        )
+
+
+class Hotspots(NamedTuple):
+    """The code of one launch, most expensive first."""
+
+    launch_id: int
+    by: Grouping
+    ranked_by: Literal["samples", "executed"]
+    """`executed` where no warp states were sampled."""
+    total: int
+    """What the shares are of."""
+    spots: tuple[Spot, ...]
+    partial: PartialSampling | None = None
+    """Set where the samples are those of a part of the launch."""
+
+
+class _Row(NamedTuple):
+    """Instructions that are told as one."""
+
+    location: Location | None
+    members: Sequence[int]
+    address: int | None = None
+
+
+class InstructionTable:
+    """The per-instruction metrics of a launch, by address."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._columns: dict[str, Mapping[int, int] | None] = {}
+
+    @cached_property
+    def stall_samples(self) -> Mapping[str, Mapping[int, int]]:
+        """Samples by reason and address. Reasons that occur in no sample are left out."""
+        found = {reason: self.waiting(reason) for reason in stalls()}
+        return {reason: column for reason, column in found.items() if any(column.values())}
+
+    @cached_property
+    def samples(self) -> Mapping[int, int] | None:
+        """Samples by address; before ncu 2021.2 only their split by reason was stored."""
+        total = self.column("samples_total")
+        if total is not None or not self.stall_samples:
+            return total
+        sums: Counter[int] = Counter()
+        for column in self.stall_samples.values():
+            sums.update(column)
+        return sums
+
+    @cached_property
+    def executed(self) -> Mapping[int, int] | None:
+        return self.column(_PLAIN["executed"])
+
+    @cached_property
+    def threads(self) -> Mapping[int, int] | None:
+        """Threads by address, those left out whose predicate was off where that was counted."""
+        active = self._named("thread_inst_executed_true")
+        return active if active is not None else self.column(_PLAIN["threads_executed"])
+
+    @cached_property
+    def costs(self) -> Mapping[str, Mapping[int, int] | None]:
+        """The plain columns of a spot; `None` for what was not collected."""
+        return {name: self.column(metric_id) for name, metric_id in _PLAIN.items()}
+
+    @cached_property
+    def weight(self) -> Mapping[int, int]:
+        """What spots are ranked by: samples, or executions where there are none."""
+        return self.samples or self.executed or {}
+
+    @cached_property
+    def total(self) -> int:
+        return sum(self.weight.values())
+
+    @cached_property
+    def addresses(self) -> list[int]:
+        return sorted({*(self.samples or ()), *(self.executed or ())})
+
+    def column(self, metric_id: str) -> Mapping[int, int] | None:
+        if metric_id not in self._columns:
+            named = map(self._named, metric_with_id(metric_id).names)
+            self._columns[metric_id] = next((each for each in named if each is not None), None)
+        return self._columns[metric_id]
+
+    def _named(self, name: str) -> Mapping[int, int] | None:
+        instances = self._launch.instances(name)
+        if instances is None:
+            # ncu stores no parts of a zero: every instruction has none of it.
+            metric = self._launch.metric(name)
+            return {} if metric is not None and metric.value == 0 else None
+        if instances.ids is None:
+            return None
+        found = instances.by_address()
+        if {*map(type, found.values())} <= {int}:
+            return found  # type: ignore[return-value]
+        return {address: int(value) for address, value in found.items()}
+
+    def ranked(self, rows: Sequence[_Row]) -> list[_Row]:
+        """By weight. Equal ones keep the order of the code: a report always prints the same."""
+        weight = self.weight.get
+        return sorted(rows, key=lambda row: -sum(weight(address, 0) for address in row.members))
+
+    def waiting(self, reason: str) -> Mapping[int, int]:
+        """Samples of warps that wait for one reason."""
+        name = f"smsp__pcsamp_warps_issue_stalled_{reason}"
+        stall = stalls().get(reason)
+        total = self._launch.metric(name) if stall and name in stall.metrics else None
+        # ncu stores a column of zeros for each reason that did not occur: most of them.
+        return self._named(name) or {} if total is not None and total.value != 0 else {}
+
+    def spots(self, rows: Sequence[_Row]) -> list[Spot]:
+        """The sum of each row's instructions: column by column, for most of a column is zeros."""
+        row_of = {address: index for index, row in enumerate(rows) for address in row.members}
+        reasons = {
+            reason: _sums(column, row_of, len(rows))
+            for reason, column in self.stall_samples.items()
+        }
+        samples = _sums(self.samples, row_of, len(rows))
+        weights = _sums(self.weight, row_of, len(rows))
+        costs = {name: _sums(c, row_of, len(rows)) for name, c in self.costs.items()}
+        return [
+            Spot(
+                location=row.location,
+                address=row.address,
+                instructions=len(row.members),
+                samples=_of_row(samples, index),
+                share=weights[index] / self.total if weights and self.total else None,
+                stalls=_most_common((r, s[index]) for r, s in reasons.items() if s and s[index]),
+                **{name: _of_row(column, index) for name, column in costs.items()},
+            )
+            for index, row in enumerate(rows)
+        ]
+
+
+def find_hotspots(
+    launch: Launch, by: Grouping | None = None, table: InstructionTable | None = None
+) -> Hotspots | Absent:
+    """Rank the launch's source lines, or its instructions where there are no lines.
+
+    `table`: of the same launch, where one was made before.
+    """
+    table = InstructionTable(launch) if table is None else table
+    if not table.weight:
+        return _NOT_SAMPLED if launch.workload is Workload.KERNEL else _OF_SEVERAL
+    by = by or ("line" if launch.locations else "instruction")
+    rows = _by_line(launch, table) if by == "line" else _by_instruction(launch, table)
+    spots = table.spots(table.ranked(rows))
+    ranked_by: Literal["samples", "executed"] = "samples" if table.samples else "executed"
+    partial = partial_sampling(launch, table.total) if table.samples else None
+    return Hotspots(launch.id, by, ranked_by, table.total, tuple(spots), partial)
+
+
+def line_order(
+    launch: Launch, table: InstructionTable, weights: Mapping[Location, int] | None = None
+) -> list[Location]:
+    """The source lines as `find_hotspots` ranks them, without what each costs.
+
+    `weights`: of the lines that are asked for, if not all are. Those that no instruction is of are
+    left out: a line that calls inlined code may have none.
+    """
+    if weights is not None:
+        first = _first_in_code(launch, table, weights)
+        return sorted(first, key=lambda line: (-weights[line], first[line]))
+    rows = table.ranked(_by_line(launch, table))
+    return [row.location for row in rows if row.location is not None]
+
+
+_SOME = 128
+"""Instructions that are looked for in the line table at a time."""
+
+
+def _first_in_code(
+    launch: Launch, table: InstructionTable, lines: Collection[Location]
+) -> Mapping[Location, int]:
+    """The first instruction of each of these lines; what comes behind them is not looked for."""
+    found: dict[Location, int] = {}
+    for start in range(0, len(table.addresses), _SOME):
+        some = table.addresses[start : start + _SOME]
+        for address, line in launch.locate(some).items():
+            if line in lines:
+                found[line] = min(address, found.get(line, address))
+        if len(found) == len(lines):
+            break
+    return found
+
+
+def _by_line(launch: Launch, table: InstructionTable) -> list[_Row]:
+    lines: dict[Location | None, list[int]] = {}
+    located = launch.locations
+    for address in table.addresses:
+        lines.setdefault(located.get(address), []).append(address)
+    return [_Row(location, members) for location, members in lines.items()]
+
+
+def _by_instruction(launch: Launch, table: InstructionTable) -> list[_Row]:
+    return [_Row(launch.locations.get(pc), [pc], pc) for pc in table.addresses]
+
+
+def _sums(
+    column: Mapping[int, int] | None, row_of: Mapping[int, int], rows: int
+) -> list[int] | None:
+    """Each row's sum; `None` where the column was not collected, 0 where it has nothing here."""
+    if column is None:
+        return None
+    sums = [0] * rows
+    for address, value in column.items():
+        if value and address in row_of:
+            sums[row_of[address]] += value
+    return sums
+
+
+def _of_row(sums: list[int] | None, index: int) -> int | None:
+    return None if sums is None else sums[index]
+
+
+def _most_common(counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counts, key=lambda pair: -pair[1]))
