@@ -116,10 +116,10 @@ class LaunchLedger(Ledger):
 
     def look_up(self, slug: str) -> Evidence | None:
         """What was entered under this slug; else the metric of the catalog that it names."""
-        entered = self.named_evidence(slug)
+        entered = self.entry_with_slug(slug)
         return entered if entered or slug not in metrics() else self.measured(slug)
 
-    def named_evidence(self, slug: str) -> Evidence | None:
+    def entry_with_slug(self, slug: str) -> Evidence | None:
         """What was entered already under this slug."""
         return next((piece for piece in self if piece.slug == slug), None)
 
@@ -149,7 +149,7 @@ class LaunchLedger(Ledger):
         self._entries.setdefault(key, piece)
         return piece
 
-    def known(self, name: str) -> Evidence | None:
+    def entry_named(self, name: str) -> Evidence | None:
         """What was entered already under this name."""
         return self._entries.get(name)
 

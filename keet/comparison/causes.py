@@ -304,7 +304,7 @@ def _same_number(evidence: Evidence, each: WeighedLaunch) -> Evidence | None:
     view = each.explanation.view
     if evidence.metric.startswith(_STALL_SHARE):
         return _stall_share(view, evidence)
-    known = view.ledger.known(evidence.metric)
+    known = view.ledger.entry_named(evidence.metric)
     if known is not None or evidence.derived_from is not None:
         return known
     return view.ledger.named(evidence.metric, evidence.label)

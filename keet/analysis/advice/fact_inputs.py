@@ -42,7 +42,7 @@ class MemoryInstruction(NamedTuple):
     threads: float
 
 
-class Known:
+class FactInputs:
     """One finding and its launch."""
 
     def __init__(self, finding: Finding, view: LaunchView) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from keet.analysis.advice.fact_inputs import Known
+from keet.analysis.advice.fact_inputs import FactInputs
 
 Answer = bool | Sequence[int] | None
 """`None`: the report does not say. Addresses of the instructions that show it stand for true."""
-Test = Callable[[Known], Answer]
+Test = Callable[[FactInputs], Answer]
 
 TESTS: dict[str, Test] = {}
 """By the fact's id in the catalog."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from keet.analysis.advice.fact_inputs import Known
+from keet.analysis.advice.fact_inputs import FactInputs
 from keet.analysis.advice.fact_tests import TESTS, Answer, Test, fact, more_than
 from keet.analysis.advice.thresholds import ABOUT_ONCE, MOST, PER_DIVISION, SOME
 
@@ -19,67 +19,67 @@ _CONVERSIONS = ("F2F", "F2I", "I2F", "FRND", "I2I")
 
 
 @fact
-def tensor_cores_used(known: Known) -> Answer:
-    executed = known.count(*TENSOR)
+def tensor_cores_used(inputs: FactInputs) -> Answer:
+    executed = inputs.count(*TENSOR)
     if executed is not None:
         return executed > 0
-    return more_than(known.value("pipe_tensor_pct"), 0)
+    return more_than(inputs.value("pipe_tensor_pct"), 0)
 
 
-def _part_of_floats(known: Known, opcodes: Collection[str]) -> float | None:
-    every = known.count(*_DOUBLE, *_SINGLE, *_HALF)
-    own = known.count(*opcodes)
-    return known.ratio(own, every)
-
-
-@fact
-def computes_in_double(known: Known) -> Answer:
-    return more_than(_part_of_floats(known, _DOUBLE), MOST)
+def _part_of_floats(inputs: FactInputs, opcodes: Collection[str]) -> float | None:
+    every = inputs.count(*_DOUBLE, *_SINGLE, *_HALF)
+    own = inputs.count(*opcodes)
+    return inputs.ratio(own, every)
 
 
 @fact
-def computes_in_single(known: Known) -> Answer:
-    return more_than(_part_of_floats(known, _SINGLE), MOST)
+def computes_in_double(inputs: FactInputs) -> Answer:
+    return more_than(_part_of_floats(inputs, _DOUBLE), MOST)
 
 
 @fact
-def computes_floats(known: Known) -> Answer:
-    return more_than(known.count(*_DOUBLE, *_SINGLE, *_HALF), 0)
+def computes_in_single(inputs: FactInputs) -> Answer:
+    return more_than(_part_of_floats(inputs, _SINGLE), MOST)
 
 
 @fact
-def uses_shuffles(known: Known) -> Answer:
-    return more_than(known.count("SHFL", "REDUX"), 0)
+def computes_floats(inputs: FactInputs) -> Answer:
+    return more_than(inputs.count(*_DOUBLE, *_SINGLE, *_HALF), 0)
 
 
 @fact
-def converts_to_double(known: Known) -> Answer:
-    converted = known.matching(r"F2F\.F(?:64\.F32|32\.F64)")
-    return more_than(known.count("F2F") if converted is None else converted, 0)
+def uses_shuffles(inputs: FactInputs) -> Answer:
+    return more_than(inputs.count("SHFL", "REDUX"), 0)
 
 
 @fact
-def double_functions(known: Known) -> Answer:
-    return more_than(known.matching(r"MUFU\.\w*64H"), 0)
+def converts_to_double(inputs: FactInputs) -> Answer:
+    converted = inputs.matching(r"F2F\.F(?:64\.F32|32\.F64)")
+    return more_than(inputs.count("F2F") if converted is None else converted, 0)
+
+
+@fact
+def double_functions(inputs: FactInputs) -> Answer:
+    return more_than(inputs.matching(r"MUFU\.\w*64H"), 0)
 
 
 # --- special functions
 
 
-def _special(known: Known) -> float | None:
+def _special(inputs: FactInputs) -> float | None:
     """Instructions of the XU pipe."""
-    return known.count("MUFU", *_CONVERSIONS)
+    return inputs.count("MUFU", *_CONVERSIONS)
 
 
 @fact
-def mostly_conversions(known: Known) -> Answer:
-    converted, every = known.count(*_CONVERSIONS), _special(known)
+def mostly_conversions(inputs: FactInputs) -> Answer:
+    converted, every = inputs.count(*_CONVERSIONS), _special(inputs)
     return None if converted is None or every is None else converted > MOST * every
 
 
 def _mostly_functions(pattern: str) -> Test:
-    def test(known: Known) -> Answer:
-        own, every = known.matching(pattern), _special(known)
+    def test(inputs: FactInputs) -> Answer:
+        own, every = inputs.matching(pattern), _special(inputs)
         return None if own is None or every is None else own > MOST * every
 
     return test
@@ -94,24 +94,24 @@ TESTS["mostly_reciprocals"] = _mostly_functions(r"MUFU\.(?:RCP|RSQ|SQRT)")
 
 
 @fact
-def divides_integers(known: Known) -> Answer:
+def divides_integers(inputs: FactInputs) -> Answer:
     """The compiler's division starts from a reciprocal of the converted divisor, rounded up."""
-    divisions = known.matching(r"I2F(?:\.\w+)*\.RP\b")
-    return None if divisions is None else divisions * PER_DIVISION >= SOME * known.executed > 0
+    divisions = inputs.matching(r"I2F(?:\.\w+)*\.RP\b")
+    return None if divisions is None else divisions * PER_DIVISION >= SOME * inputs.executed > 0
 
 
 @fact
-def computes_wide_indices(known: Known) -> Answer:
+def computes_wide_indices(inputs: FactInputs) -> Answer:
     """By additions with carry, upper halves and comparisons of pairs of registers."""
-    wide = known.matching(
+    wide = inputs.matching(
         r"(?:U?IMAD|U?IADD3|LEA)\b(?:\.\w+)*\.X\b|SHF\.L\.U64|ISETP(?:\.\w+)*\.EX"
     )
-    return None if wide is None else wide >= SOME * known.executed > 0
+    return None if wide is None else wide >= SOME * inputs.executed > 0
 
 
 @fact
-def repeats_invariant_work(known: Known) -> Answer:
-    code = known.code
+def repeats_invariant_work(inputs: FactInputs) -> Answer:
+    code = inputs.code
     if code is None:
         return None
     found = code.invariants[0] if code.invariants else None
@@ -120,18 +120,18 @@ def repeats_invariant_work(known: Known) -> Answer:
     return [code.program.code[position].address for position in found.positions]
 
 
-def _main_overhead(known: Known) -> str | None:
+def _main_overhead(inputs: FactInputs) -> str | None:
     """The largest purpose of the instructions that do no work of their own."""
-    if known.code is None:
+    if inputs.code is None:
         return None
-    shares = {purpose.value: share for purpose, share in known.code.mix}
+    shares = {purpose.value: share for purpose, share in inputs.code.mix}
     overhead = {each: shares.get(each, 0.0) for each in ("address", "control", "conversion")}
     return max(overhead, key=lambda each: overhead[each]) if any(overhead.values()) else None
 
 
 def _is_mostly(purpose: str) -> Test:
-    def test(known: Known) -> Answer:
-        found = _main_overhead(known)
+    def test(inputs: FactInputs) -> Answer:
+        found = _main_overhead(inputs)
         return None if found is None else found == purpose
 
     return test
@@ -142,16 +142,16 @@ TESTS["overhead_is_conversions"] = _is_mostly("conversion")
 
 
 @fact
-def runs_once(known: Known) -> Answer:
+def runs_once(inputs: FactInputs) -> Answer:
     """No instruction runs much more often than the median one."""
-    executed = known.view.table.executed
+    executed = inputs.view.table.executed
     ran = sorted(count for count in executed.values() if count) if executed else []
     return ran[-1] <= ABOUT_ONCE * ran[len(ran) // 2] if ran else None
 
 
 @fact
-def multiplies_integers(known: Known) -> Answer:
-    integers, floats = known.count("IMAD"), known.count("FFMA", "FMUL", "FADD")
+def multiplies_integers(inputs: FactInputs) -> Answer:
+    integers, floats = inputs.count("IMAD"), inputs.count("FFMA", "FMUL", "FADD")
     return None if integers is None or floats is None else integers > floats
 
 
@@ -172,20 +172,20 @@ PIPES = {
 """Facts and the units of `Ceilings` that each is about."""
 
 
-def unit_of(known: Known) -> str | None:
+def unit_of(inputs: FactInputs) -> str | None:
     """The unit that the finding is about or cites; else the one nearest to its peak."""
-    ceilings = known.view.ceilings
-    if known.finding.variant in ceilings:
-        return known.finding.variant
-    cited = {piece.metric for piece in known.finding.evidence}
+    ceilings = inputs.view.ceilings
+    if inputs.finding.variant in ceilings:
+        return inputs.finding.variant
+    cited = {piece.metric for piece in inputs.finding.evidence}
     ranked = ceilings.ranked
     own = [each.name for each in ranked if each.reached.metric in cited]
     return own[0] if own else ranked[0].name if ranked else None
 
 
 def _is_limited_by(units: Collection[str]) -> Test:
-    def test(known: Known) -> Answer:
-        unit = unit_of(known)
+    def test(inputs: FactInputs) -> Answer:
+        unit = unit_of(inputs)
         return None if unit is None else unit in units
 
     return test

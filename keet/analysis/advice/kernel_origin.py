@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from keet.analysis.advice.fact_inputs import Known
+from keet.analysis.advice.fact_inputs import FactInputs
 from keet.analysis.advice.fact_tests import TESTS, Answer, Test, fact, more_than
 from keet.analysis.advice.thresholds import FULL_DOUBLE
 from keet.analysis.kernel.archetype import ARCHETYPES
@@ -15,64 +15,64 @@ _SORTS = ("CUB", "Thrust")
 
 
 @fact
-def library(known: Known) -> Answer:
-    return known.library is not None
+def library(inputs: FactInputs) -> Answer:
+    return inputs.library is not None
 
 
 @fact
-def library_product(known: Known) -> Answer:
-    return known.library in _PRODUCTS
+def library_product(inputs: FactInputs) -> Answer:
+    return inputs.library in _PRODUCTS
 
 
 @fact
-def library_elementwise(known: Known) -> Answer:
-    return known.library in ("PyTorch ATen", "CuPy", "Eigen", "TensorFlow")
+def library_elementwise(inputs: FactInputs) -> Answer:
+    return inputs.library in ("PyTorch ATen", "CuPy", "Eigen", "TensorFlow")
 
 
 @fact
-def library_merge_sort(known: Known) -> Answer:
-    name = known.launch.name.full.lower()
-    return known.library in _SORTS and bool(re.search(r"merge_?sort", name))
+def library_merge_sort(inputs: FactInputs) -> Answer:
+    name = inputs.launch.name.full.lower()
+    return inputs.library in _SORTS and bool(re.search(r"merge_?sort", name))
 
 
 @fact
-def library_communication(known: Known) -> Answer:
-    return known.library in _COMMUNICATION
+def library_communication(inputs: FactInputs) -> Answer:
+    return inputs.library in _COMMUNICATION
 
 
 @fact
-def initialises_curand(known: Known) -> Answer:
+def initialises_curand(inputs: FactInputs) -> Answer:
     """By its name, as in cuRAND's examples: `init_curand`, `setup_curand_states`."""
-    name = known.launch.name.function.lower()
+    name = inputs.launch.name.function.lower()
     return "curand" in name and bool(re.search(r"init|setup|seed", name))
 
 
 @fact
-def triton(known: Known) -> Answer:
+def triton(inputs: FactInputs) -> Answer:
     """Compiled from a Python file that names Triton, or by TorchInductor."""
-    name = known.launch.name
+    name = inputs.launch.name
     if name.function.startswith("triton_"):
         return True
     if name.mangled.startswith("_Z"):  # of C++: no need to look through the files
         return False
-    python = [file for file in known.files if file.endswith(".py")]
-    return any("triton" in known.text(file) for file in python)
+    python = [file for file in inputs.files if file.endswith(".py")]
+    return any("triton" in inputs.text(file) for file in python)
 
 
 @fact
-def openacc(known: Known) -> Answer:
+def openacc(inputs: FactInputs) -> Answer:
     """`function_279_gpu` of nvc++, `__nv_MAIN__F1L15_1_` of OpenMP."""
-    return bool(re.search(r"_\d+_gpu$|^__?nv\w*_F\d+L\d+", known.launch.name.function))
+    return bool(re.search(r"_\d+_gpu$|^__?nv\w*_F\d+L\d+", inputs.launch.name.function))
 
 
 @fact
-def kokkos(known: Known) -> Answer:
-    return "Kokkos::" in known.launch.name.full
+def kokkos(inputs: FactInputs) -> Answer:
+    return "Kokkos::" in inputs.launch.name.full
 
 
 def _looks_like(archetype: str) -> Test:
-    def test(known: Known) -> Answer:
-        return known.archetype is not None and known.archetype.id == archetype
+    def test(inputs: FactInputs) -> Answer:
+        return inputs.archetype is not None and inputs.archetype.id == archetype
 
     return test
 
@@ -82,32 +82,32 @@ for _archetype in ARCHETYPES:
 
 
 @fact
-def has_async_copy(known: Known) -> Answer:
-    return known.capability >= (8, 0) if known.capability else None
+def has_async_copy(inputs: FactInputs) -> Answer:
+    return inputs.capability >= (8, 0) if inputs.capability else None
 
 
 @fact
-def has_tma(known: Known) -> Answer:
-    return known.capability >= (9, 0) if known.capability else None
+def has_tma(inputs: FactInputs) -> Answer:
+    return inputs.capability >= (9, 0) if inputs.capability else None
 
 
 @fact
-def has_wgmma(known: Known) -> Answer:
+def has_wgmma(inputs: FactInputs) -> Answer:
     """Hopper alone: later GPUs have other instructions."""
-    return known.capability == (9, 0) if known.capability else None
+    return inputs.capability == (9, 0) if inputs.capability else None
 
 
 @fact
-def has_tcgen05(known: Known) -> Answer:
+def has_tcgen05(inputs: FactInputs) -> Answer:
     """Data-centre Blackwell; GPUs of compute capability 12 have mma.sync alone."""
-    return known.capability[0] == 10 if known.capability else None
+    return inputs.capability[0] == 10 if inputs.capability else None
 
 
 @fact
-def has_double_tensor_cores(known: Known) -> Answer:
-    return known.capability in ((8, 0), (9, 0), (10, 0)) if known.capability else None
+def has_double_tensor_cores(inputs: FactInputs) -> Answer:
+    return inputs.capability in ((8, 0), (9, 0), (10, 0)) if inputs.capability else None
 
 
 @fact
-def slow_double(known: Known) -> Answer:
-    return more_than(known.value("device_fp32_fp64_ratio"), FULL_DOUBLE)
+def slow_double(inputs: FactInputs) -> Answer:
+    return more_than(inputs.value("device_fp32_fp64_ratio"), FULL_DOUBLE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from keet.analysis.advice.fact_inputs import GLOBAL, LOAD, STORE, Known
+from keet.analysis.advice.fact_inputs import GLOBAL, LOAD, STORE, FactInputs
 from keet.analysis.advice.fact_tests import Answer, fact, more_than
 from keet.analysis.advice.thresholds import (
     FEW_BYTES,
@@ -24,60 +24,60 @@ if TYPE_CHECKING:
 
 
 @fact
-def loads_global(known: Known) -> Answer:
-    copied = known.count("LDG", "LD", "LDGSTS", "UTMALDG", "UBLKCP")
+def loads_global(inputs: FactInputs) -> Answer:
+    copied = inputs.count("LDG", "LD", "LDGSTS", "UTMALDG", "UBLKCP")
     if copied is not None:
         return copied > 0
-    return more_than(known.total("global_load_requests", "global_load_sectors"), 0)
+    return more_than(inputs.total("global_load_requests", "global_load_sectors"), 0)
 
 
 @fact
-def moves_data(known: Known) -> Answer:
-    moved = known.count("LDG", "STG", "LD", "ST", "LDS", "STS", "LDL", "STL", "LDGSTS", "LDSM")
+def moves_data(inputs: FactInputs) -> Answer:
+    moved = inputs.count("LDG", "STG", "LD", "ST", "LDS", "STS", "LDL", "STL", "LDGSTS", "LDSM")
     if moved is not None:
         return moved > 0
-    return more_than(known.total("global_load_requests", "global_store_requests"), 0)
+    return more_than(inputs.total("global_load_requests", "global_store_requests"), 0)
 
 
 @fact
-def stores_only(known: Known) -> Answer:
-    stored, loaded = known.value("global_store_sectors"), known.value("global_load_sectors")
-    if stored is None or loaded is None or known.count("LDGSTS", "UTMALDG", "UBLKCP"):
+def stores_only(inputs: FactInputs) -> Answer:
+    stored, loaded = inputs.value("global_store_sectors"), inputs.value("global_load_sectors")
+    if stored is None or loaded is None or inputs.count("LDGSTS", "UTMALDG", "UBLKCP"):
         return None
     return stored > 0 and loaded <= NEXT_TO_NOTHING * stored
 
 
-def _worst_access(known: Known) -> Access | None:
+def _worst_access(inputs: FactInputs) -> Access | None:
     """The global load or store that wastes most sectors, by the machine code."""
-    column = known.view.table.column("src_l2_sectors_global_excess")
-    if known.code is None or not column:
+    column = inputs.view.table.column("src_l2_sectors_global_excess")
+    if inputs.code is None or not column:
         return None
-    code = known.code.program.code
-    found = [each for each in known.code.accesses if each.kind in ("load", "store", "copy")]
+    code = inputs.code.program.code
+    found = [each for each in inputs.code.accesses if each.kind in ("load", "store", "copy")]
     worst = max(found, key=lambda each: column.get(code[each.position].address, 0), default=None)
     wasted = worst is not None and column.get(code[worst.position].address, 0) > 0
     return worst if wasted else None
 
 
-def _at(known: Known, accesses: Iterable[Access]) -> Sequence[int]:
-    assert known.code is not None
-    return [known.code.program.code[each.position].address for each in accesses]
+def _at(inputs: FactInputs, accesses: Iterable[Access]) -> Sequence[int]:
+    assert inputs.code is not None
+    return [inputs.code.program.code[each.position].address for each in accesses]
 
 
 @fact
-def gathers(known: Known) -> Answer:
+def gathers(inputs: FactInputs) -> Answer:
     """By the machine code of the worst access; without it, by `a[b[i]]` in the source."""
-    worst = _worst_access(known)
+    worst = _worst_access(inputs)
     if worst is not None:
-        return _at(known, [worst]) if worst.is_gather else False
-    places = known.finding.places
-    found = known.view.accesses("uncoalesced_global", places)
+        return _at(inputs, [worst]) if worst.is_gather else False
+    places = inputs.finding.places
+    found = inputs.view.accesses("uncoalesced_global", places)
     return is_gather(found) if found else None
 
 
 @fact
-def strided_records(known: Known) -> Answer:
-    worst = _worst_access(known)
+def strided_records(inputs: FactInputs) -> Answer:
+    worst = _worst_access(inputs)
     if worst is None:
         return None
     from keet.analysis.sass.analyses.widths import lane_stride
@@ -85,106 +85,106 @@ def strided_records(known: Known) -> Answer:
     stride = lane_stride(worst.form)
     if stride is None:
         return False
-    return _at(known, [worst]) if worst.width < abs(stride) <= LARGEST_RECORD else False
+    return _at(inputs, [worst]) if worst.width < abs(stride) <= LARGEST_RECORD else False
 
 
-def _excess_part(known: Known, operation: int) -> float | None:
-    found = [each for each in known.memory if each.memory & GLOBAL]
+def _excess_part(inputs: FactInputs, operation: int) -> float | None:
+    found = [each for each in inputs.memory if each.memory & GLOBAL]
     addresses = [each.address for each in found if each.operation & operation]
-    return known.part("src_l2_sectors_global_excess", addresses) if found else None
+    return inputs.part("src_l2_sectors_global_excess", addresses) if found else None
 
 
 @fact
-def excess_in_stores(known: Known) -> Answer:
-    return more_than(_excess_part(known, STORE), MOST)
+def excess_in_stores(inputs: FactInputs) -> Answer:
+    return more_than(_excess_part(inputs, STORE), MOST)
 
 
 @fact
-def excess_in_loads(known: Known) -> Answer:
-    return more_than(_excess_part(known, LOAD), MOST)
+def excess_in_loads(inputs: FactInputs) -> Answer:
+    return more_than(_excess_part(inputs, LOAD), MOST)
 
 
 @fact
-def sends_to_l2(known: Known) -> Answer:
+def sends_to_l2(inputs: FactInputs) -> Answer:
     """A load sends one request and gets a sector or more back; a store sends its sectors."""
-    back = known.ratio(known.value("l2_output_pct"), known.value("l2_input_pct"))
+    back = inputs.ratio(inputs.value("l2_output_pct"), inputs.value("l2_input_pct"))
     return None if back is None else back < MOST
 
 
-def _of_main_width(known: Known) -> Sequence[int]:
-    found = [each for each in known.accesses_of(GLOBAL) if each.width == known.main_width]
+def _of_main_width(inputs: FactInputs) -> Sequence[int]:
+    found = [each for each in inputs.accesses_of(GLOBAL) if each.width == inputs.main_width]
     return [each.address for each in found]
 
 
 @fact
-def accesses_narrow(known: Known) -> Answer:
-    if known.main_width is None:
+def accesses_narrow(inputs: FactInputs) -> Answer:
+    if inputs.main_width is None:
         return None
-    return _of_main_width(known) if known.main_width < WIDEST else False
+    return _of_main_width(inputs) if inputs.main_width < WIDEST else False
 
 
 @fact
-def accesses_tiny(known: Known) -> Answer:
-    if known.main_width is None:
+def accesses_tiny(inputs: FactInputs) -> Answer:
+    if inputs.main_width is None:
         return None
-    return _of_main_width(known) if known.main_width <= TINY else False
+    return _of_main_width(inputs) if inputs.main_width <= TINY else False
 
 
 @fact
-def accesses_wide(known: Known) -> Answer:
-    if known.main_width is None:
+def accesses_wide(inputs: FactInputs) -> Answer:
+    if inputs.main_width is None:
         return None
-    return _of_main_width(known) if known.main_width >= WIDEST else False
+    return _of_main_width(inputs) if inputs.main_width >= WIDEST else False
 
 
 @fact
-def consecutive_accesses(known: Known) -> Answer:
+def consecutive_accesses(inputs: FactInputs) -> Answer:
     """Accesses that one wide access could replace make a notable part of all."""
-    code = known.code
+    code = inputs.code
     if code is None or not code.accesses:
         return None
     found = [p for merge in code.merges if merge.is_aligned is not False for p in merge.positions]
-    every = sum(known.executions(each.position) for each in code.accesses)
-    is_notable = sum(map(known.executions, found)) >= MOST * every > 0
+    every = sum(inputs.executions(each.position) for each in code.accesses)
+    is_notable = sum(map(inputs.executions, found)) >= MOST * every > 0
     return [code.program.code[position].address for position in found] if is_notable else False
 
 
 @fact
-def rereads_from_dram(known: Known) -> Answer:
-    if any(piece.metric == "dram_reads_per_byte" for piece in known.finding.evidence):
+def rereads_from_dram(inputs: FactInputs) -> Answer:
+    if any(piece.metric == "dram_reads_per_byte" for piece in inputs.finding.evidence):
         return True
-    found = known.view.streaming
+    found = inputs.view.streaming
     return None if found is None or found.verdict == "unknown" else found.verdict == "several"
 
 
 @fact
-def reads_once_from_dram(known: Known) -> Answer:
-    found = known.view.streaming
+def reads_once_from_dram(inputs: FactInputs) -> Answer:
+    found = inputs.view.streaming
     return None if found is None or found.verdict == "unknown" else found.verdict == "once"
 
 
 @fact
-def handed_over(known: Known) -> Answer:
+def handed_over(inputs: FactInputs) -> Answer:
     """Said by whoever raised the finding: one launch does not show it."""
-    return known.finding.variant == "hand_over"
+    return inputs.finding.variant == "hand_over"
 
 
 @fact
-def repeated_launches(known: Known) -> Answer:
+def repeated_launches(inputs: FactInputs) -> Answer:
     """The same."""
-    return known.finding.variant == "same_input"
+    return inputs.finding.variant == "same_input"
 
 
 @fact
-def passes_in_kernel(known: Known) -> Answer:
+def passes_in_kernel(inputs: FactInputs) -> Answer:
     """The same: the finding comes from the address forms of the loads."""
-    return known.finding.variant == "passes"
+    return inputs.finding.variant == "passes"
 
 
 @fact
-def rereads_from_l2(known: Known) -> Answer:
-    delivered, read = known.value("l2_l1_read_sectors"), known.value("dram_bytes_read")
-    times = known.ratio(_SECTOR * delivered if delivered is not None else None, read)
+def rereads_from_l2(inputs: FactInputs) -> Answer:
+    delivered, read = inputs.value("l2_l1_read_sectors"), inputs.value("dram_bytes_read")
+    times = inputs.ratio(_SECTOR * delivered if delivered is not None else None, read)
     return None if times is None else times >= READ_AGAIN
 
 
@@ -193,17 +193,17 @@ _SECTOR = 32.0
 
 
 @fact
-def reloads_from_l1(known: Known) -> Answer:
-    hit = known.value("global_load_sectors_hit")
-    missed = known.value("global_load_sectors_missed")
+def reloads_from_l1(inputs: FactInputs) -> Answer:
+    hit = inputs.value("global_load_sectors_hit")
+    missed = inputs.value("global_load_sectors_missed")
     if hit is None or missed is None:
         return None
     return hit > 0 and hit >= MOST * (hit + missed)
 
 
-def _with_few_addresses(known: Known, accesses: Sequence[Access]) -> Answer:
+def _with_few_addresses(inputs: FactInputs, accesses: Sequence[Access]) -> Answer:
     """Accesses to few addresses ask for more sectors than an average slice of L2 serves."""
-    code, usual = known.code, known.value("l2_slice_sectors_avg")
+    code, usual = inputs.code, inputs.value("l2_slice_sectors_avg")
     if code is None or code.sectors is None or usual is None:
         return None
     few = [
@@ -211,50 +211,50 @@ def _with_few_addresses(known: Known, accesses: Sequence[Access]) -> Answer:
         for each in accesses
         if each.distinct_bytes is not None and each.distinct_bytes <= FEW_BYTES
     ]
-    asked = sum(code.sectors.get(address, 0) for address in _at(known, few))
-    return _at(known, few) if asked > usual else False
+    asked = sum(code.sectors.get(address, 0) for address in _at(inputs, few))
+    return _at(inputs, few) if asked > usual else False
 
 
 @fact
-def few_address_loads(known: Known) -> Answer:
+def few_address_loads(inputs: FactInputs) -> Answer:
     """Loads that go past L1: volatile and atomic ones. L1 serves the others."""
-    code = known.code
+    code = inputs.code
     if code is None:
         return None
     loads = [each for each in code.accesses if each.kind == "load"]
     strong = [each for each in loads if code.program.code[each.position].has("STRONG")]
-    return _with_few_addresses(known, strong)
+    return _with_few_addresses(inputs, strong)
 
 
 @fact
-def few_address_stores(known: Known) -> Answer:
-    code = known.code
+def few_address_stores(inputs: FactInputs) -> Answer:
+    code = inputs.code
     if code is None:
         return None
-    return _with_few_addresses(known, [each for each in code.accesses if each.kind == "store"])
+    return _with_few_addresses(inputs, [each for each in code.accesses if each.kind == "store"])
 
 
 @fact
-def reads_host(known: Known) -> Answer:
-    read = known.value("l2_sysmem_read_misses")
+def reads_host(inputs: FactInputs) -> Answer:
+    read = inputs.value("l2_sysmem_read_misses")
     if read is not None:
         return read > 0
-    every, written = known.value("l2_sysmem_misses"), known.value("l2_sysmem_write_misses")
+    every, written = inputs.value("l2_sysmem_misses"), inputs.value("l2_sysmem_write_misses")
     return None if every is None or written is None else every > written
 
 
 @fact
-def writes_host(known: Known) -> Answer:
-    return more_than(known.total("l2_sysmem_write_sectors", "l2_sysmem_write_misses"), 0)
+def writes_host(inputs: FactInputs) -> Answer:
+    return more_than(inputs.total("l2_sysmem_write_sectors", "l2_sysmem_write_misses"), 0)
 
 
 @fact
-def reads_peer(known: Known) -> Answer:
-    peer, host = known.value("l2_peer_misses"), known.value("l2_sysmem_misses")
+def reads_peer(inputs: FactInputs) -> Answer:
+    peer, host = inputs.value("l2_peer_misses"), inputs.value("l2_sysmem_misses")
     return None if peer is None else peer > (host or 0)
 
 
 @fact
-def replays(known: Known) -> Answer:
-    data, requests = known.value("l1_data_wavefronts_pct"), known.value("l1_lsu_requests_pct")
-    return more_than(known.ratio(data, requests), REPLAYS)
+def replays(inputs: FactInputs) -> Answer:
+    data, requests = inputs.value("l1_data_wavefronts_pct"), inputs.value("l1_lsu_requests_pct")
+    return more_than(inputs.ratio(data, requests), REPLAYS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from keet.analysis.advice.fact_inputs import Known
+from keet.analysis.advice.fact_inputs import FactInputs
 from keet.analysis.advice.fact_tests import Answer, at_least, fact, more_than
 from keet.analysis.advice.shared_rows import Rows, rows_of
 from keet.analysis.advice.thresholds import KEPT_BACK, MOST, MOST_REGISTERS, MOSTLY_SPILLS
@@ -20,24 +20,24 @@ _GLOBAL_ATOMICS = ("RED", "REDG", "ATOM", "ATOMG")
 
 
 @fact
-def uses_shared(known: Known) -> Answer:
-    executed = known.count(*_IN_SHARED, *_COPIES)
+def uses_shared(inputs: FactInputs) -> Answer:
+    executed = inputs.count(*_IN_SHARED, *_COPIES)
     if executed is not None:
         return executed > 0
-    return more_than(known.total("shared_memory_static", "shared_memory_dynamic"), 0)
+    return more_than(inputs.total("shared_memory_static", "shared_memory_dynamic"), 0)
 
 
 @fact
-def stages_through_shared(known: Known) -> Answer:
+def stages_through_shared(inputs: FactInputs) -> Answer:
     """Most stores to shared memory write values as they were loaded from global memory."""
-    code = known.code
+    code = inputs.code
     if code is None:
         return None
     program = code.program
     stores = [each for each in program.ran if program.code[each].opcode in ("STS", "STSM")]
     staged = [each for each in stores if _is_staged(program, each)]
-    every = sum(map(known.executions, stores))
-    if not every or sum(map(known.executions, staged)) < MOST * every:
+    every = sum(map(inputs.executions, stores))
+    if not every or sum(map(inputs.executions, staged)) < MOST * every:
         return False
     return [program.code[each].address for each in staged]
 
@@ -55,137 +55,139 @@ def _is_staged(program: SassProgram, position: int) -> bool:
 
 
 @fact
-def uses_async_copy(known: Known) -> Answer:
-    return more_than(known.count(*_COPIES), 0)
+def uses_async_copy(inputs: FactInputs) -> Answer:
+    return more_than(inputs.count(*_COPIES), 0)
 
 
-def _rows(known: Known, kind: Rows) -> Answer:
-    conflicts = known.total("bank_conflicts", "bank_conflicts_load", "bank_conflicts_store")
-    found = rows_of(known)
+def _rows(inputs: FactInputs, kind: Rows) -> Answer:
+    conflicts = inputs.total("bank_conflicts", "bank_conflicts_load", "bank_conflicts_store")
+    found = rows_of(inputs)
     if found is None or conflicts is None:
         return None
     if found != kind or not conflicts:
         return False
-    column = known.view.table.column("src_shared_wavefronts_excess") or {}
+    column = inputs.view.table.column("src_shared_wavefronts_excess") or {}
     return [max(column, key=lambda address: column[address])] if any(column.values()) else True
 
 
 @fact
-def rows_padded(known: Known) -> Answer:
-    return _rows(known, "padded")
+def rows_padded(inputs: FactInputs) -> Answer:
+    return _rows(inputs, "padded")
 
 
 @fact
-def rows_even(known: Known) -> Answer:
-    return _rows(known, "even")
+def rows_even(inputs: FactInputs) -> Answer:
+    return _rows(inputs, "even")
 
 
 @fact
-def rows_in_pieces(known: Known) -> Answer:
-    return _rows(known, "within")
+def rows_in_pieces(inputs: FactInputs) -> Answer:
+    return _rows(inputs, "within")
 
 
 @fact
-def shared_index_from_data(known: Known) -> Answer:
-    return _rows(known, "data")
+def shared_index_from_data(inputs: FactInputs) -> Answer:
+    return _rows(inputs, "data")
 
 
 @fact
-def shared_atomics(known: Known) -> Answer:
-    atomics, every = known.count("ATOMS"), known.count(*_IN_SHARED)
+def shared_atomics(inputs: FactInputs) -> Answer:
+    atomics, every = inputs.count("ATOMS"), inputs.count(*_IN_SHARED)
     return None if atomics is None or every is None else atomics > 0 and atomics >= MOST * every
 
 
 @fact
-def mostly_shared(known: Known) -> Answer:
-    shared, every = known.count(*_IN_SHARED), known.count(*_IN_SHARED, *_IN_GLOBAL, *_COPIES)
+def mostly_shared(inputs: FactInputs) -> Answer:
+    shared, every = inputs.count(*_IN_SHARED), inputs.count(*_IN_SHARED, *_IN_GLOBAL, *_COPIES)
     return None if shared is None or every is None else shared > MOST * every
 
 
-def _local_requests(known: Known) -> float | None:
-    return known.total("local_load_requests", "local_store_requests")
+def _local_requests(inputs: FactInputs) -> float | None:
+    return inputs.total("local_load_requests", "local_store_requests")
 
 
 @fact
-def spills(known: Known) -> Answer:
-    spilled, requests = known.value("spilling_requests"), _local_requests(known)
+def spills(inputs: FactInputs) -> Answer:
+    spilled, requests = inputs.value("spilling_requests"), _local_requests(inputs)
     if spilled is None or requests is None:
         return None
     return spilled > 0 and spilled >= MOSTLY_SPILLS * requests
 
 
 @fact
-def local_arrays(known: Known) -> Answer:
-    spilled, requests = known.value("spilling_requests"), _local_requests(known)
+def local_arrays(inputs: FactInputs) -> Answer:
+    spilled, requests = inputs.value("spilling_requests"), _local_requests(inputs)
     return None if spilled is None or requests is None else requests > 0 and not spilled
 
 
 @fact
-def registers_at_limit(known: Known) -> Answer:
-    used = known.value("registers_per_thread")
-    most = known.value("device_registers_per_thread") or MOST_REGISTERS
+def registers_at_limit(inputs: FactInputs) -> Answer:
+    used = inputs.value("registers_per_thread")
+    most = inputs.value("device_registers_per_thread") or MOST_REGISTERS
     return at_least(used, most - KEPT_BACK)
 
 
 @fact
-def atomics_global(known: Known) -> Answer:
-    executed = known.count(*_GLOBAL_ATOMICS)
+def atomics_global(inputs: FactInputs) -> Answer:
+    executed = inputs.count(*_GLOBAL_ATOMICS)
     if executed is not None:
         return executed > 0
-    return more_than(known.total("l2_all_atomic_sectors", "l2_all_reduction_sectors"), 0)
+    return more_than(inputs.total("l2_all_atomic_sectors", "l2_all_reduction_sectors"), 0)
 
 
 @fact
-def atomics_shared(known: Known) -> Answer:
-    executed = known.count("ATOMS")
+def atomics_shared(inputs: FactInputs) -> Answer:
+    executed = inputs.count("ATOMS")
     if executed is not None:
         return executed > 0
-    return more_than(known.total("shared_atomic_inst"), 0)
+    return more_than(inputs.total("shared_atomic_inst"), 0)
 
 
 @fact
-def contention_in_shared(known: Known) -> Answer:
+def contention_in_shared(inputs: FactInputs) -> Answer:
     """Said by whoever raised the finding; else there are no atomics anywhere else."""
-    if known.finding.variant in ("shared", "global"):
-        return known.finding.variant == "shared"
-    shared, everywhere = known.count("ATOMS"), known.count(*_GLOBAL_ATOMICS)
+    if inputs.finding.variant in ("shared", "global"):
+        return inputs.finding.variant == "shared"
+    shared, everywhere = inputs.count("ATOMS"), inputs.count(*_GLOBAL_ATOMICS)
     return None if shared is None or everywhere is None else shared > 0 and not everywhere
 
 
-def _mostly(known: Known, memory: Literal["global", "shared"], spreads: tuple[str, ...]) -> Answer:
+def _mostly(
+    inputs: FactInputs, memory: Literal["global", "shared"], spreads: tuple[str, ...]
+) -> Answer:
     """Most executed atomics on a memory have one of these address forms."""
-    code = known.code
+    code = inputs.code
     if code is None:
         return None
     found: list[Atomic] = [each for each in code.atomics if each.memory == memory]
     fitting = [each for each in found if each.spread in spreads]
-    every = sum(known.executions(each.position) for each in found)
-    if not every or sum(known.executions(each.position) for each in fitting) < MOST * every:
+    every = sum(inputs.executions(each.position) for each in found)
+    if not every or sum(inputs.executions(each.position) for each in fitting) < MOST * every:
         return False
     return [code.program.code[each.position].address for each in fitting]
 
 
 @fact
-def atomics_one_address(known: Known) -> Answer:
-    return _mostly(known, "global", ("one address", "one address per block"))
+def atomics_one_address(inputs: FactInputs) -> Answer:
+    return _mostly(inputs, "global", ("one address", "one address per block"))
 
 
 @fact
-def atomics_by_data(known: Known) -> Answer:
-    return _mostly(known, "global", ("chosen by data",))
+def atomics_by_data(inputs: FactInputs) -> Answer:
+    return _mostly(inputs, "global", ("chosen by data",))
 
 
 @fact
-def adds_block_copies(known: Known) -> Answer:
+def adds_block_copies(inputs: FactInputs) -> Answer:
     """Most atomics on global memory add what came out of shared memory, or of a shuffle."""
-    code = known.code
+    code = inputs.code
     if code is None:
         return None
     program = code.program
     found = [each.position for each in code.atomics if each.memory == "global"]
     copied = [each for each in found if _adds_combined(program, each)]
-    every = sum(map(known.executions, found))
-    if not every or sum(map(known.executions, copied)) < MOST * every:
+    every = sum(map(inputs.executions, found))
+    if not every or sum(map(inputs.executions, copied)) < MOST * every:
         return False
     return [program.code[each].address for each in copied]
 
@@ -209,14 +211,14 @@ def _adds_combined(program: SassProgram, position: int) -> bool:
 
 
 @fact
-def atomics_return(known: Known) -> Answer:
-    waiting, every = known.count("ATOM", "ATOMG"), known.count(*_GLOBAL_ATOMICS)
+def atomics_return(inputs: FactInputs) -> Answer:
+    waiting, every = inputs.count("ATOM", "ATOMG"), inputs.count(*_GLOBAL_ATOMICS)
     return None if waiting is None or every is None else waiting > 0 and waiting >= MOST * every
 
 
 @fact
-def atomics_compare_and_swap(known: Known) -> Answer:
-    swaps, every = known.matching(r"ATOMG?(?:\.\w+)*\.CAS"), known.count(*_GLOBAL_ATOMICS)
+def atomics_compare_and_swap(inputs: FactInputs) -> Answer:
+    swaps, every = inputs.matching(r"ATOMG?(?:\.\w+)*\.CAS"), inputs.count(*_GLOBAL_ATOMICS)
     if swaps is None or every is None:
         return None
     return swaps > 0 and swaps >= MOST * every

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keet.analysis.advice.fact_inputs import Known
+from keet.analysis.advice.fact_inputs import FactInputs
 from keet.analysis.advice.fact_tests import TESTS, Answer, Test, at_least, fact, more_than
 from keet.analysis.advice.thresholds import (
     COLD_NS,
@@ -25,47 +25,47 @@ if TYPE_CHECKING:
 
 
 @fact
-def one_block(known: Known) -> Answer:
-    size = known.value("grid_size")
+def one_block(inputs: FactInputs) -> Answer:
+    size = inputs.value("grid_size")
     return None if size is None else size == 1
 
 
 @fact
-def fewer_blocks_than_sms(known: Known) -> Answer:
-    blocks, sms = known.value("grid_size"), known.value("launch_sm_count")
-    sms = sms or known.launch.device.sm_count  # older reports have it of the device alone
+def fewer_blocks_than_sms(inputs: FactInputs) -> Answer:
+    blocks, sms = inputs.value("grid_size"), inputs.value("launch_sm_count")
+    sms = sms or inputs.launch.device.sm_count  # older reports have it of the device alone
     return None if blocks is None or sms is None else blocks < sms
 
 
 @fact
-def large_blocks(known: Known) -> Answer:
-    return at_least(known.value("block_size"), LARGE_BLOCK)
+def large_blocks(inputs: FactInputs) -> Answer:
+    return at_least(inputs.value("block_size"), LARGE_BLOCK)
 
 
 @fact
-def small_blocks(known: Known) -> Answer:
-    size = known.value("block_size")
+def small_blocks(inputs: FactInputs) -> Answer:
+    size = inputs.value("block_size")
     return None if size is None else size <= SMALL_BLOCK
 
 
 @fact
-def warp_sized_blocks(known: Known) -> Answer:
-    size = known.value("block_size")
+def warp_sized_blocks(inputs: FactInputs) -> Answer:
+    size = inputs.value("block_size")
     return None if size is None else size <= WARP
 
 
 @fact
-def short_lived_warps(known: Known) -> Answer:
+def short_lived_warps(inputs: FactInputs) -> Answer:
     """In a grid of several waves: with one, threads can't have more items."""
-    each, waves = known.view.ledger.known(PER_WARP), known.value("waves_per_sm")
+    each, waves = inputs.view.ledger.entry_named(PER_WARP), inputs.value("waves_per_sm")
     if each is None or waves is None:
         return None
     return waves > 1 and each.value <= FEW_INSTRUCTIONS
 
 
 @fact
-def waves_just_over(known: Known) -> Answer:
-    waves = known.value("waves_per_sm")
+def waves_just_over(inputs: FactInputs) -> Answer:
+    waves = inputs.value("waves_per_sm")
     return None if waves is None else waves > 1 and 0 < waves % 1 <= FEW_OF_A_WAVE
 
 
@@ -77,9 +77,9 @@ _LIMITS = (
 )
 
 
-def _limits(known: Known, metric_id: str) -> Answer:
+def _limits(inputs: FactInputs, metric_id: str) -> Answer:
     """Whether a limit on the blocks of an SM is the lowest, and below what the warps allow."""
-    limits = {name: known.value(name) for name in _LIMITS}
+    limits = {name: inputs.value(name) for name in _LIMITS}
     own, warps = limits[metric_id], limits["block_limit_warps"]
     known_limits = [value for value in limits.values() if value is not None]
     if own is None or warps is None:
@@ -88,21 +88,21 @@ def _limits(known: Known, metric_id: str) -> Answer:
 
 
 @fact
-def registers_limit(known: Known) -> Answer:
-    return _limits(known, "block_limit_registers")
+def registers_limit(inputs: FactInputs) -> Answer:
+    return _limits(inputs, "block_limit_registers")
 
 
 @fact
-def shared_limit(known: Known) -> Answer:
-    return _limits(known, "block_limit_shared_memory")
+def shared_limit(inputs: FactInputs) -> Answer:
+    return _limits(inputs, "block_limit_shared_memory")
 
 
 @fact
-def warps_limit(known: Known) -> Answer:
+def warps_limit(inputs: FactInputs) -> Answer:
     """Blocks so large that what is left of the SM's warps does not hold one more."""
-    warps, size = known.value("block_limit_warps"), known.value("block_size")
-    others = [known.value(name) for name in _LIMITS if name != "block_limit_warps"]
-    most = known.value("device_threads_per_sm")
+    warps, size = inputs.value("block_limit_warps"), inputs.value("block_size")
+    others = [inputs.value(name) for name in _LIMITS if name != "block_limit_warps"]
+    most = inputs.value("device_threads_per_sm")
     if warps is None or size is None or most is None or None in others:
         return None
     lowest = warps <= min(value for value in others if value is not None)
@@ -110,26 +110,26 @@ def warps_limit(known: Known) -> Answer:
 
 
 @fact
-def smaller_blocks_fit_more(known: Known) -> Answer:
-    per_thread = known.value("registers_per_thread") or 0.0
-    size = known.value("block_size") or 0.0
-    blocks, file = known.value("block_limit_registers"), known.value("device_registers_per_sm")
+def smaller_blocks_fit_more(inputs: FactInputs) -> Answer:
+    per_thread = inputs.value("registers_per_thread") or 0.0
+    size = inputs.value("block_size") or 0.0
+    blocks, file = inputs.value("block_limit_registers"), inputs.value("device_registers_per_sm")
     if blocks is None or file is None or per_thread <= 0 or size <= 0:
         return None
     warps = -(-size // WARP)
     per_warp = -(-per_thread * WARP // REGISTER_GRANULE) * REGISTER_GRANULE
     by_warp = file // per_warp
-    most = (known.value("device_threads_per_sm") or by_warp * WARP) // WARP
+    most = (inputs.value("device_threads_per_sm") or by_warp * WARP) // WARP
     return warps > 1 and min(by_warp, most) >= MORE_WARPS * max(blocks, 1) * warps
 
 
 @fact
-def launch_bounds_set(known: Known) -> Answer:
+def launch_bounds_set(inputs: FactInputs) -> Answer:
     """By the source: within the line of the kernel, or one or two before."""
-    if not known.texts:
+    if not inputs.texts:
         return None
-    name = known.launch.name.function
-    for text in known.texts:
+    name = inputs.launch.name.function
+    for text in inputs.texts:
         lines = text.splitlines()
         for index, line in enumerate(lines):
             near = " ".join(lines[max(0, index - 2) : index + 1])
@@ -139,26 +139,26 @@ def launch_bounds_set(known: Known) -> Answer:
 
 
 @fact
-def carveout_below_maximum(known: Known) -> Answer:
+def carveout_below_maximum(inputs: FactInputs) -> Answer:
     """The driver configured less shared memory than the SM has, and that limits the blocks."""
-    configured = known.value("shared_memory_config")
-    most = known.value("device_shared_memory_per_sm")
+    configured = inputs.value("shared_memory_config")
+    most = inputs.value("device_shared_memory_per_sm")
     if configured is None or most is None:
         return None
-    return bool(_limits(known, "block_limit_shared_memory")) and configured < MOST * most
+    return bool(_limits(inputs, "block_limit_shared_memory")) and configured < MOST * most
 
 
 @fact
-def few_sms_active(known: Known) -> Answer:
-    usual, most = known.value("sm_active_cycles"), known.value("sm_active_cycles_max")
-    share = known.ratio(usual, most)
+def few_sms_active(inputs: FactInputs) -> Answer:
+    usual, most = inputs.value("sm_active_cycles"), inputs.value("sm_active_cycles_max")
+    share = inputs.ratio(usual, most)
     return None if share is None else share < FEW_SMS
 
 
 @fact
-def uneven_loops(known: Known) -> Answer:
+def uneven_loops(inputs: FactInputs) -> Answer:
     """Loops that hold a notable part of the instructions end at different times between warps."""
-    code = known.code
+    code = inputs.code
     if code is None:
         return None
     from keet.analysis.sass.flow.trip_counts import uneven_exits
@@ -173,23 +173,23 @@ def uneven_loops(known: Known) -> Answer:
     return [code.program.code[position].address for position in found]
 
 
-def _main_loop(known: Known) -> LoopChains | None:
+def _main_loop(inputs: FactInputs) -> LoopChains | None:
     """The loop that most instructions are executed in."""
-    chains = known.code.chains if known.code else []
+    chains = inputs.code.chains if inputs.code else []
     return chains[0] if chains and chains[0].share >= MOST else None
 
 
 @fact
-def loops_dominate(known: Known) -> Answer:
-    if known.code is None:
+def loops_dominate(inputs: FactInputs) -> Answer:
+    if inputs.code is None:
         return None
-    loop = _main_loop(known)
+    loop = _main_loop(inputs)
     return loop is not None and (loop.trips or 0) >= MANY_TRIPS
 
 
 @fact
-def cold_start(known: Known) -> Answer:
-    duration = known.value("duration")
+def cold_start(inputs: FactInputs) -> Answer:
+    duration = inputs.value("duration")
     return None if not duration else duration <= COLD_NS
 
 
@@ -197,8 +197,8 @@ def cold_start(known: Known) -> Answer:
 
 
 def _waits(*reasons: str) -> Test:
-    def test(known: Known) -> Answer:
-        return known.main_wait in reasons if known.waits else None
+    def test(inputs: FactInputs) -> Answer:
+        return inputs.main_wait in reasons if inputs.waits else None
 
     return test
 
@@ -208,23 +208,23 @@ _SHORT = ("short_scoreboard", "mio_throttle", "mio_throttle_pipe_mio")
 
 
 @fact
-def waits_for_global_loads(known: Known) -> Answer:
-    if not known.waits or known.main_wait not in _LONG:
-        return False if known.waits else None
-    loaded = known.count("LDG", "LD", "LDGSTS", "UTMALDG", "UBLKCP")
+def waits_for_global_loads(inputs: FactInputs) -> Answer:
+    if not inputs.waits or inputs.main_wait not in _LONG:
+        return False if inputs.waits else None
+    loaded = inputs.count("LDG", "LD", "LDGSTS", "UTMALDG", "UBLKCP")
     if loaded is None:
-        return more_than(known.total("global_load_requests", "global_load_sectors"), 0)
-    others = known.count("LDL", "TEX", "TLD", "TLD4", "SULD", "ATOM", "ATOMG") or 0
+        return more_than(inputs.total("global_load_requests", "global_load_sectors"), 0)
+    others = inputs.count("LDL", "TEX", "TLD", "TLD4", "SULD", "ATOM", "ATOMG") or 0
     return loaded > 0 and loaded >= others
 
 
 def _waits_for_data_of(*opcodes: str) -> Test:
     """Long waits, and most of the instructions that they can be for are these."""
 
-    def test(known: Known) -> Answer:
-        if not known.waits or known.main_wait not in _LONG:
-            return False if known.waits else None
-        own, every = known.count(*opcodes), known.count(*_AWAITED)
+    def test(inputs: FactInputs) -> Answer:
+        if not inputs.waits or inputs.main_wait not in _LONG:
+            return False if inputs.waits else None
+        own, every = inputs.count(*opcodes), inputs.count(*_AWAITED)
         return None if own is None or every is None else own > MOST * every
 
     return test
@@ -237,28 +237,28 @@ TESTS["waits_for_local"] = _waits_for_data_of("LDL")
 TESTS["waits_for_textures"] = _waits_for_data_of(*_TEXTURES)
 
 
-def _short_waits(known: Known) -> tuple[float, float] | None:
+def _short_waits(inputs: FactInputs) -> tuple[float, float] | None:
     """Executed instructions on shared memory, and special functions and conversions."""
-    if known.main_wait not in _SHORT:
+    if inputs.main_wait not in _SHORT:
         return None
-    shared = known.count("LDS", "STS", "LDSM", "STSM", "ATOMS", "SHFL")
-    special = known.count("MUFU", "F2F", "F2I", "I2F", "FRND", "I2I", "POPC", "FLO", "BREV")
+    shared = inputs.count("LDS", "STS", "LDSM", "STSM", "ATOMS", "SHFL")
+    special = inputs.count("MUFU", "F2F", "F2I", "I2F", "FRND", "I2I", "POPC", "FLO", "BREV")
     return None if shared is None or special is None else (shared, special)
 
 
 @fact
-def waits_for_shared(known: Known) -> Answer:
-    if known.waits and known.main_wait not in _SHORT:
+def waits_for_shared(inputs: FactInputs) -> Answer:
+    if inputs.waits and inputs.main_wait not in _SHORT:
         return False
-    found = _short_waits(known)
+    found = _short_waits(inputs)
     return None if found is None else found[0] > 0 and found[0] >= found[1]
 
 
 @fact
-def waits_for_special(known: Known) -> Answer:
-    if known.waits and known.main_wait not in _SHORT:
+def waits_for_special(inputs: FactInputs) -> Answer:
+    if inputs.waits and inputs.main_wait not in _SHORT:
         return False
-    found = _short_waits(known)
+    found = _short_waits(inputs)
     return None if found is None else found[1] > found[0]
 
 
@@ -281,8 +281,8 @@ TESTS.update(
 
 
 @fact
-def chases_pointers(known: Known) -> Answer:
-    code, loop = known.code, _main_loop(known)
+def chases_pointers(inputs: FactInputs) -> Answer:
+    code, loop = inputs.code, _main_loop(inputs)
     if code is None:
         return None
     if loop is None or loop.recurrence is None or not loop.recurrence.loads:
@@ -294,9 +294,9 @@ def chases_pointers(known: Known) -> Answer:
 
 
 @fact
-def dependent_loads(known: Known) -> Answer:
+def dependent_loads(inputs: FactInputs) -> Answer:
     """In a loop that matters, or outside of loops: an index that is loaded once is no chain."""
-    code = known.code
+    code = inputs.code
     if code is None:
         return None
     for loop in code.chains:
@@ -308,16 +308,16 @@ def dependent_loads(known: Known) -> Answer:
         for each in loads
         if each.is_gather and flow.block_of[each.position] not in flow.loop_of
     ]
-    every = sum(known.executions(each.position) for each in loads)
+    every = sum(inputs.executions(each.position) for each in loads)
     # Each gathered value has a load of its index before it.
-    if not every or sum(known.executions(each.position) for each in gathered) * 4 < every:
+    if not every or sum(inputs.executions(each.position) for each in gathered) * 4 < every:
         return False
     return [code.program.code[each.position].address for each in gathered]
 
 
 @fact
-def one_accumulator(known: Known) -> Answer:
-    code, loop = known.code, _main_loop(known)
+def one_accumulator(inputs: FactInputs) -> Answer:
+    code, loop = inputs.code, _main_loop(inputs)
     if code is None:
         return None
     if loop is None or loop.recurrence is None or loop.recurrence.loads:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from keet.analysis.advice import instructions, kernel_origin, memory, on_chip, parallelism, warps
-from keet.analysis.advice.fact_inputs import Known
+from keet.analysis.advice.fact_inputs import FactInputs
 from keet.analysis.advice.fact_tests import TESTS, Answer
 from keet.analysis.findings import Advice, Because, Finding, Place
 from keet.analysis.launch_view import LaunchView
@@ -24,12 +24,12 @@ class FindingFacts:
     """The facts about one finding, decided when asked for and only once."""
 
     def __init__(self, finding: Finding, view: LaunchView) -> None:
-        self.known = Known(finding, view)
+        self.inputs = FactInputs(finding, view)
         self._answers: dict[str, Answer] = {}
 
     def answer(self, fact_id: str) -> Answer:
         if fact_id not in self._answers:
-            self._answers[fact_id] = TESTS[fact_id](self.known)
+            self._answers[fact_id] = TESTS[fact_id](self.inputs)
         return self._answers[fact_id]
 
     def holds(self, fact_id: str) -> bool | None:
@@ -42,7 +42,7 @@ class FindingFacts:
         return all(map(self.answer, remedy.needs)) and not any(map(self.answer, remedy.excludes))
 
     def filled(self, text: str) -> str:
-        return text.replace("{library}", self.known.library or "the library")
+        return text.replace("{library}", self.inputs.library or "the library")
 
 
 def advice_for(finding: Finding, view: LaunchView) -> Advice:
@@ -59,9 +59,9 @@ def advice_for(finding: Finding, view: LaunchView) -> Advice:
 
 def _at_address(decided: FindingFacts, chosen: Remedy) -> str:
     """` at 0x0a90`: the first instruction that shows a fact, in code without source lines."""
-    code = decided.known.code
+    code = decided.inputs.code
     shown = [found for each in chosen.needs if isinstance(found := decided.answer(each), Sequence)]
-    if code is None or not shown or decided.known.launch.locate(shown[0][:1]):
+    if code is None or not shown or decided.inputs.launch.locate(shown[0][:1]):
         return ""
     return f" at 0x{shown[0][0] - code.program.code[0].address:04x}"
 
@@ -72,16 +72,16 @@ def _general(finding: Finding) -> Because:
 
 
 def _because(decided: FindingFacts, spec: FactSpec) -> Because:
-    known = decided.known
+    inputs = decided.inputs
     answer = decided.answer(spec.id)
-    places = _places(known, answer) if isinstance(answer, Sequence) else ()
+    places = _places(inputs, answer) if isinstance(answer, Sequence) else ()
     evidence = (
-        *_of_unit(known, spec.id),
-        *_measured(known.view, spec.metrics),
-        *_executed(known, spec.opcodes),
+        *_of_unit(inputs, spec.id),
+        *_measured(inputs.view, spec.metrics),
+        *_executed(inputs, spec.opcodes),
     )
     if not evidence and not places and not _is_by_name(spec):
-        evidence, places = known.finding.evidence, known.finding.places[:1]
+        evidence, places = inputs.finding.evidence, inputs.finding.places[:1]
     return Because(spec.id, decided.filled(spec.words), evidence, places)
 
 
@@ -90,10 +90,10 @@ def _is_by_name(spec: FactSpec) -> bool:
     return spec.id in vars(kernel_origin) or spec.id.startswith("looks_like_")
 
 
-def _of_unit(known: Known, fact_id: str) -> Iterable[Evidence]:
+def _of_unit(inputs: FactInputs, fact_id: str) -> Iterable[Evidence]:
     if fact_id in instructions.PIPES:
-        unit = instructions.unit_of(known)
-        reached = known.view.ceilings.reached(unit) if unit else None
+        unit = instructions.unit_of(inputs)
+        reached = inputs.view.ceilings.reached(unit) if unit else None
         return () if reached is None else (reached,)
     return ()
 
@@ -103,15 +103,15 @@ def _measured(view: LaunchView, metric_ids: Iterable[str]) -> Iterable[Evidence]
     return (piece for piece in found if piece is not None)
 
 
-def _executed(known: Known, opcodes: Sequence[str]) -> Iterable[Evidence]:
+def _executed(inputs: FactInputs, opcodes: Sequence[str]) -> Iterable[Evidence]:
     """Executed warp instructions by opcode, as far as there are any."""
-    source = known.view.get("inst_by_opcode") if opcodes and known.view.opcodes else None
+    source = inputs.view.get("inst_by_opcode") if opcodes and inputs.view.opcodes else None
     if source is None:
         return
     for opcode in opcodes:
-        count = known.count(opcode)
+        count = inputs.count(opcode)
         if count and math.isfinite(count):
-            yield known.view.ledger.derived(
+            yield inputs.view.ledger.derived(
                 f"executed_{opcode}",
                 Quantity(int(count), "inst"),
                 f"executed {opcode} instructions",
@@ -119,9 +119,9 @@ def _executed(known: Known, opcodes: Sequence[str]) -> Iterable[Evidence]:
             )
 
 
-def _places(known: Known, addresses: Sequence[int]) -> tuple[Place, ...]:
+def _places(inputs: FactInputs, addresses: Sequence[int]) -> tuple[Place, ...]:
     """Source lines of the instructions that show a fact, by how many of them each line has."""
-    located = known.launch.locate(addresses)
+    located = inputs.launch.locate(addresses)
     lines = Counter(located[address] for address in addresses if address in located)
     return tuple(
         Place(*line, count / len(addresses), "these instructions")

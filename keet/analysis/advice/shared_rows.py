@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from keet.analysis.advice.fact_inputs import SHARED, Known
+from keet.analysis.advice.fact_inputs import SHARED, FactInputs
 from keet.records import NamedTuple
 from keet.texts import code_lines
 
@@ -42,13 +42,13 @@ _NAMED = (
 )
 
 
-def rows_of(known: Known) -> Rows | None:
+def rows_of(inputs: FactInputs) -> Rows | None:
     """Of the array with most bank conflicts; `None` where neither the code nor the source tells."""
-    found = _conflicted(known)
+    found = _conflicted(inputs)
     if not found:
-        return _by_source(known)
+        return _by_source(inputs)
     by_form = _by_form(found[0].form, found[0].width)
-    return by_form or ("within" if _takes_pieces(found) else _by_source(known))
+    return by_form or ("within" if _takes_pieces(found) else _by_source(inputs))
 
 
 class _Conflicted(NamedTuple):
@@ -75,9 +75,9 @@ _LOOKED_AT = 16
 """Accesses with conflicts."""
 
 
-def _conflicted(known: Known) -> list[_Conflicted]:
+def _conflicted(inputs: FactInputs) -> list[_Conflicted]:
     """The addresses of the shared accesses that lose most wavefronts to conflicts."""
-    code, column = known.code, known.view.table.column("src_shared_wavefronts_excess")
+    code, column = inputs.code, inputs.view.table.column("src_shared_wavefronts_excess")
     if code is None or not column:
         return []
     from keet.analysis.sass.analyses.reuse import address_form
@@ -123,16 +123,16 @@ def _by_form(form: Polynomial, width: int) -> Rows | None:
     return "within" if abs(stride) < BANKS * WORD else "even"
 
 
-def _by_source(known: Known) -> Rows | None:
+def _by_source(inputs: FactInputs) -> Rows | None:
     """By the declaration of the array that the first place accesses."""
-    places = known.finding.places
-    if not places or not known.accesses_of(SHARED):
+    places = inputs.finding.places
+    if not places or not inputs.accesses_of(SHARED):
         return None
-    found = known.view.accesses("shared_bank_conflict", places)
+    found = inputs.view.accesses("shared_bank_conflict", places)
     if any(re.search(r"\bpad\w*\s*\(", access) for access in found):
         return "padded"
     names = {re.split(r"\W", access)[0] for access in found}
-    return declared_rows(known.text(places[0].file), places[0].line, names)
+    return declared_rows(inputs.text(places[0].file), places[0].line, names)
 
 
 def declared_rows(source: str, line: int, names: Collection[str]) -> Rows | None:

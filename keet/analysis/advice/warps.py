@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keet.analysis.advice.fact_inputs import Known
+from keet.analysis.advice.fact_inputs import FactInputs
 from keet.analysis.advice.fact_tests import TESTS, Answer, Test, fact
 from keet.analysis.advice.thresholds import MOST
 from keet.analysis.kernel.inactive_threads import WARP, Cause, inactive_threads
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def _inactive_by(cause: Cause) -> Test:
-    def test(known: Known) -> Answer:
-        found = inactive_threads(known.view)
+    def test(inputs: FactInputs) -> Answer:
+        found = inactive_threads(inputs.view)
         return None if found is None else found.cause == cause
 
     return test
@@ -27,9 +27,9 @@ TESTS["different_paths"] = _inactive_by("paths")
 
 
 @fact
-def inactive_in_routines(known: Known) -> Answer:
-    code, found = known.code, inactive_threads(known.view)
-    threads = known.view.table.column("thread_inst_executed")
+def inactive_in_routines(inputs: FactInputs) -> Answer:
+    code, found = inputs.code, inactive_threads(inputs.view)
+    threads = inputs.view.table.column("thread_inst_executed")
     if code is None or threads is None or found is None:
         return None
     if found.cause != "paths":
@@ -48,9 +48,9 @@ def inactive_in_routines(known: Known) -> Answer:
 # --- barriers
 
 
-def _barrier_waits(known: Known) -> list[BarrierWait] | None:
+def _barrier_waits(inputs: FactInputs) -> list[BarrierWait] | None:
     """Most samples first; `None` where there are none."""
-    code, block = known.code, known.launch.block
+    code, block = inputs.code, inputs.launch.block
     if code is None or block is None:
         return None
     from keet.analysis.sass.analyses.barriers import barrier_waits
@@ -60,25 +60,25 @@ def _barrier_waits(known: Known) -> list[BarrierWait] | None:
 
 
 @fact
-def few_warps_work(known: Known) -> Answer:
+def few_warps_work(inputs: FactInputs) -> Answer:
     """Of most samples at barriers: fewer than half of the block's warps work meanwhile."""
-    found = _barrier_waits(known)
-    if found is None or known.code is None:
+    found = _barrier_waits(inputs)
+    if found is None or inputs.code is None:
         return None
     every = sum(each.samples for each in found)
     if sum(each.by_few for each in found) < MOST * every:
         return False
-    code = known.code.program.code
+    code = inputs.code.program.code
     return [code[each.position].address for each in found if each.by_few >= MOST * each.samples]
 
 
 @fact
-def waits_for_other_blocks(known: Known) -> Answer:
+def waits_for_other_blocks(inputs: FactInputs) -> Answer:
     """The few warps that work at the barrier with most samples poll what other blocks write."""
-    found = _barrier_waits(known)
-    if found is None or known.code is None:
+    found = _barrier_waits(inputs)
+    if found is None or inputs.code is None:
         return None
     from keet.analysis.sass.analyses.barriers import polls_memory
 
-    program = known.code.program
+    program = inputs.code.program
     return [program.code[each].address for each in polls_memory(program, found[0].alone)]

@@ -118,7 +118,9 @@ def _parts(
     """Bytes by direction."""
     if name == HOST_LINK:  # entered by the ceilings where the link was used
         used = view.ceilings.get(HOST_LINK) is not None
-        keys = {key: view.ledger.known(f"host_link.{key}.bytes") for key in ("read", "written")}
+        keys = {
+            key: view.ledger.entry_named(f"host_link.{key}.bytes") for key in ("read", "written")
+        }
         return {key: part for key, part in keys.items() if used and part is not None}
     if level.unit == HOT_LINE:
         hot = model.hot_line

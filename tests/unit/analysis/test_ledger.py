@@ -141,12 +141,12 @@ def test_scopes() -> None:
 def test_evidence_by_its_slug() -> None:
     ledger = LaunchLedger(made_up({}, l2_hit_rate_pct=42.0, dram_bytes_read=4096))
     share = ledger.derived("share", SHARE, "share", line="a.cu:3")
-    assert ledger.named_evidence("share@a.cu:3") is share
-    assert ledger.named_evidence("l2_hit_rate_pct") is None
+    assert ledger.entry_with_slug("share@a.cu:3") is share
+    assert ledger.entry_with_slug("l2_hit_rate_pct") is None
     found = ledger.look_up("l2_hit_rate_pct")
     assert found is not None
     assert found.value == 42.0
-    assert ledger.named_evidence("l2_hit_rate_pct") is found
+    assert ledger.entry_with_slug("l2_hit_rate_pct") is found
     assert ledger.by_slug() == {"share@a.cu:3": share, "l2_hit_rate_pct": found}
     assert ledger.look_up("l1_hit_rate_pct") is None
     assert ledger.look_up("no_such_metric") is None
