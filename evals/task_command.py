@@ -9,8 +9,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from evals.bars import Held, Task, bar_table
 from evals.pages import Heading, Part, Prose, as_markdown, as_text
+from evals.thresholds import Held, Task, bar_table
 from keet.cli.arguments import Destination, add_output
 from keet.errors import ExitCode, NotAvailable
 

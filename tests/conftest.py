@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from evals.public_reports import CORPUS, NOT_FOUND, reports_in
 from keet.analysis import sass
 from keet.analysis.sass import MachineCode
 from keet.cli import main
@@ -29,8 +30,6 @@ from tests.seed_code import plant
 
 TESTS = Path(__file__).parent
 REPORTS = TESTS / "data" / "reports"
-CORPUS = TESTS.parent.parent / "shared" / "corpus"
-"""35 reports by strangers, beside the checkout of those who have them; never copied into it."""
 
 SEARCHES = "HYPOTHESIS_SEARCH" in os.environ
 """Other examples in every run, to find what nobody thought of (docs/architecture.md). Without it
@@ -217,11 +216,7 @@ class KeptAnswer(NamedTuple):
 
 
 def corpus_files() -> list[Path]:
-    if not CORPUS.is_dir():
-        return []
-    return sorted(path for path in CORPUS.iterdir() if path.name not in ("README.md", "index.csv"))
+    return list(reports_in(CORPUS))
 
 
-needs_corpus = pytest.mark.skipif(
-    not CORPUS.is_dir(), reason="the corpus is not beside this checkout"
-)
+needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason=NOT_FOUND)

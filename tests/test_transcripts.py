@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from evals.public_reports import NOT_FOUND, public_report
 from keet.agent.session import Limits
 from keet.agent.transcript import read_transcript
-from tests.conftest import CORPUS, Keet
+from tests.conftest import Keet
 from tests.rows import each_row, mostly_slow
 from tests.test_agent_commands import no_compiler
 
@@ -34,11 +35,11 @@ MEDIAN_CALLS, MEDIAN_TOKENS = 4, 10_000
 
 def reports_of(name: str) -> list[Path]:
     paths = [
-        CORPUS.parent / path if path.startswith("corpus") else Path(path)
+        public_report(path) if path.startswith("corpus") else Path(path)
         for path in RUNS[name]["reports"]
     ]
     if not all(path.exists() for path in paths):
-        pytest.skip("the corpus is not beside this checkout")
+        pytest.skip(NOT_FOUND)
     return paths
 
 

@@ -1,4 +1,4 @@
-"""Prints one page: `python -m evals.analyst stability > evals/results/analyst_stability.md`."""
+"""Prints one page of results: `python -m evals.analyst stability`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from itertools import chain
 
-from evals.analyst import account, corpus_read, coverage, stability
-from evals.analyst.reports import (
+from evals.analyst import account, coverage, manual_readings, stability
+from evals.analyst.report_sets import (
     MOST_PROCESSES,
     Source,
     casebook_sources,
@@ -22,7 +22,7 @@ TITLES = {
     "stability": "Stability: does the first answer survive a second measurement?",
     "account": "The account: do its parts add up to the time of the launch?",
     "coverage": "Coverage: does the longest kernel of a report get an answer?",
-    "corpus-read": "Public reports: does keet agree with a careful reading?",
+    "manual-readings": "Public reports: does keet agree with people who read them?",
 }
 
 
@@ -42,7 +42,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def sources_of(args: argparse.Namespace) -> list[Source]:
-    """Reports of one eval. Of locked families only whether accounts close is looked at."""
+    """The reports of one eval. Locked families are used only to check that accounts add up."""
     if args.eval == "stability":
         found = chain(sample_sources(), casebook_sources("work"), corpus_sources())
     elif args.eval == "account":
@@ -54,9 +54,9 @@ def sources_of(args: argparse.Namespace) -> list[Source]:
 
 
 def parts_of(args: argparse.Namespace) -> list[Part]:
-    if args.eval == "corpus-read":
-        rows = corpus_read.compare_all(corpus_read.expected_answers())
-        return corpus_read.page_parts(rows)
+    if args.eval == "manual-readings":
+        rows = manual_readings.compare_all(manual_readings.expected_answers())
+        return manual_readings.page_parts(rows)
     sources = sources_of(args)
     if args.eval == "stability":
         drawn = stability.stability(sources, args.draws, args.most, args.processes)

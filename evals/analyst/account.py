@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from evals.analyst.reports import LOCKED, ReportSet, Source, over, profile_of, report_set
+from evals.analyst.report_sets import LOCKED, ReportSet, Source, over, profile_of, report_set
 from evals.pages import Heading, Part, Prose, Table, number_cell
 from keet.analysis.account import UNKNOWN, Account, TimePart, account_of
 from keet.analysis.launch_view import LaunchView

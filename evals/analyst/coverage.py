@@ -9,7 +9,7 @@ from typing import NamedTuple, get_args
 
 from evals.analyst.first_answer import FirstAnswer, first_answer
 from evals.analyst.perturbed import is_measured
-from evals.analyst.reports import ReportSet, Source, over, profile_of, report_set, subjects_in
+from evals.analyst.report_sets import ReportSet, Source, over, profile_of, report_set, subjects_in
 from evals.pages import Heading, Part, Points, Prose, Table
 from keet.analysis.diagnosis import diagnose
 from keet.catalog import findings

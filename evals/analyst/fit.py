@@ -18,7 +18,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from evals.casebook.reading import chosen_cases
+from evals.casebook.answers import chosen_cases
 from keet.analysis import parameters
 from keet.analysis.diagnosis import Together, look_together, ranked_candidates
 from keet.analysis.launch_view import LaunchView

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from evals.analyst.first_answer import first_answer
 from evals.analyst.perturbed import Original, PerturbedLaunch, shared_code
-from evals.analyst.reports import Source, Subject, over, subjects
+from evals.analyst.report_sets import Source, Subject, over, subjects
 from evals.pages import Heading, Part, Prose, Table
 from keet.analysis.diagnosis import diagnose
 

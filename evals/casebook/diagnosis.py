@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from evals.bootstrap import RESAMPLES, Paired, paired, share
-from evals.casebook.reading import Facts, Read
+from evals.casebook.answers import Facts, Read
 from evals.diagnosis import nvidia
 from evals.diagnosis.answers import Answer, Claim
 from evals.diagnosis.scoring import ALARM, FINDINGS, rank_in, score

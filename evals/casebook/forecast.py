@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from evals.bootstrap import RESAMPLES, Paired, paired
-from evals.casebook.reading import Facts, Read
+from evals.casebook.answers import Facts, Read
 from evals.diagnosis import nvidia
 from evals.diagnosis.answers import Answer
 from evals.diagnosis.scoring import FINDINGS, rank_in

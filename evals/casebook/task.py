@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from evals.casebook import diagnosis, forecast
-from evals.casebook.reading import Read, chosen_cases, read_all
+from evals.casebook.answers import Read, chosen_cases, read_all
 from evals.pages import Part
 from evals.task_command import Result
 

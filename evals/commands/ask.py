@@ -18,7 +18,7 @@ from keet.cli.model_options import HOW, tell
 from keet.errors import ExitCode, NotAvailable, UsageError
 
 if TYPE_CHECKING:
-    from evals.asking import Asked
+    from evals.ask_model import Asked
     from keet.agent.settings import ModelSpec
     from keet.agent.wire import Chat
 
@@ -31,7 +31,7 @@ examples:
 
 
 def configure(parser: ArgumentParser) -> None:
-    from evals.asking import MAX_OUTPUT
+    from evals.ask_model import MAX_OUTPUT
 
     most = ", ".join(f"{task} {tokens}" for task, tokens in MAX_OUTPUT.items())
     parser.add_argument("run", type=Path, metavar="RUN", help="a folder of `keet eval prompts`")
@@ -51,7 +51,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from evals.asking import ask_all
+    from evals.ask_model import ask_all
     from keet.agent.providers import announce_tracing
 
     folder = RunFolder(args.run)

@@ -9,7 +9,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from evals.exchange import batch_lines
+from evals.answer_files import batch_lines
 from evals.runs import RunFolder
 from keet.agent.settings import provider_of
 from keet.cli.arguments import Destination, positive

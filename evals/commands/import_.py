@@ -13,7 +13,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from evals.exchange import Imported, import_files
+from evals.answer_files import Imported, import_files
 from evals.runs import RunFolder
 from keet.errors import ExitCode, one_line
 

@@ -16,8 +16,8 @@ from keet.cli.arguments import Destination, add_output
 from keet.errors import UsageError
 
 if TYPE_CHECKING:
+    from evals.mcq.guessers import Guess
     from evals.mcq.questions import Question
-    from evals.mcq.wording import Guess
     from evals.pages import Part
 
 EXAMPLES = """\
@@ -39,8 +39,8 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
+    from evals.mcq.guessers import guesses_of_all
     from evals.mcq.questions import all_questions
-    from evals.mcq.wording import guesses_of_all
 
     questions = all_questions()
     out = Destination(args, sys.stdout)
@@ -57,7 +57,7 @@ def _found(questions: Sequence[Question], wanted: str) -> Question:
 
 
 def shown(question: Question, wanted: str) -> str:
-    from evals.mcq.drafts import LETTERS
+    from evals.mcq.option_design import LETTERS
 
     if wanted == "json":
         return question.model_dump_json(indent=2) + "\n"
@@ -120,7 +120,7 @@ def _parts(questions: Sequence[Question], guessed: Sequence[Guess]) -> Iterator[
 
 
 def _kinds(questions: Sequence[Question]) -> Iterator[Sequence[str]]:
-    from evals.mcq.drafts import LETTERS
+    from evals.mcq.option_design import LETTERS
     from evals.mcq.questions import KINDS
 
     yield ("kind", "asks", "questions", *LETTERS, "raw", "keet")
@@ -130,7 +130,7 @@ def _kinds(questions: Sequence[Question]) -> Iterator[Sequence[str]]:
 
 
 def _counts(questions: Sequence[Question]) -> Iterator[str]:
-    from evals.mcq.drafts import LETTERS
+    from evals.mcq.option_design import LETTERS
 
     yield str(len(questions))
     yield from (

@@ -48,7 +48,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    from evals.report.loading import open_earlier, open_runs, task_of
+    from evals.report.load_runs import open_earlier, open_runs, task_of
     from keet.cli.arguments import Destination
 
     destination = Destination(args, sys.stdout)

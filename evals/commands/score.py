@@ -73,7 +73,7 @@ def run(args: Namespace) -> None:
     _check_replaces(folder, scored)
     write_lines(folder.path / SCORES, scored.scores)
     if scored.machines is not None:
-        from evals.optimize.measured import MACHINES
+        from evals.optimize.measured_file import MACHINES
 
         write_lines(folder.path / MACHINES, scored.machines)
     sys.stdout.write(as_text(scored.parts))
@@ -102,8 +102,8 @@ def _mcq(folder: RunFolder) -> _Scored:
 
 def _optimize(folder: RunFolder, named: Sequence[Path]) -> _Scored:
     """Without a program there is nothing to measure: each answer is a failure as it is."""
-    from evals.optimize.measured import Measured, read_measured
-    from evals.optimize.measuring import measured_files
+    from evals.optimize.measured_file import Measured, read_measured
+    from evals.optimize.measurements import measured_files
     from evals.optimize.scoring import program_of, scores
     from evals.report.optimize import none_scored, short_parts
 

@@ -1,4 +1,4 @@
-"""`python -m evals.consistency --samples --corpus DIR --date 2026-11-16`"""
+"""Checks what keet prints with `keet verify`: `python -m evals.consistency --samples --corpus`."""
 
 from __future__ import annotations
 
@@ -7,27 +7,33 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from evals.consistency.checking import Checked, check
+from evals.consistency.check_output import Checked, check
+from evals.consistency.command_output import Printed, Unread, texts_of_pair, texts_of_report
 from evals.consistency.page import missed, parts_of
-from evals.consistency.texts import Printed, Unread, texts_of_pair, texts_of_report
 from evals.pages import Prose, as_markdown
+from evals.public_reports import CORPUS, VARIABLE, reports_in
 from kernels_samples.samples import load_samples
-
-_NO_REPORTS = (".md",)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(prog="python -m evals.consistency", description=__doc__)
     parser.add_argument("--samples", action="store_true", help="the samples of the repository")
-    parser.add_argument("--corpus", type=Path, metavar="DIR", help="a folder of reports")
-    parser.add_argument("--date", default="", help="to be printed")
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        nargs="?",
+        const=CORPUS,
+        metavar="DIR",
+        help=f"the reports of a folder (default: {VARIABLE})",
+    )
+    parser.add_argument("--date", default="", help="the date that the page states")
     args = parser.parse_args(argv)
     unread: list[Unread] = []
     sets: dict[str, Sequence[Checked]] = {}
     if args.samples:
         sets["samples"] = list(_checked(_of_samples(), unread))
     if args.corpus:
-        sets["corpus"] = list(_checked(_of_folder(args.corpus), unread))
+        sets["public reports"] = list(_checked(_of_folder(args.corpus), unread))
     command = f"python -m evals.consistency {' '.join(argv or sys.argv[1:])}"
     parts = parts_of(sets, unread)
     if args.date:
@@ -45,9 +51,8 @@ def _of_samples() -> Iterator[Printed | Unread]:
 
 
 def _of_folder(folder: Path) -> Iterator[Printed | Unread]:
-    for path in sorted(folder.iterdir()):
-        if path.suffix not in _NO_REPORTS and path.name != "index.csv":
-            yield from texts_of_report(path)
+    for path in reports_in(folder):
+        yield from texts_of_report(path)
 
 
 def _checked(texts: Iterable[Printed | Unread], unread: list[Unread]) -> Iterator[Checked]:

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from evals.bootstrap import share
-from evals.consistency.checking import Checked, Doubt
-from evals.consistency.texts import OF_ONE, OF_TWO, Unread
+from evals.consistency.check_output import Checked, Doubt
+from evals.consistency.command_output import OF_ONE, OF_TWO, Unread
 from evals.pages import Heading, Part, Points, Prose, Table, interval_cell
 
 LEAST_CONFIRMED = 0.95

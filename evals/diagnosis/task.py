@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import NamedTuple
 
-from evals.bars import hold
 from evals.diagnosis.adversaries import Case, Tried, try_all
 from evals.diagnosis.answers import Unscored, answers_of, truth_of, unscored, whole
 from evals.diagnosis.page import parts_of
 from evals.diagnosis.scoring import HealthyRow, Row, score, score_healthy
 from evals.diagnosis.summary import bar_values, summarise
 from evals.task_command import Result, need
+from evals.thresholds import hold
 from kernels_samples.samples import Sample
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from evals.bars import hold
 from evals.diagnosis.answers import Unscored
 from evals.forecast.adversaries import try_all
 from evals.forecast.page import parts_of
@@ -13,6 +12,7 @@ from evals.forecast.pairs import Pair
 from evals.forecast.scoring import score_pairs
 from evals.forecast.summary import bar_values, summarise
 from evals.task_command import Result, need
+from evals.thresholds import hold
 
 
 def result_of(pairs: Sequence[Pair], unscored: Sequence[Unscored] = ()) -> Result:

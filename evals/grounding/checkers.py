@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import accumulate
 from typing import NamedTuple
 
-from evals.grounding.material import Material
+from evals.grounding.explanations import Material
 from keet.verification.checked import Check, RelationCheck, Verdict
 from keet.verification.grounding import check_grounding
 from keet.verification.verify import verify_text

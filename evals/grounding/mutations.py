@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from evals.grounding.bases import Base, bases_of
-from evals.grounding.material import Material
+from evals.grounding.explanations import Material
+from evals.grounding.true_sentences import Base, bases_of
 from keet.evidence import Evidence
 from keet.verification.matching import same_kind
 

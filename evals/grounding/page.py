@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from evals.bootstrap import share
 from evals.diagnosis.answers import Unscored
 from evals.grounding.checkers import CHECKERS, WHAT
+from evals.grounding.printed_texts import Checked
 from evals.grounding.scoring import Accepted, Caught, Trial
-from evals.grounding.texts import Checked
 from evals.pages import Heading, Part, Points, Prose, Table, interval_cell
 
 _TEXTS = """\
@@ -24,7 +24,7 @@ confirmed (`keet verify`). Only mutants count whose true sentence the check lets
 everything is no catch. Intervals draw whole samples; where all are caught, the open end is what so
 many samples leave possible. `own` asks whether a number is evidence at all, not of what: keet's own
 sentences are built from the evidence that they name. A model's numbers are printed by keet, from
-the names that the model writes: see evals/false_sentences.py."""
+the names that the model writes: see evals/grounding/model_sentences.py."""
 
 
 def parts_of(

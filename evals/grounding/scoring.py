@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from evals.bootstrap import Interval, share
 from evals.grounding.checkers import CHECKERS, Judged, Outcome
-from evals.grounding.material import Material
+from evals.grounding.explanations import Material
 from evals.grounding.mutations import Mutant, mutants_of
 
 

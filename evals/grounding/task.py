@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from evals.bars import hold
 from evals.bootstrap import Interval
 from evals.diagnosis.answers import Unscored
-from evals.grounding.material import Material
+from evals.grounding.explanations import Material
 from evals.grounding.page import parts_of
+from evals.grounding.printed_texts import Checked, texts_of_reports, texts_of_sample
 from evals.grounding.scoring import Accepted, Caught, Trial, accepted, caught_by_kind, try_sample
-from evals.grounding.texts import Checked, texts_of_reports, texts_of_sample
 from evals.task_command import Result, need
+from evals.thresholds import hold
 from keet.errors import KeetError
 from kernels_samples.samples import Sample
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from evals.mcq.facts import Facts, metric
+from evals.mcq.report_facts import Facts, metric
 
 Check = Callable[[Facts], str | None]
 """Why an edit can't help much; None where the report does not rule it out."""

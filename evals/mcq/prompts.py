@@ -12,10 +12,10 @@ from itertools import product
 from pathlib import Path
 
 from evals.contexts import context, numbered_source
-from evals.mcq.changing import PAIR
-from evals.mcq.drafts import LETTERS
-from evals.mcq.facts import Facts, facts_of
+from evals.mcq.kinds.pairs_and_edits import PAIR
+from evals.mcq.option_design import LETTERS
 from evals.mcq.questions import Question
+from evals.mcq.report_facts import Facts, facts_of
 from evals.runs import Condition, Prompt, digest
 
 SYSTEM = """\

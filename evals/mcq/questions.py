@@ -9,31 +9,37 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from evals.mcq import changing, launching, measuring, reading, versions
-from evals.mcq.answerable import Source, answerable_from
-from evals.mcq.drafts import LETTERS, Draft
-from evals.mcq.facts import Facts, facts_of
-from evals.mcq.unknown import unknown_drafts
+from evals.mcq.answer_sources import Source, answerable_from
+from evals.mcq.kinds import (
+    launch_shape,
+    measured_values,
+    pairs_and_edits,
+    two_versions,
+    unanswerable,
+    units_stalls_lines,
+)
+from evals.mcq.option_design import LETTERS, Draft
+from evals.mcq.report_facts import Facts, facts_of
 from evals.runs import Record, read_lines, write_lines
 from keet.errors import UsageError
 
 Letter = Literal["A", "B", "C", "D"]
 
 KINDS: dict[str, tuple[str, Callable[[Sequence[Facts]], list[Draft]]]] = {
-    "unit": ("which unit came nearest to its peak", reading.unit_drafts),
-    "line": ("which line got the most warp samples", reading.line_drafts),
-    "stall": ("what its warps waited for the most", reading.stall_drafts),
-    "busy": ("how near to its peak a unit came", measuring.busy_drafts),
-    "cache": ("what caches held, and sectors without need", measuring.cache_drafts),
-    "warps": ("how many warps there were, and could issue", measuring.warps_drafts),
-    "occupancy": ("what limits the blocks of an SM", launching.occupancy_drafts),
-    "waves": ("how many waves of blocks its grid is", launching.wave_drafts),
-    "traffic": ("how many bytes DRAM moved", launching.traffic_drafts),
-    "speed": ("how much faster another version is", versions.speed_drafts),
-    "change": ("what differs in another version's profile", versions.change_drafts),
-    "pair": ("which of two is faster, and why", changing.pair_drafts),
-    "edit": ("which edit helps most", changing.edit_drafts),
-    "unknown": ("what the report can't tell", unknown_drafts),
+    "unit": ("which unit came nearest to its peak", units_stalls_lines.unit_drafts),
+    "line": ("which line got the most warp samples", units_stalls_lines.line_drafts),
+    "stall": ("what its warps waited for the most", units_stalls_lines.stall_drafts),
+    "busy": ("how near to its peak a unit came", measured_values.busy_drafts),
+    "cache": ("what caches held, and sectors without need", measured_values.cache_drafts),
+    "warps": ("how many warps there were, and could issue", measured_values.warps_drafts),
+    "occupancy": ("what limits the blocks of an SM", launch_shape.occupancy_drafts),
+    "waves": ("how many waves of blocks its grid is", launch_shape.wave_drafts),
+    "traffic": ("how many bytes DRAM moved", launch_shape.traffic_drafts),
+    "speed": ("how much faster another version is", two_versions.speed_drafts),
+    "change": ("what differs in another version's profile", two_versions.change_drafts),
+    "pair": ("which of two is faster, and why", pairs_and_edits.pair_drafts),
+    "edit": ("which edit helps most", pairs_and_edits.edit_drafts),
+    "unknown": ("what the report can't tell", unanswerable.unknown_drafts),
 }
 _SEED = "places"
 

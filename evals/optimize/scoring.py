@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from pydantic import Field, model_validator
 
+from evals.optimize.changed_lines import Places, places
 from evals.optimize.extraction import extract
 from evals.optimize.gpu.scorer.building import short_paths
-from evals.optimize.measured import Key, MeasuredResult, Measurements, Status, number
-from evals.optimize.places import Places, places
+from evals.optimize.measured_file import Key, MeasuredResult, Measurements, Status, number
 from evals.optimize.problems import known_samples
 from evals.runs import CUT, EMPTY, Answer, Condition, Prompt, Record, RunFolder
 from keet.errors import UsageError

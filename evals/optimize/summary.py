@@ -13,7 +13,8 @@ from statistics import fmean
 from typing import Protocol
 
 from evals.bootstrap import Interval, alone
-from evals.optimize.measured import STATUSES
+from evals.optimize.changed_lines import is_wrong_place
+from evals.optimize.measured_file import STATUSES
 from evals.optimize.metrics import (
     ENOUGH,
     expected_cost,
@@ -24,7 +25,6 @@ from evals.optimize.metrics import (
     pass_at_k,
     speedup_at_k,
 )
-from evals.optimize.places import is_wrong_place
 from evals.optimize.problems import (
     DIFFICULTIES,
     Difficulty,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from evals.bootstrap import Interval
-from evals.optimize.differences import Difference, Saturation
-from evals.optimize.measured import MeasuredOn
+from evals.optimize.compare_conditions import Difference, Saturation
+from evals.optimize.measured_file import MeasuredOn
 from evals.optimize.scoring import OptimizeScore
 from evals.optimize.summary import ConditionSummary
 from evals.runs import Condition, Record

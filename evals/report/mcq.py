@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from evals.bootstrap import Interval
-from evals.mcq.drafts import CHANCE
+from evals.mcq.option_design import CHANCE
 from evals.mcq.questions import Question, read_key
 from evals.mcq.scoring import KEY, McqScore
 from evals.mcq.summary import ALL, Cell, Difference, summarise
 from evals.optimize.summary import check_scores
 from evals.pages import Heading, Part, Points, Prose, Table, interval_cell
-from evals.report.against import Reading, against, run_document
 from evals.report.common import against_parts, one_line, reasons, run_line, unscored_parts
+from evals.report.compare_runs import Reading, against, run_document
 from evals.report.documents import AgainstDocument, FailureDocument, RunDocument
-from evals.report.loading import Scored, scores_of
+from evals.report.load_runs import Scored, scores_of
 from evals.report.optimize_tables import Cells
 from evals.runs import Record
 from keet.errors import UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from evals.optimize.differences import differences, saturations
+from evals.optimize.compare_conditions import differences, saturations
 from evals.optimize.problems import DIFFICULTIES
 from evals.optimize.scoring import OptimizeScore
 from evals.optimize.summary import (
@@ -20,7 +20,6 @@ from evals.optimize.summary import (
     summarise,
 )
 from evals.pages import Heading, Part, Points, Prose, Table
-from evals.report.against import OPTIMIZE, against, run_document, word_of
 from evals.report.common import (
     against_parts,
     machine_lines,
@@ -29,6 +28,7 @@ from evals.report.common import (
     run_line,
     unscored_parts,
 )
+from evals.report.compare_runs import OPTIMIZE, against, run_document, word_of
 from evals.report.documents import (
     AgainstDocument,
     FailureDocument,
@@ -36,7 +36,7 @@ from evals.report.documents import (
     RunDocument,
     SampleDocument,
 )
-from evals.report.loading import Scored, scores_of
+from evals.report.load_runs import Scored, scores_of
 from evals.report.optimize_tables import (
     WORDS,
     difference_rows,

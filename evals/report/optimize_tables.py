@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from evals.optimize.differences import Difference
+from evals.optimize.compare_conditions import Difference
 from evals.optimize.summary import ConditionSummary, powers
 from evals.pages import interval_cell, number_cell
 from evals.report.documents import OptimizeReport

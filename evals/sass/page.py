@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import mean
 
-from evals.sass.coverage import sets
+from evals.sass.opcode_coverage import sets
 from evals.sass.scores import (
     BlameScore,
     KernelScore,
@@ -52,8 +52,8 @@ def _coverage() -> Iterator[str]:
     ]
     yield table(("reports", "launches", "instructions", "unknown, mean", "unknown, most"), rows)
     yield (
-        "Shares of executed warp instructions. `python -m evals.sass.coverage REPORT...` lists the "
-        "opcodes."
+        "Shares of executed warp instructions. `python -m evals.sass.opcode_coverage REPORT...` "
+        "lists the opcodes."
     )
 
 

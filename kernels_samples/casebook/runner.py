@@ -15,13 +15,11 @@ import argparse
 import datetime
 import hashlib
 import json
-import lzma
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -29,7 +27,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from kernels_samples.casebook.collected import METRICS, SECTIONS
+from kernels_samples.casebook.ncu_sections import METRICS, SECTIONS
+from kernels_samples.casebook.run_archives import compress, pack
 from kernels_samples.machine import machine_facts
 
 HERE = Path(__file__).parent
@@ -37,8 +36,6 @@ WORK = Path("/tmp/keet-casebook")
 """A neutral place: the paths of sources and programs are written into the reports."""
 SEEDS = (1, 2, 3)
 LAUNCHES = 25
-PART_BYTES = 15_000_000
-"""Of a packed file, so that machines with a limit on transferred files can return them."""
 PROFILERS = 2
 """ncu processes that are open at once: one uses the GPU, the other starts or writes its report."""
 PROFILE_SECONDS = 2.2
@@ -357,7 +354,7 @@ def profile(name: str, out: Path, clock: Clock) -> None:
     print(
         f"{name}: {len(seen)} of {len(sides)} sides profiled, {took:.0f} s, {size:,} B", flush=True
     )
-    _compress(report, out / f"{name}.ncu-rep.xz")
+    compress(report, out / f"{name}.ncu-rep.xz")
     record = {"source": source_digest(name), "sides": seen}
     (out / f"{name}.profiled").write_text(json.dumps(record) + "\n", encoding="utf-8")
 
@@ -371,32 +368,6 @@ def _right_sides(name: str, out: Path) -> list[str]:
     wrong = {_side(event) for event in document["checks"] if not event["ok"]}
     timed = {_side(event) for event in document["times"]}
     return [side for side in sides_of(name) if side in timed - wrong]
-
-
-def _compress(report: Path, packed: Path) -> None:
-    whole = packed.with_suffix(".part")
-    with report.open("rb") as source, lzma.open(whole, "wb", preset=6) as target:
-        shutil.copyfileobj(source, target, 1 << 20)
-    whole.replace(packed)
-    report.unlink()
-
-
-def pack(out: Path) -> None:
-    """All results in tar files of limited size; single files stay for the next call."""
-    for old in out.glob("part*.tar"):
-        old.unlink()
-    number, size, archive = 0, PART_BYTES, None
-    kinds = ("*.json", "*.profiled", "*.ncu-rep.xz")
-    for path in sorted(path for kind in kinds for path in out.glob(kind)):
-        if archive is None or size + path.stat().st_size > PART_BYTES:
-            if archive is not None:
-                archive.close()
-            number, size = number + 1, 0
-            archive = tarfile.open(out / f"part{number}.tar", "w")  # noqa: SIM115 - spans the loop
-        archive.add(path, path.name)
-        size += path.stat().st_size
-    if archive is not None:
-        archive.close()
 
 
 if __name__ == "__main__":

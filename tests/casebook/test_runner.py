@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels_samples.casebook import runner
+from kernels_samples.casebook import run_archives, runner
 
 PROGRAM = """\
 import json, os, sys
@@ -190,13 +190,13 @@ def test_profiles_are_compressed_and_parts_stay_small(
     out.mkdir()
     report = tmp_path / "toy.ncu-rep"
     report.write_bytes(b"NVR\0" * 1000)
-    runner._compress(report, out / "toy.ncu-rep.xz")
+    run_archives.compress(report, out / "toy.ncu-rep.xz")
     assert lzma.decompress((out / "toy.ncu-rep.xz").read_bytes()) == b"NVR\0" * 1000
     assert not report.exists()
-    monkeypatch.setattr(runner, "PART_BYTES", 500)
+    monkeypatch.setattr(run_archives, "PART_BYTES", 500)
     for name in "abc":
         (out / f"{name}.json").write_bytes(b"x" * 300)
-    runner.pack(out)
+    run_archives.pack(out)
     names = []
     for part in sorted(out.glob("part*.tar")):
         with tarfile.open(part) as archive:

@@ -34,7 +34,7 @@ def test_a_report_is_what_its_run_gives(
     monkeypatch.chdir(tmp_path)
     assert main(["eval", "score", name]) == 0
     capsys.readouterr()
-    drawn = ["--svg", "drawn.svg"] if name.startswith("optimize") else []
+    drawn = ["--svg", "drawn.svg"] if name == "optimize" else []
     assert main(["eval", "report", name, "--format", "markdown", *drawn]) == 0
     check_committed(request, f"{name}.md", capsys.readouterr().out)
     if drawn:

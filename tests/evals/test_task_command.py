@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from evals.bars import BARS, Bar, Held
 from evals.diagnosis import task as diagnosis
 from evals.forecast import task as forecast
 from evals.grounding import task as grounding
 from evals.pages import Heading, Points, Prose, Table
 from evals.task_command import Result, add_options, finish, printed
+from evals.thresholds import BARS, Bar, Held
 from keet.errors import NotAvailable
 
 MET = Held(Bar("top-1", "at least", 0.9, "why not"), 0.95)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evals.analyst.account import Closing, closing, full_set_median, of_source, page_parts
-from evals.analyst.reports import LOCKED, Source
+from evals.analyst.report_sets import LOCKED, Source
 from evals.pages import Prose
 from keet.analysis.account import TimePart
 from keet.evidence import Evidence

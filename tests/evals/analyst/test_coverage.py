@@ -7,7 +7,7 @@ import pytest
 from evals.analyst.__main__ import main, parse, sources_of
 from evals.analyst.coverage import Answered, Unread, has_measurements, of_source, page_parts
 from evals.analyst.first_answer import FirstAnswer
-from evals.analyst.reports import (
+from evals.analyst.report_sets import (
     LOCKED,
     Source,
     casebook_sources,

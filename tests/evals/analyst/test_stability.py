@@ -9,7 +9,7 @@ import pytest
 from evals.analyst import stability
 from evals.analyst.first_answer import FirstAnswer
 from evals.analyst.perturbed import PerturbedLaunch
-from evals.analyst.reports import Source, sample_sources, subjects
+from evals.analyst.report_sets import Source, sample_sources, subjects
 from evals.analyst.stability import Stability, page_parts, shares
 from evals.pages import Prose, Table
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from evals.casebook import diagnosis, forecast
-from evals.casebook.reading import Read, chosen_cases, read_case
+from evals.casebook.answers import Read, chosen_cases, read_case
 from evals.tables import markdown_table
 from kernels_samples.casebook.family import load_split
 from tests.evals.committed import RESULTS

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from evals.casebook import diagnosis, forecast, task
-from evals.casebook.reading import Facts, Read
+from evals.casebook.answers import Facts, Read
 from evals.diagnosis.answers import Answer, Claim, NoAnswer, Truth
 from evals.diagnosis.nvidia import Advice
 from evals.task_command import Result, printed

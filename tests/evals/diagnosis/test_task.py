@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from evals.bars import hold
 from evals.diagnosis.adversaries import Tried
 from evals.diagnosis.answers import NoAnswer, answers_of, truth_of
 from evals.diagnosis.task import Scored, result_of, score_samples
 from evals.task_command import Result, printed
+from evals.thresholds import hold
 from kernels_samples.samples import Sample, load_samples
 from tests.conftest import Keet
 from tests.evals.committed import check_committed

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from evals.grounding.bases import bases_of
 from evals.grounding.checkers import CHECKERS, Judged, Outcome, own, verified
-from evals.grounding.material import Material
+from evals.grounding.explanations import Material
 from evals.grounding.mutations import MUTATIONS, Mutant, mutants_of
 from evals.grounding.scoring import Trial, accepted, caught_by_kind
+from evals.grounding.true_sentences import bases_of
 from kernels_samples.samples import load_samples
 from tests.rows import each_row
 

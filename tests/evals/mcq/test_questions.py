@@ -11,14 +11,14 @@ from itertools import pairwise
 
 import pytest
 
-from evals.mcq.drafts import LETTERS
-from evals.mcq.facts import STALLS, UNITS, facts_of
-from evals.mcq.launching import TRAFFIC, WAVES
-from evals.mcq.measuring import BUSY, CACHE, WARPS
+from evals.mcq.guessers import guesses_of_all
+from evals.mcq.kinds.launch_shape import TRAFFIC, WAVES
+from evals.mcq.kinds.measured_values import BUSY, CACHE, WARPS
+from evals.mcq.kinds.two_versions import MEASURES, RATIOS, SPEEDS
+from evals.mcq.kinds.unanswerable import UNKNOWN, captured, kernels
+from evals.mcq.option_design import LETTERS
 from evals.mcq.questions import KINDS, Question, all_questions, chosen, read_key, write_key
-from evals.mcq.unknown import UNKNOWN, captured, kernels
-from evals.mcq.versions import MEASURES, RATIOS, SPEEDS
-from evals.mcq.wording import guesses_of_all
+from evals.mcq.report_facts import STALLS, UNITS, facts_of
 from evals.runs import digest
 from keet.errors import UsageError
 from tests.rows import each_row

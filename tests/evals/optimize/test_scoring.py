@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evals.optimize.measured import MeasuredOn, read_measured
+from evals.optimize.measured_file import MeasuredOn, read_measured
 from evals.optimize.problems import known_samples
 from evals.optimize.scoring import OptimizeScore, digest_of, scores
 from evals.runs import CUT, EMPTY, Answer, Prompt, Run, RunFolder, read_lines, write_lines

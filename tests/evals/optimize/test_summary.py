@@ -7,7 +7,7 @@ import math
 import pytest
 
 from evals.bootstrap import Interval
-from evals.optimize.differences import Difference, Saturation, differences, saturations
+from evals.optimize.compare_conditions import Difference, Saturation, differences, saturations
 from evals.optimize.problems import best_known_speedup, known_samples, load_problems
 from evals.optimize.summary import (
     ALL,

@@ -12,7 +12,7 @@ from evals.commands import score as score_command
 from evals.mcq.questions import Question
 from evals.mcq.scoring import KEY, McqScore
 from evals.mcq.summary import Cell
-from evals.report.loading import open_earlier, open_runs
+from evals.report.load_runs import open_earlier, open_runs
 from evals.report.mcq import McqReport, report_of, saturation, short_parts
 from evals.runs import Answer, Condition, Prompt, Run, RunFolder, write_lines
 from keet.errors import UsageError

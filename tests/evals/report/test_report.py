@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evals.commands import report as command
-from evals.optimize.measured import MACHINES, MeasuredOn
+from evals.optimize.measured_file import MACHINES, MeasuredOn
 from evals.pages import as_markdown, as_text
 from evals.report.common import reasons
 from evals.report.documents import OptimizeReport, RunDocument

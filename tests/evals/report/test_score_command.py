@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from evals.commands import score as command
-from evals.optimize import measuring
-from evals.optimize.measured import read_machines
+from evals.optimize import measurements
+from evals.optimize.measured_file import read_machines
 from evals.optimize.scoring import OptimizeScore
 from evals.runs import CUT, Answer, Prompt, Run, RunFolder, read_lines
 from keet.errors import NotAvailable, UsageError
@@ -23,7 +23,7 @@ MEASURED = json.dumps({"schema_version": 1, "results": [RESULT]})
 
 @pytest.fixture(autouse=True)
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measuring, "can_measure", lambda: False)
+    monkeypatch.setattr(measurements, "can_measure", lambda: False)
     monkeypatch.setattr("evals.bootstrap.RESAMPLES", 400)
 
 
@@ -141,7 +141,7 @@ def test_where_a_gpu_is_it_is_measured_here(
         text = f"import sys, pathlib\nassert sys.argv[2] == '-o'\npathlib.Path(sys.argv[3]).write_text({MEASURED!r})\n"
         (target / "score_candidates.py").write_text(text)
 
-    monkeypatch.setattr(measuring, "can_measure", lambda: True)
+    monkeypatch.setattr(measurements, "can_measure", lambda: True)
     monkeypatch.setattr("evals.optimize.bundle.write_bundle", write)
     assert [each.speedup for each in scored(answered)] == [4]
     assert [each.speedup for each in scored(answered)] == [4]  # the bundle is made anew
@@ -154,7 +154,7 @@ def test_a_script_that_fails_is_not_silent(
         target.mkdir()
         (target / "score_candidates.py").write_text("raise SystemExit(7)")
 
-    monkeypatch.setattr(measuring, "can_measure", lambda: True)
+    monkeypatch.setattr(measurements, "can_measure", lambda: True)
     monkeypatch.setattr("evals.optimize.bundle.write_bundle", write)
     with pytest.raises(
         NotAvailable, match="ended with status 7 and measured nothing; run it by hand"
@@ -170,7 +170,7 @@ def test_a_script_that_breaks_off_does_not_pass_for_one_that_is_done(
         (target / "score_candidates.py").write_text("raise SystemExit(3)")
 
     (answered.path / "measured.json").write_text(MEASURED)
-    monkeypatch.setattr(measuring, "can_measure", lambda: True)
+    monkeypatch.setattr(measurements, "can_measure", lambda: True)
     monkeypatch.setattr("evals.optimize.bundle.write_bundle", write)
     with pytest.raises(NotAvailable, match=r"ended with status 3; .* --measured .*measured\.json"):
         scored(answered)
@@ -188,9 +188,9 @@ def test_a_gpu_is_one_that_is_listed(
         program.write_text(f"#!/bin/sh\necho '{said}'\n")
         program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert measuring.can_measure() is there
+    assert measurements.can_measure() is there
     (tmp_path / "nvcc").unlink()
-    assert measuring.can_measure() is False
+    assert measurements.can_measure() is False
 
 
 def test_a_driver_that_hangs_is_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,11 +199,11 @@ def test_a_driver_that_hangs_is_no_gpu(tmp_path: Path, monkeypatch: pytest.Monke
         (tmp_path / name).write_text("#!/bin/sh\nexec /bin/sleep 20\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(measuring, "_ANSWER", 0.2)
-    assert measuring.can_measure() is False
+    monkeypatch.setattr(measurements, "_ANSWER", 0.2)
+    assert measurements.can_measure() is False
 
 
 def test_a_bundle_that_can_not_be_removed_is_said(answered: RunFolder) -> None:
     (answered.path / "gpu").write_text("")
     with pytest.raises(NotAvailable, match=r"gpu can't be removed \(not a directory\); remove it"):
-        measuring.measure(answered)
+        measurements.measure(answered)

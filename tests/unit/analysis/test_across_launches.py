@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evals.public_reports import MANUALLY_READ, NOT_FOUND
 from keet.analysis.diagnosis import diagnose, look_together
 from keet.analysis.ledger import Ledger
 from keet.analysis.several_launches.shared_findings import CrossLaunch, across, written_and_read
@@ -19,12 +20,11 @@ from keet.profile import Launch, Profile
 from keet.verification.grounding import check_grounding
 from kernels_samples.casebook.cases import Case, cases_of
 from kernels_samples.casebook.family import load_family
-from tests.conftest import CORPUS, TESTS
+from tests.conftest import TESTS
 from tests.many_launches import DURATION, copied
 from tests.rows import each_row
 
 FAMILIES = TESTS.parent / "kernels_samples" / "casebook" / "families"
-READ = CORPUS.parent / "corpus_read"
 ProfileOf = Callable[[str], Profile]
 
 
@@ -179,9 +179,9 @@ def _scaling() -> tuple[Launch, ...]:
 
 
 def read_by_hand(start: str) -> Path:
-    paths = sorted(READ.glob(f"{start}*"))
+    paths = sorted(MANUALLY_READ.glob(f"{start}*"))
     if not paths:
-        pytest.skip("the reports of corpus_read are not here")
+        pytest.skip(NOT_FOUND)
     return paths[0]
 
 

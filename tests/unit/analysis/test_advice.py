@@ -20,7 +20,7 @@ from keet.ingest import read_profile
 from keet.profile import Launch, Profile
 from kernels_samples.casebook.cases import Case, load_cases
 from kernels_samples.samples import Sample, load_samples
-from tests.conftest import CORPUS, REPORTS
+from tests.conftest import CORPUS, REPORTS, needs_corpus
 from tests.rows import each_row
 from tests.unit.analysis.advice_checks import contradictions
 
@@ -265,7 +265,7 @@ def test_facts_of_a_report_with_few_metrics_are_unknown() -> None:
         assert FindingFacts(finding_of("latency_bound", view), view).holds(fact) is None
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
+@needs_corpus
 @each_row(
     ("owner", "finding", "variant"),
     [
@@ -285,7 +285,7 @@ def test_the_remedy_of_a_public_report(owner: str, finding: str, variant: str) -
     assert advice_for(finding_of(finding, view), view).variant == variant
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
+@needs_corpus
 def test_a_kernel_that_initialises_random_numbers_is_known_by_its_name() -> None:
     (path,) = (path for path in CORPUS.iterdir() if path.name.startswith("PriyanshuRS__"))
     view = LaunchView(profile_of(path).launches[0])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from evals.public_reports import NOT_FOUND
 from keet.corpus.insights.knob_names import capture_control, naming_of, program_part
 from keet.corpus.insights.records import Insights, Sweep
 from tests.conftest import CORPUS
@@ -169,7 +170,7 @@ def test_every_number_that_is_said_is_a_cell_of_the_store_or_made_of_such(
 @pytest.mark.slow
 def test_reports_by_strangers_are_no_sweep_and_no_history(tmp_path: Path) -> None:
     if not CORPUS.is_dir():
-        pytest.skip("the corpus is not beside this checkout")
+        pytest.skip(NOT_FOUND)
     found = insights_of(reports_in(tmp_path / "s", sorted(CORPUS.glob("*.ncu-rep"))))
     assert sweeps(found) == []
     assert of_kind(found, "change") == []

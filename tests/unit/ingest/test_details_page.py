@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
+from evals.public_reports import NOT_FOUND
 from keet.catalog import MetricSpec, metrics, sections
 from keet.ingest import read_profile
 from tests.conftest import CORPUS, REPORTS, TESTS
@@ -75,7 +76,7 @@ def test_values_are_those_of_the_details_page(table: Path) -> None:
     if not path.exists():
         path = CORPUS / name
         if not path.exists():
-            pytest.skip("the corpus is not beside this checkout")
+            pytest.skip(NOT_FOUND)
     profile = read_profile(path)
     assert profile.provenance.sha256 == digest
     counts = Counter((row.launch, row.label) for row in rows)

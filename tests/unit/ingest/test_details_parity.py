@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from evals.public_reports import NOT_FOUND
 from keet.catalog import details_labels, metric_named, metrics
 from keet.ingest import read_profile
 from keet.ingest.ncu_rep.reader import FileLaunch
@@ -32,7 +33,7 @@ def launches_and_page(table: Path) -> tuple[list[Launch], list[Shown]]:
     name = first.split(" ")[1]
     path = REPORTS / name if (REPORTS / name).exists() else CORPUS / name
     if not path.exists():
-        pytest.skip("the corpus is not beside this checkout")
+        pytest.skip(NOT_FOUND)
     profile = read_profile(path)
     shown = [_shown(launch) for launch in profile.launches]
     for row in csv.DictReader(lines):

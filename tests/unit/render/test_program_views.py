@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evals.public_reports import MANUALLY_READ, NOT_FOUND
 from keet.explanation.analyst import explain
 from keet.explanation.explained import Explanation
 from keet.explanation.program import program_of
@@ -150,9 +151,9 @@ def test_as_much_as_fits(sizes: list[list[int]], room: int) -> None:
 @pytest.mark.slow
 def test_public_reports_with_many_launches(keet: Keet) -> None:
     """105 equal launches have one answer."""
-    paths = sorted((CORPUS.parent / "corpus_read").glob("spymaster2h*"))
+    paths = sorted(MANUALLY_READ.glob("spymaster2h*"))
     if not paths:
-        pytest.skip("the reports of corpus_read are not here")
+        pytest.skip(NOT_FOUND)
     out = keet("explain", paths[0], "--no-model", "--no-sass").out
     assert out.count("\n") <= MOST_LINES
     assert "105 launches of 1 kernel take 1.83 ms." in out

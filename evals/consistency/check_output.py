@@ -1,0 +1,102 @@
+"""The numbers of printed texts, each with keet's own verdict on it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from evals.consistency.command_output import Printed
+from keet.verification.checked import Check, Verdict
+from keet.verification.verify import verify_text
+
+
+class Doubt(NamedTuple):
+    """A number that was not confirmed."""
+
+    form: str
+    subject: str
+    number: str
+    reason: str
+    sentence: str
+
+
+class Checked(NamedTuple):
+    """The numbers of one text, and of the same text with every number changed."""
+
+    form: str
+    subject: str
+    numbers: int
+    confirmed: int
+    by_metrics: int
+    """Confirmed by the report's metrics alone, without what keet computes again."""
+    overruled: int
+    """Confirmed, though the metrics alone would refute it: they took it for another number."""
+    refuted: tuple[Doubt, ...]
+    not_found: tuple[Doubt, ...]
+    changed: int
+    changed_confirmed: int
+    """Should be none: a check that confirms any number says nothing."""
+    changed_refuted: int
+
+
+def check(printed: Printed) -> Checked:
+    found = verify_text(printed.text, printed.launches, known=printed.known, both_sides=True)
+    doubts: dict[Verdict, list[Doubt]] = {verdict: [] for verdict in Verdict}
+    checks: list[Check] = []
+    for checked in found:
+        said = " ".join(checked.sentence.text.split())
+        for each in checked.checks:
+            checks.append(each)
+            doubts[each.verdict].append(
+                Doubt(printed.form, printed.subject, each.number.text, each.reason, said)
+            )
+        for relation in checked.relations:
+            if relation.verdict is Verdict.CONTRADICTED:
+                doubts[relation.verdict].append(
+                    Doubt(printed.form, printed.subject, relation.text, relation.reason, said)
+                )
+    after = _changed_verdicts(printed, checks)
+    return Checked(
+        printed.form,
+        printed.subject,
+        len(checks),
+        len(doubts[Verdict.CONFIRMED]),
+        *_by_metrics(printed, checks),
+        tuple(doubts[Verdict.CONTRADICTED]),
+        tuple(doubts[Verdict.NOT_FOUND]),
+        len(after),
+        after.count(Verdict.CONFIRMED),
+        after.count(Verdict.CONTRADICTED),
+    )
+
+
+def _by_metrics(printed: Printed, checks: Iterable[Check]) -> tuple[int, int]:
+    """How many are confirmed without what keet computes; how many are refuted only without it."""
+    found = verify_text(printed.text, printed.launches, both_sides=True)
+    alone = {each.number.start: each.verdict for checked in found for each in checked.checks}
+    confirmed = [each.number.start for each in checks if each.verdict is Verdict.CONFIRMED]
+    verdicts = [alone.get(start) for start in confirmed]
+    return verdicts.count(Verdict.CONFIRMED), verdicts.count(Verdict.CONTRADICTED)
+
+
+def _changed_verdicts(printed: Printed, checks: Iterable[Check]) -> list[Verdict]:
+    """Of the numbers that were confirmed, with another first digit. `At most 3x` stays true where
+    it says 6x: bounds are left out."""
+    text, spots = printed.text, set()
+    for each in checks:
+        number = each.number
+        digit = re.search(r"\d", number.text)
+        if each.verdict is Verdict.CONFIRMED and digit and not number.bound:
+            at = text.index(number.text[digit.start()], number.start)
+            text = text[:at] + _another(text[at]) + text[at + 1 :]
+            spots.add(number.start)
+    found = verify_text(text, printed.launches, known=printed.known, both_sides=True)
+    return [
+        each.verdict for checked in found for each in checked.checks if each.number.start in spots
+    ]
+
+
+def _another(digit: str) -> str:
+    """Far enough to be another number at any rounding: 1 becomes 4, 9 becomes 3, 0 becomes 3."""
+    return str(1 + (int(digit) + 2) % 9)

@@ -1,0 +1,120 @@
+"""Texts of keet's about the samples and the reports of the tests: how many of their numbers hold.
+
+What keet writes is true where keet is right, so that a number which a check refutes is either a
+mistake of keet's or a false alarm of the check. Texts of NVIDIA's from the same reports stand
+beside them, as texts that are true and not keet's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from evals.contexts import details_page
+from evals.grounding.explanations import Material
+from keet.comparison.telling import texts_of as texts_of_difference
+from keet.evidence import Evidence
+from keet.explanation.analyst import explain
+from keet.explanation.explained import Explanation, texts_of
+from keet.ingest import read_profile
+from keet.profile import Launch
+from keet.render.markdown.context import context_text, longest
+from keet.render.markdown.explain import explain_markdown
+from keet.render.terminal.console import to_text
+from keet.render.terminal.explain import explain_view
+from keet.verification.checked import Verdict
+from keet.verification.grounding import check_grounding
+from keet.verification.verify import verify_text
+
+REPORTS = Path(__file__).parents[2] / "tests" / "data" / "reports"
+_WIDTH = 80
+_TOKENS = 2000
+_TOP = 5
+_DETAILS = 5
+"""Every fifth sample's."""
+
+
+class Wrong(NamedTuple):
+    """A number that a check refutes, in a text that should be true."""
+
+    where: str
+    number: str
+    reason: str
+
+
+class Checked(NamedTuple):
+    """The numbers of one text."""
+
+    form: str
+    checker: str
+    subject: str
+    numbers: int
+    verified: int
+    wrong: tuple[Wrong, ...]
+
+
+def texts_of_sample(material: Material, turn: int) -> Iterator[Checked]:
+    """`turn`: the number of the sample. Pages of ncu's are long and alike: some of them will do."""
+    for explanation in (material.slow, material.fast):
+        yield _own("sentences of `keet explain`", material.name, explanation)
+    yield _difference(material)
+    yield from _whole(material)
+    if turn % _DETAILS == 0:
+        page, launches = details_page(material.sample, "slow"), material.slow.profile.launches
+        yield _verified("`ncu --page details`", material, page, launches)
+
+
+def texts_of_reports() -> Iterator[Checked]:
+    for path in sorted(REPORTS.glob("*.ncu-rep*")):
+        profile = read_profile(path)
+        told = explain(profile, profile.launches, _TOP)
+        yield _own("sentences of `keet explain`, test reports", path.name, told)
+
+
+def _own(form: str, subject: str, explanation: Explanation) -> Checked:
+    checks = [
+        check_grounding(text, each.evidence, launch=each.launch)
+        for each in explanation.launches
+        for text in texts_of(each)
+    ]
+    wrong = (Wrong(subject, s.text, s.reason) for found in checks for s in found.stray)
+    numbers, held = sum(f.numbers for f in checks), sum(len(f.verified) for f in checks)
+    return Checked(form, "own", subject, numbers, held, tuple(wrong))
+
+
+def _difference(material: Material) -> Checked:
+    evidence: Sequence[Evidence] = material.difference.evidence
+    checks = [check_grounding(t, evidence) for t in texts_of_difference(material.difference)]
+    wrong = (Wrong(material.name, s.text, s.reason) for found in checks for s in found.stray)
+    numbers, held = sum(f.numbers for f in checks), sum(len(f.verified) for f in checks)
+    form = "sentences of `keet diff`, slow to fast"
+    return Checked(form, "own", material.name, numbers, held, tuple(wrong))
+
+
+def _whole(material: Material) -> Iterator[Checked]:
+    """As printed, held to the report like a text by a stranger."""
+    told, launches = material.slow, material.slow.profile.launches
+    first = longest(launches)
+    one = explain(told.profile, [first], _TOP)
+    messages = [rule.message for launch in launches for rule in launch.rules]
+    texts = {
+        "`keet explain`, terminal": to_text(explain_view(told, _WIDTH), _WIDTH),
+        "`keet explain`, Markdown": explain_markdown(told),
+        "`keet context`": context_text(one, _TOKENS, of=len(launches)),
+        "NVIDIA's rules in the reports": "\n\n".join(messages),
+    }
+    for form, text in texts.items():
+        yield _verified(form, material, text, launches)
+
+
+def _verified(form: str, material: Material, text: str, launches: Sequence[Launch]) -> Checked:
+    verified = verify_text(text, launches, known=material.known)
+    checks = [check for found in verified for check in found.checks]
+    wrong = (
+        Wrong(material.name, check.number.text, check.reason)
+        for check in checks
+        if check.verdict is Verdict.CONTRADICTED
+    )
+    confirmed = sum(check.verdict is Verdict.CONFIRMED for check in checks)
+    return Checked(form, "verify", material.name, len(checks), confirmed, tuple(wrong))

@@ -1,0 +1,88 @@
+"""True sentences about a sample, each with one number whose evidence is known: what gets mutated.
+
+Some are put together from a label and a value, as models do; some are keet's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from evals.grounding.explanations import ASKED, Material
+from keet.evidence import Evidence
+from keet.verification.grounding import check_grounding
+
+_EACH = 2
+"""Sentences from labels, a sample; which metrics, changes from sample to sample."""
+_NUMERAL = re.compile(r"(?P<numeral>\d[\d,]*(?:\.\d+)?)(?P<unit>.*)")
+
+
+class Base(NamedTuple):
+    """A true sentence: what stands before its number, the number, and what stands behind it."""
+
+    sample: str
+    piece: Evidence
+    before: str
+    numeral: str
+    unit: str
+    """With the blank before it."""
+    after: str
+    metric: str | None = None
+    """Id of the catalog."""
+
+    @property
+    def text(self) -> str:
+        return self.saying(self.numeral + self.unit)
+
+    def saying(self, said: str, *, before: str | None = None) -> str:
+        return (self.before if before is None else before) + said + self.after
+
+
+def bases_of(material: Material, turn: int) -> list[Base]:
+    """`turn`: the number of the sample, by which metrics take turns."""
+    return [*_labelled(material, turn), *_own(material), *_placed(material)]
+
+
+def _labelled(material: Material, turn: int) -> Iterator[Base]:
+    order = [ASKED[(turn * _EACH + step) % len(ASKED)] for step in range(len(ASKED))]
+    telling = [name for name in order if _tells(material.asked.get(name))]
+    for name in telling[:_EACH]:
+        piece = material.asked[name]
+        base = _base(material.name, piece, f"{piece.label} is ", ".")
+        yield from [base._replace(metric=name)] if base else []
+
+
+def _tells(piece: Evidence | None) -> bool:
+    """0 and 100 % are the values of many things, and a mutant of theirs may be true of another."""
+    return piece is not None and 0 < piece.value != 100
+
+
+def _placed(material: Material) -> Iterator[Base]:
+    shares = [piece for piece in material.places if 1 < piece.value < 99]
+    for piece in shares[:1]:
+        base = _base(material.name, piece, f"{piece.line} has ", " of the samples.")
+        yield from [base] if base else []
+
+
+def _own(material: Material) -> Iterator[Base]:
+    """The first number of keet's own sentence on a finding."""
+    for finding in material.told.findings[:1]:
+        text = finding.text
+        checked = check_grounding(text, material.pieces.values(), launch=material.told.launch)
+        for number, found in checked.verified[:1]:
+            parts = _parts(text[number.start : number.end])
+            if parts and found:
+                piece = material.pieces[found[0]]
+                ends = text[: number.start], *parts, text[number.end :]
+                yield Base(material.name, piece, *ends)
+
+
+def _base(sample: str, piece: Evidence, before: str, after: str) -> Base | None:
+    parts = _parts(str(piece))
+    return Base(sample, piece, before, *parts, after) if parts else None
+
+
+def _parts(said: str) -> tuple[str, str] | None:
+    match = _NUMERAL.fullmatch(said)
+    return (match["numeral"], match["unit"]) if match else None

@@ -1,0 +1,66 @@
+"""keet does not contradict itself, and a check that confirms anything would be noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evals.consistency.__main__ import main
+from evals.consistency.check_output import Checked, check
+from evals.consistency.command_output import Printed, texts_of_pair, texts_of_report
+from evals.consistency.page import missed
+from kernels_samples.samples import HERE
+
+pytestmark = pytest.mark.slow
+
+
+def checked(*names: str) -> list[Checked]:
+    texts = [
+        text
+        for name in names
+        for text in (
+            *texts_of_report(HERE / name / "slow.ncu-rep"),
+            *texts_of_pair(HERE / name / "slow.ncu-rep", HERE / name / "fast.ncu-rep"),
+        )
+    ]
+    return [check(text) for text in texts if isinstance(text, Printed)]
+
+
+@pytest.fixture(scope="module")
+def results() -> list[Checked]:
+    return checked("matrix_flip", "row_norms")
+
+
+def test_nothing_is_refuted(results: list[Checked]) -> None:
+    assert [doubt for each in results for doubt in each.refuted] == []
+
+
+def test_almost_all_is_confirmed(results: list[Checked]) -> None:
+    assert not missed(results)
+    assert {each.form for each in results} >= {"explain", "context", "diff", "hotspots", "roofline"}
+    assert all(each.numbers for each in results)
+
+
+def test_changed_numbers_are_not_confirmed(results: list[Checked]) -> None:
+    changed = sum(each.changed for each in results)
+    assert sum(each.changed_confirmed for each in results) <= 0.1 * changed
+
+
+def test_a_contradiction_is_found() -> None:
+    (text, *_) = texts_of_report(HERE / "matrix_flip" / "slow.ncu-rep")
+    assert isinstance(text, Printed)
+    wrong = check(text._replace(text="#0 flip: grid 257×1024, block 32×8, 1.02 ms\n"))
+    assert [doubt.number for doubt in wrong.refuted] == ["257×1024"]
+    assert missed([wrong])
+
+
+def test_a_folder_of_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "one.ncu-rep").write_bytes((HERE / "matrix_flip" / "slow.ncu-rep").read_bytes())
+    (tmp_path / "broken.ncu-rep").write_bytes(b"no report")
+    (tmp_path / "README.md").write_text("no report either")
+    main(["--corpus", str(tmp_path), "--date", "2026-11-16"])
+    page = capsys.readouterr().out
+    assert "Measured on 2026-11-16." in page
+    assert "broken.ncu-rep: " in page
+    assert "| corpus | `hotspots` | 1 |" in page

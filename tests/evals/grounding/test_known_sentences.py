@@ -1,0 +1,51 @@
+"""`keet verify` on sentences whose truth is known: few errors, and most sentences decided."""
+
+from __future__ import annotations
+
+import pytest
+
+from evals.grounding.known_sentences import (
+    Figures,
+    Judged,
+    figures_of,
+    judge,
+    load_sentences,
+    main,
+)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def judged() -> list[Judged]:
+    return [judge(sentence) for sentence in load_sentences()]
+
+
+def test_there_are_enough_sentences() -> None:
+    sentences = list(load_sentences())
+    assert len({each.text for each in sentences}) == 150
+    assert sum(each.is_true for each in sentences) == 60
+    assert len({each.report for each in sentences}) >= 8
+
+
+def test_the_bars_are_met(judged: list[Judged]) -> None:
+    figures = figures_of(judged)
+    assert figures.false_confirmed <= 2
+    assert figures.true_contradicted <= 2
+    assert figures.meet(), figures
+
+
+def test_a_bar_can_be_missed() -> None:
+    good = Figures(60, 50, 0, 90, 0, 80)
+    assert good.meet()
+    assert not good._replace(false_confirmed=3).meet()
+    assert not good._replace(true_contradicted=3).meet()
+    assert not good._replace(true_confirmed=10).meet()
+    assert not good._replace(false_contradicted=10).meet()
+
+
+def test_the_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("all sentences: of 90 false ")
+    assert second.startswith("held-out ones: of 41 false ")

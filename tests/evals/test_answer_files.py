@@ -1,0 +1,334 @@
+"""Batches out and in: every bad line is told, none stops the rest."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals.answer_files import ID_LENGTH, batch_id, batch_lines, import_files
+from evals.runs import CUT, Prompt, Run, RunFolder, digest, now
+from keet.cli import main
+from keet.errors import UsageError
+
+IDS = ("optimize.a.none.1", "optimize.a.keet.1", "optimize.b.none.1", "optimize." + "b" * 90)
+
+
+def a_prompt(id_: str) -> Prompt:
+    return Prompt(id=id_, sample="a", condition="none", system="Be exact.", user=f"Ask {id_} é")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    run = Run(
+        task="optimize",
+        created=now(),
+        keet="7.7",
+        prompt_version="v1",
+        conditions=("none", "keet"),
+        samples=("a", "b"),
+    )
+    return RunFolder.create(tmp_path / "run", run, map(a_prompt, IDS))
+
+
+def batch(id_: str, text: str | None = "hello", **changes: Any) -> dict[str, Any]:
+    """As OpenAI writes it."""
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": text},
+        "finish_reason": changes.pop("finish", "stop"),
+    }
+    body = {
+        "model": "gpt-x-2026",
+        "created": 1_780_000_000,
+        "choices": [choice],
+        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+    }
+    response = {"status_code": 200, "request_id": "r", "body": body}
+    return {"id": "batch_req_1", "custom_id": id_, "response": response, "error": None, **changes}
+
+
+def write(path: Path, *lines: dict[str, Any] | str) -> Path:
+    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_batch_line_is_what_openai_takes() -> None:
+    prompt = a_prompt(IDS[0])
+    (line,) = batch_lines([prompt], "gpt-x", 500)
+    assert json.loads(line) == {
+        "custom_id": f"{IDS[0]}#{prompt.digest[:8]}",
+        "method": "POST",
+        "url": "/v1/chat/completions",
+        "body": {
+            "model": "gpt-x",
+            "messages": [
+                {"role": "system", "content": "Be exact."},
+                {"role": "user", "content": f"Ask {IDS[0]} é"},
+            ],
+            "max_completion_tokens": 500,
+        },
+    }
+
+
+def test_long_ids_are_cut_to_what_openai_takes_and_stay_apart() -> None:
+    one, other = (batch_id(a_prompt("m" * 80 + end)) for end in ("1", "2"))
+    assert len(one) == len(other) == ID_LENGTH
+    assert one.split("#")[0] != other.split("#")[0]
+    assert batch_id(a_prompt(IDS[0])).startswith(f"{IDS[0]}#")
+
+
+def test_answers_of_a_batch_come_in_with_model_date_tokens_and_version(
+    folder: RunFolder, tmp_path: Path
+) -> None:
+    imported = import_files(folder, [write(tmp_path / "out", batch(IDS[0]))])
+    assert (imported.added, imported.failures) == (1, [])
+    (answer,) = folder.answers
+    assert (answer.id, answer.model, answer.text) == (IDS[0], "gpt-x-2026", "hello")
+    assert (answer.input_tokens, answer.output_tokens) == (11, 7)
+    assert answer.date == "2026-05-28T20:26:40+00:00"
+    assert answer.prompt_version == "v1"
+    assert answer.prompt_digest == a_prompt(IDS[0]).digest
+
+
+def test_the_named_model_goes_before_what_the_server_calls_it(
+    folder: RunFolder, tmp_path: Path
+) -> None:
+    import_files(folder, [write(tmp_path / "out", batch(IDS[0]))], "openai:gpt-x")
+    assert folder.models == ["openai:gpt-x"]
+
+
+def test_a_person_needs_an_id_and_a_text(folder: RunFolder, tmp_path: Path) -> None:
+    lines = ({"id": IDS[0], "text": "mine"}, {"custom_id": IDS[1], "text": "too", "model": "me"})
+    imported = import_files(folder, [write(tmp_path / "out", *lines)], "me")
+    assert imported.added == 2
+    assert {(a.text, a.model, a.output_tokens) for a in folder.answers} == {
+        ("mine", "me", None),
+        ("too", "me", None),
+    }
+
+
+OLD_BATCH_ID = "optimize." + "b" * 42 + "." + digest(IDS[3])
+
+
+@pytest.mark.parametrize("id_", [batch_id(a_prompt(IDS[3])), OLD_BATCH_ID, IDS[3]])
+def test_an_id_finds_its_prompt_in_every_form(id_: str, folder: RunFolder, tmp_path: Path) -> None:
+    for form in (id_, id_.split("#", maxsplit=1)[0]):
+        import_files(folder, [write(tmp_path / "out", batch(form))], form[:50])
+    assert {answer.id for answer in folder.answers} == {IDS[3]}
+
+
+# --- what a line says of itself
+
+
+def a_line(**more: Any) -> dict[str, Any]:
+    return {"id": IDS[0], "text": "mine", "model": "me", **more}
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (batch(f"{IDS[0]}#00000000"), "it answers other words than this run's prompt"),
+        (a_line(prompt_digest="0" * 12), "it answers other words than this run's prompt"),
+        (a_line(prompt_version="v0"), "it answers prompts of version v0, and this run has v1"),
+        (a_line(keet="0.0.1"), "its prompt was made by keet 0.0.1, and those of this run by 7.7"),
+        (a_line(model="you"), "it says that you answered, and --model says me"),
+    ],
+)
+def test_a_line_that_says_it_is_of_something_else_is_refused(
+    line: dict[str, Any], why: str, folder: RunFolder, tmp_path: Path
+) -> None:
+    imported = import_files(folder, [write(tmp_path / "out", line, batch(IDS[1]))], "me")
+    assert why in imported.failures[0].why
+    assert [answer.id for answer in folder.answers] == [IDS[1]]
+
+
+def test_a_line_that_says_what_the_run_says_is_taken(folder: RunFolder, tmp_path: Path) -> None:
+    said = a_line(prompt_version="v1", prompt_digest=a_prompt(IDS[0]).digest, keet="0.0.1")
+    imported = import_files(folder, [write(tmp_path / "out", said)], "openai:me")
+    assert imported.failures == []
+    (answer,) = folder.answers
+    assert (answer.keet, answer.model) == ("7.7", "openai:me")  # the prompts' keet, not the line's
+
+
+@pytest.mark.parametrize(
+    ("date", "kept"), [("2026-11-15T10:00:00+01:00", True), ("2026-11-15", True), ("soon", False)]
+)
+def test_a_date_is_kept_if_it_is_one(
+    date: str, kept: bool, folder: RunFolder, tmp_path: Path
+) -> None:
+    import_files(folder, [write(tmp_path / "out", a_line(date=date))])
+    assert (folder.answers[0].date == date) is kept
+    assert datetime.datetime.fromisoformat(folder.answers[0].date)
+
+
+def test_answers_go_from_one_folder_of_a_run_to_another(folder: RunFolder, tmp_path: Path) -> None:
+    lines = [batch(IDS[0]), batch(IDS[1], "half", finish="length")]
+    import_files(folder, [write(tmp_path / "out", *lines)])
+    copy = RunFolder.create(tmp_path / "copy", folder.run, folder.prompts)
+    import_files(copy, [folder.path / "answers.jsonl"])
+    assert copy.answers == folder.answers
+
+
+def test_importing_again_adds_nothing(folder: RunFolder, tmp_path: Path) -> None:
+    path = write(tmp_path / "out", batch(IDS[0]), batch(IDS[1], finish="length"))
+    import_files(folder, [path])
+    before = (folder.path / "answers.jsonl").read_bytes()
+    imported = import_files(folder, [path, path])
+    assert (imported.added, imported.already_there) == (0, 2)
+    assert (folder.path / "answers.jsonl").read_bytes() == before
+
+
+BAD = [
+    ("{", "no JSON"),
+    ("[1]", "no JSON object"),
+    ("[" * 100_000, "no JSON"),
+    ({"text": "x"}, "neither custom_id nor id"),
+    ({"id": 7, "text": "x"}, "neither custom_id nor id"),
+    (batch("optimize.z.none.1"), "the run has no prompt optimize.z.none.1"),
+    (batch(IDS[1], error={"code": "expired", "message": "too late"}), "an error: too late"),
+    (batch(IDS[1], response={"status_code": 429, "body": {}}), "status 429"),
+    (batch(IDS[1], response={"status_code": 200, "body": None}), "holds no text"),
+    (batch(IDS[1], response={"status_code": 200, "body": {"choices": []}}), "holds no text"),
+    (batch(IDS[1], None), "the model said nothing"),
+    (batch(IDS[1], "  "), "the model said nothing"),
+    ({"id": IDS[1], "text": ""}, "the model said nothing"),
+    (batch(IDS[1], "half", finish="length"), "cut off at the limit of tokens"),
+    (batch(IDS[1], "", finish="max_tokens"), "cut off at the limit of tokens"),
+    (batch(IDS[1], "", finish="content_filter"), "a content filter stopped it"),
+    ({"id": IDS[1]}, "holds no text"),
+    ({"id": IDS[1], "text": ["x"]}, "holds no text"),
+    ({"id": IDS[1], "text": "x"}, "names no model; give --model"),
+]
+
+
+@pytest.mark.parametrize(("line", "why"), BAD, ids=[why for _, why in BAD])
+def test_a_bad_line_is_told_and_the_next_one_counts(
+    line: dict[str, Any] | str, why: str, folder: RunFolder, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "out", line, "", batch(IDS[0]))
+    imported = import_files(folder, [path])
+    assert imported.added == 1
+    (failure,) = imported.failures
+    assert failure.where == f"{path}:1"
+    assert why in failure.why
+    assert [a.id for a in folder.answers if a.error is None] == [IDS[0]]
+
+
+def test_bytes_that_are_no_text_are_no_json(folder: RunFolder, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b'\xef\xbb\xbf\xff\xfe{"id"}\n' + json.dumps(batch(IDS[0])).encode())
+    imported = import_files(folder, [path])
+    assert (imported.added, len(imported.failures)) == (1, 1)
+
+
+def test_half_a_character_does_not_break_the_file(folder: RunFolder, tmp_path: Path) -> None:
+    import_files(folder, [write(tmp_path / "out", batch(IDS[0], "a\ud800b"))])
+    assert folder.answers[0].text == "a?b"
+
+
+def test_no_answer_is_recorded_as_that_and_stays_open(folder: RunFolder, tmp_path: Path) -> None:
+    path = write(tmp_path / "out", batch(IDS[0], "half", finish="length"))
+    import_files(folder, [path], "m")
+    (answer,) = folder.answers
+    assert (answer.text, answer.error) == ("half", CUT)
+    assert IDS[0] in [prompt.id for prompt in folder.unanswered("m")]
+    import_files(folder, [write(tmp_path / "again", batch(IDS[0], "whole"))], "m")
+    assert [(a.text, a.error) for a in folder.answers] == [("whole", None)]
+    import_files(folder, [path], "m")
+    assert [(a.text, a.error) for a in folder.answers] == [("whole", None)]
+
+
+@pytest.mark.parametrize(("text", "finish"), [("half", "length"), ("", "stop")])
+def test_what_no_answer_cost_is_kept(
+    text: str, finish: str, folder: RunFolder, tmp_path: Path
+) -> None:
+    import_files(folder, [write(tmp_path / "out", batch(IDS[0], text, finish=finish))])
+    (answer,) = folder.answers
+    assert answer.error is not None
+    assert (answer.input_tokens, answer.output_tokens) == (11, 7)
+    assert answer.date == "2026-05-28T20:26:40+00:00"
+
+
+def test_the_first_of_two_answers_stays(folder: RunFolder, tmp_path: Path) -> None:
+    path = write(tmp_path / "out", batch(IDS[0], "first"), batch(IDS[0], "second"))
+    imported = import_files(folder, [path])
+    assert "another answer" in imported.failures[0].why
+    assert [a.text for a in folder.answers] == ["first"]
+
+
+def test_a_file_that_is_not_there_stops_before_anything_is_added(
+    folder: RunFolder, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="nowhere: it can't be read"):
+        import_files(folder, [write(tmp_path / "out", batch(IDS[0])), tmp_path / "nowhere"])
+    assert folder.answers == []
+
+
+@pytest.mark.parametrize("content", ["", "\n \n"])
+def test_a_file_without_lines_adds_nothing_and_says_so(
+    content: str, folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "empty"
+    path.write_text(content, encoding="utf-8")
+    assert main(["eval", "import", str(folder.path), str(path)]) == 2
+    assert f"nothing was added: {path} is empty; " in capsys.readouterr().err
+    full = write(tmp_path / "full", batch(IDS[0]))
+    assert main(["eval", "import", str(folder.path), str(path), str(full)]) == 5
+    said = capsys.readouterr()
+    assert f"{path}: it is empty" in said.err
+    assert "1 answers added" in said.out
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("kind", ["array", "object"])
+def test_one_document_in_place_of_lines_is_told_once(
+    kind: str, indent: int | None, folder: RunFolder, tmp_path: Path
+) -> None:
+    path = tmp_path / "out.json"
+    one = batch(IDS[0])
+    path.write_text(json.dumps([one] if kind == "array" else one, indent=indent), encoding="utf-8")
+    if kind == "object" and indent is None:  # a line that lost its end
+        assert import_files(folder, [path]).added == 1
+        return
+    with pytest.raises(UsageError, match=rf"is one JSON {kind}, and a line for each .*jq -c"):
+        import_files(folder, [path])
+    assert folder.answers == []
+
+
+def test_errors_alone_add_nothing_and_say_what_to_do(
+    folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = write(tmp_path / "out", *(batch(id_, "", finish="length") for id_ in IDS[:2]))
+    run = str(folder.path)
+    assert main(["eval", "import", run, str(out), "--model", "m"]) == 5
+    said = capsys.readouterr().out
+    assert "nothing was added: 2 lines brought no answer" in said
+    assert f"ask again: keet eval export {run} --model m" in said
+
+
+def test_out_and_in_by_the_commands(
+    folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, file = str(folder.path), tmp_path / "batch.jsonl"
+    model = ["--model", "openai:gpt-x"]
+    assert main(["eval", "export", run, "-o", str(file), *model, "--max-output", "9"]) == 0
+    sent = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert len(sent) == 4
+    assert all(line["body"]["model"] == "gpt-x" for line in sent)
+    out = write(tmp_path / "out", *(batch(line["custom_id"]) for line in sent[:3]), "?")
+    assert main(["eval", "import", run, str(out), *model]) == 5
+    said = capsys.readouterr()
+    assert f"{out}:4: it is no JSON" in said.err
+    assert "3 answers added, 0 were there, 1 lines brought none" in said.out
+    assert main(["eval", "export", run, *model]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert main(["eval", "import", run, str(write(out, batch(sent[3]["custom_id"]))), *model]) == 0
+    assert main(["eval", "export", run, *model]) == 0
+    assert "has answered all of it" in capsys.readouterr().err
+    assert main(["eval", "export", run]) == 0
+    assert "model" not in json.loads(capsys.readouterr().out.splitlines()[0])["body"]
