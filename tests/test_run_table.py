@@ -275,7 +275,7 @@ def test_show(beside: Path, keet: Keet) -> None:
 def test_a_table_without_time_is_named(tmp_path: Path, keet: Keet) -> None:
     path = tmp_path / "none.csv"
     path.write_text("kernel,launches,total_ms\ntranspose_rows,10,0\n")
-    told = "the table of the run has no time in it, so it is not used"
+    told = "the run table contains no GPU time, so it is not used"
     assert told in keet("explain", TOUR, "--run-table", path, "--no-model").err
     shown = keet("show", TOUR, "--run-table", path)
     assert f"note: {told}" in shown.out

@@ -118,7 +118,7 @@ def _report_paths(places: list[Path]) -> list[Path]:
 
 def _explained(args: Namespace, path: Path, chosen: Plan | None) -> list[Explanation]:
     """One explanation, or none if --kernel matches no launch of the report."""
-    from keet.analysis.capture.coverage import profile_notes
+    from keet.analysis.capture.profile_notes import profile_notes
     from keet.analysis.diagnosis import MOST as MOST_FINDINGS
     from keet.explanation.analyst import explain
     from keet.ingest import read_profile

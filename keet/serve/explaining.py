@@ -81,7 +81,7 @@ def _reply(name: str, asked: Explain, explanation: Explanation) -> Reply:
 
 
 def _notes(explanation: Explanation) -> Iterator[str]:
-    from keet.analysis.capture.coverage import profile_notes
+    from keet.analysis.capture.profile_notes import profile_notes
     from keet.explanation.capture_hints import caution_about
 
     yield from profile_notes(explanation.profile)

@@ -1,4 +1,4 @@
-"""What a report can tell, what it can't, and the command that would change that."""
+"""Which data a report contains, which it lacks, and the ncu command that captures the rest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-from keet.analysis.capture.ncu_options import ncu_arguments, split_options
+from keet.analysis.capture.ncu_options import ncu_arguments
+from keet.analysis.capture.recapture import recapture_command
 from keet.catalog import Capability, capabilities, exists_on, metric_with_id
 from keet.profile import Launch, Profile, Workload
 from keet.profile.launch_iteration import iterate_launches
@@ -14,15 +15,16 @@ from keet.records import NamedTuple
 
 
 class Gap(NamedTuple):
-    """Something that keet could tell, had it been captured."""
+    """Data that the report lacks and that keet would use."""
 
     id: str
     label: str
     gives: str
+    """What keet can say with it."""
     launches: tuple[int, ...]
     """Which launches lack it."""
     unavailable: bool = False
-    """Asking again is in vain: this GPU or kind of workload has no such numbers."""
+    """Profiling again does not help: this GPU or kind of workload has no such data."""
     section: str | None = None
     """The ncu section to add."""
     ncu_flag: str | None = None
@@ -31,7 +33,7 @@ class Gap(NamedTuple):
     """What the program must be built with."""
 
     def is_lacked_by(self, launch: int) -> bool:
-        """`launches` is in the order of the report, and may have 100,000 of them."""
+        """Binary search: `launches` is sorted, and may have 100,000 entries."""
         at = bisect_left(self.launches, launch)
         return self.launches[at : at + 1] == (launch,)
 
@@ -47,11 +49,11 @@ class Coverage(NamedTuple):
     build_hint: str | None
     """What to compile with first."""
     obstacle: str | None = None
-    """Why there is no such command, though something is missing."""
+    """Why there is no such command although something is missing."""
 
 
 _OF_CODE = "SourceCounters"
-"""The section of what ncu can't collect for ranges and graphs: numbers of single instructions."""
+"""The section with counters per instruction, which ncu can't collect for ranges and graphs."""
 _TOO_OLD = "Nsight Compute profiles GPUs from compute capability 7.0 on since 2020.1"
 
 
@@ -60,29 +62,27 @@ def _is_too_old(compute_capability: str | None) -> bool:
 
 
 def find_coverage(profile: Profile, launches: Sequence[Launch] | None = None) -> Coverage:
-    """`launches`: those that are looked at, in the order of the report; None: all."""
+    """`launches`: in the order of the report; None: all of them."""
     launches = profile.launches if launches is None else launches
     seen = _Seen(profile)
-    for launch in iterate_launches(launches, "looking for what is missing"):
+    for launch in iterate_launches(launches, "looking for missing data"):
         seen.add(launch)
     present, gaps = seen.capabilities()
     source_present, source_gaps = seen.source()
     gaps += source_gaps
     too_old = any(_is_too_old(device.compute_capability) for device in profile.devices)
-    possible = not too_old and any(map(_can_be_had, gaps))
+    possible = not too_old and any(map(_can_be_captured, gaps))
     return Coverage(
         present=(*present, *source_present),
         gaps=tuple(gaps),
-        command=recapture_command(profile, gaps) if possible else None,
+        command=_command(profile, gaps) if possible else None,
         build_hint=next((gap.compile_flag for gap in gaps if gap.compile_flag), None),
         obstacle=_TOO_OLD if too_old and gaps else None,
     )
 
 
-def _is_range_of_keet(profile: Profile) -> bool:
-    """Made by `keet profile --range`, which asks for all that ncu has for a range."""
-    by_keet = re.search(_BY_KEET, profile.provenance.command_line or "")
-    return by_keet is not None and bool(re.search(_RANGE_REPLAY, by_keet.string[: by_keet.start()]))
+def _command(profile: Profile, gaps: Iterable[Gap]) -> str:
+    return recapture_command(profile, [gap.ncu_flag for gap in gaps if gap.ncu_flag])
 
 
 def _is_kernel(launch: Launch) -> bool:
@@ -90,12 +90,12 @@ def _is_kernel(launch: Launch) -> bool:
 
 
 def _has_no_counter(launch: Launch, metric_ids: Iterable[str]) -> bool:
-    """The launch's GPU is known to lack every metric that would do."""
+    """Whether the launch's GPU is known to have none of these metrics."""
     names = [name for metric_id in metric_ids for name in metric_with_id(metric_id).names]
     return all(exists_on(name, launch.device.compute_capability) is False for name in names)
 
 
-def _can_be_had(gap: Gap) -> bool:
+def _can_be_captured(gap: Gap) -> bool:
     return bool(gap.section or gap.ncu_flag)
 
 
@@ -108,13 +108,13 @@ def _ids(launches: Iterable[Launch]) -> tuple[int, ...]:
 
 
 class _Seen:
-    """What launches have and lack. Each is looked at once: a report may have 100,000."""
+    """Which data launches have and lack, collected in one pass: a report may have 100,000."""
 
     def __init__(self, profile: Profile) -> None:
         self._arguments = ncu_arguments(profile) or ""
         self._lacking: dict[str, list[Launch]] = {id_: [] for id_ in capabilities()}
         self._is_collected = dict.fromkeys(capabilities(), True)
-        """Whether each launch that lacks it has the section: then it has no value to give."""
+        """Whether every launch without the metrics has the section: ncu had no value then."""
         self._has_kernels = False
         self._without_lines: list[Launch] = []
         self._without_text: list[Launch] = []
@@ -138,19 +138,19 @@ class _Seen:
         return present, [self._gap(c) for c in capabilities().values() if self._lacking[c.id]]
 
     def _gap(self, capability: Capability) -> Gap:
-        in_vain = self._is_in_vain(capability)
+        unavailable = self._is_unavailable(capability)
         return Gap(
             capability.id,
             capability.label,
             capability.gives,
             _ids(self._lacking[capability.id]),
-            unavailable=in_vain,
-            section=None if in_vain else capability.section,
+            unavailable=unavailable,
+            section=None if unavailable else capability.section,
         )
 
-    def _is_in_vain(self, capability: Capability) -> bool:
-        """It was collected without a value, it was named on the command line and left out by ncu
-        itself, or the workload or GPU has none."""
+    def _is_unavailable(self, capability: Capability) -> bool:
+        """Whether profiling again does not help: the section was collected without a value, ncu
+        left it out although it was requested, or the workload or GPU has no such data."""
         lacking = self._lacking[capability.id]
         named = re.search(rf"--section[\s=]{capability.section}(\s|$)", self._arguments)
         return (
@@ -161,7 +161,7 @@ class _Seen:
         )
 
     def source(self) -> tuple[list[str], list[Gap]]:
-        """Lines and texts of the source."""
+        """The same for source lines and source text."""
         present, gaps = [], []
         if self._without_lines:
             gaps.append(
@@ -189,126 +189,3 @@ class _Seen:
         elif self._has_kernels:
             present.append("source text")
         return present, gaps
-
-
-def recapture_command(profile: Profile, gaps: Iterable[Gap]) -> str:
-    """An ncu command for a report that lacks nothing, built on the recorded one if there is one.
-
-    The full set has every section that keet asks for. It takes the place of what the recorded
-    command chose to collect; sections of its user's own stay.
-    """
-    if (command := keet_command(profile)) is not None:
-        return command
-    flags = ["--set full", *dict.fromkeys(gap.ncu_flag for gap in gaps if gap.ncu_flag)]
-    recorded = ncu_arguments(profile)
-    rest = None if recorded is None else _rest_of(recorded, replaced=flags)
-    if rest is None:
-        rest = [f"-k {_kernel_filter(profile)} -o report {_ANY_PROGRAM}"]
-    return " ".join(["ncu", *flags, *(part for part in rest if part)])
-
-
-def _rest_of(recorded: str, replaced: Iterable[str]) -> list[str] | None:
-    """What stays of a recorded command, safe for a shell; None: that can't be told."""
-    options, program = split_options(recorded)
-    kept = [_quoted(_kept_option(option, replaced)) for option in options]
-    told = [*kept, _quoted(program)]
-    safe = [part for part in told if part is not None]
-    return safe if len(safe) == len(told) else None
-
-
-_ANY_PROGRAM = "./your_program"
-_WORD = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\])+"""
-_SAFE_WORD = r"""(?:[\w@%+=:,./-]|\\(?=[\w.])|"(?:[^"$`!\\]|\\(?=[\w .]))*"|'[^']*')+"""
-"""What a shell takes as it stands, in quotes or not. Paths of Windows have backslashes."""
-
-
-def _quoted(recorded: str) -> str | None:
-    """Recorded words as a shell takes them. A report may come from anybody, and people and agents
-    run the commands that keet prints: nothing recorded may end one and begin another.
-
-    Words that are safe as they stand stay as they are. None: quotes don't close.
-    """
-    if not recorded.isprintable() or re.sub(_WORD, "", recorded).strip():
-        return None
-    return " ".join(map(_quoted_word, re.findall(_WORD, recorded)))
-
-
-def _quoted_word(word: str) -> str:
-    import shlex
-
-    return word if re.fullmatch(_SAFE_WORD, word) else shlex.join(shlex.split(word))
-
-
-def _kept_option(option: str, replaced: Iterable[str]) -> str:
-    """The option in the new command; empty: what the new command collects replaces it."""
-    name, _, value = re.sub(r"[\s=]+", " ", option, count=1).partition(" ")
-    if name == "--metrics" or any(flag.startswith(f"{name} ") for flag in replaced):
-        return ""
-    if name == "--section" and value in {c.section for c in capabilities().values()}:
-        return ""
-    return re.sub(_OUTPUT, _under_another_name, option)
-
-
-# Compiled when they are searched for: a report that lacks nothing needs none of them.
-_OUTPUT = r"""(?<!\S)(?P<flag>(?:-o|--export)[\s=]+)(?P<name>"[^"]*"|'[^']*'|\S+)"""
-
-
-def _under_another_name(match: re.Match[str]) -> str:
-    """`-o x` becomes `-o x_more`: the report at hand must not be written over."""
-    quote = match["name"][0] if match["name"][0] in "\"'" else ""
-    stem, suffix, _ = match["name"].strip("\"'").partition(".ncu-rep")
-    return f"{match['flag']}{quote}{stem}_more{suffix}{quote}"
-
-
-def keet_program(profile: Profile) -> str | None:
-    """The program of a report that `keet profile` made: its ncu command is long, and known."""
-    match = re.search(_BY_KEET, profile.provenance.command_line or "")
-    return match["program"] if match else None
-
-
-def keet_command(profile: Profile) -> str | None:
-    """`keet profile` for the same program again, without what made the report small."""
-    program = keet_program(profile)
-    if program is None:
-        return None
-    again = f"keet profile{' --range' if _is_range_of_keet(profile) else ''}"
-    return f"{again} -- {_quoted(program) or _ANY_PROGRAM}"
-
-
-def made_with(profile: Profile) -> str | None:
-    """The command of keet's that made the report, as far as ncu's command line shows it."""
-    command = keet_command(profile)
-    if command is None or _is_range_of_keet(profile) or "SourceCounters" in _asked(profile):
-        return command
-    return command.replace("keet profile", "keet profile --light", 1)
-
-
-def _asked(profile: Profile) -> str:
-    return profile.provenance.command_line or ""
-
-
-def profile_notes(profile: Profile) -> list[str]:
-    """What a reader of the numbers must know: what is missing, and why a table is not used."""
-    notes = list(profile.provenance.notes)
-    if profile.run_problem:
-        notes.append(profile.run_problem)
-    elif profile.run is not None and not profile.run.busy_ns:
-        notes.append("the table of the run has no time in it, so it is not used")
-    return notes
-
-
-_RANGE_REPLAY = r"(?<!\S)--replay-mode[\s=]+(?:app-)?range(?!\S)"
-_BY_KEET = r"(?s)\s--export\s+\S*\.keet-profile-\w+/\S+\s+(?P<program>.+)$"
-
-
-def _kernel_filter(profile: Profile) -> str:
-    names = dict.fromkeys(
-        launch.name.function
-        for launch in profile.launches
-        if launch.workload is Workload.KERNEL and launch.name.function
-    )
-    if len(names) > 3:
-        return "regex:."
-    import shlex
-
-    return shlex.quote("regex:^(" + "|".join(re.escape(name) for name in names) + ")$")

@@ -12,13 +12,9 @@ from keet.analysis.claims.claim import KINDS, EvaluatedClaim, WorkClaim
 from keet.analysis.claims.claim_effect import ClaimEffect, Refusal
 from keet.analysis.claims.contradictions import check_cause
 from keet.analysis.claims.instruction_claims import instruction_claim
-from keet.analysis.claims.parallelism_claims import (
-    launch_claim,
-    parallelism_claim,
-    precision_claim,
-    redundant_claim,
-    waiting_claim,
-)
+from keet.analysis.claims.parallelism_claims import launch_claim, parallelism_claim
+from keet.analysis.claims.precision_claims import precision_claim
+from keet.analysis.claims.waiting_claims import redundant_claim, waiting_claim
 from keet.analysis.diagnosis import FITTED_ON
 from keet.analysis.findings import REDUNDANT_WORK, Place
 from keet.analysis.forecast import certainty, chance, expected_gain, forecast, possible_gain

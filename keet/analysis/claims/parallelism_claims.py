@@ -1,4 +1,4 @@
-"""Claims on waiting, spread of the work, precision, redundant work and launches."""
+"""Claims on how the work is spread: blocks, warps per SM, balance between SMs, launches."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Callable, Mapping
 from keet.analysis.candidates.candidate import (
     HIDEABLE,
     MOST,
-    is_matrix_product,
     kept_waits,
-    part_of,
 )
 from keet.analysis.candidates.latency_hiding import covered_waits
 from keet.analysis.candidates.parallelism import grid_shape, resident
-from keet.analysis.candidates.precision import in_single_precision
 from keet.analysis.claims.claim import WorkClaim
 from keet.analysis.claims.claim_effect import (
     ClaimEffect,
@@ -28,128 +25,9 @@ from keet.analysis.kernel.work_per_warp import chain_share, working_part
 from keet.analysis.launch_view import LaunchView
 from keet.analysis.parameters import parameter
 from keet.analysis.time_model import Effect, TimeModel
-from keet.catalog import stalls
 from keet.units import Quantity
 
-# --- waiting
-
-
-def waiting_claim(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect | Refusal:
-    problem = share_problem(claim.removed)
-    if problem is not None:
-        return problem
-    if not view.stalls:
-        return Refusal("The report does not say what warps wait for.")
-    state, removed = claim.of.strip().lower(), claim.removed or 0.0
-    if state in ("all", ""):
-        share = claimed_share(view, "all waiting", removed)
-        text = f"By the model's reading of the source, {share:.0f} of all waiting can go."
-        return ClaimEffect(text, Effect(every_wait=1 - _most_covered("", removed)), (share,))
-    if state not in stalls():
-        return Refusal(f"{claim.of!r} is no warp state; `all` is all of them.")
-    waited = view.stall(state)
-    if waited is None:
-        return Refusal(f"No warp waited for {stalls()[state].waits_for}.")
-    share = claimed_share(view, f"the waiting for {stalls()[state].label}", removed, waited)
-    gone = _most_covered(state, removed)
-    units = {"ADU": 1 - gone * parameter("indirect")} if state == "barrier" else {}
-    return ClaimEffect(
-        f"Warps wait {waited:.0f} of their time for {stalls()[state].waits_for}; by the model's "
-        f"reading of the source, {share:.0f} of that can go.",
-        Effect(units, kept_waits(model, (state,), gone)),
-        (waited, share),
-    )
-
-
-def _most_covered(state: str, removed: float) -> float:
-    """As much as keet expects of any fix: of barriers, and of waits that more warps cover."""
-    if state == "barrier":
-        return min(removed, parameter("barrier_waits"))
-    if state in HIDEABLE or not state:
-        return min(removed, 1 - 1 / parameter("most_occupancy"))
-    return removable(removed)
-
-
-# --- redundant work
-
-
-def redundant_claim(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect | Refusal:
-    problem = share_problem(claim.removed)
-    if problem is not None:
-        return problem
-    kept = 1 - removable(claim.removed or 0.0)
-    share = claimed_share(view, "the launch's work", claim.removed or 0.0)
-    text = f"By the model's reading of the source, {share:.0f} of what the launch does can go."
-    units = dict.fromkeys(model.loads, kept)
-    return ClaimEffect(text, Effect(units, every_wait=kept), (share,), model.busiest, kept)
-
-
-# --- precision
-
-
-def precision_claim(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect | Refusal:
-    enough = claim.of.strip().lower()
-    if enough not in _PRECISIONS:
-        return Refusal("A precision that suffices is FP32, FP16 or tensor.")
-    return _PRECISIONS[enough](claim, view, model)
-
-
-def _single(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect | Refusal:
-    busy = view.ceilings.reached("FP64")
-    if view.all_executed and not part_of(view, "DFMA", "DADD", "DMUL", "DSETP", "DMNMX"):
-        return Refusal("The launch executes no FP64 arithmetic.")
-    if busy is None:
-        return Refusal("The report does not say how busy the FP64 pipe was.")
-    slipped = claim.finding == "fp64_promotion"
-    text = (
-        f"The FP64 pipe is busy for {busy:.0f} of the time; by the model's reading of the source, "
-        "single precision suffices."
-    )
-    effect = in_single_precision(view, model, slipped=slipped)
-    return ClaimEffect(text, effect, (busy,), "FP64", effect.units["FP64"])
-
-
-def _half(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect | Refusal:
-    """Two values per instruction."""
-    del claim, model
-    busy, part = view.ceilings.reached("FMA"), part_of(view, "FFMA", "FADD", "FMUL")
-    if busy is None or not part:
-        return Refusal("The report shows no single-precision arithmetic.")
-    kept = parameter("indirect")
-    text = (
-        f"The FMA pipe is busy for {busy:.0f} of the time; by the model's reading of the source, "
-        "half precision suffices."
-    )
-    units = {"FMA": kept, "issue": 1 - part * (1 - kept)}
-    return ClaimEffect(text, Effect(units, every_wait=1 - part * (1 - kept)), (busy,), "FMA", kept)
-
-
-def _tensor(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffect | Refusal:
-    """A matrix product leaves little; of other code, what is no multiply-add stays."""
-    del claim, model
-    busy, part = view.ceilings.reached("FMA"), part_of(view, "FFMA", "HFMA")
-    if busy is None or not part:
-        return Refusal("The report shows no multiply-adds that tensor cores could do.")
-    kept = parameter("tensor_work")
-    around = kept if is_matrix_product(view) else 1 - part * (1 - kept)
-    text = (
-        f"The FMA pipe is busy for {busy:.0f} of the time; by the model's reading of the source, "
-        "tensor cores can do its multiply-adds."
-    )
-    units = dict.fromkeys(("issue", "LSU", "L1", "ALU"), around) | {"FMA": kept}
-    return ClaimEffect(text, Effect(units, every_wait=around), (busy,), "FMA", kept)
-
-
-_Maker = Callable[[WorkClaim, LaunchView, TimeModel], ClaimEffect | Refusal]
-_PRECISIONS: Mapping[str, _Maker] = {
-    "fp32": _single,
-    "fp16": _half,
-    "bf16": _half,
-    "tensor": _tensor,
-    "tf32": _tensor,
-}
-
-# --- how the work is spread
+_ClaimFunction = Callable[[WorkClaim, LaunchView, TimeModel], ClaimEffect | Refusal]
 
 
 def parallelism_claim(
@@ -237,7 +115,7 @@ def _balance(claim: WorkClaim, view: LaunchView, model: TimeModel) -> ClaimEffec
     )
 
 
-_SPREADS: Mapping[str, _Maker] = {"blocks": _blocks, "warps": _warps, "balance": _balance}
+_SPREADS: Mapping[str, _ClaimFunction] = {"blocks": _blocks, "warps": _warps, "balance": _balance}
 
 # --- launches
 

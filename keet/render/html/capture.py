@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keet.analysis.capture.coverage import made_with, profile_notes
 from keet.analysis.capture.ncu_options import setting_of
+from keet.analysis.capture.profile_notes import profile_notes
+from keet.analysis.capture.recapture import made_with
 from keet.explanation.explained import Explanation, LaunchExplanation
 from keet.ingest.ncu_rep.completeness import uncertain_count
 from keet.profile import Launch, Profile

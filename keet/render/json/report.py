@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from keet.analysis.capture.coverage import profile_notes
+from keet.analysis.capture.profile_notes import profile_notes
 from keet.profile import Device, Profile
 from keet.render.json.shared_types import (
     DeviceDocument,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from keet.analysis.capture.coverage import Coverage, Gap, made_with, profile_notes
+from keet.analysis.capture.coverage import Coverage, Gap
 from keet.analysis.capture.ncu_options import ncu_arguments
+from keet.analysis.capture.profile_notes import profile_notes
+from keet.analysis.capture.recapture import made_with
 from keet.explanation.run_texts import whole_time
 from keet.ingest.ncu_rep.completeness import uncertain_count
 from keet.patterns import regex

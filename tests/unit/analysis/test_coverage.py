@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keet.analysis.capture.coverage import find_coverage, keet_command, recapture_command
+from keet.analysis.capture.coverage import find_coverage
+from keet.analysis.capture.recapture import keet_command, recapture_command
 from keet.ingest import read_profile
 from keet.profile import Profile, Provenance
 from tests.conftest import CORPUS, REPORTS, needs_corpus

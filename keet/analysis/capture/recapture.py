@@ -1,0 +1,133 @@
+"""The command that profiles the same program again and captures what the report lacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from keet.analysis.capture.ncu_options import ncu_arguments, split_options
+from keet.catalog import capabilities
+from keet.profile import Profile, Workload
+
+
+def recapture_command(profile: Profile, extra_flags: Iterable[str]) -> str:
+    """An ncu command that captures everything keet uses, based on the recorded command if any.
+
+    `--set full` has every section that keet needs, so it replaces the recorded sets, metrics and
+    sections of keet; custom sections stay. `extra_flags`: other flags of ncu to add.
+    """
+    if (command := keet_command(profile)) is not None:
+        return command
+    flags = ["--set full", *dict.fromkeys(extra_flags)]
+    recorded = ncu_arguments(profile)
+    rest = None if recorded is None else _rest_of(recorded, replaced=flags)
+    if rest is None:
+        rest = [f"-k {_kernel_filter(profile)} -o report {_ANY_PROGRAM}"]
+    return " ".join(["ncu", *flags, *(part for part in rest if part)])
+
+
+def _rest_of(recorded: str, replaced: Iterable[str]) -> list[str] | None:
+    """The parts of the recorded command to keep, quoted for a shell; None if one is malformed."""
+    options, program = split_options(recorded)
+    kept = [_quoted(_kept_option(option, replaced)) for option in options]
+    words = [*kept, _quoted(program)]
+    safe = [word for word in words if word is not None]
+    return safe if len(safe) == len(words) else None
+
+
+_ANY_PROGRAM = "./your_program"
+_WORD = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\])+"""
+_SAFE_WORD = r"""(?:[\w@%+=:,./-]|\\(?=[\w.])|"(?:[^"$`!\\]|\\(?=[\w .]))*"|'[^']*')+"""
+"""Words that need no quoting in a shell. Windows paths contain backslashes."""
+
+
+def _quoted(recorded: str) -> str | None:
+    """Quote a recorded command for a shell; None if its quotes are not closed.
+
+    Security: reports come from untrusted sources, and people and agents run the commands that keet
+    prints. A recorded word must not be able to end the command and start another one.
+    """
+    if not recorded.isprintable() or re.sub(_WORD, "", recorded).strip():
+        return None
+    return " ".join(map(_quoted_word, re.findall(_WORD, recorded)))
+
+
+def _quoted_word(word: str) -> str:
+    import shlex
+
+    return word if re.fullmatch(_SAFE_WORD, word) else shlex.join(shlex.split(word))
+
+
+def _kept_option(option: str, replaced: Iterable[str]) -> str:
+    """The option in the new command; empty if a new flag replaces it."""
+    name, _, value = re.sub(r"[\s=]+", " ", option, count=1).partition(" ")
+    if name == "--metrics" or any(flag.startswith(f"{name} ") for flag in replaced):
+        return ""
+    if name == "--section" and value in {c.section for c in capabilities().values()}:
+        return ""
+    return re.sub(_OUTPUT, _under_another_name, option)
+
+
+# Patterns are compiled on use: a complete report needs none of them.
+_OUTPUT = r"""(?<!\S)(?P<flag>(?:-o|--export)[\s=]+)(?P<name>"[^"]*"|'[^']*'|\S+)"""
+
+
+def _under_another_name(match: re.Match[str]) -> str:
+    """`-o x` becomes `-o x_more`, so that the existing report is not overwritten."""
+    quote = match["name"][0] if match["name"][0] in "\"'" else ""
+    stem, suffix, _ = match["name"].strip("\"'").partition(".ncu-rep")
+    return f"{match['flag']}{quote}{stem}_more{suffix}{quote}"
+
+
+def keet_program(profile: Profile) -> str | None:
+    """The profiled program, if `keet profile` made the report; else None."""
+    match = re.search(_BY_KEET, _recorded_command(profile))
+    return match["program"] if match else None
+
+
+def keet_command(profile: Profile) -> str | None:
+    """`keet profile` for the same program, without options that limited the report."""
+    program = keet_program(profile)
+    if program is None:
+        return None
+    again = f"keet profile{' --range' if _is_range_of_keet(profile) else ''}"
+    return f"{again} -- {_quoted(program) or _ANY_PROGRAM}"
+
+
+def _is_range_of_keet(profile: Profile) -> bool:
+    """Whether `keet profile --range` made the report: it collects all that ncu has for a range."""
+    by_keet = re.search(_BY_KEET, _recorded_command(profile))
+    return by_keet is not None and bool(re.search(_RANGE_REPLAY, by_keet.string[: by_keet.start()]))
+
+
+def made_with(profile: Profile) -> str | None:
+    """The keet command that made the report, as far as ncu's command line shows it."""
+    command = keet_command(profile)
+    if (
+        command is None
+        or _is_range_of_keet(profile)
+        or "SourceCounters" in _recorded_command(profile)
+    ):
+        return command
+    return command.replace("keet profile", "keet profile --light", 1)
+
+
+def _recorded_command(profile: Profile) -> str:
+    return profile.provenance.command_line or ""
+
+
+_RANGE_REPLAY = r"(?<!\S)--replay-mode[\s=]+(?:app-)?range(?!\S)"
+_BY_KEET = r"(?s)\s--export\s+\S*\.keet-profile-\w+/\S+\s+(?P<program>.+)$"
+
+
+def _kernel_filter(profile: Profile) -> str:
+    names = dict.fromkeys(
+        launch.name.function
+        for launch in profile.launches
+        if launch.workload is Workload.KERNEL and launch.name.function
+    )
+    if len(names) > 3:
+        return "regex:."
+    import shlex
+
+    return shlex.quote("regex:^(" + "|".join(re.escape(name) for name in names) + ")$")
